@@ -7,6 +7,7 @@ use std::sync::Arc;
 use catalog::{CatalogState, Role, Schema};
 use datafusion::scalar::ScalarValue;
 use parking_lot::Mutex;
+use settings::Settings;
 use types::{Clock, CommitTs, Condition, ObjectNames, Oid, QueryId, Random, SqlError, SqlResult, SqlType};
 
 use crate::activity::Activity;
@@ -14,7 +15,6 @@ use crate::files::Files;
 use crate::past::Past;
 use crate::sequences::SequenceNumbers;
 use crate::system;
-use settings::Settings;
 
 /// The surroundings of one statement.
 #[derive(Clone)]

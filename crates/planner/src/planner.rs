@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicUsize;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
+use syntax::statement::TableSource;
+use syntax::{Parsed, Statement};
 use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -18,8 +20,6 @@ use crate::planned::{Planned, QueryPlan};
 use crate::session::{self, SessionCommand};
 use crate::shard_table::PlanScan;
 use crate::write;
-use syntax::statement::TableSource;
-use syntax::{self, Parsed, Statement};
 
 /// Makes plans. One for the server, shared by all sessions.
 #[derive(Debug)]

@@ -40,6 +40,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
+use syntax::Parsed;
+use syntax::statement::Returning;
 use types::{Oid, SqlResult, SqlType};
 
 use self::modification::{Changed, Modification};
@@ -56,8 +58,6 @@ use crate::past::Pin;
 use crate::planned::{OutputColumn, QueryPlan};
 use crate::semantics::Session;
 use crate::{Phases, Planner, StatementContext};
-use syntax::Parsed;
-use syntax::statement::Returning;
 
 /// What binds the queries and expressions of one statement. Cheap to make.
 pub(crate) struct Binder<'a> {

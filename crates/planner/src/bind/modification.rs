@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableSource};
 use datafusion::sql::sqlparser::ast::{
     self, Ident, ObjectName, Query, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, With,
 };
+use syntax::statement::Returning;
 use types::{SqlError, SqlResult, SqlType};
 
 use super::query::{analyze, logical_over, output_type, prepared};
@@ -22,7 +23,6 @@ use super::{Binder, parameter, resolve};
 use crate::error::from_datafusion;
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::stream_table::StreamTable;
-use syntax::statement::Returning;
 
 /// Relations of this schema, which no user's can be in, are plans that the statement has made.
 pub(super) const GIVEN: &str = "given\u{1}";

@@ -1,9 +1,8 @@
 //! Where in the client's text something stands.
 
 use datafusion::sql::sqlparser::tokenizer::Span;
-use types::SqlError;
-
 use syntax::Parsed;
+use types::SqlError;
 
 /// The text that spans of a statement's names lie in.
 #[derive(Debug, Clone, Copy, Default)]

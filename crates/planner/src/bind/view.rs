@@ -8,6 +8,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use catalog::View;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableSource, TableType};
 use datafusion::sql::sqlparser::ast::Query;
+use syntax::{Statement, parse};
 use types::{Condition, SqlError, SqlResult};
 
 use super::place::Text;
@@ -15,7 +16,6 @@ use super::{Binder, query};
 use crate::StatementContext;
 use crate::error::from_datafusion;
 use crate::past::Pin;
-use syntax::{Statement, parse};
 
 /// How deep views may stand on views.
 const DEPTH_MAX: usize = 64;

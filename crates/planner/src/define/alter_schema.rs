@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use catalog::{Change, Schema};
+use syntax::statement::{AlterSchema, AlterSchemaAction};
 use types::{Condition, SqlError, SqlResult};
 
 use super::{create_schema, name, view_text};
 use crate::{DefinePlan, StatementContext};
-use syntax::statement::{AlterSchema, AlterSchemaAction};
 
 /// Another name or owner for a schema.
 ///

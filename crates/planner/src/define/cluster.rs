@@ -1,12 +1,12 @@
 //! Statements about clusters: roles are found here, everything else is checked where the clusters are known.
 
 use cluster::{Change, Grantee, RoleRef};
+use syntax::statement::{AlterClusterAction, ClusterStatement, GranteeSpec, RoleSpec};
 use types::SqlResult;
 
 use super::name;
 use crate::StatementContext;
 use crate::session::ClusterCommand;
-use syntax::statement::{AlterClusterAction, ClusterStatement, GranteeSpec, RoleSpec};
 
 /// The changes that a statement asks for.
 ///

@@ -2,6 +2,8 @@
 
 use catalog::{Column, Table};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
+use syntax::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
+use syntax::text_of;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::column_sequence::{self, NewSequence, serial_type};
@@ -11,8 +13,6 @@ use crate::semantics::type_rules::plain;
 use crate::shard_table::{PLACE, ROW_ID};
 use crate::system;
 use crate::write::{ACTION, is_assignable};
-use syntax::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
-use syntax::text_of;
 
 /// Names that PostgreSQL's tables have columns of already, and those of plans that change rows.
 const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, PLACE, ACTION];

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use catalog::{Column, Constraint, ConstraintKind, ReferentialAction, Storage, Table};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident};
+use syntax::statement::{ColumnConstraint, ColumnConstraintKind, References, TableConstraint, TableConstraintKind};
+use syntax::text_of;
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use super::constraint_name::{choose_name, is_relation};
 use super::key_type::{has_order, keys_match, no_order};
 use super::name::{self, Found};
 use crate::bind::Binder;
-use syntax::statement::{ColumnConstraint, ColumnConstraintKind, References, TableConstraint, TableConstraintKind};
-use syntax::text_of;
 
 /// A column's constraint as the table's; `None` for those that lie on the column.
 pub(super) fn of_column(column: &Ident, written: &ColumnConstraint) -> Option<TableConstraint> {

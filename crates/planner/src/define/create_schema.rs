@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use catalog::{Change, Schema};
+use syntax::statement::CreateSchema;
 use types::{Condition, SqlError, SqlResult};
 
 use super::name;
 use crate::{DefinePlan, StatementContext};
-use syntax::statement::CreateSchema;
 
 /// The schema, owned by the role of AUTHORIZATION or else by the statement's.
 ///

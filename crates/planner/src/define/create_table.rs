@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use catalog::{Change, Column, Distribution, Schema, Storage, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
+use syntax::statement::{
+    ColumnDefinition, CreateTable, LikeTable, TableConstraint, TableSource, {self as statement},
+};
 use types::{CachePolicy, ColumnId, Condition, OnCommit, SqlError, SqlResult};
 
 use super::column_sequence::{self, NewSequence};
 use super::{column, constraint, index, like, name, placement, storage_parameter};
 use crate::DefinePlan;
 use crate::bind::Binder;
-use syntax::statement::{
-    ColumnDefinition, CreateTable, LikeTable, TableConstraint, TableSource, {self as statement},
-};
 
 /// A new table with columns of its own.
 ///

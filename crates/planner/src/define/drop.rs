@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use catalog::{Schema, Table};
 use datafusion::sql::sqlparser::ast::ObjectName;
+use syntax::statement::{Drop, DropKind};
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name::{self, Found};
 use super::{dependency, index, role, sequence};
 use crate::{DefinePlan, StatementContext};
-use syntax::statement::{Drop, DropKind};
 
 /// Drops objects, with CASCADE what depends on them too.
 ///

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, VisitMut, VisitorMut};
+use syntax::{expr_of, text_of};
 use types::SqlResult;
 
 use super::name;
-use syntax::{expr_of, text_of};
 
 /// The text of an expression over one table's columns after one of them got another name.
 ///

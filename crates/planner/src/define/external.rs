@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Change, Column, External};
 use shards::foreign::fit;
+use syntax::statement::{ColumnConstraintKind, ColumnDefinition, CreateExternalTable};
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use super::create_table::{already_exists, new_table};
@@ -11,7 +12,6 @@ use super::{column, name};
 use crate::bind::Binder;
 use crate::files::FileColumn;
 use crate::{DefinePlan, StatementContext};
-use syntax::statement::{ColumnConstraintKind, ColumnDefinition, CreateExternalTable};
 
 /// A table over the files at a place, with the columns that are written or those of the files.
 ///

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Change, ConstraintKind, Index, KeyOrder, Table};
 use datafusion::sql::sqlparser::ast::Ident;
+use syntax::statement::{CreateIndex, Drop};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::column::check_collation;
@@ -15,7 +16,6 @@ use super::name::{self, Found};
 use super::{operator_class, storage_parameter};
 use crate::bind::Binder;
 use crate::{DefinePlan, StatementContext};
-use syntax::statement::{CreateIndex, Drop};
 
 /// A new index of a table. No two rows share the columns of one that is UNIQUE.
 ///

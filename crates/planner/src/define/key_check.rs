@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use catalog::{Constraint, ConstraintKind, Table};
+use syntax::Statement;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::name;
 use crate::bind::Binder;
 use crate::{QueryPlan, RowCheck, StatementContext};
-use syntax::{self, Statement};
 
 /// No two rows of `table`, as `context` has it, share the columns; NULLs are shared with nothing.
 pub(super) fn unique(

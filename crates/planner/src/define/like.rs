@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use catalog::{Column, Constraint, ConstraintKind, Index, Table};
+use syntax::statement::{LikeTable, TableConstraint, TableConstraintKind};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::column_sequence::{self, NewSequence};
 use super::name::{self, Found};
 use crate::bind::Binder;
-use syntax::statement::{LikeTable, TableConstraint, TableConstraintKind};
 
 /// What LIKE brings.
 #[derive(Default)]

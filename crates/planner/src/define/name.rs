@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Change, Relation, Role, Schema, Sequence, Table, View};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use syntax::statement::RoleSpec;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 use crate::{StatementContext, system};
-use syntax::statement::RoleSpec;
 
 /// What a relation's name stands for.
 #[derive(Debug, Clone)]

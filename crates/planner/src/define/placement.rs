@@ -2,10 +2,10 @@
 
 use catalog::{Column, Distribution, SortColumn, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
+use syntax::statement::{self, Order};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::key_type::has_order;
-use syntax::statement::{self, Order};
 
 /// The distribution with the table's columns.
 ///

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catalog::{Change, Database, Dependant, Role};
+use settings::Settings;
+use syntax::statement::{AlterDatabase, AlterRole, AlterRoleAction, CreateRole, Drop, RoleOption};
 use types::{Condition, SqlError, SqlResult};
 
 use super::name;
 use crate::{DefinePlan, Password, StatementContext};
-use settings::Settings;
-use syntax::statement::{AlterDatabase, AlterRole, AlterRoleAction, CreateRole, Drop, RoleOption};
 
 /// A new role; CREATE USER makes one that may log in.
 ///

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
 };
+use syntax::{expr_of, text_of};
 use types::{Oid, SqlResult, SqlType};
 
 use super::sequence::next_of;
 use crate::StatementContext;
 use crate::system;
-use syntax::{expr_of, text_of};
 
 /// Functions whose first argument is a sequence.
 const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];

@@ -1,9 +1,8 @@
 //! `WITH (…)` of tables and indexes: Kiln's own `storage` and `cache`, and PostgreSQL's parameters, which are checked, kept and shown, and change nothing.
 
 use catalog::{Storage, Table};
-use types::{CachePolicy, Condition, SqlError, SqlResult};
-
 use syntax::statement::{OptionValue, StatementOption};
+use types::{CachePolicy, Condition, SqlError, SqlResult};
 
 /// What a parameter's value may be.
 enum Values {

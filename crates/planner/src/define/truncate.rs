@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use catalog::{CatalogState, Change, ConstraintKind, Sequence, Table};
+use syntax::statement::Truncate;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name;
 use crate::{DefinePlan, StatementContext};
-use syntax::statement::Truncate;
 
 /// Takes all rows from the tables, and with CASCADE from those that refer to them.
 ///

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use catalog::{CatalogState, Change, View};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, VisitMut, VisitorMut};
+use syntax::Statement;
 use types::{Oid, SqlError, SqlResult};
 
 use super::name;
-use syntax::{self, Statement};
 
 /// Where a relation is, and what it is called there.
 pub(super) struct Place<'a> {

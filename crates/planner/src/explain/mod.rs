@@ -1,10 +1,10 @@
 //! EXPLAIN's options.
 
+use settings::parse_bool;
+use syntax::statement::StatementOption;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::planned::{ExplainFormat, ExplainPlan, Planned};
-use settings::parse_bool;
-use syntax::statement::StatementOption;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
+use syntax::{Statement, parse};
 use types::Condition;
 
 use super::explain;
 use crate::planned::{ExplainFormat, ExplainPlan, Planned, WritePlan};
-use syntax::{Statement, parse};
 
 /// EXPLAIN with these options, of an INSERT that writes nothing.
 fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {

@@ -2,7 +2,6 @@
 //! one list instead of a condition per constant.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
-
 use syntax::balanced;
 
 /// Shorter runs of comparisons stay as they are written.

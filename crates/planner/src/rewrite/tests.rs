@@ -1,6 +1,5 @@
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-
 use syntax::{Statement, parse};
 
 fn rewritten(sql: &str) -> String {

@@ -5,13 +5,13 @@ mod show;
 
 use cluster::Change;
 use datafusion::sql::sqlparser::ast;
+use syntax::Parsed;
+use syntax::statement::{Discard, FetchDirection, TransactionModes};
 use types::{Oid, SqlType};
 
 pub(crate) use self::plan::plan;
 
 use crate::planned::{OutputColumn, QueryPlan};
-use syntax::Parsed;
-use syntax::statement::{Discard, FetchDirection, TransactionModes};
 
 /// A command to the session.
 #[derive(Debug, Clone)]

@@ -1,12 +1,12 @@
 //! From a command as written to one that the gateway can run: settings checked, types found, queries planned.
 
 use catalog::Relation;
+use settings::Settings;
+use syntax::statement::{Command, DeclareCursor};
 use types::{SqlResult, SqlType};
 
 use super::{SessionCommand, show};
 use crate::bind::Binder;
-use settings::Settings;
-use syntax::statement::{Command, DeclareCursor};
 
 /// The command, checked.
 ///

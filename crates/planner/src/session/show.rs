@@ -1,12 +1,12 @@
 //! SHOW as a query over constants.
 
 use datafusion::sql::sqlparser::ast::Query;
+use settings::Settings;
+use syntax::{Statement, parse};
 use types::{SqlError, SqlResult};
 
 use crate::bind::Binder;
 use crate::planned::QueryPlan;
-use settings::Settings;
-use syntax::{Statement, parse};
 
 /// One setting: one row and one column of its name.
 ///

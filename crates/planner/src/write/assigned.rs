@@ -2,12 +2,12 @@
 
 use catalog::Table;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, TableFactor};
+use syntax::expr_of;
+use syntax::statement::{AssignedValue, Assignment, is_default};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::identity;
 use super::values::infer;
-use syntax::expr_of;
-use syntax::statement::{AssignedValue, Assignment, is_default};
 
 /// The relation that a query with values for several columns is within its statement.
 pub(crate) const ASSIGNED: &str = "assigned\u{1}";

@@ -7,6 +7,7 @@ use catalog::{Column, Relation};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor};
+use syntax::statement::{Copy, CopyDirection, CopyPlace, CopySubject, Statement};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::copy_options::{self, CopyFormat, CopyOptions, ForcedColumns};
@@ -16,7 +17,6 @@ use crate::bind::Binder;
 use crate::error::from_datafusion;
 use crate::planned::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, Planned, QueryPlan, WritePlan};
 use crate::stream_table::StreamTable;
-use syntax::statement::{Copy, CopyDirection, CopyPlace, CopySubject, Statement};
 
 /// The plan of a COPY.
 ///

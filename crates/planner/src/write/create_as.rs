@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Change, Column};
 use datafusion::logical_expr::Expr;
+use syntax::statement::{CreateTable, TableSource};
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use super::assign::assign;
@@ -11,7 +12,6 @@ use super::rows;
 use crate::bind::Binder;
 use crate::define;
 use crate::planned::{DefinePlan, Planned, QueryPlan, WritePlan};
-use syntax::statement::{CreateTable, TableSource};
 
 /// The new table and its rows. A table that is there already, with IF NOT EXISTS, is a definition that changes nothing.
 ///

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use syntax::statement::Delete;
 use types::{SqlResult, SqlType};
 
 use super::made::{Read, plan_columns, positions_of};
@@ -10,7 +11,6 @@ use super::{references, rows};
 use crate::bind::modification::{Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};
 use crate::planned::{Action, ModifyPlan};
-use syntax::statement::Delete;
 
 /// The rows of a table that a DELETE takes away. `declared` are the parameter types that the client gave.
 ///

@@ -1,9 +1,8 @@
 //! Values for identity columns: stored, replaced or refused, as GENERATED and OVERRIDING say.
 
 use catalog::{Column, Table};
-use types::{Condition, SqlError, SqlResult};
-
 use syntax::statement::Overriding;
+use types::{Condition, SqlError, SqlResult};
 
 /// No position of any table: what fills it is ignored.
 const IGNORED: usize = usize::MAX;

@@ -6,13 +6,13 @@ use catalog::Table;
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr};
+use syntax::statement::{Insert, InsertSource};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::target::Target;
 use super::{conflict, identity, made, references, rows, values};
 use crate::bind::{Binder, settled};
 use crate::planned::{ConflictPlan, WritePlan};
-use syntax::statement::{Insert, InsertSource};
 
 /// The rows of an INSERT, ready to be written. `declared` are the parameter types that the client gave.
 ///

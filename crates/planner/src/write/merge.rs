@@ -9,6 +9,8 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, Join, JoinConstraint, JoinOperator, TableAlias,
     TableFactor, TableWithJoins, Value, visit_expressions,
 };
+use syntax::expr_of;
+use syntax::statement::{Merge, MergeAction, MergeClause, MergeWhen, is_default};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::assigned::{Assigned, New};
@@ -20,8 +22,6 @@ use crate::bind::modification::{Clause, Kept, Modification, PRESENT, ROW, Source
 use crate::bind::{Binder, settled};
 use crate::functions;
 use crate::planned::{Action, ModifyPlan};
-use syntax::expr_of;
-use syntax::statement::{Merge, MergeAction, MergeClause, MergeWhen, is_default};
 
 /// The rows of a table that a MERGE changes, takes away and adds. `declared` are the parameter types that the client gave.
 ///

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use catalog::{Constraint, ConstraintKind, ReferentialAction, Table};
 use datafusion::sql::sqlparser::ast::Ident;
+use syntax::expr_of;
+use syntax::statement::{AssignedValue, Assignment, ConflictUpdate as Written};
 use types::{ColumnId, SqlError, SqlResult};
 
 use super::conflict;
 use super::target::Target;
 use crate::bind::Binder;
 use crate::planned::{ConflictUpdate, ReferencePlan, ReferencePlans};
-use syntax::expr_of;
-use syntax::statement::{AssignedValue, Assignment, ConflictUpdate as Written};
 
 /// How the rows change that refer to columns of `table` whose values change, those that refer to them, and so on, by the ids of the foreign keys. Deleting needs no plan.
 ///

@@ -6,6 +6,7 @@ use catalog::{Column, Table};
 use datafusion::common::{Column as ColumnReference, ScalarValue};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, ScalarUDF};
+use syntax::expr_of;
 use types::{SqlResult, SqlType};
 
 use super::assign::assign;
@@ -18,7 +19,6 @@ use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::semantics::cast::typed_literal;
 use crate::semantics::marked;
 use crate::semantics::typed::type_of;
-use syntax::expr_of;
 
 /// All rows of `source`, whose columns fill `filled` (positions in the table) in order, as rows of the table that may be written.
 ///

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use syntax::statement::Update;
 use types::{SqlResult, SqlType};
 
 use super::assigned::Assigned;
@@ -11,7 +12,6 @@ use super::target::Target;
 use crate::bind::modification::{Clause, Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};
 use crate::planned::{Action, ModifyPlan};
-use syntax::statement::Update;
 
 /// The rows of a table that an UPDATE changes. `declared` are the parameter types that the client gave.
 ///

@@ -14,6 +14,7 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Values};
 use datafusion::sql::sqlparser::ast::{self, Query, SelectItem, SetExpr, UnaryOperator, Value};
+use syntax::statement::{Overriding, is_default};
 use types::numeric::digit_count;
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -24,7 +25,6 @@ use crate::bind::Binder;
 use crate::bind::modification::select;
 use crate::error::from_datafusion;
 use crate::semantics::typed::type_of;
-use syntax::statement::{Overriding, is_default};
 
 /// The rows of a query that is VALUES and nothing more.
 pub(super) fn rows_of(query: &Query) -> Option<Vec<&[ast::Expr]>> {

@@ -6,6 +6,7 @@ use catalog::{Relation as Stored, Table};
 use datafusion::sql::sqlparser::ast::{
     GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
+use syntax::statement::{LockedRelation, lock_words};
 use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
 
 use super::placement::{self, Clause};
@@ -17,7 +18,6 @@ use crate::bind::place::Text;
 use crate::bind::relation::{self, Found, Name};
 use crate::past;
 use crate::shard_table::{PLACE, ROW_ID};
-use syntax::statement::{LockedRelation, lock_words};
 
 /// A table whose rows a query locks; of its columns `__row_id` and `__place` the first has this number in the query's output.
 pub(in crate::bind) struct Locked {

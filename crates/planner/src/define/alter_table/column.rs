@@ -2,13 +2,13 @@
 
 use catalog::{Column, ConstraintKind, Dependant, Distribution};
 use datafusion::sql::sqlparser::ast::Expr;
+use syntax::statement::{ColumnConstraintKind, ColumnDefinition};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::Alteration;
 use crate::define::comment::no_column;
 use crate::define::create_table::column_constraints;
 use crate::define::{column, constraint, dependency, name};
-use syntax::statement::{ColumnConstraintKind, ColumnDefinition};
 
 /// What rows that are there already have in a new column.
 enum OldRows {

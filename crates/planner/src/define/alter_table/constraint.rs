@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use catalog::{Change, ConstraintKind, Dependant, Table};
+use syntax::statement::TableConstraint;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
 use super::Alteration;
 use crate::define::{constraint, name};
-use syntax::statement::TableConstraint;
 
 impl Alteration<'_> {
     pub(super) fn add_constraint(&mut self, constraint: &TableConstraint) -> SqlResult<()> {

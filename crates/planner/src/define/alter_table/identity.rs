@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use catalog::{Change, Column, Identity, Sequence};
+use syntax::statement::{IdentityDefinition, SequenceOption};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Alteration;
 use crate::define::column_sequence;
 use crate::define::sequence_options::{self, Use};
-use syntax::statement::{IdentityDefinition, SequenceOption};
 
 impl Alteration<'_> {
     pub(super) fn add_identity(&mut self, name: &str, definition: &IdentityDefinition) -> SqlResult<()> {

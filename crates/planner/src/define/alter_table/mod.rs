@@ -14,13 +14,13 @@ pub(super) use self::rename::refuse_taken_in;
 use std::sync::Arc;
 
 use catalog::{Change, Table};
+use syntax::statement::{AlterAction, AlterTable};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::name::{self, Found};
 use super::{placement, storage_parameter};
 use crate::bind::Binder;
 use crate::{DefinePlan, RowCheck, StatementContext};
-use syntax::statement::{AlterAction, AlterTable};
 
 /// All actions or none.
 ///

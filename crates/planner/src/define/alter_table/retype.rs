@@ -1,13 +1,13 @@
 //! ALTER COLUMN TYPE: for a table without rows any type, else one whose values the shards hold as they are.
 
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName};
+use syntax::expr_of;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::{Alteration, row_check};
 use crate::define::column;
 use crate::define::sequence_options::{Use, refuse_other_types};
 use crate::write::is_assignable;
-use syntax::expr_of;
 
 impl Alteration<'_> {
     pub(super) fn set_type(

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use catalog::{Change, Column, Constraint, ConstraintKind};
 use datafusion::sql::sqlparser::ast::{Expr, Ident};
+use syntax::statement::{AssignedValue, Assignment, ModifiedTable, Update};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Alteration;
 use crate::bind::Binder;
 use crate::define::{key_check, name};
 use crate::{ModifyPlan, QueryPlan, RowCheck, StatementContext, write};
-use syntax::statement::{AssignedValue, Assignment, ModifiedTable, Update};
 
 /// The queries to be asked before the changes are made.
 ///

@@ -1,8 +1,9 @@
 //! What the server is and since when.
 
+use settings::SERVER_VERSION;
+
 use super::{Declaration, function};
 use crate::system::rows::Cell;
-use settings::SERVER_VERSION;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[
     function("version", 0..=0, "text", |_| {

@@ -1,9 +1,9 @@
 //! COPY's options as written, made into [`CopyOptions`] or refused as PostgreSQL refuses them.
 
+use syntax::statement::{CopyDirection, OptionValue, StatementOption};
 use types::{Condition, SqlError, SqlResult};
 
 use super::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};
-use syntax::statement::{CopyDirection, OptionValue, StatementOption};
 
 /// What was written, before the format is known and gives the rest.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 use datafusion::sql::sqlparser::ast::Ident;
+use syntax::statement::{CopyDirection, OptionValue, StatementOption};
 
 use super::*;
-use syntax::statement::{CopyDirection, OptionValue, StatementOption};
 
 fn option(name: &str, value: &str) -> StatementOption {
     let value = match value {
