@@ -39,6 +39,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("datafusion-proto", &["execution"]),
     ("tonic", &["execution"]),
     ("pgwire", &["gateway"]),
+    ("sqlparser", &["syntax"]),
     ("axum", &["gateway"]),
     ("rcgen", &["fleet", "gateway", "kubernetes", "tests"]),
     ("kube", &["kubernetes"]),

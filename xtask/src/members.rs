@@ -21,7 +21,7 @@ struct Package {
 /// The folders that tidy read are those that Cargo knows as members.
 pub(crate) fn check_members(workspace: &Workspace) -> Vec<String> {
     match cargo_members(&workspace.root) {
-        Ok(members) => compare(&members, &workspace.crates.iter().map(|member| member.folder.clone()).collect()),
+        Ok(members) => compare(&members, &workspace.crates.iter().map(|member| canonical(&member.folder)).collect()),
         Err(problem) => vec![problem],
     }
 }
@@ -45,7 +45,12 @@ fn cargo_members(root: &Path) -> Result<BTreeSet<PathBuf>, String> {
     }
     let metadata: Metadata = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("cannot parse what cargo metadata says: {error}"))?;
-    Ok(metadata.packages.iter().filter_map(|package| package.manifest_path.parent()).map(Path::to_owned).collect())
+    Ok(metadata.packages.iter().filter_map(|package| package.manifest_path.parent()).map(canonical).collect())
+}
+
+/// The path without links; as it is where nothing lies there.
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 #[cfg(test)]
@@ -53,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_that_are_not_read_and_folders_that_are_no_members_are_told() {
+    fn members_that_are_not_read_and_folders_that_are_no_members_are_reported() {
         let folders = |names: &[&str]| names.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
         let problems = compare(&folders(&["crates/sql/plan", "tests"]), &folders(&["crates/plan", "tests"]));
         assert_eq!(

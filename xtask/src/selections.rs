@@ -32,7 +32,7 @@ fn compare(program: &BTreeSet<String>, all: &BTreeSet<String>) -> Vec<String> {
 fn packages(root: &Path, selection: &[&str]) -> Result<BTreeSet<String>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["tree", "--offline", "--locked", "--prefix", "none", "--format", "{p} [{f}]"])
+        .args(["tree", "--locked", "--color", "never", "--prefix", "none", "--format", "{p} [{f}]"])
         .args(selection)
         .current_dir(root)
         .output()

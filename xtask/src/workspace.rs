@@ -21,7 +21,7 @@ pub(crate) struct Crate {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     pub(crate) dependencies: Vec<String>,
-    /// What its tests depend on besides.
+    /// The names that its tests depend on besides.
     pub(crate) dev_dependencies: Vec<String>,
 }
 

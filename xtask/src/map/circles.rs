@@ -23,7 +23,7 @@ pub(super) fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 struct Search<'a> {
     edges: &'a [Vec<usize>],
-    /// When a node was first seen.
+    /// The number of nodes seen before this one.
     order: Vec<Option<usize>>,
     /// The earliest node on the path that a node reaches.
     low: Vec<usize>,

@@ -75,7 +75,7 @@ fn map(workspace: &Workspace, modules: &Modules) -> Vec<CrateMap> {
     crates.collect()
 }
 
-/// Which files a file needs: those that define what it names.
+/// The files that each file needs: those that define what it names.
 fn edges(modules: &Modules) -> Vec<Vec<usize>> {
     let mut edges = vec![BTreeSet::new(); modules.files.len()];
     for (number, module) in modules.all.iter().enumerate() {

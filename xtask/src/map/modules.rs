@@ -8,6 +8,9 @@ use syn::visit::{self, Visit};
 
 use crate::workspace::Workspace;
 
+/// The segment that stands for the leading `::` of a path: the next one is a crate.
+pub(super) const EXTERN: &str = "::";
+
 /// A path as it is written: its segments, `crate`, `self` and `super` among them.
 pub(super) type Segments = Vec<String>;
 
@@ -47,7 +50,7 @@ pub(super) struct Module {
 }
 
 impl Modules {
-    /// Parses every crate below `crates/`.
+    /// Parses the library, or else the program, of every member; integration tests and benchmarks are no part of the map.
     pub(super) fn read(workspace: &Workspace) -> Result<Self, String> {
         let sources: BTreeMap<&Path, &str> =
             workspace.sources.iter().map(|(path, text)| (path.as_path(), text.as_str())).collect();
@@ -142,7 +145,8 @@ struct Names<'a> {
 impl<'ast> Visit<'ast> for Names<'_> {
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         let names_alone = !matches!(item.vis, syn::Visibility::Inherited);
-        self.add_use(&item.tree, &mut Vec::new(), names_alone);
+        let mut path = leading(item.leading_colon.is_some());
+        self.add_use(&item.tree, &mut path, names_alone);
     }
 
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
@@ -150,6 +154,12 @@ impl<'ast> Visit<'ast> for Names<'_> {
             self.module.implemented.insert(segments(path));
         }
         visit::visit_item_impl(self, item);
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        if !is_test(&item.attrs) {
+            visit::visit_impl_item_fn(self, item);
+        }
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -177,7 +187,11 @@ impl Names<'_> {
                     self.add_use(tree, path, names_alone);
                 }
             }
-            syn::UseTree::Glob(_) => self.module.globs.push(path.clone()),
+            syn::UseTree::Glob(_) => {
+                // All of an enum is a need of the enum; all of a module is none until something of it is named.
+                self.module.named.insert(path.clone());
+                self.module.globs.push(path.clone());
+            }
             syn::UseTree::Name(name) => {
                 let name = name.ident.to_string();
                 self.add_import(path, &name, name.clone(), names_alone);
@@ -236,7 +250,13 @@ impl Names<'_> {
 }
 
 fn segments(path: &syn::Path) -> Segments {
-    path.segments.iter().map(|segment| segment.ident.to_string()).collect()
+    let mut segments = leading(path.leading_colon.is_some());
+    segments.extend(path.segments.iter().map(|segment| segment.ident.to_string()));
+    segments
+}
+
+fn leading(has_colon: bool) -> Segments {
+    if has_colon { vec![EXTERN.to_owned()] } else { Segments::new() }
 }
 
 fn defined_name(item: &syn::Item) -> Option<String> {
@@ -273,11 +293,12 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     }
 }
 
-/// `#[cfg(test)]`.
+/// `#[cfg(test)]`, alone or as one of all conditions.
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else { return false };
-        list.path.is_ident("cfg") && list.tokens.to_string() == "test"
+        let condition = list.tokens.to_string();
+        list.path.is_ident("cfg") && (condition == "test" || condition.starts_with("all (test"))
     })
 }
 

@@ -50,6 +50,28 @@ fn re_exports_are_followed_to_the_definition_and_are_no_need_themselves() {
 }
 
 #[test]
+fn a_function_of_its_module_s_name_is_found_behind_its_re_export() {
+    let root = ("below/src/lib.rs", "mod write; pub fn base() {}");
+    let write = ("below/src/write/mod.rs", "mod insert; pub(crate) use self::insert::insert; pub struct Rows;");
+    let insert = ("below/src/write/insert.rs", "use super::Rows; pub fn insert(rows: Rows) { crate::planner() }");
+    let planner = "mod write; pub fn planner() { write::insert(todo()) }";
+    assert_eq!(largest_circle(&[("below/src/lib.rs", planner), write, insert]), 2);
+    assert_eq!(largest_circle(&[root, write, insert]), 0);
+}
+
+#[test]
+fn a_leading_colon_names_a_crate() {
+    let below = [
+        ("below/src/lib.rs", "mod a; mod b; pub struct N;"),
+        ("below/src/a.rs", "pub fn above() { crate::b::f() }"),
+        ("above/src/lib.rs", "pub struct X;"),
+    ];
+    let local = [&below[..], &[("below/src/b.rs", "use crate::a::above; pub fn f() { above() }")]].concat();
+    let foreign = [&below[..], &[("below/src/b.rs", "pub fn f() { let x: ::above::X; }")]].concat();
+    assert_eq!((largest_circle(&local), largest_circle(&foreign)), (2, 0));
+}
+
+#[test]
 fn super_and_globs_count() {
     let root = ("below/src/lib.rs", "mod a; pub fn base() { a::derived() }");
     assert_eq!(largest_circle(&[root, ("below/src/a.rs", "pub fn derived() { super::base() }")]), 2);
