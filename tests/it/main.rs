@@ -40,6 +40,7 @@ mod pods;
 mod postgres;
 mod processes;
 mod psql;
+mod public_names;
 mod random;
 mod rows;
 mod s3;
