@@ -68,5 +68,4 @@ pub use session::{ClusterCommand, SessionCommand};
 pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
 pub use shared::{Optimized, SharedRows, SharedScanExec};
 pub use stream_table::StreamTable;
-pub use syntax::statement::{Discard, FetchDirection, IsolationLevel, TransactionModes};
 pub use write::copy_options::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};

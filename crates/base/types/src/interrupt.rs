@@ -1,4 +1,5 @@
-//! Ends planning when its client waits no longer, or when it takes more memory than there is: recursions and rules ask for it by [`check`].
+//! Ends the planning of a statement when its client waits no longer, or when it takes more memory than there is: recursions and rules call [`check`].
+//! [`canceled`] is the error of every statement that its user stopped.
 
 use std::cell::RefCell;
 use std::sync::Arc;

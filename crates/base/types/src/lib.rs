@@ -1,4 +1,5 @@
-//! The words every crate shares: ids, SQL types, conditions, numeric and date arithmetic in PostgreSQL's manner, clock and chance.
+//! The words every crate shares: ids, SQL types, conditions, numeric and date arithmetic in PostgreSQL's manner, clock and randomness, and the
+//! bounds of a statement's work: its stack, its cancel, its memory.
 //!
 //! Never does I/O, and knows neither DataFusion nor files. A type moves here on its second user, never on its first.
 //!

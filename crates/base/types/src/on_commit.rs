@@ -1,8 +1,8 @@
-//! What becomes of a temporary table at each commit.
+//! ON COMMIT of temporary tables.
 
 use serde::{Deserialize, Serialize};
 
-/// What ON COMMIT of a temporary table says.
+/// The rule for a temporary table at each commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum OnCommit {
     /// The rows stay until the session ends.

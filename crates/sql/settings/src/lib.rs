@@ -10,6 +10,7 @@ mod value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use syntax::statement::IsolationLevel;
 use types::text::DateContext;
 use types::{Condition, SessionZone, SqlError, SqlResult};
 
@@ -17,7 +18,6 @@ use self::definition::{DEFINITIONS, Definition, Source};
 use self::obeyed::{Kept, Obeyed};
 pub use self::value::parse_bool;
 use self::value::split_list;
-use syntax::statement::IsolationLevel;
 
 #[cfg(test)]
 mod tests;

@@ -3,12 +3,12 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use syntax::statement::IsolationLevel;
 use types::SessionZone;
 use types::text::DateOrder;
 
 use super::value::date_order;
 use super::{STATEMENT_TOKEN, Settings};
-use syntax::statement::IsolationLevel;
 
 /// What the texts mean.
 #[derive(Debug, Clone, Copy)]

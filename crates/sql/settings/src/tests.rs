@@ -79,3 +79,9 @@ fn reset_goes_back_to_what_the_session_started_with() {
     assert_eq!(settings.application_name(), "");
     assert_eq!(settings.search_path(), ["$user", "public"]);
 }
+
+#[test]
+fn a_list_of_names_is_read_as_it_is_written() {
+    let names = ["public", "$user", "Mixed Case", "with, comma", "with \"quotes\"", "a1_b"].map(str::to_owned);
+    assert_eq!(super::split_list(&syntax::quote_list(&names)), Some(names.to_vec()));
+}

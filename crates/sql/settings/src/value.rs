@@ -1,10 +1,10 @@
 //! Texts of settings: read, checked, brought to one form, and shown.
 
+use syntax::quote_list;
 use types::text::DateOrder;
 use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use super::definition::{Definition, Kind};
-use syntax::quote_list;
 
 /// Names longer than this are cut, as PostgreSQL cuts identifiers.
 const NAME_BYTES_MAX: usize = 63;

@@ -33,7 +33,7 @@ pub enum Overriding {
 #[derive(Debug, Clone)]
 pub enum InsertSource {
     DefaultValues,
-    /// A WITH before the INSERT is part of the query. In VALUES, DEFAULT stands as [`super::is_default`] knows it.
+    /// A WITH before the INSERT is part of the query. In VALUES, DEFAULT stands as [`super::statement::is_default`] knows it.
     Query(Box<Query>),
 }
 

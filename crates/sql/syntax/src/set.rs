@@ -188,7 +188,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Names as the value of a setting that is a list of names: each is quoted where it needs to be.
+/// Names as the value of a setting that is a list of names: each is quoted where it needs to be, so that the settings read the same names back.
 pub fn quote_list(names: &[String]) -> String {
     let plain = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
