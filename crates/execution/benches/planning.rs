@@ -13,7 +13,8 @@ use catalog::{
 use execution::distribute::message_bytes;
 use execution::{Config, Execution};
 use objects::Objects;
-use planner::{NoActivity, Planned, Planner, StatementContext};
+use planner::{Planned, Planner};
+use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use shards::{ColumnStats, Datum, Hll, PackedShards, RowGroupMeta, RowIds, ShardMeta};
 use tokio::runtime::Runtime;
@@ -165,11 +166,11 @@ fn statement(state: &Arc<CatalogState>) -> StatementContext {
     StatementContext {
         has_rows: true,
         commit: types::CommitTs(1),
-        past: Arc::new(planner::NoPast),
-        files: Arc::new(planner::NoFiles),
+        past: Arc::new(session_context::NoPast),
+        files: Arc::new(session_context::NoFiles),
         arguments: Arc::default(),
         assignments: Arc::default(),
-        sequences: Arc::new(planner::NoNumbers),
+        sequences: Arc::new(session_context::NoNumbers),
         settings: Arc::new(Settings::default()),
         session_role: Arc::clone(&role),
         role,

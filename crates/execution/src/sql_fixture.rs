@@ -8,7 +8,8 @@ use arrow::util::display::array_value_to_string;
 use bytes::Bytes;
 use catalog::Role;
 use futures::{StreamExt, TryStreamExt, stream};
-use planner::{NoActivity, Planned, Planner, StatementContext};
+use planner::{Planned, Planner};
+use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlResult};
@@ -42,11 +43,11 @@ impl Sql {
         let statement = StatementContext {
             has_rows: true,
             commit: types::CommitTs(1),
-            past: Arc::new(planner::NoPast),
-            files: Arc::new(planner::NoFiles),
+            past: Arc::new(session_context::NoPast),
+            files: Arc::new(session_context::NoFiles),
             arguments: Arc::default(),
             assignments: Arc::default(),
-            sequences: Arc::new(planner::NoNumbers),
+            sequences: Arc::new(session_context::NoNumbers),
             settings: Arc::new(self.settings.clone()),
             session_role: Arc::clone(&role),
             role,

@@ -11,7 +11,7 @@ use cluster::{ClusterEvent, WorkerId};
 use execution::{Progress, QueryMemory, QueryShare};
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
-use planner::{Activity, ClusterRow, CopyProgressRow, LogRow, SessionRow, StatementRow, WorkerRow};
+use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, SessionRow, StatementRow, WorkerRow};
 use shards::TierUse;
 use types::{Clock, Condition, QueryId, Random, SqlError, SqlResult};
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use planner::{LIFE, Phase, Phases};
+use planner::{Phase, Phases};
+
+use session_context::LIFE;
 
 #[cfg(test)]
 mod tests;

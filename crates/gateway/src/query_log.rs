@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
-use planner::LogRow;
+use session_context::LogRow;
 
 #[cfg(test)]
 mod tests;

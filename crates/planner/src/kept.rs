@@ -9,12 +9,13 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::expr::{ScalarFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use parking_lot::Mutex;
+use session_context::StatementContext;
 use settings::Settings;
 use types::{CommitTs, Oid};
 
+use crate::QueryPlan;
 use crate::functions::{Settled, settled_by};
 use crate::shard_table::ShardTable;
-use crate::{QueryPlan, StatementContext};
 
 #[cfg(test)]
 mod tests;

@@ -6,16 +6,13 @@
 //! Start at `planner.rs`; then `bind/` (queries), `write/` (INSERT, COPY), `define/` (CREATE, ALTER, DROP),
 //! and `semantics/`, `functions/` for where PostgreSQL and DataFusion differ.
 
-mod activity;
 mod any_expression;
 mod bind;
 mod conditions;
-mod context;
 pub mod define;
 pub mod dependent;
 pub mod error;
 pub mod explain;
-mod files;
 pub mod functions;
 mod kept;
 mod key_sets;
@@ -31,7 +28,6 @@ mod ranks;
 pub mod rewrite;
 mod scalar_subqueries;
 pub mod semantics;
-mod sequences;
 mod series;
 mod session;
 mod shard_table;
@@ -43,16 +39,9 @@ pub mod system;
 mod union_tiers;
 pub mod write;
 
-pub use activity::{
-    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerCacheUses,
-    WorkerRow,
-};
 pub use bind::{NoFragmentCache, parts_within, types_with_values};
-pub use context::{Assignment, Assignments, StatementContext};
-pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
 pub use key_sets::{KEYS_MAX, KeyQuestion, KeySet, KeysAsked, keys_asked};
 pub use optimize::{Expected, ExpectedOf};
-pub use past::{CommittedRow, HistoryRow, LastDrop, NoPast, Past, PastState, Pin, StatementOutcomeRow};
 pub use phases::{Begun, Phase, Phases};
 pub use planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, Division,
@@ -62,7 +51,6 @@ pub use planned::{
 pub use planner::Planner;
 pub use prepared_plan::PreparedPlan;
 pub use scalar_subqueries::ScalarSubquery;
-pub use sequences::{NoNumbers, SequenceNumbers};
 pub use session::check_storage_columns;
 pub use session::{ClusterCommand, SessionCommand};
 pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};

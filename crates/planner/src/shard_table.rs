@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
+
+use crate::optimize::KnownRows;
 use async_trait::async_trait;
 use catalog::{Column, Table, TableRows};
 use datafusion::catalog::{Session, TableProvider};
@@ -11,12 +13,10 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Statistics};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use session_context::ListedFiles;
+use session_context::Pin;
 use shards::{Datum, ShardReader};
 use types::SqlType;
-
-use crate::files::ListedFiles;
-use crate::optimize::KnownRows;
-use crate::past::Pin;
 
 /// Turns the scan of a table into an operator.
 pub trait PlanScan: Send + Sync + fmt::Debug {

@@ -14,20 +14,20 @@ const REASONS: &[(&str, &str)] = &[
     ("engine::Foreign", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
     (
         "execution::Cluster",
-        "a query asks which worker owns a shard; goes when the clusters' view has a crate of its own",
+        "a query asks for the owner of a shard; goes when the view of clusters has a crate of its own",
     ),
     ("execution::Dial", "connections to workers need the instance's certificates"),
     ("execution::Hold", "a worker in use is not stopped; goes with the leases' own crate"),
-    ("planner::Activity", "pg_stat_activity shows sessions; goes when session facts are plain data"),
-    ("planner::Files", "planning finds files by failing; goes when files are resolved before binding"),
-    ("planner::Past", "planning finds snapshots by failing; goes when states are resolved before binding"),
     (
         "planner::PlanScan",
         "a table's scan becomes an operator above the planner; goes when scans are compiled from plans",
     ),
-    ("planner::SequenceNumbers", "nextval draws numbers from the committer, outside any transaction"),
+    ("session_context::Activity", "pg_stat_activity shows sessions; goes when session facts are plain data"),
+    ("session_context::Files", "planning finds files by failing; goes when files are resolved before binding"),
+    ("session_context::Past", "planning finds snapshots by failing; goes when states are resolved before binding"),
+    ("session_context::SequenceNumbers", "nextval draws numbers from the committer, outside any transaction"),
     ("types::Disk", "free space is asked of the one who writes; simulated in tests"),
-    ("types::ObjectNames", "regclass prints names by the catalog that the statement sees"),
+    ("types::ObjectNames", "casts of the reg… types need the system catalog, which stands above the functions"),
 ];
 
 /// Every trait that is implemented upwards has a reason, and no reason is left over.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use catalog::Table;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use planner::{FileColumn, ListedFiles};
+use session_context::{FileColumn, ListedFiles};
 use shards::foreign::{fit, table_of};
 use shards::{ColumnDef, ForeignFile, ForeignPlace, ShardReader};
 use tokio_util::task::AbortOnDropHandle;

@@ -12,8 +12,8 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
 use planner::error::from_datafusion;
 use planner::functions::{self, Settled};
-use planner::semantics::Session;
 use planner::{ShardTable, StreamTable};
+use session_context::Session;
 use types::SqlResult;
 
 /// Cells of the rows written out at most: as many as a statement can have parameters.

@@ -12,7 +12,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use planner::error::from_datafusion;
 use planner::functions;
-use planner::semantics::Session;
+use session_context::Session;
 use types::{SqlError, SqlResult};
 
 use super::chain::{Step, moment_column, parameter_column};

@@ -16,9 +16,9 @@ use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use parking_lot::Mutex;
 use planner::functions::Settled;
-use planner::semantics::Session;
 use planner::{Planned, QueryPlan};
 use rowstore::Tuple;
+use session_context::Session;
 use txn::Transaction;
 use types::{ColumnId, SqlError, SqlResult};
 

@@ -13,9 +13,10 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use objects::Objects;
-use planner::{Pin, PlanScan, ShardTable};
+use planner::{PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
+use session_context::Pin;
 use shards::{
     BlockCache, BucketKeys, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, TierUse,
     far_stretch_rows,

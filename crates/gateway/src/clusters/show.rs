@@ -1,7 +1,7 @@
 //! What the system tables show of clusters and workers.
 
 use cluster::{ClusterEvent, Worker, WorkerState};
-use planner::{ClusterRow, WorkerCacheUses, WorkerRow};
+use session_context::{ClusterRow, WorkerCacheUses, WorkerRow};
 
 use super::Clusters;
 

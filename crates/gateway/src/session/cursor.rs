@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
 use execution::encode::Format;
-use planner::{Planned, QueryPlan, SessionCommand, StatementContext};
+use planner::{Planned, QueryPlan, SessionCommand};
+use session_context::StatementContext;
 use syntax::statement::FetchDirection;
 use types::{Condition, SqlError, SqlResult};
 

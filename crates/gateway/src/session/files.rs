@@ -6,7 +6,7 @@ use std::sync::Arc;
 use catalog::Table;
 use execution::Execution;
 use parking_lot::Mutex;
-use planner::{FileColumn, Files, ListedFiles};
+use session_context::{FileColumn, Files, ListedFiles};
 use types::{Oid, SqlResult};
 
 /// Those of one statement: the planner asks, the session lists what is not there and lets it plan again.

@@ -11,7 +11,8 @@ use std::time::Duration;
 use catalog::{CatalogState, Role};
 use datafusion::scalar::ScalarValue;
 use pgwire::messages::response::TransactionStatus;
-use planner::{Assignments, Planned, StatementContext, WithoutRows};
+use planner::Planned;
+use session_context::{Assignments, StatementContext, WithoutRows};
 use settings::Settings;
 use syntax::Parsed;
 use syntax::statement::IsolationLevel;
@@ -260,7 +261,7 @@ impl Session {
         let view = self.block.view();
         let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
         let bare = Arc::make_mut(&mut context);
-        bare.files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn planner::Files>));
+        bare.files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn session_context::Files>));
         bare.has_rows = false;
         context
     }
@@ -285,15 +286,15 @@ impl Session {
             transaction_us: self.block.started_us().unwrap_or(statement.started_us),
             backend_pid: self.seat.backend.pid,
             new_oid: Arc::clone(&self.new_oid),
-            activity: Arc::clone(&self.gateway) as Arc<dyn planner::Activity>,
+            activity: Arc::clone(&self.gateway) as Arc<dyn session_context::Activity>,
             random: Arc::clone(&self.gateway.random),
             clock: Arc::clone(&self.gateway.clock),
             assignments: Arc::clone(&self.assignments),
             commit,
             arguments: Arc::default(),
-            past: Arc::clone(&self.pasts) as Arc<dyn planner::Past>,
-            files: Arc::clone(&self.files) as Arc<dyn planner::Files>,
-            sequences: Arc::clone(&self.numbers) as Arc<dyn planner::SequenceNumbers>,
+            past: Arc::clone(&self.pasts) as Arc<dyn session_context::Past>,
+            files: Arc::clone(&self.files) as Arc<dyn session_context::Files>,
+            sequences: Arc::clone(&self.numbers) as Arc<dyn session_context::SequenceNumbers>,
             snapshot,
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{Sequence, SequencePosition};
 use parking_lot::Mutex;
-use planner::SequenceNumbers;
+use session_context::SequenceNumbers;
 use txn::Transactions;
 use types::Oid;
 

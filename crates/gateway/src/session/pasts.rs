@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use planner::{CommittedRow, HistoryRow, LastDrop, Past, PastState, StatementOutcomeRow};
+use session_context::{CommittedRow, HistoryRow, LastDrop, Past, PastState, StatementOutcomeRow};
 use txn::{HistoryError, Snapshot, Transactions};
 use types::{Condition, Moment, Oid, SqlError, SqlResult};
 

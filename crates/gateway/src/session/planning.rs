@@ -3,7 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use planner::{Planned, StatementContext};
+use planner::Planned;
+
+use session_context::StatementContext;
 use syntax::Parsed;
 use types::{SqlResult, SqlType};
 

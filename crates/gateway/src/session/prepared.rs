@@ -5,7 +5,8 @@ use std::sync::Arc;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use parking_lot::Mutex;
-use planner::{OutputColumn, Planned, Planner, PreparedPlan, StatementContext, types_with_values};
+use planner::{OutputColumn, Planned, Planner, PreparedPlan, types_with_values};
+use session_context::StatementContext;
 use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
 

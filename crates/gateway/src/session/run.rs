@@ -13,7 +13,9 @@ use execution::{Priority, QueryShare, RunContext};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
-use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan, StatementContext};
+use planner::system::CatalogNames;
+use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
+use session_context::StatementContext;
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
 use txn::Isolation;
@@ -465,7 +467,7 @@ impl Session {
             query_id: statement.query_id,
             cancel: cancel.clone(),
             settings: Arc::clone(self.settings()),
-            names: Arc::clone(names) as Arc<dyn types::ObjectNames>,
+            names: Arc::new(CatalogNames::new(Arc::clone(names))),
             progress: Arc::default(),
             share: Arc::new(QueryShare::new(priority(self.settings())).with_query(statement.query_id)),
             ran: Arc::default(),

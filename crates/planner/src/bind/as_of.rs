@@ -10,12 +10,12 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{self, Query, TableFactor, TableVersion, Value, VisitMut, VisitorMut};
+use session_context::{Pin, StatementContext};
 use types::{CommitTs, Condition, Moment, SqlError, SqlResult, SqlType};
 
 use super::{Binder, expression, parameter};
-use crate::StatementContext;
 use crate::error::from_datafusion;
-use crate::past::{self, Pin};
+use crate::past;
 
 const PLACE: &str = "AS OF";
 

@@ -40,6 +40,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
+use session_context::{Pin, Session, StatementContext};
 use syntax::Parsed;
 use syntax::statement::Returning;
 use types::{Oid, SqlResult, SqlType};
@@ -54,10 +55,8 @@ pub(crate) use self::sequence_rows::COLUMNS as SEQUENCE_COLUMNS;
 pub(crate) use self::sql_type::sql_type as written_type;
 pub(crate) use self::state::{Base, undivided};
 pub use self::state::{NoFragmentCache, parts_within};
-use crate::past::Pin;
 use crate::planned::{OutputColumn, QueryPlan};
-use crate::semantics::Session;
-use crate::{Phases, Planner, StatementContext};
+use crate::{Phases, Planner, system};
 
 /// What binds the queries and expressions of one statement. Cheap to make.
 pub(crate) struct Binder<'a> {
@@ -81,7 +80,7 @@ pub(crate) struct Binder<'a> {
 
 impl<'a> Binder<'a> {
     pub(crate) fn new(planner: &'a Planner, context: &'a Arc<StatementContext>) -> Self {
-        let session = Arc::new(Session::from(context.as_ref()));
+        let session = Arc::new(system::session(context));
         Self {
             planner,
             context,

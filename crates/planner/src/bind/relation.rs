@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use catalog::Relation;
-use datafusion::sql::sqlparser::ast::ObjectName;
-use types::{Condition, SqlError, SqlResult};
 
-use crate::StatementContext;
 use crate::system;
+use datafusion::sql::sqlparser::ast::ObjectName;
+use session_context::StatementContext;
+use types::{Condition, SqlError, SqlResult};
 
 /// What a name stands for.
 #[derive(Debug, Clone)]

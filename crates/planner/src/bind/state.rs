@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigNonZeroUsize;
+
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::prelude::SessionConfig;
 use parking_lot::Mutex;
+use session_context::Session;
 use settings::Settings;
 
-use crate::semantics::{self, Session};
+use crate::semantics;
 use crate::{optimize, series};
 
 /// States that are kept: more settings than these nobody changes.

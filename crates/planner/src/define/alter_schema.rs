@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use catalog::{Change, Schema};
+use session_context::StatementContext;
 use syntax::statement::{AlterSchema, AlterSchemaAction};
 use types::{Condition, SqlError, SqlResult};
 
 use super::{create_schema, name, view_text};
-use crate::{DefinePlan, StatementContext};
+use crate::DefinePlan;
 
 /// Another name or owner for a schema.
 ///

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use catalog::{Change, Column, ConstraintKind, Identity, Sequence, SequenceOwner, Table};
 use datafusion::sql::sqlparser::ast::{ObjectName, TableVersion};
+use session_context::StatementContext;
 use syntax::statement::CreateTable;
 use types::{CommitTs, Condition, Moment, SqlError, SqlResult};
 
@@ -12,8 +13,8 @@ use super::constraint_name::{choose_sequence_name, is_relation};
 use super::create_table::already_exists;
 use super::name::{self, Found};
 use super::sequence::next_of;
+use crate::DefinePlan;
 use crate::bind::{Binder, as_of};
-use crate::{DefinePlan, StatementContext};
 
 /// A table with the columns, keys, checks, indexes and rows of another, now or as it was. References to other tables are left out.
 ///

@@ -1,11 +1,11 @@
 //! Statements about clusters: roles are found here, everything else is checked where the clusters are known.
 
 use cluster::{Change, Grantee, RoleRef};
+use session_context::StatementContext;
 use syntax::statement::{AlterClusterAction, ClusterStatement, GranteeSpec, RoleSpec};
 use types::SqlResult;
 
 use super::name;
-use crate::StatementContext;
 use crate::session::ClusterCommand;
 
 /// The changes that a statement asks for.

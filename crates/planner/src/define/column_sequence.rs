@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Change, Column, Identity, Sequence, SequenceOwner, Table};
 use datafusion::sql::sqlparser::ast::{DataType, ObjectName};
+use session_context::StatementContext;
 use syntax::statement::{IdentityDefinition, SequenceOption};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -11,7 +12,6 @@ use super::constraint_name::choose_sequence_name;
 use super::name;
 use super::sequence::next_of;
 use super::sequence_options::{self, Use, refuse_other_types};
-use crate::StatementContext;
 
 /// A sequence that has no name, table or column yet.
 pub(super) struct NewSequence {

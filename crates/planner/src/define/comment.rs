@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use catalog::{Change, Constraint, Database, Role, Schema, Sequence, Table, View};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use session_context::StatementContext;
 use syntax::statement::{Comment, CommentOn};
 use types::{Condition, SqlError, SqlResult};
 
 use super::name::{self, Found};
-use crate::{DefinePlan, StatementContext};
+use crate::DefinePlan;
 
 /// Gives an object a comment, or takes it away; an empty one is none.
 ///

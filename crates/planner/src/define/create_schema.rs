@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use catalog::{Change, Schema};
+use session_context::StatementContext;
 use syntax::statement::CreateSchema;
 use types::{Condition, SqlError, SqlResult};
 
 use super::name;
-use crate::{DefinePlan, StatementContext};
+use crate::DefinePlan;
 
 /// The schema, owned by the role of AUTHORIZATION or else by the statement's.
 ///

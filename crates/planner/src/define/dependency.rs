@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use catalog::Dependant;
+use session_context::StatementContext;
 use types::{Condition, Oid, SqlError};
 
 use super::name;
-use crate::StatementContext;
 
 /// How many dependants a message names.
 const SHOWN_MAX: usize = 100;

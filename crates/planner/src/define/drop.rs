@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use catalog::{Schema, Table};
 use datafusion::sql::sqlparser::ast::ObjectName;
+use session_context::StatementContext;
 use syntax::statement::{Drop, DropKind};
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name::{self, Found};
 use super::{dependency, index, role, sequence};
-use crate::{DefinePlan, StatementContext};
+use crate::DefinePlan;
 
 /// Drops objects, with CASCADE what depends on them too.
 ///

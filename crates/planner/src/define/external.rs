@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use catalog::{Change, Column, External};
+use session_context::{FileColumn, StatementContext};
 use shards::foreign::fit;
 use syntax::statement::{ColumnConstraintKind, ColumnDefinition, CreateExternalTable};
 use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 
 use super::create_table::{already_exists, new_table};
 use super::{column, name};
+use crate::DefinePlan;
 use crate::bind::Binder;
-use crate::files::FileColumn;
-use crate::{DefinePlan, StatementContext};
 
 /// A table over the files at a place, with the columns that are written or those of the files.
 ///

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use catalog::{Change, ConstraintKind, Index, KeyOrder, Table};
 use datafusion::sql::sqlparser::ast::Ident;
+use session_context::StatementContext;
 use syntax::statement::{CreateIndex, Drop};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
@@ -14,8 +15,8 @@ use super::key_check;
 use super::key_type::{has_order, no_order};
 use super::name::{self, Found};
 use super::{operator_class, storage_parameter};
+use crate::DefinePlan;
 use crate::bind::Binder;
-use crate::{DefinePlan, StatementContext};
 
 /// A new index of a table. No two rows share the columns of one that is UNIQUE.
 ///

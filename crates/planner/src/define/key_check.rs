@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use catalog::{Constraint, ConstraintKind, Table};
+use session_context::StatementContext;
 use syntax::Statement;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::name;
 use crate::bind::Binder;
-use crate::{QueryPlan, RowCheck, StatementContext};
+use crate::{QueryPlan, RowCheck};
 
 /// No two rows of `table`, as `context` has it, share the columns; NULLs are shared with nothing.
 pub(super) fn unique(

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use catalog::{CatalogState, Change, Relation, Role, Schema, Sequence, Table, View};
+
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use session_context::StatementContext;
 use syntax::statement::RoleSpec;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-use crate::{StatementContext, system};
+use crate::system;
 
 /// What a relation's name stands for.
 #[derive(Debug, Clone)]

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catalog::{Change, Database, Dependant, Role};
+use session_context::StatementContext;
 use settings::Settings;
 use syntax::statement::{AlterDatabase, AlterRole, AlterRoleAction, CreateRole, Drop, RoleOption};
 use types::{Condition, SqlError, SqlResult};
 
 use super::name;
-use crate::{DefinePlan, Password, StatementContext};
+use crate::{DefinePlan, Password};
 
 /// A new role; CREATE USER makes one that may log in.
 ///

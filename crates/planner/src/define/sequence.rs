@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use catalog::{Change, Sequence, SequenceOwner};
 use datafusion::sql::sqlparser::ast::ObjectName;
+use session_context::StatementContext;
 use syntax::statement::{AlterSequence, AlterSequenceAction, CreateSequence, SequenceOption};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::name::{self, Found};
 use super::sequence_options::{self, Use};
 use super::view_text;
-use crate::{DefinePlan, StatementContext};
+use crate::DefinePlan;
 
 /// A new sequence.
 ///

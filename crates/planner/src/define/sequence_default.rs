@@ -7,11 +7,11 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
 };
+use session_context::StatementContext;
 use syntax::{expr_of, text_of};
 use types::{Oid, SqlResult, SqlType};
 
 use super::sequence::next_of;
-use crate::StatementContext;
 use crate::system;
 
 /// Functions whose first argument is a sequence.

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use catalog::{CatalogState, Change, ConstraintKind, Sequence, Table};
+use session_context::StatementContext;
 use syntax::statement::Truncate;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name;
-use crate::{DefinePlan, StatementContext};
+use crate::DefinePlan;
 
 /// Takes all rows from the tables, and with CASCADE from those that refer to them.
 ///

@@ -6,9 +6,9 @@ use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryBuilder, BooleanArray, BooleanBuilder, PrimitiveArray,
     PrimitiveBuilder, StringViewArray, StringViewBuilder,
 };
-use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
-use crate::semantics::Session;
+use session_context::Session;
+use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
 /// The values of a binary array lie one after the other, and their places have 31 bits.
 const BINARY_BYTES_MAX: usize = i32::MAX as usize;

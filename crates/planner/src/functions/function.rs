@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
+use session_context::Session;
 use types::interrupt;
 use types::{SqlError, SqlResult, SqlType};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -23,7 +24,6 @@ use super::column_name::column_name;
 use super::definition::{Body, Definition};
 use super::{Settled, folding, known_like};
 use crate::error::from_datafusion;
-use crate::semantics::Session;
 use crate::semantics::typed::field_type;
 
 /// A SQL error on its way through DataFusion; `planner::error` takes it out again.

@@ -40,6 +40,7 @@ use std::sync::{Arc, LazyLock};
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF, Volatility, WindowUDF};
+use session_context::Session;
 use types::SqlType;
 
 pub(crate) use self::array::ANY_EQUAL;
@@ -61,7 +62,6 @@ pub use self::on_texts::{TextCall, text_call};
 pub(crate) use self::series::{SERIES, SUBSCRIPTS};
 pub(crate) use self::settled::settled_by;
 pub use self::settled::{Settled, call_alone, for_statement, settled};
-use crate::semantics::Session;
 use crate::semantics::cast::lower as lower_cast;
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock::new(|| {

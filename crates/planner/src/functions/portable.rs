@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, Volatility, WindowUDF};
 use serde::{Deserialize, Serialize};
+use session_context::Session;
 use types::text::DateOrder;
 use types::{SessionZone, SqlType};
 
@@ -21,7 +22,7 @@ use super::{
     string_agg_varying, window,
 };
 use crate::key_sets::{HasKey, KeySet};
-use crate::semantics::{Session, veils};
+use crate::semantics::veils;
 
 #[cfg(test)]
 mod tests;

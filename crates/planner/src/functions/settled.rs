@@ -6,11 +6,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
+use session_context::Session;
 use types::SqlResult;
 
 use super::cast::CastFunction;
 use super::function::{ResolvedFunction, external};
-use crate::semantics::Session;
 use crate::system;
 use crate::write::Constrained;
 

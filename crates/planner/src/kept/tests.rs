@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use catalog::CatalogState;
+use session_context::StatementContext;
 use settings::Settings;
 use types::CommitTs;
 
 use super::{BYTES_MAX, EXPRESSION_NODE_BYTES, PLAN_BYTES_MAX, PLANS_MAX, TEXT_BYTES_MAX};
-use crate::StatementContext;
 use crate::planned::{Planned, QueryPlan};
 use crate::write::tests::{Fixture, run};
 

@@ -8,12 +8,13 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
+use session_context::{HistoryRow, LastDrop, Past, PastState, StatementContext, StatementOutcomeRow};
 use types::{Moment, Oid, SqlResult};
 
 use super::{BYTES_MAX, PreparedPlan};
+use crate::ShardTable;
 use crate::planned::Planned;
 use crate::write::tests::Fixture;
-use crate::{HistoryRow, LastDrop, Past, PastState, ShardTable, StatementContext, StatementOutcomeRow};
 
 const T: &str = "CREATE TABLE t (id int, name text, d date, n numeric(10,2)); CREATE VIEW v AS SELECT id FROM t WHERE id < 10; \
                  CREATE VIEW w AS SELECT 1 AS one";

@@ -20,7 +20,6 @@ mod no_row;
 mod recursive;
 mod resolve;
 mod rewrite;
-mod session;
 mod set_operation;
 pub(crate) mod type_rules;
 pub(crate) mod typed;
@@ -32,6 +31,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
+use session_context::Session;
 
 use self::coercion::Coercion;
 use self::concerning::Concerning;
@@ -44,7 +44,6 @@ pub use self::resolve::Resolve;
 pub(crate) use self::resolve::marked;
 pub(crate) use self::rewrite::call;
 pub use self::rewrite::{rewrite_expr, rewrite_query};
-pub use self::session::Session;
 use crate::series::StreamedSeries;
 
 /// All analyzer rules, in order: ours, then DataFusion's own, which find everything already typed.

@@ -8,13 +8,13 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::AnalyzerRule;
+use session_context::Session;
 use types::SqlType;
 
 use super::node::{ProjectSet, SetColumn};
 use super::walk::Kind;
 use crate::functions::cast::CastKind;
 use crate::functions::{SERIES, SUBSCRIPTS};
-use crate::semantics::Session;
 use crate::semantics::cast::lower as lower_cast;
 use crate::semantics::typed::type_of;
 

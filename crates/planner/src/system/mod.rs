@@ -10,7 +10,7 @@
 mod definition;
 mod functions;
 mod information_schema;
-
+mod object_names;
 mod pg_catalog;
 mod rows;
 mod source;
@@ -24,13 +24,14 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::ScalarUDF;
+use session_context::StatementContext;
 
 pub(crate) use self::definition::TABLEOID;
 use self::definition::{Definition, RELATIONS};
 pub(crate) use self::functions::{is_of_statement, read_name, show_name};
+pub use self::object_names::{CatalogNames, session};
 use self::table::SystemTable;
 pub(crate) use self::text::{quote_ident, quote_literal};
-use crate::StatementContext;
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! What system tables and functions are made from: one statement's catalog snapshot and surroundings, seen as PostgreSQL would number it.
 
 use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Index, KeyOrder, Sequence, Table, View};
+use session_context::StatementContext;
 use types::{ColumnId, Oid, SqlType};
 
 use super::definition::BY_OID;
-use crate::StatementContext;
 use crate::bind::SEQUENCE_COLUMNS;
 
 /// The role that owns what Kiln itself brings.

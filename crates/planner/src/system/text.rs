@@ -1,11 +1,11 @@
 //! Catalog objects as SQL text: quoted names, constraint, index and view definitions, as PostgreSQL's `ruleutils` words them.
 
 use catalog::{CatalogState, Constraint, ConstraintKind, KeyOrder, Table};
+use session_context::StatementContext;
 use types::ColumnId;
 
 use super::pg_catalog::access;
 use super::source::{self, Key, Relation};
-use crate::StatementContext;
 
 /// `name`, in double quotes where PostgreSQL's `quote_ident` would put them.
 pub(crate) fn quote_ident(name: &str) -> String {

@@ -8,11 +8,11 @@ use datafusion::sql::sqlparser::ast::{
     DataType, Distinct, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind,
     Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
+use session_context::StatementContext;
 use syntax::Statement;
 
 use super::source::{self, Body, Relation};
 use super::text::{is_visible, quote_ident};
-use crate::StatementContext;
 use crate::bind::written_type;
 
 /// `pg_get_viewdef`: the query, ended by a semicolon.

@@ -10,11 +10,11 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use session_context::Session;
 use types::{Condition, SqlError, SqlType};
 
 use crate::functions::cast::TextWriter;
 use crate::functions::external;
-use crate::semantics::Session;
 
 /// Bytes of a value that an error shows.
 const SHOWN_BYTES_MAX: usize = 64;

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
+use session_context::StatementContext;
 use syntax::statement::uneven;
 use types::{ColumnId, Condition, Moment, Oid, SqlError, SqlResult};
 
@@ -18,7 +19,7 @@ use crate::bind::relation::{self, Found, Name};
 use crate::bind::{SEQUENCE_COLUMNS, as_of};
 use crate::rewrite::row;
 use crate::write::ASSIGNED;
-use crate::{StatementContext, past, system};
+use crate::{past, system};
 
 impl Resolver<'_> {
     /// Resolves a FROM clause; the scope has what its items bring.

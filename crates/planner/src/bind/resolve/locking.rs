@@ -6,13 +6,13 @@ use catalog::{Relation as Stored, Table};
 use datafusion::sql::sqlparser::ast::{
     GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
+use session_context::StatementContext;
 use syntax::statement::{LockedRelation, lock_words};
 use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
 
 use super::placement::{self, Clause};
 use super::scope::{column_expr, quoted};
 use super::{Bound, BoundColumn, Resolver, column_names};
-use crate::StatementContext;
 use crate::bind::modification::WITH_PLACES;
 use crate::bind::place::Text;
 use crate::bind::relation::{self, Found, Name};

@@ -24,6 +24,7 @@ use datafusion::sql::sqlparser::ast::{
     Cte as WrittenCte, CteAsMaterialized, Expr, Fetch, LimitClause, ObjectName, OrderBy, OrderByKind, Query, SetExpr,
     SetOperator, SetQuantifier, TableFactor, TableWithJoins, UnaryOperator, Value, Values, With,
 };
+use session_context::StatementContext;
 use syntax::statement::{LockedRelation, lock_words};
 use types::stack::{PLAN_LEVELS, too_complex};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
@@ -36,7 +37,6 @@ pub(in crate::bind) use self::modification::{
 pub(crate) use self::placement::Clause;
 pub(in crate::bind) use self::scope::quoted;
 use self::scope::{Origin, Scope};
-use crate::StatementContext;
 use crate::bind::place::Text;
 
 /// A query whose names are settled.

@@ -8,12 +8,12 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
     TableFactor, TableWithJoins, With, visit_expressions, visit_expressions_mut,
 };
+use session_context::StatementContext;
 use types::{SqlError, SqlResult};
 
 use super::placement::{self, Clause};
 use super::scope::{Column, Relation, Scope, column_expr, quoted};
 use super::{BoundColumn, Resolver, column_names, named, select};
-use crate::StatementContext;
 use crate::bind::modification::{Changed, GIVEN, MADE, MET, ROW, WITH_PLACES, reading};
 use crate::bind::place::Text;
 use crate::shard_table::{PLACE, ROW_ID};

@@ -16,15 +16,16 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
 
+use crate::Planner;
 use crate::bind::sql_type::sql_type;
 use crate::planned::{Planned, QueryPlan};
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
-use crate::{NoActivity, Planner, StatementContext};
 
 /// A planner over some tables, and what a statement sees.
 pub(in crate::bind) struct Fixture {
@@ -122,11 +123,11 @@ impl Fixture {
         let context = StatementContext {
             has_rows: true,
             commit: types::CommitTs(1),
-            past: Arc::new(crate::NoPast),
-            files: Arc::new(crate::NoFiles),
+            past: Arc::new(session_context::NoPast),
+            files: Arc::new(session_context::NoFiles),
             arguments: Arc::default(),
             assignments: Arc::default(),
-            sequences: Arc::new(crate::NoNumbers),
+            sequences: Arc::new(session_context::NoNumbers),
             settings: Arc::new(Settings::default()),
             session_role: Arc::clone(&role),
             role,

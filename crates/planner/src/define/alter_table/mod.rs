@@ -14,13 +14,14 @@ pub(super) use self::rename::refuse_taken_in;
 use std::sync::Arc;
 
 use catalog::{Change, Table};
+use session_context::StatementContext;
 use syntax::statement::{AlterAction, AlterTable};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::name::{self, Found};
 use super::{placement, storage_parameter};
 use crate::bind::Binder;
-use crate::{DefinePlan, RowCheck, StatementContext};
+use crate::{DefinePlan, RowCheck};
 
 /// All actions or none.
 ///

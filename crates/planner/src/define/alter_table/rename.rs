@@ -83,7 +83,11 @@ impl Alteration<'_> {
 }
 
 /// `42P07` where the schema has a relation of the name.
-pub(in crate::define) fn refuse_taken_in(context: &crate::StatementContext, schema: &str, name: &str) -> SqlResult<()> {
+pub(in crate::define) fn refuse_taken_in(
+    context: &session_context::StatementContext,
+    schema: &str,
+    name: &str,
+) -> SqlResult<()> {
     if name::find_in(&context.snapshot, schema, name).is_none() {
         return Ok(());
     }

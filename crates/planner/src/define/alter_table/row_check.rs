@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use catalog::{Change, Column, Constraint, ConstraintKind};
 use datafusion::sql::sqlparser::ast::{Expr, Ident};
+use session_context::StatementContext;
 use syntax::statement::{AssignedValue, Assignment, ModifiedTable, Update};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Alteration;
 use crate::bind::Binder;
 use crate::define::{key_check, name};
-use crate::{ModifyPlan, QueryPlan, RowCheck, StatementContext, write};
+use crate::{ModifyPlan, QueryPlan, RowCheck, write};
 
 /// The queries to be asked before the changes are made.
 ///

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use catalog::{Change, View};
+use session_context::StatementContext;
 use syntax::statement::AlterAction;
 use types::{Condition, SqlError, SqlResult};
 
 use super::refuse_taken_in;
+use crate::DefinePlan;
 use crate::define::{name, view_text};
-use crate::{DefinePlan, StatementContext};
 
 /// The view with the actions made to it.
 pub(super) fn altered(context: &StatementContext, old: &View, actions: &[AlterAction]) -> SqlResult<DefinePlan> {

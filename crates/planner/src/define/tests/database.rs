@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use catalog::{CatalogState, Change, Constraint, ConstraintKind, Role, Table, View};
+
 use datafusion::catalog::Session;
 use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
+use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use shards::{ColumnStats, Hll, RowGroupMeta, ShardMeta};
 use types::random::SeededRandom;
 use types::{Oid, QueryId, ShardId, SqlError};
 
-use crate::{DefinePlan, NoActivity, PlanScan, Planned, Planner, ShardTable, StatementContext};
+use crate::{DefinePlan, PlanScan, Planned, Planner, ShardTable};
 
 /// A warehouse without rows that anyone could read.
 pub(super) struct Database {
@@ -68,11 +70,11 @@ impl Database {
             random: Arc::new(SeededRandom::new(1)),
             clock: Arc::new(types::SystemClock::new()),
             commit: types::CommitTs(1),
-            past: Arc::new(crate::NoPast),
-            files: Arc::new(crate::NoFiles),
+            past: Arc::new(session_context::NoPast),
+            files: Arc::new(session_context::NoFiles),
             arguments: Arc::default(),
             assignments: Arc::default(),
-            sequences: Arc::new(crate::NoNumbers),
+            sequences: Arc::new(session_context::NoNumbers),
         })
     }
 

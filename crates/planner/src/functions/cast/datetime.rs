@@ -6,11 +6,11 @@ use arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{
     Date32Type, IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
+use session_context::Session;
 use types::text::US_PER_DAY;
 use types::{SqlResult, SqlType};
 
 use super::missing_cast;
-use crate::semantics::Session;
 
 pub(super) fn convert(values: &ArrayRef, from: &SqlType, to: &SqlType, session: &Session) -> SqlResult<ArrayRef> {
     use SqlType as T;

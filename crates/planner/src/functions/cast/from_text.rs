@@ -11,6 +11,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType, UInt32Type,
 };
+use session_context::Session;
 use types::text::{
     check_json, normalize_jsonb, parse_array, parse_bool, parse_bytea, parse_date_in, parse_float4, parse_float8,
     parse_int2, parse_int4, parse_int8, parse_interval, parse_numeric, parse_oid, parse_time, parse_timestamp_in,
@@ -21,7 +22,6 @@ use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 use super::{CastKind, convert as convert_any, missing_cast, to_text};
 use crate::functions::call::check_binary;
 use crate::functions::text_lists::ELEMENT_BYTES;
-use crate::semantics::Session;
 use crate::semantics::type_rules::plain;
 
 pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: &Session) -> SqlResult<ArrayRef> {
@@ -57,8 +57,8 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
         }),
         T::Oid => each::<UInt32Type>(texts, to, parse_oid),
         T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole | T::Regprocedure | T::Regoperator => {
-            let context = session.context().ok_or_else(|| SqlError::internal("a name is read without a catalog"))?;
-            each::<UInt32Type>(texts, to, |text| crate::system::read_name(to, text, context))
+            let names = session.names().ok_or_else(|| SqlError::internal("a name is read without a catalog"))?;
+            each::<UInt32Type>(texts, to, |text| names.read(to, text))
         }
         T::Bytea => {
             let (mut builder, mut guard) = (BinaryBuilder::new(), ValueGuard::default());

@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use serde::{Deserialize, Serialize};
+use session_context::Session;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 pub(super) use self::by_value::ValueCast;
@@ -26,7 +27,6 @@ pub(crate) use self::to_text::TextWriter;
 use super::Settled;
 use super::column_name::column_name;
 use super::function::invoke;
-use crate::semantics::Session;
 use crate::semantics::type_rules::{plain, same_kind};
 
 /// The origin of a cast: an explicit cast cuts text that is too long, an assignment refuses it, and a comparison leaves it as it is.

@@ -8,25 +8,24 @@ use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
     Time64MicrosecondType, TimestampMicrosecondType, UInt32Type,
 };
+use session_context::Session;
 use types::text::{
     ArrayWriter, format_bytea, format_date, format_float4, format_float8, format_int, format_interval, format_numeric,
     format_time, format_timestamp, format_timestamptz, format_uuid,
 };
 use types::value_guard::check_growth;
-use types::{Condition, Interval, SessionZone, SqlError, SqlResult, SqlType, ValueGuard};
+use types::{Condition, Interval, ObjectNames, SessionZone, SqlError, SqlResult, SqlType, ValueGuard};
 
 use super::{CastKind, is_text};
-use crate::StatementContext;
 use crate::functions::value_bytes::value_bytes;
-use crate::semantics::Session;
 
 /// Writes the rows of one array in their type's text form.
 pub(crate) struct TextWriter<'a> {
     values: &'a ArrayRef,
     sql_type: &'a SqlType,
     zone: SessionZone,
-    /// The statement whose catalog gives `reg…` values their names; without it they print as numbers.
-    names: Option<&'a StatementContext>,
+    /// The names of `reg…` values; without them they print as numbers.
+    names: Option<&'a dyn ObjectNames>,
 }
 
 impl<'a> TextWriter<'a> {
@@ -35,8 +34,8 @@ impl<'a> TextWriter<'a> {
     }
 
     /// With names for the values of `reg…` types.
-    pub(crate) fn naming(mut self, context: Option<&'a StatementContext>) -> Self {
-        self.names = context;
+    pub(crate) fn naming(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
+        self.names = names;
         self
     }
 
@@ -84,7 +83,7 @@ impl<'a> TextWriter<'a> {
             sql_type if sql_type.is_oid() => {
                 let number = values.as_primitive::<UInt32Type>().value(row);
                 match self.names.filter(|_| sql_type.names_objects()) {
-                    Some(context) => out.push_str(&crate::system::show_name(self.sql_type, number, context)),
+                    Some(names) => out.push_str(&names.show(self.sql_type, number)),
                     None => write!(out, "{number}").expect("writing to a String cannot fail"),
                 }
             }

@@ -1,23 +1,22 @@
 //! SQL values as JSON, objects and arrays of them, and changes to `jsonb`.
 
 use arrow::array::{Array, ArrayRef, AsArray};
+
+use crate::functions::call::Call;
+use crate::functions::cast::TextWriter;
 use arrow::datatypes::{Float32Type, Float64Type, Int32Type, TimestampMicrosecondType};
 use types::text::json::{elements, members};
 use types::text::{Json, format_json_string, format_timestamp, normalize_jsonb, parse_json};
 use types::value_guard::{check_growth, check_length};
-use types::{Condition, SessionZone, SqlError, SqlResult, SqlType};
-
-use crate::StatementContext;
-use crate::functions::call::Call;
-use crate::functions::cast::TextWriter;
+use types::{Condition, ObjectNames, SessionZone, SqlError, SqlResult, SqlType};
 
 /// Writes the rows of one array as JSON values.
 pub(crate) struct JsonWriter<'a> {
     values: &'a ArrayRef,
     sql_type: &'a SqlType,
     zone: SessionZone,
-    /// The statement whose catalog gives `reg…` values their names; without it they are written as numbers.
-    names: Option<&'a StatementContext>,
+    /// The names of `reg…` values; without them they are written as numbers.
+    names: Option<&'a dyn ObjectNames>,
 }
 
 impl<'a> JsonWriter<'a> {
@@ -26,8 +25,8 @@ impl<'a> JsonWriter<'a> {
     }
 
     /// With names for the values of `reg…` types.
-    pub(crate) fn naming(mut self, context: Option<&'a StatementContext>) -> Self {
-        self.names = context;
+    pub(crate) fn naming(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
+        self.names = names;
         self
     }
 

@@ -11,10 +11,10 @@ use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature,
 };
+use session_context::StatementContext;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::Declaration;
-use crate::StatementContext;
 use crate::system::definition::type_named;
 use crate::system::rows::{Cell, to_array};
 use crate::system::source::{self, Relation};

@@ -18,13 +18,13 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::logical_expr::{ScalarUDF, Volatility};
+use session_context::StatementContext;
 use types::SqlResult;
 
 use self::call::{Call, SystemFunction};
 pub(super) use self::names::parse_name;
 pub(crate) use self::names::{read_name, show_name};
 use super::rows::Cell;
-use crate::StatementContext;
 
 /// Functions of PostgreSQL that return sets; Kiln has them as scalar functions that return the set's rows as a list.
 pub(super) const SET_RETURNING: &[&str] = &[

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use catalog::CatalogState;
+use session_context::StatementContext;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::{Declaration, function};
-use crate::StatementContext;
 use crate::system::pg_catalog::access::{OPERATORS, OperatorEntry};
 use crate::system::pg_catalog::{SCHEMA, routine_by_oid, routine_named};
 use crate::system::rows::Cell;

@@ -1,9 +1,9 @@
 //! Who and where the session is.
 
+use session_context::Assignment;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::{Declaration, function};
-use crate::Assignment;
 use crate::system::rows::Cell;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[

@@ -12,7 +12,7 @@ use super::catalog;
 use super::signatures::SIGNATURES;
 use super::type_::PSEUDO_TYPES;
 use super::type_forms;
-use crate::{functions, semantics};
+use crate::{functions, system};
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(
@@ -103,7 +103,7 @@ fn type_number(name: &str) -> Option<u32> {
 }
 
 /// Whether Kiln really has the function: a signature alone proves nothing.
-fn is_present(session: &Arc<semantics::Session>, routine: &Routine) -> bool {
+fn is_present(session: &Arc<session_context::Session>, routine: &Routine) -> bool {
     functions::scalar(routine.name, session).is_some()
         || functions::aggregate(routine.name).is_some()
         || functions::window(routine.name).is_some()
@@ -113,7 +113,7 @@ fn is_present(session: &Arc<semantics::Session>, routine: &Routine) -> bool {
 
 /// The functions the statement could call.
 fn present(source: &Source<'_>) -> impl Iterator<Item = &'static Routine> {
-    let session = Arc::new(semantics::Session::from(source.context));
+    let session = Arc::new(system::session(&Arc::new(source.context.clone())));
     ROUTINES.iter().filter(move |routine| is_present(&session, routine))
 }
 

@@ -1,12 +1,12 @@
 //! Statements that run, and those that have ended.
 
+use session_context::SessionRow;
 use std::time::Duration;
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::view;
-use crate::SessionRow;
 
 pub(super) const TABLES: &[Definition] = &[
     view(

@@ -7,11 +7,11 @@ use catalog::{
     CatalogState, Change, Column, Constraint, ConstraintKind, Distribution, ReferentialAction, Role, Schema, Table,
     TableOrder, View,
 };
+
+use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlType};
-
-use crate::{NoActivity, StatementContext};
 
 pub(super) const CUSTOMERS: Oid = Oid(16_386);
 pub(super) const CUSTOMERS_KEY: Oid = Oid(16_394);
@@ -152,11 +152,11 @@ pub(super) fn context() -> Arc<StatementContext> {
     Arc::new(StatementContext {
         has_rows: true,
         commit: types::CommitTs(1),
-        past: Arc::new(crate::NoPast),
-        files: Arc::new(crate::NoFiles),
+        past: Arc::new(session_context::NoPast),
+        files: Arc::new(session_context::NoFiles),
         arguments: Arc::default(),
         assignments: Arc::default(),
-        sequences: Arc::new(crate::NoNumbers),
+        sequences: Arc::new(session_context::NoNumbers),
         settings: Arc::new(Settings::default()),
         session_role: Arc::clone(&role),
         role,

@@ -12,15 +12,16 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use parking_lot::Mutex;
+use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
 
+use crate::Planner;
 use crate::error::from_datafusion;
 use crate::planned::{Planned, QueryPlan, WritePlan};
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
-use crate::{NoActivity, Planner, StatementContext};
 
 mod locking;
 mod modify;
@@ -70,11 +71,11 @@ impl Fixture {
         let mut context = StatementContext {
             has_rows: true,
             commit: types::CommitTs(1),
-            past: Arc::new(crate::NoPast),
-            files: Arc::new(crate::NoFiles),
+            past: Arc::new(session_context::NoPast),
+            files: Arc::new(session_context::NoFiles),
             arguments: Arc::default(),
             assignments: Arc::default(),
-            sequences: Arc::new(crate::NoNumbers),
+            sequences: Arc::new(session_context::NoNumbers),
             settings: Arc::new(Settings::default()),
             session_role: Arc::clone(&role),
             role,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use types::text::{DateContext, DateOrder};
-use types::{Random, SessionZone, SqlResult, SystemRandom};
+use types::{ObjectNames, Random, SessionZone, SqlResult, SystemRandom};
+
+use crate::StatementContext;
 
 /// The facts of a session and statement that functions and casts read. Plans carry them, so a plan means the same wherever it runs.
 #[derive(Debug, Clone)]
@@ -19,7 +21,9 @@ pub struct Session {
     /// `statement_timestamp()`.
     pub statement_us: i64,
     /// Catalog, role and settings of the statement; `None` in another process, which has none of these.
-    context: Option<Arc<crate::StatementContext>>,
+    context: Option<Arc<StatementContext>>,
+    /// Names of the objects of that catalog; `None` where there is none.
+    names: Option<Arc<dyn ObjectNames>>,
     /// Where `random()` and `gen_random_uuid()` take their chance.
     pub random: Arc<dyn Random>,
     /// Whether a text was read that means something else at another time.
@@ -29,6 +33,22 @@ pub struct Session {
 }
 
 impl Session {
+    /// The facts of a statement, with the names of the objects that it sees.
+    #[must_use]
+    pub fn new(context: Arc<StatementContext>, names: Arc<dyn ObjectNames>) -> Self {
+        Self {
+            zone: context.settings.zone(),
+            date_order: context.settings.date_context(context.transaction_us).order,
+            transaction_us: context.transaction_us,
+            statement_us: context.statement_us,
+            random: Arc::clone(&context.random),
+            context: Some(context),
+            names: Some(names),
+            has_read_now: Arc::default(),
+            copies: Arc::default(),
+        }
+    }
+
     /// Reads a text as this session reads dates; `now` and the like mean the transaction's start, and that there was one of them is noted.
     ///
     /// # Errors
@@ -56,20 +76,21 @@ impl Session {
     /// A session of which no more is known than these facts: it has no catalog, no role and no settings.
     #[must_use]
     pub fn without_context(zone: SessionZone, date_order: DateOrder, transaction_us: i64, statement_us: i64) -> Self {
-        let (context, random) = (None, Arc::new(SystemRandom));
+        let (context, names, random) = (None, None, Arc::new(SystemRandom));
         let (has_read_now, copies) = (Arc::default(), Arc::default());
-        Self { zone, date_order, transaction_us, statement_us, context, random, has_read_now, copies }
+        Self { zone, date_order, transaction_us, statement_us, context, names, random, has_read_now, copies }
     }
 
     /// The statement whose catalog, role and settings the session has; `None` in a process that has none.
     #[must_use]
-    pub fn context(&self) -> Option<&Arc<crate::StatementContext>> {
+    pub fn context(&self) -> Option<&Arc<StatementContext>> {
         self.context.as_ref()
     }
 
-    /// As [`Session::context`], for who looks names up.
-    pub(crate) fn names(&self) -> Option<&crate::StatementContext> {
-        self.context.as_deref()
+    /// The names of the catalog's objects, which values of the `reg…` types are shown and read by.
+    #[must_use]
+    pub fn names(&self) -> Option<&dyn ObjectNames> {
+        self.names.as_deref()
     }
 
     /// Whether both give functions that need neither catalog nor role nor settings the same.
@@ -78,8 +99,8 @@ impl Session {
         self.key() == other.key()
     }
 
-    /// Counts `nodes` of expressions that were copied; how many there are now.
-    pub(super) fn count_copies(&self, nodes: usize) -> usize {
+    /// Counts `nodes` of expressions that were copied, and returns how many there are now.
+    pub fn count_copies(&self, nodes: usize) -> usize {
         self.copies.fetch_add(nodes, Ordering::Relaxed) + nodes
     }
 
@@ -103,20 +124,5 @@ impl Eq for Session {}
 impl Hash for Session {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.key().hash(state);
-    }
-}
-
-impl From<&crate::StatementContext> for Session {
-    fn from(context: &crate::StatementContext) -> Self {
-        Self {
-            zone: context.settings.zone(),
-            date_order: context.settings.date_context(context.transaction_us).order,
-            transaction_us: context.transaction_us,
-            statement_us: context.statement_us,
-            context: Some(Arc::new(context.clone())),
-            random: Arc::clone(&context.random),
-            has_read_now: Arc::default(),
-            copies: Arc::default(),
-        }
     }
 }

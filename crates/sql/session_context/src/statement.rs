@@ -8,13 +8,12 @@ use catalog::{CatalogState, Role, Schema};
 use datafusion::scalar::ScalarValue;
 use parking_lot::Mutex;
 use settings::Settings;
-use types::{Clock, CommitTs, Condition, ObjectNames, Oid, QueryId, Random, SqlError, SqlResult, SqlType};
+use types::{Clock, CommitTs, Condition, Oid, QueryId, Random, SqlError, SqlResult};
 
 use crate::activity::Activity;
 use crate::files::Files;
 use crate::past::Past;
 use crate::sequences::SequenceNumbers;
-use crate::system;
 
 /// The surroundings of one statement.
 #[derive(Clone)]
@@ -69,7 +68,7 @@ pub struct Assignment {
 }
 
 impl Assignments {
-    pub(crate) fn push(&self, assignment: Assignment) {
+    pub fn push(&self, assignment: Assignment) {
         self.0.lock().push(assignment);
     }
 
@@ -156,11 +155,5 @@ impl StatementContext {
     #[must_use]
     pub fn owns(&self, owner: Oid) -> bool {
         self.role.superuser || self.role.oid == owner
-    }
-}
-
-impl ObjectNames for StatementContext {
-    fn show(&self, sql_type: &SqlType, oid: u32) -> String {
-        system::show_name(sql_type, oid, self)
     }
 }
