@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use planner::{Phase, Phases};
-
 use session_context::LIFE;
 
 #[cfg(test)]

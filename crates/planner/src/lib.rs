@@ -1,6 +1,6 @@
 //! Statements to plans: names and types, PostgreSQL's semantics on DataFusion, rows to be written, catalog changes.
 //!
-//! Never does I/O and never runs anything: a statement's [`StatementContext`] already carries the catalog it sees, and what
+//! Never does I/O and never runs anything: a statement's [`session_context::StatementContext`] already carries the catalog it sees, and what
 //! comes out ([`Planned`]) is run by `execution` and staged by the gateway.
 //!
 //! Start at `planner.rs`; then `bind/` (queries), `write/` (INSERT, COPY), `define/` (CREATE, ALTER, DROP),

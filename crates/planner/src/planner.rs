@@ -4,6 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast;
+use session_context::StatementContext;
+use syntax::statement::TableSource;
+use syntax::{Parsed, Statement};
+use types::stack::with_planning_stack;
+use types::{Condition, SqlError, SqlResult, SqlType};
 
 use crate::bind::{Base, Binder};
 use crate::define;
@@ -13,13 +20,6 @@ use crate::planned::{Planned, QueryPlan};
 use crate::session::{self, SessionCommand};
 use crate::shard_table::PlanScan;
 use crate::write;
-use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast;
-use session_context::StatementContext;
-use syntax::statement::TableSource;
-use syntax::{Parsed, Statement};
-use types::stack::with_planning_stack;
-use types::{Condition, SqlError, SqlResult, SqlType};
 
 /// Makes plans. One for the server, shared by all sessions.
 #[derive(Debug)]

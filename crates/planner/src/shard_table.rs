@@ -4,8 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
-
-use crate::optimize::KnownRows;
 use async_trait::async_trait;
 use catalog::{Column, Table, TableRows};
 use datafusion::catalog::{Session, TableProvider};
@@ -13,10 +11,11 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Statistics};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use session_context::ListedFiles;
-use session_context::Pin;
+use session_context::{ListedFiles, Pin};
 use shards::{Datum, ShardReader};
 use types::SqlType;
+
+use crate::optimize::KnownRows;
 
 /// Turns the scan of a table into an operator.
 pub trait PlanScan: Send + Sync + fmt::Debug {

@@ -10,12 +10,11 @@ pub trait ObjectNames: fmt::Debug + Send + Sync {
     /// what is unknown.
     fn show(&self, sql_type: &SqlType, oid: u32) -> String;
 
-    /// The number of the object that `text` names as a value of `sql_type`; digits are the number itself.
+    /// The number of the object that `text` names as a value of `sql_type`; digits are the number itself, `-` is none.
     ///
     /// # Errors
-    /// The condition of the object's kind where nothing or more than one thing has the name; `XX000` where there is no catalog.
-    fn read(&self, sql_type: &SqlType, text: &str) -> SqlResult<u32> {
-        let _ = (sql_type, text);
-        Err(SqlError::internal("a name is read without a catalog"))
+    /// The condition of an unknown or ambiguous name of that kind, as `42P01` of a relation; `XX000` for names without a catalog.
+    fn read(&self, sql_type: &SqlType, _text: &str) -> SqlResult<u32> {
+        Err(SqlError::internal(format!("a {sql_type} is read by its name, and the session has no catalog")))
     }
 }

@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use planner::Planned;
-
 use session_context::StatementContext;
 use syntax::Parsed;
 use types::{SqlResult, SqlType};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use catalog::Relation;
-
-use crate::system;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use session_context::StatementContext;
 use types::{Condition, SqlError, SqlResult};
+
+use crate::system;
 
 /// What a name stands for.
 #[derive(Debug, Clone)]

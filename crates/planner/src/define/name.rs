@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use catalog::{CatalogState, Change, Relation, Role, Schema, Sequence, Table, View};
-
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use session_context::StatementContext;
 use syntax::statement::RoleSpec;

@@ -1,11 +1,11 @@
 //! What the options of a sequence come to, asked as PostgreSQL's `init_params` asks.
 
 use catalog::Sequence;
-
-use crate::bind::written_type;
 use session_context::StatementContext;
 use syntax::statement::SequenceOption;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
+
+use crate::bind::written_type;
 
 /// Whose sequence it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

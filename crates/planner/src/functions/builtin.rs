@@ -12,7 +12,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ExpressionPlacement, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature,
 };
-
 use types::interrupt;
 use types::{SqlResult, ValueGuard, value_guard};
 

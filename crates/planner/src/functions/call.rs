@@ -6,7 +6,6 @@ use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryBuilder, BooleanArray, BooleanBuilder, PrimitiveArray,
     PrimitiveBuilder, StringViewArray, StringViewBuilder,
 };
-
 use session_context::Session;
 use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 

@@ -3,10 +3,6 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-
-use super::type_rules::same_kind;
-use crate::functions::cast::{CastFunction, CastKind, convert, exists, missing_cast};
-use crate::functions::external;
 use arrow::datatypes::Field;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::{Result, ScalarValue};
@@ -15,6 +11,10 @@ use datafusion::logical_expr::expr::{Cast, Placeholder, ScalarFunction};
 use session_context::Session;
 use types::numeric::Digits;
 use types::{SqlResult, SqlType};
+
+use super::type_rules::same_kind;
+use crate::functions::cast::{CastFunction, CastKind, convert, exists, missing_cast};
+use crate::functions::external;
 
 /// `expr` of type `from` as `to`; `42846` where PostgreSQL has no such cast, and the value's own error for literals.
 pub(crate) fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<Session>) -> Result<Expr> {

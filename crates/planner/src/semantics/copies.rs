@@ -4,12 +4,12 @@
 //! double with every level, so that what is copied is counted.
 
 use datafusion::common::Result;
-
-use crate::functions::external;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
 use session_context::Session;
 use types::stack::too_complex;
+
+use crate::functions::external;
 
 /// Nodes of expressions that a statement copies at most.
 pub(crate) const COPIES_MAX: usize = 1 << 20;

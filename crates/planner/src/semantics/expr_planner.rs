@@ -3,9 +3,6 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNode;
-
-use super::typed::type_of;
-use crate::functions::{Field, external, scalar};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
 use datafusion::logical_expr::planner::RawFieldAccessExpr;
@@ -14,6 +11,9 @@ use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use session_context::Session;
 use types::{SqlError, SqlType};
+
+use super::typed::type_of;
+use crate::functions::{Field, external, scalar};
 
 /// Plans operators as PostgreSQL's.
 #[derive(Debug)]

@@ -3,11 +3,6 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-
-use super::resolve::resolve_plan;
-use super::set_operation::{cast_columns, column_operand, column_types};
-use super::type_rules::{same_kind, taken_beside};
-use crate::functions::{comparison_key, external};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::Transformed;
@@ -17,6 +12,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection
 use session_context::Session;
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlType};
+
+use super::resolve::resolve_plan;
+use super::set_operation::{cast_columns, column_operand, column_types};
+use super::type_rules::{same_kind, taken_beside};
+use crate::functions::{comparison_key, external};
 
 /// The digits after the point that a growing numeric keeps at most.
 const SCALE_MAX: u8 = 20;

@@ -6,6 +6,19 @@
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
+use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, ExprSchema, JoinType, Result, ScalarValue};
+use datafusion::functions::core::nullif;
+use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, Like, ScalarFunction, SetComparison};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, lit};
+use datafusion::optimizer::AnalyzerRule;
+use session_context::Session;
+use types::interrupt;
+use types::numeric::{Digits, digit_count};
+use types::sql_type::NUMERIC_PRECISION_MAX;
+use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::cast::lower as lower_cast;
 use super::coalesce;
@@ -34,19 +47,6 @@ use crate::functions::{
     negate_definition,
 };
 use crate::levels::is_membership;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
-use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, ExprSchema, JoinType, Result, ScalarValue};
-use datafusion::functions::core::nullif;
-use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, Like, ScalarFunction, SetComparison};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, lit};
-use datafusion::optimizer::AnalyzerRule;
-use session_context::Session;
-use types::interrupt;
-use types::numeric::{Digits, digit_count};
-use types::sql_type::NUMERIC_PRECISION_MAX;
-use types::{Condition, SqlError, SqlResult, SqlType};
 
 /// PostgreSQL's meaning for one session's statement.
 #[derive(Debug)]

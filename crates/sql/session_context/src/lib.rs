@@ -1,10 +1,10 @@
-//! What a statement knows of its session: the catalog that it sees, who asks, when, and under which settings.
+//! The context of one statement: the catalog that it sees, its role, its time and its settings.
 //!
-//! Never looks a name up, and never waits: what is not at hand is fetched by whoever plans.
+//! Never looks a name up, and never waits: the session fetches what is not at hand and plans again.
 //!
 //! - `statement.rs`: the surroundings of one statement,
 //! - `session.rs`: the facts that functions and casts read, wherever a plan runs,
-//! - `past.rs`, `files.rs`, `sequences.rs`, `activity.rs`: where a statement finds snapshots, files of others, numbers, and what the server does.
+//! - `past.rs`: earlier snapshots, `files.rs`: the files of external tables, `sequences.rs`: numbers, `activity.rs`: sessions and workers.
 
 mod activity;
 mod files;

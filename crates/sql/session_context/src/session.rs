@@ -33,7 +33,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// The facts of a statement, with the names of the objects that it sees.
+    /// The facts of a statement, with the names of the objects in its own catalog.
     #[must_use]
     pub fn new(context: Arc<StatementContext>, names: Arc<dyn ObjectNames>) -> Self {
         Self {

@@ -68,6 +68,7 @@ pub struct Assignment {
 }
 
 impl Assignments {
+    /// Adds a setting's new value, which takes effect after those before it.
     pub fn push(&self, assignment: Assignment) {
         self.0.lock().push(assignment);
     }

@@ -1,7 +1,6 @@
 //! ALTER of tables, views, schemas, roles and the database.
 
 use sqlparser::ast::{DataType, Expr, Ident, ObjectName};
-
 use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;

@@ -1,7 +1,6 @@
 //! COPY, with the options of both of PostgreSQL's syntaxes.
 
 use sqlparser::ast::{Expr, Ident, ObjectName, Query};
-
 use types::SqlResult;
 
 use super::cursor::Cursor;

@@ -1,7 +1,6 @@
 //! Statements about the session or its transaction.
 
 use sqlparser::ast::{DataType, Expr, ObjectName, Query};
-
 use types::SqlResult;
 
 use super::Parsed;

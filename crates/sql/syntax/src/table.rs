@@ -1,7 +1,6 @@
 //! CREATE TABLE and CREATE TABLE AS.
 
 use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query, ReferentialAction, TableVersion};
-
 use types::{Condition, OnCommit, SqlError, SqlResult};
 
 use super::cursor::Cursor;

@@ -19,6 +19,7 @@ use std::time::Duration;
 use cluster::{ClusterId, WorkerId};
 use execution::distribute::{ByteStream, Channels, Worker};
 use futures::stream;
+use link::{Answer, Caller, LinkEnd, Stream};
 use objects::{FolderDisk, Objects};
 use rcgen::KeyPair;
 use rustls_pki_types::CertificateDer;
@@ -37,8 +38,6 @@ use crate::listen::{Stranger, listen};
 use crate::own_thread::OwnThread;
 use crate::slot_folder::SlotFolder;
 use crate::way_in::WayIn;
-
-use link::{Answer, Caller, LinkEnd, Stream};
 
 /// Between tries to reach the instance.
 const KNOCK_EVERY: Duration = Duration::from_millis(100);

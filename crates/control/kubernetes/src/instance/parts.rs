@@ -5,7 +5,6 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec}
 use k8s_openapi::api::rbac::v1::{RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-
 use kube::ResourceExt;
 
 use super::{DOOR_PORT, INSTANCE_ROLE, POSTGRES_PORT, account_name, main_name, metadata, pod, pods_name, selector};

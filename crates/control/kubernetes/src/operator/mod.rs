@@ -17,6 +17,8 @@ mod report;
 use std::sync::Arc;
 use std::time::Duration;
 
+use authority::Authorities;
+use cache::{finder, watch};
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
@@ -26,16 +28,13 @@ use kube::runtime::controller::{Config as LoopConfig, Error as ControllerError};
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client, ResourceExt};
+use leadership::Leadership;
 use types::{Clock, Random};
 
 use crate::compute::CLUSTER_LABEL;
 use crate::connect::{ConnectError, connect};
 use crate::instance::INSTANCE_LABEL;
 use crate::resources::{ComputeCluster, HardwareProfile, Instance};
-
-use authority::Authorities;
-use cache::{finder, watch};
-use leadership::Leadership;
 
 /// Whose fields they are that the operator applies.
 pub const FIELD_MANAGER: &str = "kiln-operator";

@@ -27,13 +27,12 @@ use cluster::{
     Action, Activity, Author, Change, ClusterEvent, ClusterId, ControlPlane, DesiredState, Guests, HardwareInstance,
     Inventory, PlaneError, Revisions, Settings, StateStore, Vouch, WlmProfile, Worker, WorkerHost, reconcile,
 };
+use keeper::Keeper;
 use kube::Client;
 use parking_lot::Mutex;
-use types::{Clock, Oid};
-
-use keeper::Keeper;
 use pods::{Deed, Guest, Plan, look, worker_spec};
 use steps::Step;
+use types::{Clock, Oid};
 use vouch::Reviewer;
 
 pub use keeper::KeeperError;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray, StringViewBuilder};
-
 use types::ValueGuard;
 
 use super::opaque;

@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use catalog::Relation;
+use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor};
+use session_context::StatementContext;
 
 use crate::bind::relation::{Found, Name, find};
 use crate::bind::{SEQUENCE_COLUMNS, as_of};
 use crate::system;
-use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor};
-use session_context::StatementContext;
 
 /// The names of all columns that the relations and SELECT lists of a query have.
 pub(super) fn of(query: &Query, context: &Arc<StatementContext>) -> HashSet<String> {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use catalog::{CatalogState, Change, Constraint, ConstraintKind, Role, Table, View};
-
 use datafusion::catalog::Session;
 use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::Expr;

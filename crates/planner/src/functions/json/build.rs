@@ -1,14 +1,14 @@
 //! SQL values as JSON, objects and arrays of them, and changes to `jsonb`.
 
 use arrow::array::{Array, ArrayRef, AsArray};
-
-use crate::functions::call::Call;
-use crate::functions::cast::TextWriter;
 use arrow::datatypes::{Float32Type, Float64Type, Int32Type, TimestampMicrosecondType};
 use types::text::json::{elements, members};
 use types::text::{Json, format_json_string, format_timestamp, normalize_jsonb, parse_json};
 use types::value_guard::{check_growth, check_length};
 use types::{Condition, ObjectNames, SessionZone, SqlError, SqlResult, SqlType};
+
+use crate::functions::call::Call;
+use crate::functions::cast::TextWriter;
 
 /// Writes the rows of one array as JSON values.
 pub(crate) struct JsonWriter<'a> {

@@ -1,7 +1,6 @@
 //! The views people read: `pg_tables`, `pg_views`, `pg_indexes` and their like.
 
 use super::super::definition::{Definition, nothing};
-
 use super::super::rows::{Rows, row};
 use super::super::source::{Body, Source};
 use super::super::text::index_definition;

@@ -1,7 +1,8 @@
 //! Statements that run, and those that have ended.
 
-use session_context::SessionRow;
 use std::time::Duration;
+
+use session_context::SessionRow;
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};

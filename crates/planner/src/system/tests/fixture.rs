@@ -7,7 +7,6 @@ use catalog::{
     CatalogState, Change, Column, Constraint, ConstraintKind, Distribution, ReferentialAction, Role, Schema, Table,
     TableOrder, View,
 };
-
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use types::random::SeededRandom;

@@ -1,10 +1,9 @@
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use crate::fixtures::{Column, Nulls, SIZES, Shape, bitmap, cases, columns, is_valid, numbers, words};
 use crate::float::key64;
 use crate::kernels::Lane;
-use bytes::Bytes;
-
 use crate::*;
 
 /// Every way of reading gives what was written.

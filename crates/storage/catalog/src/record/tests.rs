@@ -1,10 +1,11 @@
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
+use shards::ShardMeta;
+
 use super::*;
 use crate::fixtures::{foreign_key, role, schema, shard, table, view};
 use crate::{Database, Role, Sample, Schema, ScramVerifier, Table, View};
-use serde::de::DeserializeOwned;
-use shards::ShardMeta;
 
 /// Bytes of every format ever released must read: the file is never rewritten, a new format gets a new file.
 #[track_caller]

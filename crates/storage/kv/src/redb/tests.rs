@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
-use super::*;
-use crate::conformance::{self, CrashingDisk, Interrupted};
-use crate::crash_disk::CrashDisk;
 use redb::ReadableDatabase;
 use types::Random;
 use types::random::SeededRandom;
+
+use super::*;
+use crate::conformance::{self, CrashingDisk, Interrupted};
+use crate::crash_disk::CrashDisk;
 
 #[test]
 fn the_store_fulfils_the_contract() {

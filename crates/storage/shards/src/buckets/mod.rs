@@ -11,11 +11,11 @@ mod tests;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
+use hash::{Hashed, no_hash};
 use types::{ColumnId, SqlType};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Result;
-use hash::{Hashed, no_hash};
 
 pub use runs::{BucketRuns, ShardBuckets};
 

@@ -35,8 +35,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use types::{CachePolicy, ColumnId, Oid, ShardId};
 
-use crate::reader::{RowGroupRead, ShardReader};
-
 use self::ahead::Ahead;
 pub use self::block::ColumnBlock;
 pub use self::counts::CacheUse;
@@ -52,6 +50,7 @@ pub use self::read::{PageColumn, PageRows, Piece, RowGroupPages, take_rows};
 pub use self::results::{ResultKey, ShardResults};
 pub use self::wishes::CacheWishes;
 use self::wishes::HeldShards;
+use crate::reader::{RowGroupRead, ShardReader};
 
 /// Of so many parts of the memory one is left to what is asked for again.
 const FILLED_PARTS: u64 = 8;

@@ -1,9 +1,10 @@
 //! A uniform sample of rows that pass by: those whose numbers have the smallest hashes.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{cast, concat_batches, take_record_batch};
 use arrow::datatypes::{DataType, Field, SchemaRef};
-use std::sync::Arc;
 
 use super::hash::mix;
 use crate::Result;

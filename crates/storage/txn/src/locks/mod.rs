@@ -31,13 +31,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
-use types::{Clock, Oid, RowId};
-
 use deadlock::Graph;
 use entry::{Attempt, Entry};
 use held::{Held, HeldLocks};
 use mode::Request;
+use parking_lot::{Mutex, MutexGuard};
+use types::{Clock, Oid, RowId};
 
 pub use deadlock::WaitsFor;
 pub use error::LockError;

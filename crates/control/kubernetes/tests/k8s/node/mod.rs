@@ -22,22 +22,22 @@ use std::process::Output;
 use std::sync::Arc;
 use std::time::Duration;
 
+use container::Process;
 use futures::StreamExt;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
+use network::Link;
 use parking_lot::Mutex;
 use serde_json::json;
+use site::Ground;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use types::Clock;
 
 use crate::plane::{Cluster, NAMESPACE_TAINT};
-use container::Process;
-use network::Link;
-use site::Ground;
 
 pub(crate) use site::Site;
 
