@@ -39,7 +39,7 @@ pub(super) struct Module {
     pub(super) children: BTreeMap<String, usize>,
     /// Functions, types, traits, constants and macros that are defined here.
     pub(super) items: BTreeSet<String>,
-    /// What an imported name stands for, re-exports included.
+    /// The path of each imported name, re-exports included.
     pub(super) imports: BTreeMap<String, Segments>,
     /// `use path::*`.
     pub(super) globs: Vec<Segments>,

@@ -27,7 +27,7 @@ fn mapped(sources: &[(&str, &str)]) -> Vec<CrateMap> {
     map(&workspace, &modules)
 }
 
-/// How many files of `below` need each other.
+/// The number of files of `below` that need each other.
 fn largest_circle(sources: &[(&str, &str)]) -> usize {
     mapped(sources)[0].circles.first().map_or(0, Vec::len)
 }

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use catalog::CatalogState;
 use types::{CommitTs, Moment, Oid, SqlResult};
 
-/// Keeps what a state of the past names from being deleted.
+/// Keeps the objects of an earlier snapshot from being deleted while it lives.
 pub type Pin = Arc<dyn Any + Send + Sync>;
 
-/// A state of the past; its objects are there as long as the pin lives.
+/// An earlier snapshot of the catalog; its objects are there as long as the pin lives.
 pub struct PastState {
     pub state: Arc<CatalogState>,
     pub pin: Pin,
 }
 
-/// Where a statement finds the states of the past that it names.
+/// Finds the earlier snapshots that a statement names.
 pub trait Past: Debug + Send + Sync {
     /// The state at the moment. `None` where it is not at hand: planning fails then, and whoever plans gets the state and plans again.
     fn state(&self, moment: Moment) -> Option<PastState>;
@@ -24,16 +24,16 @@ pub trait Past: Debug + Send + Sync {
     /// The latest drop of a table of that name within the retention, if there was one.
     ///
     /// # Errors
-    /// Where it cannot be found out.
+    /// The storage's, if the log of drops cannot be read.
     fn last_drop(&self, schema: Oid, name: &str) -> SqlResult<Option<LastDrop>>;
 
-    /// How the past is kept; `None` where it is not.
+    /// The state of the archived log; `None` where none is kept.
     fn history(&self) -> Option<HistoryRow>;
 
-    /// What became of transactions that clients have named: of a role's, or of all; of those with a token, or of all.
+    /// The outcomes of transactions with a token: those of one role and one token, or of all.
     ///
     /// # Errors
-    /// Where it cannot be found out: that there is no row would mean that nothing was committed.
+    /// The storage's, if outcomes cannot be read: no row would mean that nothing was committed.
     fn statement_outcomes(&self, role: Option<Oid>, token: Option<&str>) -> SqlResult<Vec<StatementOutcomeRow>>;
 }
 
@@ -46,12 +46,12 @@ pub struct StatementOutcomeRow {
     pub committed: Option<CommittedRow>,
 }
 
-/// What was committed under a token.
+/// A transaction that was committed under a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedRow {
-    /// Of the last writing statement.
+    /// The tag of the last writing statement.
     pub command_tag: String,
-    /// Of all writing statements together.
+    /// Rows that all its writing statements wrote.
     pub rows: u64,
     pub statements: usize,
     /// Microseconds since 1970.
@@ -80,7 +80,7 @@ pub struct LastDrop {
     pub commit: CommitTs,
 }
 
-/// No past, for tests and tools.
+/// No earlier snapshots, for tests and tools.
 #[derive(Debug, Default)]
 pub struct NoPast;
 

@@ -100,7 +100,7 @@ pub enum FetchDirection {
     Relative(i64),
 }
 
-/// What DISCARD forgets.
+/// The state of the session that DISCARD drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discard {
     All,
