@@ -7,7 +7,7 @@ use std::{fs, io};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use types::allocated::limit_large;
 use types::{Condition, SqlError, SqlResult};
 

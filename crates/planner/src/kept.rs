@@ -8,13 +8,14 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::expr::{ScalarFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use functions::Settled;
 use parking_lot::Mutex;
 use session_context::StatementContext;
 use settings::Settings;
 use types::{CommitTs, Oid};
 
 use crate::QueryPlan;
-use crate::functions::{Settled, settled_by};
+use crate::settled::settled_by;
 use crate::shard_table::ShardTable;
 
 #[cfg(test)]

@@ -12,9 +12,8 @@ use datafusion::logical_expr::expr::SetQuantifier;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
+use functions::error::to_datafusion;
 use types::stack::{PLAN_LEVELS, too_complex};
-
-use crate::error::to_datafusion;
 
 /// Nodes of a plan, each counted as often as it is reached; expressions are not among them.
 pub(crate) const NODES_MAX: usize = 1 << 17;

@@ -4,16 +4,14 @@
 //! comes out ([`Planned`]) is run by `execution` and staged by the gateway.
 //!
 //! Start at `planner.rs`; then `bind/` (queries), `write/` (INSERT, COPY), `define/` (CREATE, ALTER, DROP),
-//! and `semantics/`, `functions/` for where PostgreSQL and DataFusion differ.
+//! and `semantics/` for where PostgreSQL and DataFusion differ; [`functions`] has what they call.
 
 mod any_expression;
 mod bind;
 mod conditions;
 pub mod define;
 pub mod dependent;
-pub mod error;
 pub mod explain;
-pub mod functions;
 mod kept;
 mod key_sets;
 mod levels;
@@ -30,6 +28,7 @@ mod scalar_subqueries;
 pub mod semantics;
 mod series;
 mod session;
+mod settled;
 mod shard_table;
 mod shared;
 pub mod stop;
@@ -40,7 +39,7 @@ mod union_tiers;
 pub mod write;
 
 pub use bind::{NoFragmentCache, parts_within, types_with_values};
-pub use key_sets::{KEYS_MAX, KeyQuestion, KeySet, KeysAsked, keys_asked};
+pub use key_sets::{KeyQuestion, KeysAsked};
 pub use optimize::{Expected, ExpectedOf};
 pub use phases::{Begun, Phase, Phases};
 pub use planned::{
@@ -53,6 +52,7 @@ pub use prepared_plan::PreparedPlan;
 pub use scalar_subqueries::ScalarSubquery;
 pub use session::check_storage_columns;
 pub use session::{ClusterCommand, SessionCommand};
+pub use settled::{for_statement, settled};
 pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
 pub use shared::{Optimized, SharedRows, SharedScanExec};
 pub use stream_table::StreamTable;

@@ -14,6 +14,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::{ExecutionPlan, collect};
+use functions::error::from_datafusion;
 use session_context::Pin;
 use tokio_util::sync::CancellationToken;
 use types::stack::{PlanningStack, with_planning_stack};
@@ -21,7 +22,6 @@ use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, S
 
 use crate::bind::{ask_counts, depends_on_digits, holds_for_digits, undivided};
 use crate::dependent::{DependentSubqueries, lift};
-use crate::error::from_datafusion;
 use crate::levels;
 use crate::phases::{Phase, Phases};
 use crate::session::{SessionCommand, check_storage_columns};

@@ -7,8 +7,8 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::ranks::RankLimitExec;
+pub use crate::series::Column as SeriesColumn;
 use crate::series::ProjectSetExec;
-pub use crate::series::{Column as SeriesColumn, Kind as SeriesKind};
 
 /// One of them, without its input.
 #[derive(Debug, Clone)]

@@ -9,13 +9,13 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableSource};
+use functions::error::from_datafusion;
 use session_context::StatementContext;
 use types::SqlResult;
 use types::stack::with_planning_stack;
 
 use crate::Planner;
 use crate::bind::{is_numeric, parameter_index};
-use crate::error::from_datafusion;
 use crate::kept::cacheable_bytes;
 use crate::planned::{OptimizedOnce, Planned, QueryPlan};
 use crate::shard_table::ShardTable;

@@ -18,11 +18,10 @@ use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, SchedulingType};
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
+use functions::error::to_datafusion;
 use tokio_util::sync::CancellationToken;
 use types::SqlError;
 use types::interrupt::canceled;
-
-use crate::error::to_datafusion;
 
 /// Runs a part of a step that cannot pause, and lets others have the thread meanwhile if the step is long.
 pub type GivingWay = fn(&mut dyn FnMut());

@@ -1,7 +1,7 @@
 //! Errors on their way between processes: what a client is to be told must not become the text of an error of the library's.
 
 use datafusion::common::DataFusionError;
-use planner::error::{from_datafusion, to_datafusion};
+use functions::error::{from_datafusion, to_datafusion};
 use types::{Condition, SqlError};
 use url::Url;
 

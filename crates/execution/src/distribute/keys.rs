@@ -1,9 +1,10 @@
 //! Keys of one side of a join, got before the rest runs, so that scans of other stages leave out what would find nothing.
 
 use datafusion::physical_plan::execute_stream;
+use functions::error::from_datafusion;
+use functions::{KEYS_MAX, KeySet};
 use futures::TryStreamExt;
-use planner::error::from_datafusion;
-use planner::{KEYS_MAX, KeyQuestion, KeySet, KeysAsked, Optimized};
+use planner::{KeyQuestion, KeysAsked, Optimized};
 use types::SqlResult;
 
 use super::plan::Planning;

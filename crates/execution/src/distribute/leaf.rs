@@ -10,7 +10,7 @@ use datafusion_distributed::{
     DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExt, DistributedLeafExec, RouteTasksEvent,
     RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
 };
-use planner::error::to_datafusion;
+use functions::error::to_datafusion;
 use url::Url;
 
 use super::assign::{Cluster, assign, bucket_readers, owner_count, readers, routed};

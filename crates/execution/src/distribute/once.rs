@@ -9,7 +9,7 @@ use datafusion::common::DataFusionError;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_distributed::NetworkBoundaryExt;
-use planner::error::to_datafusion;
+use functions::error::to_datafusion;
 use types::{Condition, SqlError};
 
 /// What a part that cannot begin again says.

@@ -14,7 +14,7 @@ use datafusion::prelude::SessionConfig;
 use datafusion_distributed::{
     DistributedExec, DistributedExt, RouteTasksEvent, RouteTasksEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
-use planner::error::{from_datafusion, to_datafusion};
+use functions::error::{from_datafusion, to_datafusion};
 use planner::{Division, Optimized, QueryPlan};
 use types::{Random, SqlResult};
 use url::{Host, Url};

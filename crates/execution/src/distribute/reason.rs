@@ -26,7 +26,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
-use planner::functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
 use planner::portable::OwnOperator;
 use planner::stop::is_watched;
 

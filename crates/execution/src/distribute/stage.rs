@@ -108,7 +108,7 @@ impl ExecutionPlan for StageExec {
             // All batches are here, unless the producer died.
             let error = producer?.0.await.err()?;
             let error = types::SqlError::internal(format!("a task crashed: {error}"));
-            Some((Err(leaving(planner::error::to_datafusion(error))), (receiver, None)))
+            Some((Err(leaving(functions::error::to_datafusion(error))), (receiver, None)))
         });
         // Exchanges ask once more after the end.
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.fuse())))

@@ -1,7 +1,7 @@
 //! Subqueries of one value: they run before the query that needs the value, which goes with its plan.
 
 use datafusion::scalar::ScalarValue;
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use planner::{Division, Optimized};
 use types::{Condition, SqlError, SqlResult};
 

@@ -4,7 +4,7 @@ use arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
 use datafusion::physical_expr::ScalarFunctionExpr;
 use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
-use planner::functions::{ByValue, by_value};
+use functions::{ByValue, by_value};
 use rowstore::Value;
 use types::SqlResult;
 

@@ -10,8 +10,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
-use planner::error::from_datafusion;
-use planner::functions;
+use functions::error::from_datafusion;
 use session_context::Session;
 use types::{SqlError, SqlResult};
 
@@ -39,7 +38,7 @@ pub(super) fn moment(expr: &Expr, session: Option<&Arc<Session>>) -> SqlResult<S
         return value;
     }
     let expr = match session {
-        Some(session) => functions::for_statement(expr.clone(), session).map_err(from_datafusion)?,
+        Some(session) => planner::for_statement(expr.clone(), session).map_err(from_datafusion)?,
         None => expr.clone(),
     };
     let one = batch(&Arc::new(Schema::empty()), Vec::new(), 1)?;

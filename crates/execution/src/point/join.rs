@@ -13,7 +13,7 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use rowstore::{StoredColumn, Tuple, Value, batch_of};
 use types::{ColumnId, SqlError, SqlResult, SqlType};
 

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
 use catalog::CatalogState;
 use datafusion::common::ScalarValue;
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use rowstore::{StoredColumn, Tuple};
 use types::{SqlError, SqlResult};
 

@@ -9,7 +9,7 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use planner::{PLACE, ROW_ID};
 use rowstore::{StoredColumn, Tuple, Value, batch_of};
 use txn::KeyRead;

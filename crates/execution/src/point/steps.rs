@@ -10,7 +10,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::physical_expr::aggregate::{AggregateFunctionExpr, LoweredAggregate, LoweredAggregateBuilder};
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use types::SqlResult;
 
 use super::chain::Effect;

@@ -7,7 +7,7 @@ use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::Expr;
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use types::SqlResult;
 
 use super::ROWS_MAX;

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::Expr;
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use types::numeric::Digits;
 use types::{SqlError, SqlResult};
 

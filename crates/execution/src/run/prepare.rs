@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use planner::{Division, Optimized, Phase, QueryPlan};
 use types::SqlResult;
 

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use blocks::BLOCK_ROWS;
 use catalog::Distribution;
 use datafusion::common::Result as DfResult;
-use planner::error::to_datafusion;
+use functions::error::to_datafusion;
 use shards::{BUCKETS, BucketKeys, ColumnDef, SEGMENT_ROWS, ShardReader};
 use types::{ColumnId, SqlResult};
 use url::Url;

@@ -9,7 +9,7 @@ use catalog::{Distribution, Role, Schema, Storage, Table, TableOrder, TableRows}
 use datafusion::common::stats::Precision;
 use datafusion::common::{Result as DfResult, Statistics};
 use datafusion::physical_expr::PhysicalExpr;
-use planner::error::to_datafusion;
+use functions::error::to_datafusion;
 use roaring::RoaringBitmap;
 use rowstore::{Row, Tuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

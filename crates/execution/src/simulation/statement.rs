@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use catalog::Change;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use planner::schema_of;
 use txn::Transaction;
 use txn::locks::TableLock;

@@ -15,8 +15,8 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
+use functions::error::{from_datafusion, to_datafusion};
 use futures::StreamExt;
-use planner::error::{from_datafusion, to_datafusion};
 use types::{SqlError, SqlResult};
 
 use super::cluster::{Once, clustered};

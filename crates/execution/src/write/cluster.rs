@@ -18,9 +18,9 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use functions::error::from_datafusion;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use planner::error::from_datafusion;
 use shards::RowSample;
 use types::{ColumnId, SqlError, SqlResult};
 

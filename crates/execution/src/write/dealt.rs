@@ -6,7 +6,7 @@ use datafusion::physical_expr::Partitioning;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use planner::error::from_datafusion;
+use functions::error::from_datafusion;
 use types::SqlResult;
 
 use crate::cover::FragmentExec;

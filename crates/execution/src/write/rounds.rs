@@ -11,8 +11,8 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
+use functions::error::{from_datafusion, to_datafusion};
 use futures::{StreamExt, stream};
-use planner::error::{from_datafusion, to_datafusion};
 use shards::BUCKETS;
 use types::SqlResult;
 

@@ -69,7 +69,7 @@ impl Session {
         if let Some(asked) = self.asked.as_mut().filter(|_| !values.is_empty()) {
             let mut bytes = BytesMut::new();
             for (value, sql_type) in values.iter().zip(types) {
-                let array = value.to_array().map_err(planner::error::from_datafusion)?;
+                let array = value.to_array().map_err(functions::error::from_datafusion)?;
                 // A number of many digits is sent on as its text.
                 let is_text = matches!(sql_type, SqlType::Numeric { .. }) && array.data_type().is_string();
                 let sql_type = if is_text { &SqlType::Text } else { sql_type };

@@ -10,11 +10,11 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{self, Query, TableFactor, TableVersion, Value, VisitMut, VisitorMut};
+use functions::error::from_datafusion;
 use session_context::{Pin, StatementContext};
 use types::{CommitTs, Condition, Moment, SqlError, SqlResult, SqlType};
 
 use super::{Binder, expression, parameter};
-use crate::error::from_datafusion;
 use crate::past;
 
 const PLACE: &str = "AS OF";

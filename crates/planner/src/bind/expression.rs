@@ -14,15 +14,14 @@ use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, Projection};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast;
+use functions::cast::{CastKind, lower as lower_cast};
+use functions::error::from_datafusion;
+use functions::type_rules::{Operand, plain, taken_beside};
 use types::numeric::Digits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::provider::Provider;
 use super::{Binder, parameter, query, resolve, type_cost};
-use crate::error::from_datafusion;
-use crate::functions::cast::CastKind;
-use crate::semantics::cast::lower as lower_cast;
-use crate::semantics::type_rules::{Operand, plain, taken_beside};
 use crate::semantics::typed::type_of;
 use crate::shard_table::schema_of;
 use crate::{rewrite, semantics};

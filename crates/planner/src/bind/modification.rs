@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableSource};
 use datafusion::sql::sqlparser::ast::{
     self, Ident, ObjectName, Query, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, With,
 };
+use functions::error::from_datafusion;
 use syntax::statement::Returning;
 use types::{SqlError, SqlResult, SqlType};
 
@@ -20,7 +21,6 @@ use super::query::{analyze, logical_over, output_type, prepared};
 pub(crate) use super::resolve::{Clause, Kept};
 use super::view::PlanSource;
 use super::{Binder, parameter, resolve};
-use crate::error::from_datafusion;
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::stream_table::StreamTable;
 

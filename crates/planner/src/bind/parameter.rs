@@ -13,12 +13,12 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{self, Query, visit_expressions};
+use functions::cast::long_number;
+use functions::error::from_datafusion;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Binder;
 use super::parameter_digits::is_numeric;
-use crate::error::from_datafusion;
-use crate::semantics::cast::long_number;
 
 /// Parameter types as DataFusion's planner takes them.
 pub(super) fn fields(types: &[Option<SqlType>]) -> Vec<Option<FieldRef>> {

@@ -7,9 +7,8 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+use functions::cast::CastFunction;
 use types::SqlType;
-
-use crate::functions::cast::CastFunction;
 
 /// Whether the digits of a numeric parameter change what the plan's expressions are.
 pub(crate) fn depends_on_digits(plan: &LogicalPlan) -> bool {

@@ -13,6 +13,7 @@ use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use functions::error::to_datafusion;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::modification::{GIVEN, Given, WITH_PLACES};
@@ -22,9 +23,8 @@ use super::sql_type::Types;
 use super::undefined::UndefinedFunction;
 use super::{Binder, as_of, sequence_rows, view};
 use crate::dependent::{ARRAY_SUBQUERY, array_subquery};
-use crate::error::to_datafusion;
 use crate::shard_table::ShardTable;
-use crate::{functions, past, system};
+use crate::{past, system};
 
 /// What one statement's SQL is planned with.
 pub(super) struct Provider<'a> {

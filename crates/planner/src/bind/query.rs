@@ -6,6 +6,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{Limit, LogicalPlan};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
+use functions::error::{from_datafusion, located};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::modification::Given;
@@ -16,7 +17,6 @@ use super::{
     Binder, as_of, expansion, group_keys, many_windows, output_name, parameter, resolve, row_count, type_cost,
     with_queries,
 };
-use crate::error::{from_datafusion, located};
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
 use crate::{Phase, levels, rewrite, semantics};
 

@@ -8,13 +8,12 @@ use arrow::datatypes::Int64Type;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{EmptyRelation, Expr, Limit, LogicalPlan, Projection};
+use functions::cast::{CastKind, lower as lower_cast};
+use functions::error::{from_datafusion, to_datafusion};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::{Binder, expression, query};
-use crate::error::{from_datafusion, to_datafusion};
-use crate::functions::cast::CastKind;
 use crate::kept;
-use crate::semantics::cast::lower as lower_cast;
 use crate::semantics::typed::type_of;
 
 /// The plan with a number or a parameter in every LIMIT and OFFSET.

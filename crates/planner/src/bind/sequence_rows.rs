@@ -7,9 +7,8 @@ use arrow::datatypes::Schema;
 use catalog::SequencePosition;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
+use functions::error::from_datafusion;
 use types::{SqlError, SqlResult, SqlType};
-
-use crate::error::from_datafusion;
 
 /// The columns of every sequence.
 pub(crate) const COLUMNS: [(&str, SqlType); 3] =

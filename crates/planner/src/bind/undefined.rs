@@ -7,11 +7,10 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
+use functions::error::to_datafusion;
+use functions::field_type;
+use functions::type_rules::plain;
 use types::{Condition, SqlError, SqlType};
-
-use crate::error::to_datafusion;
-use crate::semantics::type_rules::plain;
-use crate::semantics::typed::field_type;
 
 /// A function that is not there.
 #[derive(Debug, PartialEq, Eq, Hash)]

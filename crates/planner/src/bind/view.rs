@@ -8,13 +8,13 @@ use arrow::datatypes::{Schema, SchemaRef};
 use catalog::View;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableSource, TableType};
 use datafusion::sql::sqlparser::ast::Query;
+use functions::error::from_datafusion;
 use session_context::{Pin, StatementContext};
 use syntax::{Statement, parse};
 use types::{Condition, SqlError, SqlResult};
 
 use super::place::Text;
 use super::{Binder, query};
-use crate::error::from_datafusion;
 
 /// How deep views may stand on views.
 const DEPTH_MAX: usize = 64;

@@ -2,6 +2,7 @@
 
 use catalog::{Column, Table};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
+use functions::type_rules::plain;
 use syntax::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
 use syntax::text_of;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
@@ -9,7 +10,6 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 use super::column_sequence::{self, NewSequence, serial_type};
 use super::{name, sequence_default};
 use crate::bind::Binder;
-use crate::semantics::type_rules::plain;
 use crate::shard_table::{PLACE, ROW_ID};
 use crate::system;
 use crate::write::{ACTION, is_assignable};

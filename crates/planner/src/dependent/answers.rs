@@ -12,6 +12,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use functions::error::to_datafusion;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use types::interrupt::canceled;
@@ -21,7 +22,6 @@ use super::evaluate::{Dependent, Question};
 use super::expression::are_equal;
 use super::lift::lift;
 use super::parameter::{Slots, parameterize};
-use crate::error::to_datafusion;
 use crate::shared::by_rules;
 use crate::stop::stoppable;
 

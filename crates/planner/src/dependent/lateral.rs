@@ -10,6 +10,7 @@ use datafusion::functions::core::get_field;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Subquery, lit};
+use functions::error::to_datafusion;
 use types::SqlError;
 
 use super::Surroundings;
@@ -17,7 +18,6 @@ use super::evaluate::{Dependent, Question, field_name};
 use super::lift::is_of_pairs;
 use super::lower::{has_aggregate, is_correlated_by_equality, is_plainly_correlated};
 use super::parameter::outer_references;
-use crate::error::to_datafusion;
 use crate::series;
 
 /// The column of the lists; no identifier of a client's can be it.

@@ -6,9 +6,7 @@
 //!
 //! Source: semi-join reduction; Bernstein and Chiu, "Using Semi-Joins to Solve Relational Queries", 1981.
 
-mod function;
 mod reach;
-mod set;
 
 #[cfg(test)]
 mod tests;
@@ -20,11 +18,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ExprSchema as _, JoinType, NullEquality, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder};
+use functions::{HasKey, KEYS_MAX, KeySet};
 
-pub(crate) use self::function::HasKey;
-pub use self::function::keys_asked;
 use self::reach::{Above, Side, Target, each_join, may_leave_out, reached};
-pub use self::set::{KEYS_MAX, KeySet};
 use crate::optimize::{self, Relation, existence_share, is_distribution_key};
 use crate::shared::{Optimized, by_rules};
 

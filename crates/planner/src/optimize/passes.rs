@@ -14,12 +14,12 @@ use datafusion::logical_expr::{
     Window,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use functions::error::to_datafusion;
+use functions::folding;
 use types::interrupt;
 
 use super::{KEYS_OF_JOINS, SIMPLIFY, repeats};
 use crate::conditions::flatten_chains;
-use crate::error::to_datafusion;
-use crate::functions::folding::folding;
 use crate::{levels, subqueries};
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;

@@ -9,9 +9,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, Result};
 use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, Projection, Subquery};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use functions::error::to_datafusion;
 use types::interrupt;
-
-use crate::error::to_datafusion;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 

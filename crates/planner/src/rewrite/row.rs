@@ -12,8 +12,6 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::functions;
-
 /// The relation that a subquery after IN becomes; no identifier of a client's can be it.
 pub(crate) const SUBQUERY: &str = "row\u{1}";
 

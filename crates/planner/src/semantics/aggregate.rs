@@ -3,15 +3,13 @@
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort};
 use datafusion::logical_expr::{Expr, lit};
+use functions::cast::{CastKind, lower as lower_cast};
+use functions::type_rules::plain;
+use functions::{external, missing_function, scalar, shows_order, string_agg_varying};
 use types::{Condition, SqlError, SqlType};
 
-use super::cast::lower as lower_cast;
 use super::resolve::{Rewriter, ordered};
-use super::type_rules::plain;
 use super::typed::type_of;
-use crate::functions::cast::CastKind;
-use crate::functions::definition::missing_function;
-use crate::functions::{external, scalar, shows_order, string_agg_varying};
 
 /// Aggregates whose WITHIN GROUP comes as their order.
 const ORDERED_SETS: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
+use functions::cast::{CastKind, is_text, lower as lower_cast, typed_literal};
+use functions::type_rules::{Operand, plain, same_kind, shared, taken_beside};
+use functions::{comparison_key, external, missing_operator};
 use session_context::Session;
 use types::numeric::{self, Digits};
 use types::text::US_PER_DAY;
 use types::{SqlError, SqlResult, SqlType};
 
-use super::cast::{lower as lower_cast, typed_literal};
 use super::compare_number;
-use super::type_rules::{Operand, plain, same_kind, shared, taken_beside};
-use crate::functions::cast::{CastKind, is_text};
-use crate::functions::{comparison_key, external, missing_operator};
 
 /// An expression and its SQL type.
 #[derive(Debug, Clone)]

@@ -3,13 +3,13 @@
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
+use functions::cast::sent_number;
+use functions::type_rules::same_kind;
 use types::numeric::power_of_ten;
 use types::text::{NumericPosition, format_numeric, numeric_position};
 use types::{SqlResult, SqlType};
 
-use super::cast::sent_number;
 use super::compare::Typed;
-use super::type_rules::same_kind;
 
 /// `side operator number`, if one side is a number that is known and the other an exact number; `None` for all other comparisons.
 pub(super) fn lower(operator: Operator, left: &Typed, right: &Typed) -> SqlResult<Option<Expr>> {

@@ -7,13 +7,13 @@ use datafusion::common::{Column, Result};
 use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, Projection, when};
+use functions::comparison_key;
 use session_context::Session;
 
 use super::compare::check_elements;
 use super::grouping_set::{in_grouping, in_sets};
 use super::resolve::{marked, ordered};
 use super::typed::type_of;
-use crate::functions::comparison_key;
 
 /// The aggregation by what its keys are compared by.
 pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<LogicalPlan> {

@@ -6,16 +6,12 @@
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
+use functions::external;
 use session_context::Session;
 use types::stack::too_complex;
 
-use crate::functions::external;
-
 /// Nodes of expressions that a statement copies at most.
 pub(crate) const COPIES_MAX: usize = 1 << 20;
-
-/// Nodes of expressions that are copied at once at most, where nobody counts those of the statement.
-const COPIED_AT_ONCE_MAX: usize = 1 << 16;
 
 /// A copy of `expr`.
 ///
@@ -27,21 +23,6 @@ pub(super) fn copied(expr: &Expr, session: &Session) -> Result<Expr> {
         return Err(external(too_complex()));
     }
     Ok(expr.clone())
-}
-
-/// Checks that expressions which are copied by a rule of DataFusion's are small enough for that, but for constants.
-///
-/// # Errors
-/// `54001`.
-pub(crate) fn check_copied(copied: &[Expr]) -> Result<()> {
-    let mut nodes = 0;
-    for expr in copied {
-        expr.apply(|expr| {
-            nodes += usize::from(!matches!(expr, Expr::Literal(..)));
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-    }
-    if nodes > COPIED_AT_ONCE_MAX { Err(external(too_complex())) } else { Ok(()) }
 }
 
 /// Nodes of an expression, those of subqueries apart.

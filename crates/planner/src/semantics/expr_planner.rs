@@ -9,11 +9,11 @@ use datafusion::logical_expr::planner::RawFieldAccessExpr;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
 use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use functions::{external, extract_scale, scalar};
 use session_context::Session;
 use types::{SqlError, SqlType};
 
 use super::typed::type_of;
-use crate::functions::{Field, external, scalar};
 
 /// Plans operators as PostgreSQL's.
 #[derive(Debug)]
@@ -45,8 +45,7 @@ impl ExprPlanner for PostgresOperators {
 
     fn plan_extract(&self, mut args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         let name = literal_text(&args, 0).unwrap_or_default().to_lowercase();
-        // A field that does not exist is reported with the type it was asked of.
-        let scale = Field::named(&name).map_or(0, Field::scale);
+        let scale = extract_scale(&name);
         args[0] = lit(name);
         self.call(&format!("extract_{scale}"), args).map(PlannerResult::Planned)
     }

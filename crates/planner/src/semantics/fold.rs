@@ -7,10 +7,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::{ExprSchema, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, Volatility};
+use functions::cast::typed_literal;
+use functions::folding;
 use types::SqlType;
-
-use super::cast::typed_literal;
-use crate::functions::folding::folding;
 
 /// The value of an immutable function's call with only literals; any other expression unchanged.
 pub(crate) fn fold(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {

@@ -6,19 +6,15 @@
 //! were: a sort above leaves such keys out, and the final aggregate takes a change of one for the end of a group, which it
 //! then gives twice. So the aggregate groups by a function of the key of which nothing is known.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, Result, ScalarValue, TableReference};
+use datafusion::common::{Column, Result, TableReference};
 use datafusion::config::ConfigOptions;
-use datafusion::logical_expr::GroupingSet;
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
-use datafusion::logical_expr::{
-    Aggregate, ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, Projection};
 use datafusion::optimizer::AnalyzerRule;
+use functions::{GROUPING_KEY, VARIES};
 
 /// Runs after GROUPING() is resolved, which reads the aggregate's own columns.
 #[derive(Debug)]
@@ -68,7 +64,7 @@ fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
     // A function of constants alone would be taken for constant, volatile or not.
     let hidden = keys.iter().enumerate().map(|(at, key)| {
         let varies = VARIES.call(vec![]);
-        VEIL.call(vec![key.clone(), varies]).alias_qualified(relation(at), hidden_name(at))
+        GROUPING_KEY.call(vec![key.clone(), varies]).alias_qualified(relation(at), hidden_name(at))
     });
     let below = Projection::try_new(plain.chain(hidden).collect(), input)?;
     let below = Arc::new(LogicalPlan::Projection(below));
@@ -144,73 +140,5 @@ pub(super) fn in_grouping(call: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
             other => other.alias(name),
         },
         (false, call) => call,
-    }
-}
-
-/// What hides a key from the optimizer, and what makes it vary: as plans have them, by their names.
-pub(crate) fn veils() -> [&'static LazyLock<ScalarUDF>; 2] {
-    [&VEIL, &VARIES]
-}
-
-/// Whether a function hides a key from the optimizer: it gives its first argument as it is.
-#[must_use]
-pub fn hides_key(function: &ScalarUDF) -> bool {
-    *function == *VEIL
-}
-
-static VEIL: LazyLock<ScalarUDF> =
-    LazyLock::new(|| ScalarUDF::new_from_impl(GroupingKey { signature: Signature::any(2, Volatility::Volatile) }));
-static VARIES: LazyLock<ScalarUDF> =
-    LazyLock::new(|| ScalarUDF::new_from_impl(Varies { signature: Signature::nullary(Volatility::Volatile) }));
-
-/// Its first argument.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct GroupingKey {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for GroupingKey {
-    fn name(&self) -> &str {
-        "grouping_key"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        Ok(arguments[0].clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::clone(&args.arg_fields[0]))
-    }
-
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(args.args.swap_remove(0))
-    }
-}
-
-/// A value that is not taken for constant.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Varies {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Varies {
-    fn name(&self) -> &str {
-        "varies"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Null)
-    }
-
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Scalar(ScalarValue::Null))
     }
 }

@@ -11,6 +11,7 @@ use datafusion::common::{ExprSchema, Result, ScalarValue, TableReference};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion::logical_expr::utils::{split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
+use functions::{FIRST_TRUE_NAME, can_fail, external, first_true};
 use session_context::Session;
 use types::SqlType;
 use types::stack::too_complex;
@@ -18,7 +19,6 @@ use types::stack::too_complex;
 use super::copies::copied;
 use super::typed::type_of;
 use crate::conditions::balanced;
-use crate::functions::{FIRST_TRUE_NAME, can_fail, external, first_true};
 
 /// Field name that marks the CASE of a guarded condition.
 const GUARD: &str = "guard";

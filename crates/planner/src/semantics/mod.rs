@@ -4,7 +4,6 @@
 //! operators into our functions; [`analyzer_rules`] resolve types, overloads and casts. Start at `resolve.rs`.
 
 mod aggregate;
-pub(crate) mod cast;
 mod coalesce;
 mod coercion;
 mod compare;
@@ -21,7 +20,6 @@ mod recursive;
 mod resolve;
 mod rewrite;
 mod set_operation;
-pub(crate) mod type_rules;
 pub(crate) mod typed;
 mod unnest;
 mod window;
@@ -35,10 +33,7 @@ use session_context::Session;
 
 use self::coercion::Coercion;
 use self::concerning::Concerning;
-pub(crate) use self::copies::check_copied;
 use self::grouping_set::GroupingSetColumns;
-pub use self::grouping_set::hides_key;
-pub(crate) use self::grouping_set::veils;
 pub(crate) use self::guard::may_fail;
 pub use self::resolve::Resolve;
 pub(crate) use self::resolve::marked;

@@ -10,8 +10,7 @@ use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Sort, SubqueryAlias, Volatility,
 };
-
-use crate::error::to_datafusion;
+use functions::error::to_datafusion;
 
 /// The plan of a scalar subquery, with a column that may be NULL if there may be no row.
 pub(super) fn null_without_row(plan: LogicalPlan) -> Result<LogicalPlan> {

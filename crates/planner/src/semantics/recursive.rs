@@ -9,14 +9,14 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection, RecursiveQuery};
+use functions::type_rules::{same_kind, taken_beside};
+use functions::{comparison_key, external};
 use session_context::Session;
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlType};
 
 use super::resolve::resolve_plan;
 use super::set_operation::{cast_columns, column_operand, column_types};
-use super::type_rules::{same_kind, taken_beside};
-use crate::functions::{comparison_key, external};
 
 /// The digits after the point that a growing numeric keeps at most.
 const SCALE_MAX: u8 = 20;

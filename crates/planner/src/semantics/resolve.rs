@@ -14,13 +14,19 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, lit};
 use datafusion::optimizer::AnalyzerRule;
+use functions::cast::{CastKind, is_text, lower as lower_cast, marked_literal};
+use functions::error::to_datafusion;
+use functions::type_rules::{Operand, common_type, plain, taken_beside};
+use functions::{
+    ANY_EQUAL, Body, Builtin, NamedFunction, ResolvedFunction, any_interval, comparison_key, comparison_operator,
+    external, extreme_interval, like_operator, missing_operator, negate_definition,
+};
 use session_context::Session;
 use types::interrupt;
 use types::numeric::{Digits, digit_count};
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::cast::lower as lower_cast;
 use super::coalesce;
 use super::compare::{self, Typed};
 use super::compare_number::is_never;
@@ -32,20 +38,9 @@ use super::guard::{case_of_conditions, guarded};
 use super::no_row::null_without_row;
 use super::recursive::resolve_recursive;
 use super::set_operation::{flattened, resolve_union, resolve_values};
-use super::type_rules::{Operand, common_type, plain, taken_beside};
 use super::typed::{field_of, type_of};
 use super::unnest::mark_elements;
 use crate::conditions::balanced;
-use crate::error::to_datafusion;
-use crate::functions;
-use crate::functions::builtin::Builtin;
-use crate::functions::cast::{CastKind, is_text};
-use crate::functions::definition::{Body, missing_operator};
-use crate::functions::function::{NamedFunction, ResolvedFunction};
-use crate::functions::{
-    ANY_EQUAL, any_interval, comparison_key, comparison_operator, external, extreme_interval, like_operator,
-    negate_definition,
-};
 use crate::levels::is_membership;
 
 /// PostgreSQL's meaning for one session's statement.
@@ -285,7 +280,7 @@ impl Rewriter<'_> {
     /// Text literals that were cast are no longer free to become something else.
     fn mark(&self, expr: Expr, to: &SqlType) -> Expr {
         match expr {
-            Expr::Literal(value, None) if is_text(to) => super::cast::marked_literal(value, to),
+            Expr::Literal(value, None) if is_text(to) => marked_literal(value, to),
             other => other,
         }
     }

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use arrow::datatypes::Field;
 use datafusion::common::{Column, DFSchema, DFSchemaRef, Result, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union, Values};
+use functions::cast::{CastKind, lower as lower_cast};
+use functions::external;
+use functions::type_rules::{Operand, common_type};
 use session_context::Session;
 use syntax::BALANCED_FROM;
 use types::SqlType;
 
-use super::cast::lower as lower_cast;
-use super::type_rules::{Operand, common_type};
 use super::typed::type_of;
-use crate::functions::cast::CastKind;
-use crate::functions::external;
 
 /// A long chain of UNION ALL with all of its inputs side by side, so that the types of all are looked at together; others as they are.
 pub(crate) fn flattened(union: Union) -> Union {

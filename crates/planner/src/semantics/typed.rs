@@ -9,9 +9,8 @@ use datafusion::common::{ExprSchema, Result, ScalarValue};
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ReturnFieldArgs};
+use functions::{NamedFunction, ResolvedFunction, field_type};
 use types::SqlType;
-
-use crate::functions::function::{NamedFunction, ResolvedFunction};
 
 /// The SQL type of `expr`. Quoted literals and NULL are [`SqlType::Unknown`], whole literals `integer` where they fit.
 pub(crate) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<SqlType> {
@@ -113,17 +112,4 @@ fn is_truth(operator: Operator) -> bool {
             | O::IsDistinctFrom
             | O::IsNotDistinctFrom
     )
-}
-
-/// The SQL type of a field; `literal` is the expression's value if it is a bare literal.
-pub(crate) fn field_type(field: &Field, literal: Option<&ScalarValue>) -> SqlType {
-    match literal {
-        Some(ScalarValue::Utf8(_) | ScalarValue::Utf8View(_) | ScalarValue::LargeUtf8(_) | ScalarValue::Null)
-            if field.metadata().is_empty() =>
-        {
-            SqlType::Unknown
-        }
-        Some(ScalarValue::Int64(Some(value))) if i32::try_from(*value).is_ok() => SqlType::Int4,
-        _ => SqlType::from_arrow_field(field).unwrap_or(SqlType::Text),
-    }
 }

@@ -5,18 +5,16 @@ use std::sync::Arc;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{Expr, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, when};
+use functions::cast::{CastKind, is_text, lower as lower_cast};
+use functions::type_rules::{Operand, common_type, plain};
+use functions::{comparison_key, external, filtered, missing_function};
 use types::numeric::Digits;
 use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SessionZone, SqlError, SqlType};
 
 use super::aggregate::counted;
-use super::cast::lower as lower_cast;
 use super::resolve::{Rewriter, ordered};
-use super::type_rules::{Operand, common_type, plain};
 use super::typed::type_of;
-use crate::functions::cast::{CastKind, is_text};
-use crate::functions::definition::missing_function;
-use crate::functions::{comparison_key, external, filtered};
 
 impl Rewriter<'_> {
     pub(super) fn window(&self, mut call: WindowFunction) -> Result<Expr> {

@@ -18,11 +18,10 @@ use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use functions::error::to_datafusion;
+use functions::series::{Kind, Walk};
 use futures::{StreamExt, stream};
 use types::{Condition, Interval, SqlError};
-
-use super::walk::{Kind, Walk};
-use crate::error::to_datafusion;
 
 /// For each row of the input as many rows as its longest series has values.
 #[derive(Debug)]

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use datafusion::common::{DFSchemaRef, Result, internal_err};
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
-
-use super::walk::Kind;
+use functions::series::Kind;
 
 /// For each row of the input as many rows as its longest series has values; shorter ones end in NULLs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

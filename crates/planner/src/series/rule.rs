@@ -8,14 +8,12 @@ use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::AnalyzerRule;
+use functions::cast::{CastKind, lower as lower_cast};
+use functions::series::{Kind, SERIES, SUBSCRIPTS};
 use session_context::Session;
 use types::SqlType;
 
 use super::node::{ProjectSet, SetColumn};
-use super::walk::Kind;
-use crate::functions::cast::CastKind;
-use crate::functions::{SERIES, SUBSCRIPTS};
-use crate::semantics::cast::lower as lower_cast;
 use crate::semantics::typed::type_of;
 
 /// Runs once types are settled, before anything evaluates calls.

@@ -12,6 +12,7 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SubqueryAlias};
+use functions::external;
 use types::SqlError;
 
 use super::asked::{Asked, written};
@@ -21,7 +22,6 @@ use super::table::{Read, SharedTable, named};
 use super::{Optimized, by_rules, repeated};
 use crate::any_expression::any_expression;
 use crate::dependent::is_dependent;
-use crate::functions::external;
 use crate::optimize::Relation;
 
 /// Takes such queries out of plans.

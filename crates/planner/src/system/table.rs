@@ -11,13 +11,13 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
+use functions::error::to_datafusion;
 use session_context::StatementContext;
 use types::Oid;
 
 use super::definition::SystemRelation;
 use super::rows::Rows;
 use super::source::{Source, Wanted};
-use crate::error::to_datafusion;
 
 /// A table of `pg_catalog`, `information_schema` or `sys` for one statement.
 pub(super) struct SystemTable {

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::ScalarFunction;
+use functions::cast::{CastFunction, CastKind, is_text, lower};
+use functions::error::from_datafusion;
+use functions::type_rules::{is_implicit, plain};
 use session_context::Session;
 use types::{Condition, SqlError, SqlResult, SqlType};
-
-use crate::error::from_datafusion;
-use crate::functions::cast::{CastFunction, CastKind, is_text};
-use crate::semantics::cast::lower;
-use crate::semantics::type_rules::{is_implicit, plain};
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use catalog::{Column, Relation};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor};
+use functions::error::from_datafusion;
 use syntax::statement::{Copy, CopyDirection, CopyPlace, CopySubject, Statement};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -14,7 +15,6 @@ use super::copy_options::{self, CopyFormat, CopyOptions, ForcedColumns};
 use super::target::Target;
 use super::{insert, rows};
 use crate::bind::Binder;
-use crate::error::from_datafusion;
 use crate::planned::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, Planned, QueryPlan, WritePlan};
 use crate::stream_table::StreamTable;
 

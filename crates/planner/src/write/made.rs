@@ -6,6 +6,7 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column as ColumnReference, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
+use functions::error::from_datafusion;
 use types::{ColumnId, SqlResult, SqlType};
 
 use super::assign::assign;
@@ -14,7 +15,6 @@ use super::rows;
 use super::target::Target;
 use crate::bind::Binder;
 use crate::bind::modification::reading;
-use crate::error::from_datafusion;
 use crate::planned::Action;
 use crate::semantics::marked;
 use crate::shard_table::{PLACE, ROW_ID};

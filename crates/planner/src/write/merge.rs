@@ -20,7 +20,6 @@ use super::values::infer;
 use super::{identity, insert, references};
 use crate::bind::modification::{Clause, Kept, Modification, PRESENT, ROW, Source, first_of};
 use crate::bind::{Binder, settled};
-use crate::functions;
 use crate::planned::{Action, ModifyPlan};
 
 /// The rows of a table that a MERGE changes, takes away and adds. `declared` are the parameter types that the client gave.

@@ -1,12 +1,11 @@
 //! Rows to be written: INSERT, UPDATE, DELETE, MERGE, CREATE TABLE AS and COPY FROM; and COPY TO, which shares COPY's syntax.
 //!
 //! What a statement writes becomes a plan of whole rows of its table (`rows.rs`): values are cast as assignments are (`assign.rs`), columns
-//! without one get their DEFAULT, NOT NULL and CHECK are asked of every row (`constraints.rs`). Execution writes what comes out.
+//! without one get their DEFAULT, NOT NULL and CHECK are asked of every row ([`functions::Constrained`]). Execution writes what comes out.
 
 mod assign;
 mod assigned;
 mod conflict;
-mod constraints;
 mod copy;
 pub mod copy_options;
 mod create_as;
@@ -26,8 +25,6 @@ pub(crate) mod tests;
 
 pub(crate) use self::assign::is_assignable;
 pub(crate) use self::assigned::ASSIGNED;
-pub(crate) use self::constraints::Constrained;
-pub use self::constraints::value_asked_of;
 pub(crate) use self::copy::copy;
 pub(crate) use self::create_as::create_as;
 pub(crate) use self::delete::delete;

@@ -6,17 +6,17 @@ use catalog::{Column, Table};
 use datafusion::common::{Column as ColumnReference, ScalarValue};
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, ScalarUDF};
+use functions::cast::typed_literal;
+use functions::error::from_datafusion;
+use functions::{Constrained, checks};
 use syntax::expr_of;
 use types::{SqlResult, SqlType};
 
 use super::assign::assign;
-use super::constraints::{Constrained, checks};
 use super::target::Target;
 use crate::bind::Binder;
 use crate::define::next_of;
-use crate::error::from_datafusion;
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
-use crate::semantics::cast::typed_literal;
 use crate::semantics::marked;
 use crate::semantics::typed::type_of;
 

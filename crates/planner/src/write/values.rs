@@ -14,6 +14,7 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Values};
 use datafusion::sql::sqlparser::ast::{self, Query, SelectItem, SetExpr, UnaryOperator, Value};
+use functions::error::from_datafusion;
 use syntax::statement::{Overriding, is_default};
 use types::numeric::digit_count;
 use types::sql_type::NUMERIC_PRECISION_MAX;
@@ -23,7 +24,6 @@ use super::assign::assign;
 use super::{identity, insert, rows};
 use crate::bind::Binder;
 use crate::bind::modification::select;
-use crate::error::from_datafusion;
 use crate::semantics::typed::type_of;
 
 /// The rows of a query that is VALUES and nothing more.

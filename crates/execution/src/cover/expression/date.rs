@@ -7,7 +7,7 @@ use datafusion::common::ScalarValue;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::expression::{Expression, TimeUnit};
-use planner::functions::{part_call, shift_call};
+use functions::{part_call, shift_call};
 use types::Interval;
 
 use super::lower;

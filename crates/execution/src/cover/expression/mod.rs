@@ -17,7 +17,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use engine::arrow_form;
 use engine::expression::{Comparison, Expression, Sign};
-use planner::semantics::hides_key;
+use functions::hides_key;
 
 use super::foreign;
 

@@ -8,7 +8,7 @@ use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::Bounds;
 use engine::expression::{Division, Expression, Operation, Rounding, Sign};
-use planner::functions::{NumberCall, NumberDivision, NumberOperation, NumberRounding, NumberSign, number_call};
+use functions::{NumberCall, NumberDivision, NumberOperation, NumberRounding, NumberSign, number_call};
 use types::numeric::checked_power_of_ten;
 
 use super::{constant, lower};

@@ -8,7 +8,7 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, InListExpr, LikeExpr, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::expression::{Comparison, Expression, Pattern, TextCall, TextCondition, TextFunction};
-use planner::functions::{self, text_call};
+use functions::{self, text_call};
 
 use super::lower;
 

@@ -33,7 +33,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use engine::arrow_form::has_form;
 use engine::expression::Expression;
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
-use planner::KeySet;
+use functions::KeySet;
 use shards::Test;
 
 use self::dependencies::{Dependencies, SourceColumn};

@@ -13,7 +13,7 @@ use engine::expression::Memory;
 use engine::join::OutputColumn;
 use engine::pipeline::{Source, Step};
 use engine::{Batch, Bits, Data};
-use planner::{KeySet, keys_asked};
+use functions::{KeySet, keys_asked};
 use shards::Test;
 
 use super::{Branch, Builder, Chain, Input, OperatorId, ScanFilter, ScanInput};

@@ -18,7 +18,7 @@ use engine::aggregate::Kept;
 use engine::arrow_form;
 use engine::expression::Expression;
 use engine::window::{Distance, Edge, Frame, Near, Units, WindowFunction, WindowSpec};
-use planner::functions::is_reversed;
+use functions::is_reversed;
 use types::Interval;
 
 use super::aggregate::{Aggregate, spread_of, total_of};

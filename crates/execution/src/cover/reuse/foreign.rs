@@ -11,7 +11,7 @@ use datafusion::physical_expr::expressions::{
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::{Digest, Digesting};
-use planner::functions::portable::PortableScalar;
+use functions::portable::PortableScalar;
 
 /// Of columns that are known by what they hold, and whose types `schema` says.
 pub(in crate::cover) fn digest(

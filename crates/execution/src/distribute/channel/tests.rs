@@ -126,7 +126,7 @@ async fn a_task_that_nobody_reads_may_be_lost_unless_it_has_to_tell_what_it_did(
             };
             assert_eq!(errors.len(), usize::from(has_to_tell), "{errors:?}");
             for error in errors {
-                assert_eq!(lost_worker(&planner::error::from_datafusion(error)), Some(worker.clone()));
+                assert_eq!(lost_worker(&functions::error::from_datafusion(error)), Some(worker.clone()));
             }
         }
     }

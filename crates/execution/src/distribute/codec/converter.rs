@@ -22,7 +22,7 @@ use datafusion_proto::protobuf::{
     PhysicalExprNode, PhysicalExtensionExprNode, PhysicalExtensionNode, PhysicalPlanNode,
 };
 
-use planner::error::to_datafusion;
+use functions::error::to_datafusion;
 use prost::Message;
 use types::stack;
 

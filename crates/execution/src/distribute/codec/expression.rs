@@ -13,7 +13,7 @@ use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::physical_expr::expressions::{CastExpr, Literal, TryCastExpr};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion_proto::protobuf;
-use planner::functions::portable::PortableScalar;
+use functions::portable::PortableScalar;
 use planner::stop::is_watched;
 use prost::Message;
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! DataFusion writes its own operators and expressions, but for those whose message lacks or narrows a field (`converter.rs`, `expression.rs`). What Kiln
 //! has put among them is written here: scans (`scan/portable.rs`), the planner's operators and functions (`planner::portable`,
-//! `planner::functions::portable`), each as a small form (`form.rs`). Nothing is known by the text that debugging prints, and bytes that nobody wrote are an
+//! `functions::portable`), each as a small form (`form.rs`). Nothing is known by the text that debugging prints, and bytes that nobody wrote are an
 //! error.
 
 mod converter;
@@ -26,7 +26,7 @@ use datafusion_proto::bytes::physical_plan_to_bytes_with_proto_converter;
 use datafusion_proto::physical_plan::{
     AsExecutionPlan, PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
-use planner::functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
 use prost::Message;
 use types::stack::with_planning_stack;
 

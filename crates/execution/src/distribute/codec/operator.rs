@@ -13,7 +13,8 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf;
-use planner::portable::{OwnOperator, SeriesColumn, SeriesKind};
+use functions::series::Kind as SeriesKind;
+use planner::portable::{OwnOperator, SeriesColumn};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@ use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
 };
-use planner::functions::portable::PortableScalar;
+use functions::portable::PortableScalar;
 use planner::stop::unwatched;
 use planner::{Division, Planned};
 use proptest::prelude::*;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::DataFusionError;
-use planner::error::{from_datafusion, to_datafusion};
+use functions::error::{from_datafusion, to_datafusion};
 use types::{Condition, SqlError};
 use url::Url;
 

@@ -8,8 +8,6 @@ use datafusion::sql::sqlparser::ast::{
 };
 use types::{Condition, SqlError, SqlResult};
 
-use crate::functions;
-
 /// A clause of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clause {

@@ -2,9 +2,8 @@
 
 use datafusion::common::{Column as DfColumn, TableReference};
 use datafusion::sql::sqlparser::ast::{Expr, Ident};
+use functions::error::missing_column;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
-
-use crate::error::missing_column;
 
 /// The table and column that a column shows unchanged.
 pub(super) type Origin = Option<(Oid, ColumnId)>;

@@ -204,7 +204,7 @@ impl Fixture {
     pub(in crate::bind) async fn run(&self, sql: &str, parameters: Vec<ScalarValue>) -> SqlResult<Vec<String>> {
         let query = self.query(sql)?.with_parameters(parameters)?;
         let physical = query.physical(&CancellationToken::new()).await?;
-        let batches = collect(physical, query.state.task_ctx()).await.map_err(crate::error::from_datafusion)?;
+        let batches = collect(physical, query.state.task_ctx()).await.map_err(functions::error::from_datafusion)?;
         batches.iter().map(shown).collect::<SqlResult<Vec<_>>>().map(|rows| rows.concat())
     }
 }

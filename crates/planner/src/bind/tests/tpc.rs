@@ -3,11 +3,11 @@
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use functions::error::from_datafusion;
 use tokio_util::sync::CancellationToken;
 use types::SqlResult;
 
 use super::fixture::Fixture;
-use crate::error::from_datafusion;
 use crate::optimize::passed;
 use crate::planned::QueryPlan;
 

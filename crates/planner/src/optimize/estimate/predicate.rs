@@ -4,10 +4,10 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use functions::HasKey;
 
 use super::column::position;
 use super::{ColumnFacts, Relation};
-use crate::key_sets::HasKey;
 
 /// Share of rows for a comparison by order of which nothing is known.
 const RANGE: f64 = 1.0 / 3.0;

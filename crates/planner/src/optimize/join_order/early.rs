@@ -12,6 +12,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Cast};
 use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection};
+use functions::cast::is_native;
 use types::SqlType;
 
 use super::build;
@@ -19,9 +20,7 @@ use super::graph::{Condition, Graph, Leaf};
 use super::leaf_set::LeafSet;
 use super::search;
 use super::sizes::Sizes;
-use crate::functions;
 use crate::optimize::estimate::{ColumnFacts, Relation, groups};
-use crate::semantics::cast::is_native;
 
 /// Inputs with fewer rows are not worth it.
 const ROWS_MIN: f64 = 100_000.0;

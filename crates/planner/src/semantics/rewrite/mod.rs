@@ -11,11 +11,11 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Ident, NamedWindowExpr, ObjectName, ObjectNamePart, Query, Select, UnaryOperator, Value,
     VisitMut, VisitorMut, WindowType,
 };
+use functions::NEGATE;
 use types::text::{IntervalUnits, format_interval, parse_interval_in};
 use types::{Condition, SqlError, SqlResult};
 
 use self::window::NamedWindows;
-use crate::functions::definition::NEGATE;
 
 #[cfg(test)]
 mod tests;

@@ -11,12 +11,12 @@ use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use functions::external;
 use session_context::StatementContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::{Call, cells};
 use super::{Declaration, function};
-use crate::functions::external;
 use crate::system::rows::Cell;
 use crate::system::source::{Body, Relation};
 

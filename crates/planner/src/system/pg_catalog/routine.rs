@@ -12,7 +12,7 @@ use super::catalog;
 use super::signatures::SIGNATURES;
 use super::type_::PSEUDO_TYPES;
 use super::type_forms;
-use crate::{functions, system};
+use crate::system;
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(

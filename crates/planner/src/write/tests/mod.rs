@@ -11,6 +11,7 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::{ExecutionPlan, collect};
+use functions::error::from_datafusion;
 use parking_lot::Mutex;
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
@@ -19,7 +20,6 @@ use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
 
 use crate::Planner;
-use crate::error::from_datafusion;
 use crate::planned::{Planned, QueryPlan, WritePlan};
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
 

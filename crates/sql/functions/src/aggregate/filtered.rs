@@ -1,0 +1,149 @@
+//! An aggregate with a condition as its last argument: FILTER of a window function, which DataFusion's window operators keep where neither the engine nor
+//! the message to a worker can see it.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::filter;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, ReversedUDAF, Signature, Volatility};
+use types::SqlError;
+
+use crate::external;
+
+/// The aggregate of rows for which its last argument is true.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Filtered {
+    name: String,
+    plain: Arc<AggregateUDF>,
+    signature: Signature,
+}
+
+impl Filtered {
+    pub(crate) fn udaf(plain: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+        let name = format!("{} filter", plain.name());
+        let signature = Signature::user_defined(Volatility::Immutable);
+        Arc::new(AggregateUDF::new_from_impl(Self { name, plain, signature }))
+    }
+
+    /// The aggregate without its condition.
+    pub(crate) fn plain(&self) -> &Arc<AggregateUDF> {
+        &self.plain
+    }
+
+    fn args<'a>(args: AccumulatorArgs<'a>) -> Result<AccumulatorArgs<'a>> {
+        let AccumulatorArgs { exprs, expr_fields, .. } = args;
+        Ok(AccumulatorArgs { exprs: before_last(exprs)?, expr_fields: before_last(expr_fields)?, ..args })
+    }
+}
+
+/// The arguments without the condition, which is the last.
+fn before_last<T>(arguments: &[T]) -> Result<&[T]> {
+    let condition = || external(SqlError::internal("an aggregate with a condition has no arguments"));
+    Ok(arguments.split_last().ok_or_else(condition)?.1)
+}
+
+impl AggregateUDFImpl for Filtered {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        let field = |data_type: &DataType| Arc::new(Field::new("argument", data_type.clone(), true));
+        let fields: Vec<FieldRef> = before_last(arguments)?.iter().map(field).collect();
+        let coerced = fields_with_udf(&fields, self.plain.as_ref())?;
+        Ok(coerced.iter().map(|field| field.data_type().clone()).chain([DataType::Boolean]).collect())
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.plain.return_type(before_last(arguments)?)
+    }
+
+    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        self.plain.inner().return_field(before_last(arguments)?)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.plain.is_nullable()
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        self.plain.state_fields(StateFieldsArgs { input_fields: before_last(args.input_fields)?, ..args })
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(OfSome(self.plain.accumulator(Self::args(args)?)?)))
+    }
+
+    fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(Box::new(OfSome(self.plain.create_sliding_accumulator(Self::args(args)?)?)))
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.plain.order_sensitivity()
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, _is_ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        Ok(Some(self))
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        match self.plain.reverse_udf() {
+            ReversedUDAF::Identical => ReversedUDAF::Identical,
+            _ => ReversedUDAF::NotSupported,
+        }
+    }
+
+    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
+        self.plain.default_value(data_type)
+    }
+}
+
+/// Gives an accumulator those rows of its arguments for which the last one is true.
+#[derive(Debug)]
+struct OfSome(Box<dyn Accumulator>);
+
+/// The arguments of these rows.
+fn chosen(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    let arguments = before_last(values)?;
+    let condition = values[arguments.len()].as_boolean();
+    arguments.iter().map(|argument| Ok(filter(argument, condition)?)).collect()
+}
+
+impl Accumulator for OfSome {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.0.update_batch(&chosen(values)?)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.0.retract_batch(&chosen(values)?)
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        self.0.supports_retract_batch()
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.0.merge_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.0.state()
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.0.evaluate()
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.0.size()
+    }
+}

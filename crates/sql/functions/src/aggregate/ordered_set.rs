@@ -1,0 +1,203 @@
+//! `percentile_cont`, `percentile_disc` and `mode`: all values are kept, and sorted at the end.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
+use arrow::compute::{SortOptions, cast, concat, filter, is_not_null, sort_to_indices, take};
+use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::common::utils::SingleRowListArrayBuilder;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, ColumnarValue, Signature, Volatility};
+use types::{Condition, SqlError, SqlType};
+
+use super::span::sort_keys;
+use crate::definition::missing_function;
+use crate::external;
+use crate::type_rules::plain;
+
+/// One of the three, by name. Arguments are the ordered value and, for percentiles, the fraction.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct OrderedSet {
+    name: &'static str,
+    signature: Signature,
+}
+
+impl OrderedSet {
+    pub(super) fn new(name: &'static str) -> Self {
+        Self { name, signature: Signature::user_defined(Volatility::Immutable) }
+    }
+}
+
+impl AggregateUDFImpl for OrderedSet {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn supports_within_group_clause(&self) -> bool {
+        true
+    }
+
+    /// No order is asked of the input, but the direction is handed over: DataFusion hides the keys of what has no use for them.
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Beneficial
+    }
+
+    fn with_beneficial_ordering(self: Arc<Self>, _is_ordered: bool) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        Ok(Some(self))
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        let wanted = if self.name == "mode" { 1 } else { 2 };
+        if arguments.len() != wanted {
+            return Err(external(missing_function(self.name, "")));
+        }
+        let mut coerced = arguments.to_vec();
+        if self.name == "percentile_cont" && arguments[0] != DataType::Float64 {
+            if !arguments[0].is_numeric() {
+                let shown = SqlType::from_arrow_type(&arguments[0]).unwrap_or(SqlType::Text);
+                return Err(external(missing_function(self.name, &format!("double precision, {}", plain(&shown)))));
+            }
+            coerced[0] = DataType::Float64;
+        }
+        if let Some(fraction) = coerced.get_mut(1) {
+            if !fraction.is_numeric() {
+                return Err(external(SqlError::unsupported("percentiles of an array of fractions")));
+            }
+            *fraction = DataType::Float64;
+        }
+        Ok(coerced)
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        let item = Arc::new(Field::new_list_field(args.input_fields[0].data_type().clone(), true));
+        Ok(vec![Arc::new(Field::new(format!("{}[values]", args.name), DataType::List(item), true))])
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let is_descending = args.order_bys.first().is_some_and(|order| order.options.descending);
+        let fraction = match args.exprs.get(1) {
+            Some(expr) => {
+                let batch = arrow::record_batch::RecordBatch::new_empty(Arc::new(arrow::datatypes::Schema::empty()));
+                match expr.evaluate(&batch)? {
+                    ColumnarValue::Scalar(value) => match value.cast_to(&DataType::Float64)? {
+                        ScalarValue::Float64(fraction) => fraction,
+                        _ => None,
+                    },
+                    ColumnarValue::Array(_) => {
+                        return Err(external(SqlError::unsupported("a percentile fraction that is no constant")));
+                    }
+                }
+            }
+            None => None,
+        };
+        if let Some(fraction) = fraction
+            && !(0.0..=1.0).contains(&fraction)
+        {
+            return Err(external(SqlError::new(
+                Condition::NumericValueOutOfRange,
+                format!("percentile value {fraction} is not between 0 and 1"),
+            )));
+        }
+        Ok(Box::new(Collected {
+            name: self.name,
+            fraction,
+            is_descending,
+            input: args.expr_fields[0].data_type().clone(),
+            chunks: Vec::new(),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct Collected {
+    name: &'static str,
+    fraction: Option<f64>,
+    is_descending: bool,
+    input: DataType,
+    chunks: Vec<ArrayRef>,
+}
+
+impl Collected {
+    fn all(&self) -> Result<ArrayRef> {
+        if self.chunks.is_empty() {
+            return Ok(new_empty_array(&self.input));
+        }
+        let chunks: Vec<&dyn Array> = self.chunks.iter().map(AsRef::as_ref).collect();
+        Ok(concat(&chunks)?)
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positions within the values"
+    )]
+    fn percentile(&self, sorted: &ArrayRef, fraction: f64) -> Result<ScalarValue> {
+        let count = sorted.len();
+        if self.name == "percentile_disc" {
+            let position = (fraction * count as f64).ceil() as usize;
+            return ScalarValue::try_from_array(sorted, position.max(1) - 1);
+        }
+        let values = sorted.as_primitive::<Float64Type>();
+        let exact = fraction * (count - 1) as f64;
+        let (low, high) = (values.value(exact.floor() as usize), values.value(exact.ceil() as usize));
+        Ok(ScalarValue::Float64(Some(if low == high { low } else { low + (high - low) * (exact - exact.floor()) })))
+    }
+
+    /// The value of the longest run; the first of several.
+    fn mode(sorted: &ArrayRef) -> Result<ScalarValue> {
+        let ranges = arrow::compute::partition(&[sort_keys(sorted)])?.ranges();
+        let longest = ranges.iter().rev().max_by_key(|range| range.len());
+        match longest {
+            Some(range) => ScalarValue::try_from_array(sorted, range.start),
+            None => ScalarValue::try_from(sorted.data_type()),
+        }
+    }
+}
+
+impl Accumulator for Collected {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let values =
+            if *values[0].data_type() == self.input { Arc::clone(&values[0]) } else { cast(&values[0], &self.input)? };
+        let kept = if values.null_count() == 0 { values } else { filter(&values, &is_not_null(&values)?)? };
+        if !kept.is_empty() {
+            self.chunks.push(kept);
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.chunks.extend(states[0].as_list::<i32>().iter().flatten().filter(|list| !list.is_empty()));
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![SingleRowListArrayBuilder::new(self.all()?).build_list_scalar()])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let options = SortOptions { descending: self.is_descending, nulls_first: false };
+        let all = self.all()?;
+        let sorted = take(&all, &sort_to_indices(&sort_keys(&all), Some(options), None)?, None)?;
+        match self.fraction {
+            _ if sorted.is_empty() => ScalarValue::try_from(&self.input),
+            Some(fraction) => self.percentile(&sorted, fraction),
+            None if self.name == "mode" => Self::mode(&sorted),
+            None => ScalarValue::try_from(&self.input),
+        }
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.chunks.iter().map(|chunk| chunk.get_array_memory_size()).sum::<usize>()
+    }
+}

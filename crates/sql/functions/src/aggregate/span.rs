@@ -1,0 +1,209 @@
+//! Aggregates of intervals: `sum` and `avg` part by part, `min` and `max` by length.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
+use arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::Accumulator;
+use types::{Interval, SqlError};
+
+use super::sum::Kind;
+use crate::external;
+
+/// The sum of the intervals so far.
+#[derive(Debug)]
+pub(super) struct SpanAccumulator {
+    kind: Kind,
+    total: Interval,
+    count: i64,
+}
+
+impl SpanAccumulator {
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, total: Interval::default(), count: 0 }
+    }
+
+    fn add(&mut self, values: &ArrayRef) -> Result<()> {
+        for span in spans(values) {
+            self.total = self.total.checked_add(span).map_err(external)?;
+        }
+        Ok(())
+    }
+}
+
+/// Those that are not NULL.
+fn spans(values: &ArrayRef) -> impl Iterator<Item = Interval> {
+    let spans = values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten();
+    spans.map(|span| Interval::from_month_day_nano(span.months, span.days, span.nanoseconds))
+}
+
+fn scalar(value: Interval) -> Result<ScalarValue> {
+    let (months, days, nanoseconds) = value.to_month_day_nano().map_err(external)?;
+    Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(months, days, nanoseconds))))
+}
+
+impl Accumulator for SpanAccumulator {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.add(&values[0])?;
+        self.count += i64::try_from(values[0].len() - values[0].null_count())
+            .map_err(|_| external(SqlError::internal("too many rows")))?;
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for span in spans(&values[0]) {
+            self.total = self.total.checked_sub(span).map_err(external)?;
+            self.count -= 1;
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.add(&states[0])?;
+        self.count += states[1].as_primitive::<Int64Type>().iter().flatten().sum::<i64>();
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![scalar(self.total)?, ScalarValue::Int64(Some(self.count))])
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        match (self.count, self.kind) {
+            (0, _) => Ok(ScalarValue::IntervalMonthDayNano(None)),
+            (_, Kind::Sum) => scalar(self.total),
+            (count, Kind::Average) => scalar(self.total.divide(count as f64).map_err(external)?),
+        }
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+/// The shortest or the longest of the intervals so far; of several alike the first.
+#[derive(Debug)]
+pub(super) struct ExtremeSpan {
+    longest: bool,
+    best: Option<Interval>,
+}
+
+impl ExtremeSpan {
+    pub(super) fn new(longest: bool) -> Self {
+        Self { longest, best: None }
+    }
+}
+
+impl Accumulator for ExtremeSpan {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.best = spans(&values[0]).fold(self.best, |best, span| Some(better(best, span, self.longest)));
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        self.evaluate().map(|best| vec![best])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        self.best.map_or(Ok(ScalarValue::IntervalMonthDayNano(None)), scalar)
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+fn better(best: Option<Interval>, span: Interval, longest: bool) -> Interval {
+    let is_better = |best: &Interval| match longest {
+        true => best.span_us() < span.span_us(),
+        false => span.span_us() < best.span_us(),
+    };
+    best.filter(|best| !is_better(best)).unwrap_or(span)
+}
+
+/// The same of a frame whose start moves.
+#[derive(Debug)]
+pub(super) struct MovingExtreme {
+    longest: bool,
+    spans: VecDeque<Interval>,
+}
+
+impl MovingExtreme {
+    pub(super) fn new(longest: bool) -> Self {
+        Self { longest, spans: VecDeque::new() }
+    }
+}
+
+impl Accumulator for MovingExtreme {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.spans.extend(spans(&values[0]));
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.spans.drain(..spans(&values[0]).count());
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let best = self.spans.iter().fold(None, |best, span| Some(better(best, *span, self.longest)));
+        best.map_or(Ok(ScalarValue::IntervalMonthDayNano(None)), scalar)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Err(no_stages())
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        Err(no_stages())
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.spans.capacity() * size_of::<Interval>()
+    }
+}
+
+/// What a window's accumulator is never asked for.
+pub(super) fn no_stages() -> DataFusionError {
+    external(SqlError::internal("a window's aggregate has no stages"))
+}
+
+/// What a value is told apart by: of an interval the length.
+pub(super) fn identity(value: &ScalarValue) -> ScalarValue {
+    match value {
+        ScalarValue::IntervalMonthDayNano(Some(span)) => {
+            let length = Interval::from_month_day_nano(span.months, span.days, span.nanoseconds).span_us();
+            ScalarValue::Decimal128(Some(length), 38, 0)
+        }
+        other => other.clone(),
+    }
+}
+
+/// The lengths of an array of intervals; other arrays as they are.
+pub(super) fn sort_keys(values: &ArrayRef) -> ArrayRef {
+    match values.data_type() {
+        DataType::Interval(_) => {
+            let spans = values.as_primitive::<IntervalMonthDayNanoType>().iter();
+            let length = |span: IntervalMonthDayNano| {
+                Interval::from_month_day_nano(span.months, span.days, span.nanoseconds).span_us()
+            };
+            Arc::new(spans.map(|span| span.map(length)).collect::<Decimal128Array>())
+        }
+        _ => Arc::clone(values),
+    }
+}

@@ -1,0 +1,186 @@
+//! `variance`, `stddev` and their kind: exact for exact numbers, as `numeric`; Welford's way for floats.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
+use types::SqlType;
+
+use super::distinct::DistinctAccumulator;
+use super::exact_spread::{ExactSpread, ExactSpreads, SCALE};
+use super::total::Sum;
+use crate::definition::missing_function;
+use crate::external;
+use crate::type_rules::plain;
+
+/// Which measure of spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Moment {
+    VariancePopulation,
+    VarianceSample,
+    DeviationPopulation,
+    DeviationSample,
+}
+
+impl Moment {
+    pub(super) fn is_sample(self) -> bool {
+        matches!(self, Moment::VarianceSample | Moment::DeviationSample)
+    }
+
+    pub(super) fn is_root(self) -> bool {
+        matches!(self, Moment::DeviationPopulation | Moment::DeviationSample)
+    }
+}
+
+/// The aggregate.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spread {
+    name: &'static str,
+    moment: Moment,
+    signature: Signature,
+}
+
+impl Spread {
+    pub(super) fn new(name: &'static str, moment: Moment) -> Self {
+        Self { name, moment, signature: Signature::user_defined(Volatility::Immutable) }
+    }
+}
+
+fn is_floating(input: &DataType) -> bool {
+    matches!(input, DataType::Float32 | DataType::Float64)
+}
+
+impl AggregateUDFImpl for Spread {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        self.return_type(arguments).map(|_| arguments.to_vec())
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match &arguments[0] {
+            DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Decimal128(..) => {
+                Ok(SqlType::Numeric { precision: 38, scale: SCALE }.arrow_type())
+            }
+            input if is_floating(input) => Ok(DataType::Float64),
+            other => {
+                let shown = SqlType::from_arrow_type(other).unwrap_or(SqlType::Text);
+                Err(external(missing_function(self.name, &plain(&shown))))
+            }
+        }
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        let input = args.input_fields[0].data_type();
+        if args.is_distinct {
+            return Ok(DistinctAccumulator::state_fields(args.name, input));
+        }
+        let kept = if is_floating(input) { DataType::Float64 } else { DataType::Decimal256(76, 0) };
+        Ok(vec![
+            Arc::new(Field::new(format!("{}[count]", args.name), DataType::Int64, true)),
+            Arc::new(Field::new(format!("{}[first]", args.name), kept.clone(), true)),
+            Arc::new(Field::new(format!("{}[second]", args.name), kept, true)),
+        ])
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let input = args.expr_fields[0].data_type();
+        let inner: Box<dyn Accumulator> = match input {
+            input if is_floating(input) => {
+                Box::new(FloatSpread { moment: self.moment, count: 0, mean: 0.0, squares: 0.0 })
+            }
+            input => Box::new(ExactSpread::new(self.moment, scale(input))),
+        };
+        Ok(if args.is_distinct { Box::new(DistinctAccumulator::new(inner, input.clone())) } else { inner })
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        !args.is_distinct && !is_floating(args.expr_fields[0].data_type())
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(ExactSpreads::new(self.moment, scale(args.expr_fields[0].data_type()))))
+    }
+}
+
+/// Digits after the point of values.
+fn scale(input: &DataType) -> u8 {
+    if let DataType::Decimal128(_, scale) = input { u8::try_from(*scale).unwrap_or(0) } else { 0 }
+}
+
+/// Count, mean and sum of squared distances from it.
+#[derive(Debug)]
+struct FloatSpread {
+    moment: Moment,
+    count: i64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Accumulator for FloatSpread {
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        <f64 as Sum>::read(&values[0], |_, value| {
+            self.count += 1;
+            let distance = value - self.mean;
+            self.mean += distance / self.count as f64;
+            self.squares += distance * (value - self.mean);
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let counts = states[0].as_primitive::<Int64Type>();
+        let (means, squares) = (states[1].as_primitive::<Float64Type>(), states[2].as_primitive::<Float64Type>());
+        for row in 0..counts.len() {
+            let count = counts.value(row);
+            if count == 0 {
+                continue;
+            }
+            if self.count == 0 {
+                // Nothing is far from no mean: the square of a mean may be infinite, and no times infinite is not a number.
+                (self.count, self.mean, self.squares) = (count, means.value(row), squares.value(row));
+                continue;
+            }
+            let total = self.count + count;
+            let distance = means.value(row) - self.mean;
+            self.squares +=
+                squares.value(row) + distance * distance * (self.count as f64) * (count as f64) / total as f64;
+            self.mean += distance * count as f64 / total as f64;
+            self.count = total;
+        }
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![
+            ScalarValue::Int64(Some(self.count)),
+            ScalarValue::Float64(Some(self.mean)),
+            ScalarValue::Float64(Some(self.squares)),
+        ])
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let divisor = if self.moment.is_sample() { self.count - 1 } else { self.count };
+        if divisor <= 0 {
+            return Ok(ScalarValue::Float64(None));
+        }
+        let variance = self.squares / divisor as f64;
+        Ok(ScalarValue::Float64(Some(if self.moment.is_root() { variance.sqrt() } else { variance })))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+}

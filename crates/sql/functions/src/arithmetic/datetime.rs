@@ -1,0 +1,160 @@
+//! Dates, times, timestamps and intervals.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{
+    Date32Type, Float64Type, Int32Type, IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType,
+    TimestampMicrosecondType,
+};
+use types::text::{DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY};
+use types::{Condition, Interval, SqlError, SqlResult};
+
+use super::zip::{try_map, try_zip};
+use crate::call::Call;
+
+type Days = Date32Type;
+type Span = IntervalMonthDayNanoType;
+type Stamp = TimestampMicrosecondType;
+type Clock = Time64MicrosecondType;
+
+/// An interval from its Arrow form.
+pub(crate) fn interval(value: IntervalMonthDayNano) -> Interval {
+    Interval::from_month_day_nano(value.months, value.days, value.nanoseconds)
+}
+
+/// An interval in its Arrow form.
+pub(crate) fn arrow(value: Interval) -> SqlResult<IntervalMonthDayNano> {
+    let (months, days, nanoseconds) = value.to_month_day_nano()?;
+    Ok(IntervalMonthDayNano::new(months, days, nanoseconds))
+}
+
+fn date(days: i64) -> SqlResult<i32> {
+    i32::try_from(days)
+        .ok()
+        .filter(|days| (DATE_DAYS_MIN..=DATE_DAYS_MAX).contains(days))
+        .ok_or_else(|| SqlError::new(Condition::DatetimeFieldOverflow, "date out of range"))
+}
+
+fn timestamp(us: i64) -> SqlResult<i64> {
+    if (TIMESTAMP_US_MIN..=TIMESTAMP_US_MAX).contains(&us) {
+        Ok(us)
+    } else {
+        Err(SqlError::new(Condition::DatetimeFieldOverflow, "timestamp out of range"))
+    }
+}
+
+fn midnight(days: i32) -> i64 {
+    i64::from(days) * US_PER_DAY
+}
+
+pub(super) fn date_plus_days(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Days, Int32Type, Days>(call, |a, b| date(i64::from(a) + i64::from(b)))
+}
+
+pub(super) fn days_plus_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Int32Type, Days, Days>(call, |a, b| date(i64::from(a) + i64::from(b)))
+}
+
+pub(super) fn date_minus_days(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Days, Int32Type, Days>(call, |a, b| date(i64::from(a) - i64::from(b)))
+}
+
+pub(super) fn date_minus_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Days, Days, Int32Type>(call, |a, b| Ok(a.wrapping_sub(b)))
+}
+
+pub(super) fn date_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Days, Span, Stamp>(call, |a, b| interval(b).add_to_timestamp(midnight(a)))
+}
+
+pub(super) fn plus_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Span, Days, Stamp>(call, |a, b| interval(a).add_to_timestamp(midnight(b)))
+}
+
+pub(super) fn date_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Days, Span, Stamp>(call, |a, b| interval(b).checked_neg()?.add_to_timestamp(midnight(a)))
+}
+
+pub(super) fn date_plus_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Days, Clock, Stamp>(call, |a, b| timestamp(midnight(a) + b))
+}
+
+pub(super) fn time_plus_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Clock, Days, Stamp>(call, |a, b| timestamp(midnight(b) + a))
+}
+
+pub(super) fn timestamp_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).add_to_timestamp(a))
+}
+
+pub(super) fn plus_timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Span, Stamp, Stamp>(call, |a, b| interval(a).add_to_timestamp(b))
+}
+
+pub(super) fn timestamp_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).checked_neg()?.add_to_timestamp(a))
+}
+
+pub(super) fn timestamptz_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let zone = call.session.zone;
+    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).add_to_timestamptz(a, &zone))
+}
+
+pub(super) fn plus_timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let zone = call.session.zone;
+    try_zip::<Span, Stamp, Stamp>(call, |a, b| interval(a).add_to_timestamptz(b, &zone))
+}
+
+pub(super) fn timestamptz_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let zone = call.session.zone;
+    try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).checked_neg()?.add_to_timestamptz(a, &zone))
+}
+
+/// The difference in days and a rest below a day.
+pub(super) fn timestamp_minus_timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Stamp, Stamp, Span>(call, |a, b| {
+        let difference =
+            a.checked_sub(b).ok_or_else(|| SqlError::new(Condition::DatetimeFieldOverflow, "interval out of range"))?;
+        arrow(Interval::new(0, 0, difference).justify_hours()?)
+    })
+}
+
+pub(super) fn time_minus_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Clock, Clock, Span>(call, |a, b| arrow(Interval::new(0, 0, a - b)))
+}
+
+/// Time wraps at midnight; months and days of the interval do not count.
+pub(super) fn time_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Clock, Span, Clock>(call, |a, b| Ok(a.wrapping_add(interval(b).microseconds).rem_euclid(US_PER_DAY)))
+}
+
+pub(super) fn plus_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Span, Clock, Clock>(call, |a, b| Ok(b.wrapping_add(interval(a).microseconds).rem_euclid(US_PER_DAY)))
+}
+
+pub(super) fn time_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Clock, Span, Clock>(call, |a, b| Ok(a.wrapping_sub(interval(b).microseconds).rem_euclid(US_PER_DAY)))
+}
+
+pub(super) fn interval_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Span, Span, Span>(call, |a, b| arrow(interval(a).checked_add(interval(b))?))
+}
+
+pub(super) fn interval_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Span, Span, Span>(call, |a, b| arrow(interval(a).checked_sub(interval(b))?))
+}
+
+pub(super) fn interval_times(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Span, Float64Type, Span>(call, |a, b| arrow(interval(a).multiply(b)?))
+}
+
+pub(super) fn times_interval(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Float64Type, Span, Span>(call, |a, b| arrow(interval(b).multiply(a)?))
+}
+
+pub(super) fn interval_divided(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_zip::<Span, Float64Type, Span>(call, |a, b| arrow(interval(a).divide(b)?))
+}
+
+pub(super) fn negate(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    try_map::<Span, Span>(call, |a| arrow(interval(a).checked_neg()?))
+}

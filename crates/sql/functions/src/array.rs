@@ -1,0 +1,270 @@
+//! Arrays: subscripts from 1, NULL beyond the ends; most of the work is DataFusion's.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ByteView};
+use arrow::datatypes::Int32Type;
+use datafusion::functions_nested as nested;
+use datafusion::logical_expr::ScalarUDF;
+use types::value_guard::check_growth;
+use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
+
+use super::call::Call;
+use super::cast::TextWriter;
+use super::definition::{Definition, Gives, Overload, Takes as T};
+use super::text_lists::{ELEMENT_BYTES, check_count, text_lists};
+use super::value_bytes::value_bytes;
+use crate::type_rules::common_type_of;
+
+const INT4: Gives = Gives::of(SqlType::Int4);
+const TEXT: Gives = Gives::of(SqlType::Text);
+const BOOL: Gives = Gives::of(SqlType::Bool);
+const TEXTS: Gives = Gives::Computed(|_| Ok(SqlType::Array(Box::new(SqlType::Text))));
+
+pub(super) const DEFINITIONS: &[Definition] = &[
+    Definition::new(
+        "array_literal",
+        &[Overload::builtin(&[T::Any], Gives::Computed(literal_type), make_array).variadic()],
+    ),
+    Definition::new("array_element", &[Overload::rows(&[T::AnyArray, T::Int4], Gives::ElementOf(0), element)]),
+    Definition::new("array_slice", &[Overload::rows(&[T::AnyArray, T::Int4, T::Int4], Gives::Same(0), slice)]),
+    Definition::new("array_length", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, length)]),
+    Definition::new("array_upper", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, length)]),
+    Definition::new("array_lower", &[Overload::rows(&[T::AnyArray, T::Int4], INT4, lower)]),
+    Definition::new("array_ndims", &[Overload::rows(&[T::AnyArray], INT4, dimensions)]),
+    Definition::new("cardinality", &[Overload::rows(&[T::AnyArray], INT4, cardinality)]),
+    Definition::new("array_append", &[Overload::builtin(&[T::AnyArray, T::Any], Gives::Same(0), append)]),
+    Definition::new("array_prepend", &[Overload::builtin(&[T::Any, T::AnyArray], Gives::Same(1), prepend)]),
+    Definition::new("array_cat", &[Overload::builtin(&[T::AnyArray, T::AnyArray], Gives::Same(0), concat)]),
+    Definition::new("array_position", &[Overload::builtin(&[T::AnyArray, T::Any], INT4, position)]),
+    Definition::new("array_remove", &[Overload::rows(&[T::AnyArray, T::Any], Gives::Same(0), remove)]),
+    Definition::new("array_replace", &[Overload::builtin(&[T::AnyArray, T::Any, T::Any], Gives::Same(0), replace_all)]),
+    Definition::new("&&", &[Overload::builtin(&[T::AnyArray, T::AnyArray], BOOL, has_any)]),
+    Definition::new("any_equal", ANY_EQUAL_OVERLOADS),
+    Definition::new(
+        "array_to_string",
+        &[
+            Overload::rows(&[T::AnyArray, T::Text], TEXT, to_string),
+            Overload::rows(&[T::AnyArray, T::Text, T::Text], TEXT, to_string),
+        ],
+    ),
+    Definition::new(
+        "string_to_array",
+        &[
+            Overload::rows(&[T::Text, T::Text], TEXTS, from_string),
+            Overload::rows(&[T::Text, T::Text, T::Text], TEXTS, from_string),
+        ],
+    ),
+];
+
+const ANY_EQUAL_OVERLOADS: &[Overload] = &[Overload::rows(&[T::AnyArray, T::Any], BOOL, any_equal)];
+
+/// `x = ANY (array)`.
+pub static ANY_EQUAL: Definition = Definition::new("any_equal", ANY_EQUAL_OVERLOADS);
+
+/// True if an element is equal; NULL if none is but one is NULL, or the value is.
+fn any_equal(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let wanted = &call.arguments[1];
+    call.booleans(|row| {
+        let Some(list) = call.list(0, row) else { return Ok(None) };
+        let value = wanted.values.slice(if wanted.is_constant { 0 } else { row }, 1);
+        if list.is_empty() {
+            return Ok(Some(false));
+        }
+        if value.is_null(0) {
+            return Ok(None);
+        }
+        let equal = arrow::compute::kernels::cmp::eq(&list, &arrow::array::Scalar::new(value))
+            .map_err(|error| SqlError::internal(error.to_string()))?;
+        if 0 < equal.true_count() { Ok(Some(true)) } else { Ok((equal.null_count() == 0).then_some(false)) }
+    })
+}
+
+fn literal_type(arguments: &[SqlType]) -> SqlResult<SqlType> {
+    if arguments.is_empty() {
+        return Err(SqlError::new(Condition::IndeterminateDatatype, "cannot determine type of empty array")
+            .with_hint("Explicitly cast to the desired type, for example ARRAY[]::integer[]."));
+    }
+    common_type_of(arguments, "ARRAY").map(|element| SqlType::Array(Box::new(element)))
+}
+
+fn make_array() -> Arc<ScalarUDF> {
+    nested::make_array::make_array_udf()
+}
+
+pub(super) fn concat() -> Arc<ScalarUDF> {
+    nested::concat::array_concat_udf()
+}
+
+pub(super) fn append() -> Arc<ScalarUDF> {
+    nested::concat::array_append_udf()
+}
+
+pub(super) fn prepend() -> Arc<ScalarUDF> {
+    nested::concat::array_prepend_udf()
+}
+
+pub(super) fn has_all() -> Arc<ScalarUDF> {
+    nested::array_has::array_has_all_udf()
+}
+
+fn has_any() -> Arc<ScalarUDF> {
+    nested::array_has::array_has_any_udf()
+}
+
+fn position() -> Arc<ScalarUDF> {
+    nested::position::array_position_udf()
+}
+
+fn replace_all() -> Arc<ScalarUDF> {
+    nested::replace::array_replace_all_udf()
+}
+
+fn at(call: &Call<'_>, row: usize) -> Option<std::ops::Range<usize>> {
+    let argument = &call.arguments[0];
+    let row = if argument.is_constant { 0 } else { row };
+    let list = argument.values.as_list::<i32>();
+    let offsets = list.value_offsets();
+    let bound = |index: usize| usize::try_from(offsets[index]).expect("offsets are not negative");
+    list.is_valid(row).then(|| bound(row)..bound(row + 1))
+}
+
+/// Subscripts count from 1, those of the catalogs' vectors from 0; what lies outside is NULL.
+fn element(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let first = i32::from(matches!(call.types[0], SqlType::Array(_)));
+    let index = call.column::<Int32Type>(1);
+    let values = call.arguments[0].values.as_list::<i32>().values();
+    let picked: arrow::array::UInt32Array = (0..call.rows)
+        .map(|row| {
+            let range = at(call, row)?;
+            let offset = usize::try_from(index.get(row)?.checked_sub(first)?).ok()?;
+            let position = range.start + offset;
+            (position < range.end).then(|| u32::try_from(position).ok()).flatten()
+        })
+        .collect();
+    arrow::compute::take(values, &picked, None).map_err(|error| SqlError::internal(error.to_string()))
+}
+
+fn slice(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (from, to) = (call.column::<Int32Type>(1), call.column::<Int32Type>(2));
+    picked(call, |row| {
+        let (Some(range), Some(from), Some(to)) = (at(call, row), from.get(row), to.get(row)) else { return Ok(None) };
+        let count = i64::try_from(range.len()).unwrap_or(i64::MAX);
+        let first = i64::from(from).max(1) - 1;
+        let end = i64::from(to).min(count);
+        Ok(Some((first..end).filter_map(|offset| Some(range.start + usize::try_from(offset).ok()?)).collect()))
+    })
+}
+
+/// The array without the elements that are the value; NULL is one of the values here.
+fn remove(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let elements = call.arguments[0].values.as_list::<i32>().values();
+    let internal = |error: arrow::error::ArrowError| SqlError::internal(error.to_string());
+    let unwanted = arrow::compute::cast(&call.arguments[1].values, elements.data_type()).map_err(internal)?;
+    picked(call, |row| {
+        let Some(range) = at(call, row) else { return Ok(None) };
+        let unwanted = unwanted.slice(if call.arguments[1].is_constant { 0 } else { row }, 1);
+        let others = arrow::compute::kernels::cmp::distinct(
+            &elements.slice(range.start, range.len()),
+            &arrow::array::Scalar::new(unwanted),
+        )
+        .map_err(internal)?;
+        Ok(Some(range.zip(others.values()).filter_map(|(at, is_other)| is_other.then_some(at)).collect()))
+    })
+}
+
+/// Arrays of elements of the first argument, which is one: `row` says where they lie, `None` for NULL.
+fn picked(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>) -> SqlResult<ArrayRef> {
+    let list = call.arguments[0].values.as_list::<i32>();
+    let mut lengths = Vec::with_capacity(call.rows);
+    let mut positions = Vec::new();
+    let (mut validity, mut guard) = (Vec::with_capacity(call.rows), ValueGuard::default());
+    let element_bytes = ELEMENT_BYTES + value_bytes(list.values().as_ref()) / list.values().len().max(1);
+    for index in 0..call.rows {
+        let found = row(index)?;
+        validity.push(found.is_some());
+        let found = found.unwrap_or_default();
+        guard.add(found.len().saturating_mul(element_bytes))?;
+        check_count(positions.len() + found.len())?;
+        lengths.push(found.len());
+        positions.extend(found.into_iter().filter_map(|at| u32::try_from(at).ok()));
+    }
+    let values = arrow::compute::take(list.values(), &arrow::array::UInt32Array::from(positions), None)
+        .map_err(|error| SqlError::internal(error.to_string()))?;
+    let arrow::datatypes::DataType::List(item) = call.gives.arrow_type() else {
+        return Err(SqlError::internal("an array type is a list"));
+    };
+    let offsets = arrow::buffer::OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(arrow::array::ListArray::new(item, offsets, values, Some(validity.into()))))
+}
+
+fn length(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let dimension = call.column::<Int32Type>(1);
+    call.primitive::<Int32Type>(|row| {
+        let range = at(call, row).filter(|range| !range.is_empty() && dimension.get(row) == Some(1));
+        Ok(range.and_then(|range| i32::try_from(range.len()).ok()))
+    })
+}
+
+fn lower(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let dimension = call.column::<Int32Type>(1);
+    call.primitive::<Int32Type>(|row| {
+        Ok(at(call, row).filter(|range| !range.is_empty() && dimension.get(row) == Some(1)).map(|_| 1))
+    })
+}
+
+fn dimensions(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    call.primitive::<Int32Type>(|row| Ok(at(call, row).filter(|range| !range.is_empty()).map(|_| 1)))
+}
+
+fn cardinality(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    call.primitive::<Int32Type>(|row| Ok(at(call, row).and_then(|range| i32::try_from(range.len()).ok())))
+}
+
+/// NULL elements are left out unless there is a third argument to stand for them.
+fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let element = call.types[0].element().ok_or_else(|| SqlError::internal("array_to_string takes an array"))?;
+    let separator = call.text(1);
+    call.texts(|row, out| {
+        let (Some(list), Some(separator)) = (call.list(0, row), separator.get(row)) else { return Ok(None) };
+        let null = if call.count() == 3 { call.text(2).get(row) } else { None };
+        let writer = TextWriter::new(&list, &element, call.session.zone).naming(call.session.names());
+        let texts = list.as_string_view_opt();
+        let lengths = |index: usize| texts.map_or(0, |texts| ByteView::from(texts.views()[index]).length as usize);
+        let mut is_first = true;
+        for index in 0..list.len() {
+            if list.is_null(index) && null.is_none() {
+                continue;
+            }
+            let separator = if is_first { "" } else { separator };
+            check_growth(out, separator.len().saturating_add(lengths(index)))?;
+            out.push_str(separator);
+            is_first = false;
+            // A boolean's cast to text spells it out, its own form is a letter.
+            if element == SqlType::Bool && list.is_valid(index) {
+                out.push(if list.as_boolean().value(index) { 't' } else { 'f' });
+            } else if writer.write(index, out).is_none() {
+                check_growth(out, null.map_or(0, str::len))?;
+                out.push_str(null.unwrap_or_default());
+            }
+        }
+        Ok(Some(()))
+    })
+}
+
+/// A NULL separator splits into characters, an empty one not at all.
+fn from_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (text, separator) = (call.text(0), call.text(1));
+    text_lists(call, |row, parts| {
+        let Some(text) = text.get(row) else { return Ok(false) };
+        let null = if call.count() == 3 { call.text(2).get(row) } else { None };
+        let mut push = |part: &str| parts.push((Some(part) != null).then_some(part));
+        match separator.get(row) {
+            _ if text.is_empty() => {}
+            None => text.chars().try_for_each(|character| push(character.encode_utf8(&mut [0; 4])))?,
+            Some("") => push(text)?,
+            Some(separator) => text.split(separator).try_for_each(push)?,
+        }
+        Ok(true)
+    })
+}

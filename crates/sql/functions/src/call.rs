@@ -1,0 +1,195 @@
+//! One invocation of a function: typed access to its arguments, and builders for its result.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryBuilder, BooleanArray, BooleanBuilder, PrimitiveArray,
+    PrimitiveBuilder, StringViewArray, StringViewBuilder,
+};
+use session_context::Session;
+use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
+
+/// The values of a binary array lie one after the other, and their places have 31 bits.
+const BINARY_BYTES_MAX: usize = i32::MAX as usize;
+
+/// Arguments as arrays in the Arrow form of their SQL type; constants as arrays of one row.
+pub struct Call<'a> {
+    pub(crate) arguments: &'a [Argument],
+    pub(crate) types: &'a [SqlType],
+    /// How many rows the result has.
+    pub(crate) rows: usize,
+    pub(crate) gives: &'a SqlType,
+    pub(crate) session: &'a Session,
+}
+
+/// An argument's values.
+pub(crate) struct Argument {
+    pub(crate) values: ArrayRef,
+    /// Whether the one value stands for every row.
+    pub(crate) is_constant: bool,
+}
+
+/// Text values by row.
+#[derive(Clone, Copy)]
+pub(crate) struct TextColumn<'a> {
+    values: &'a StringViewArray,
+    is_constant: bool,
+}
+
+/// Values of a primitive type by row.
+#[derive(Clone, Copy)]
+pub(crate) struct Column<'a, T: ArrowPrimitiveType> {
+    values: &'a PrimitiveArray<T>,
+    is_constant: bool,
+}
+
+impl<'a> TextColumn<'a> {
+    /// The row's text, or `None` for NULL.
+    pub(crate) fn get(&self, row: usize) -> Option<&'a str> {
+        let row = if self.is_constant { 0 } else { row };
+        self.values.is_valid(row).then(|| self.values.value(row))
+    }
+}
+
+impl<T: ArrowPrimitiveType> Column<'_, T> {
+    /// The row's value, or `None` for NULL.
+    pub(crate) fn get(&self, row: usize) -> Option<T::Native> {
+        let row = if self.is_constant { 0 } else { row };
+        self.values.is_valid(row).then(|| self.values.value(row))
+    }
+}
+
+impl<'a> Call<'a> {
+    /// A text argument.
+    pub(crate) fn text(&self, index: usize) -> TextColumn<'a> {
+        let argument = &self.arguments[index];
+        TextColumn { values: argument.values.as_string_view(), is_constant: argument.is_constant }
+    }
+
+    /// An argument of a primitive type.
+    pub(crate) fn column<T: ArrowPrimitiveType>(&self, index: usize) -> Column<'a, T> {
+        let argument = &self.arguments[index];
+        Column { values: argument.values.as_primitive(), is_constant: argument.is_constant }
+    }
+
+    /// A boolean argument's row.
+    pub(crate) fn boolean(&self, index: usize, row: usize) -> Option<bool> {
+        let argument = &self.arguments[index];
+        let row = if argument.is_constant { 0 } else { row };
+        let values: &BooleanArray = argument.values.as_boolean();
+        values.is_valid(row).then(|| values.value(row))
+    }
+
+    /// A bytea argument's row.
+    pub(crate) fn bytes(&self, index: usize, row: usize) -> Option<&'a [u8]> {
+        let argument = &self.arguments[index];
+        let row = if argument.is_constant { 0 } else { row };
+        let values = argument.values.as_binary::<i32>();
+        values.is_valid(row).then(|| values.value(row))
+    }
+
+    /// An array argument's row.
+    pub(crate) fn list(&self, index: usize, row: usize) -> Option<ArrayRef> {
+        let argument = &self.arguments[index];
+        let row = if argument.is_constant { 0 } else { row };
+        let values = argument.values.as_list::<i32>();
+        values.is_valid(row).then(|| values.value(row))
+    }
+
+    /// How many arguments the call has.
+    pub(crate) fn count(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// The scale of a numeric argument.
+    pub(crate) fn scale(&self, index: usize) -> u8 {
+        scale_of(&self.types[index])
+    }
+
+    /// Builds a primitive result row by row.
+    pub(crate) fn primitive<T: ArrowPrimitiveType>(
+        &self,
+        mut row: impl FnMut(usize) -> SqlResult<Option<T::Native>>,
+    ) -> SqlResult<ArrayRef> {
+        let mut builder = PrimitiveBuilder::<T>::with_capacity(self.rows).with_data_type(self.gives.arrow_type());
+        let mut guard = ValueGuard::default();
+        for index in 0..self.rows {
+            builder.append_option(row(index)?);
+            guard.add(0)?;
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    /// Builds a boolean result row by row.
+    pub(crate) fn booleans(&self, mut row: impl FnMut(usize) -> SqlResult<Option<bool>>) -> SqlResult<ArrayRef> {
+        let mut builder = BooleanBuilder::with_capacity(self.rows);
+        let mut guard = ValueGuard::default();
+        for index in 0..self.rows {
+            builder.append_option(row(index)?);
+            guard.add(0)?;
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    /// Builds a text result: `row` writes into the buffer and says whether there is a value. Where a value may be far longer than its arguments, it
+    /// asks itself before it writes.
+    pub(crate) fn texts(
+        &self,
+        mut row: impl FnMut(usize, &mut String) -> SqlResult<Option<()>>,
+    ) -> SqlResult<ArrayRef> {
+        let mut builder = StringViewBuilder::with_capacity(self.rows);
+        let (mut buffer, mut guard) = (String::new(), ValueGuard::default());
+        for index in 0..self.rows {
+            buffer.clear();
+            let is_there = row(index, &mut buffer)?.is_some();
+            guard.add_text(buffer.len())?;
+            if is_there {
+                builder.append_value(&buffer);
+            } else {
+                builder.append_null();
+            }
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    /// Builds a text result of parts of the arguments, copying nothing else.
+    pub(crate) fn slices<'t>(&self, mut row: impl FnMut(usize) -> SqlResult<Option<&'t str>>) -> SqlResult<ArrayRef> {
+        let (mut builder, mut guard) = (StringViewBuilder::with_capacity(self.rows), ValueGuard::default());
+        for index in 0..self.rows {
+            let text = row(index)?;
+            guard.add(text.map_or(0, str::len))?;
+            builder.append_option(text);
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+
+    /// Builds a bytea result.
+    pub(crate) fn binaries(&self, mut row: impl FnMut(usize) -> SqlResult<Option<Vec<u8>>>) -> SqlResult<ArrayRef> {
+        let (mut builder, mut guard) = (BinaryBuilder::new(), ValueGuard::default());
+        for index in 0..self.rows {
+            let bytes = row(index)?;
+            check_binary(&builder, bytes.as_deref(), &mut guard)?;
+            builder.append_option(bytes);
+        }
+        Ok(Arc::new(builder.finish()))
+    }
+}
+
+/// Asks whether a value may be added to those of a binary array.
+pub(crate) fn check_binary(builder: &BinaryBuilder, value: Option<&[u8]>, guard: &mut ValueGuard) -> SqlResult<()> {
+    let bytes = value.map_or(0, <[u8]>::len);
+    guard.add_text(bytes)?;
+    if BINARY_BYTES_MAX <= builder.values_slice().len() + bytes {
+        return Err(SqlError::new(Condition::OutOfMemory, "out of memory")
+            .with_detail("The bytea values of some thousand rows have 2 GB together."));
+    }
+    Ok(())
+}
+
+/// The scale of a numeric type; 0 for others.
+pub(crate) fn scale_of(sql_type: &SqlType) -> u8 {
+    match sql_type {
+        SqlType::Numeric { scale, .. } => *scale,
+        _ => 0,
+    }
+}

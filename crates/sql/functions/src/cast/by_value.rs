@@ -1,0 +1,123 @@
+//! Casts of single values.
+
+use rowstore::Value;
+use types::numeric::{self, Digits};
+use types::{SqlResult, SqlType};
+
+use super::is_text;
+use super::number::{fit, float_to_numeric, integer_to_numeric, out_of_range, whole};
+
+/// A cast between two types.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ValueCast {
+    /// The value is the same in both.
+    Same,
+    ToInteger(Range),
+    NumericToInteger {
+        scale: u8,
+        range: Range,
+    },
+    IntegerToFloat8,
+    IntegerToNumeric(Digits),
+    Float8ToNumeric(Digits),
+    NumericToFloat8 {
+        scale: u8,
+    },
+    NumericToNumeric {
+        scale: u8,
+        digits: Digits,
+    },
+    /// Text of at most so many characters is the same; `is_exact`: of so many.
+    Text {
+        characters: usize,
+        is_exact: bool,
+    },
+}
+
+/// What a type of integers holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range {
+    least: i64,
+    greatest: i64,
+    name: &'static str,
+}
+
+impl Range {
+    fn of(integer: &SqlType) -> Option<Self> {
+        let (least, greatest, name) = match integer {
+            SqlType::Int2 => (i16::MIN.into(), i16::MAX.into(), "smallint"),
+            SqlType::Int4 => (i32::MIN.into(), i32::MAX.into(), "integer"),
+            SqlType::Int8 => (i64::MIN, i64::MAX, "bigint"),
+            _ => return None,
+        };
+        Some(Self { least, greatest, name })
+    }
+
+    fn check(self, value: i128) -> SqlResult<i64> {
+        let fitting = i64::try_from(value).ok().filter(|value| (self.least..=self.greatest).contains(value));
+        fitting.ok_or_else(|| out_of_range(self.name))
+    }
+}
+
+impl ValueCast {
+    /// The cast `from` one type `to` another; `None` for those that make something that is not there yet.
+    pub(crate) fn of(from: &SqlType, to: &SqlType) -> Option<Self> {
+        use SqlType as T;
+        Some(match (from, to) {
+            (T::Int2 | T::Int4 | T::Int8, T::Int2 | T::Int4) => Self::ToInteger(Range::of(to)?),
+            (T::Numeric { scale, .. }, T::Int2 | T::Int4 | T::Int8) => {
+                Self::NumericToInteger { scale: *scale, range: Range::of(to)? }
+            }
+            (T::Int2 | T::Int4 | T::Int8, T::Int8) | (T::Float8, T::Float8) => Self::Same,
+            (T::Int2 | T::Int4 | T::Int8, T::Float8) => Self::IntegerToFloat8,
+            (T::Int2 | T::Int4 | T::Int8, T::Numeric { precision, scale }) => {
+                Self::IntegerToNumeric(Digits::new(*precision, *scale))
+            }
+            (T::Float8, T::Numeric { precision, scale }) => Self::Float8ToNumeric(Digits::new(*precision, *scale)),
+            (T::Numeric { scale, .. }, T::Float8) => Self::NumericToFloat8 { scale: *scale },
+            (T::Numeric { scale, .. }, T::Numeric { precision, scale: to_scale }) => {
+                Self::NumericToNumeric { scale: *scale, digits: Digits::new(*precision, *to_scale) }
+            }
+            (T::Char(None), T::Char(Some(length))) => {
+                Self::Text { characters: usize::try_from(*length).ok()?, is_exact: true }
+            }
+            // Padding goes where it becomes text.
+            (T::Char(_), _) => return None,
+            (from, T::Text | T::Varchar(None) | T::Char(None)) if is_text(from) => Self::Same,
+            (from, T::Varchar(Some(length))) if is_text(from) => {
+                Self::Text { characters: usize::try_from(*length).ok()?, is_exact: false }
+            }
+            (from, T::Char(Some(length))) if is_text(from) => {
+                Self::Text { characters: usize::try_from(*length).ok()?, is_exact: true }
+            }
+            _ => return None,
+        })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "the nearest double is what the cast gives")]
+    #[inline]
+    pub(crate) fn apply<'a>(&self, value: Value<'a>) -> SqlResult<Option<Value<'a>>> {
+        Ok(Some(match (*self, value) {
+            (Self::Same, value) => value,
+            (Self::ToInteger(range), Value::Int(value)) => Value::Int(range.check(value.into())?),
+            (Self::NumericToInteger { scale, range }, Value::Decimal(value)) => {
+                Value::Int(range.check(whole(value, scale))?)
+            }
+            (Self::IntegerToFloat8, Value::Int(value)) => Value::Float8(value as f64),
+            (Self::IntegerToNumeric(digits), Value::Int(value)) => Value::Decimal(integer_to_numeric(value, digits)?),
+            (Self::Float8ToNumeric(digits), Value::Float8(value)) => {
+                Value::Decimal(float_to_numeric(value, 14, digits)?)
+            }
+            (Self::NumericToFloat8 { scale }, Value::Decimal(value)) => Value::Float8(numeric::to_float(value, scale)),
+            (Self::NumericToNumeric { scale, digits }, Value::Decimal(value)) => {
+                Value::Decimal(fit(value, scale, digits)?)
+            }
+            (Self::Text { characters, is_exact }, Value::Text(text)) => {
+                let count = if text.is_ascii() { text.len() } else { text.chars().count() };
+                let fits = if is_exact { count == characters } else { count <= characters };
+                return Ok(fits.then_some(Value::Text(text)));
+            }
+            _ => return Ok(None),
+        }))
+    }
+}

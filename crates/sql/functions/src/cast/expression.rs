@@ -1,0 +1,138 @@
+//! A cast as an expression: Arrow's own where it means the same, a literal where the value is known, else a function.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::Field;
+use datafusion::common::metadata::FieldMetadata;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::{Cast, Placeholder, ScalarFunction};
+use session_context::Session;
+use types::numeric::Digits;
+use types::{SqlResult, SqlType};
+
+use super::{CastFunction, CastKind, convert, exists, missing_cast};
+use crate::external;
+use crate::type_rules::same_kind;
+
+/// `expr` of type `from` as `to`; `42846` where PostgreSQL has no such cast, and the value's own error for literals.
+pub fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<Session>) -> Result<Expr> {
+    // A vector is an array that prints otherwise.
+    if let (SqlType::Int2Vector | SqlType::OidVector, SqlType::Array(_), Some(element)) = (from, to, from.element()) {
+        return lower(expr, &SqlType::Array(Box::new(element)), to, kind, session);
+    }
+    if from == to {
+        return match &expr {
+            // A whole literal is 64 bits wide when SQL is planned.
+            Expr::Literal(value, None) if value.data_type() != to.arrow_type() => {
+                fold(value, from, to, kind, session).map_err(external)
+            }
+            _ => Ok(expr),
+        };
+    }
+    if let (Some(number), SqlType::Numeric { .. }) = (sent_number(&expr), to) {
+        return fold(&ScalarValue::Utf8View(Some(number.to_owned())), &SqlType::Unknown, to, kind, session)
+            .map_err(external);
+    }
+    if !exists(from, to) {
+        return Err(external(missing_cast(from, to)));
+    }
+    if let Expr::Literal(value, _) = &expr {
+        return fold(value, from, to, kind, session).map_err(external);
+    }
+    if *from == SqlType::Unknown
+        && let Expr::Placeholder(placeholder) = expr
+    {
+        // Its place gives a parameter its type, which has no modifier: that is the cast's.
+        let bare = to.without_modifier();
+        let field = Arc::new(bare.arrow_field(&placeholder.id, true));
+        let parameter = Expr::Placeholder(Placeholder::new_with_field(placeholder.id, Some(field)));
+        return lower(parameter, &bare, to, kind, session);
+    }
+    if is_native(from, to) {
+        // The name keeps DataFusion from carrying the source's metadata over to the result.
+        let field = Arc::new(to.arrow_field("cast", true));
+        return Ok(Expr::Cast(Cast::new_from_field(Box::new(expr), field)));
+    }
+    let function = CastFunction::udf(from, to, kind, session);
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![expr])))
+}
+
+/// A number of more digits than a numeric has, as the value of a numeric parameter: it is compared, and rounded where it is cast to fewer
+/// digits, by its text; as a value by itself it is `22003`.
+pub fn long_number(text: &str, session: &Arc<Session>) -> Expr {
+    let function = CastFunction::udf(&SqlType::Text, &SqlType::BARE_NUMERIC, CastKind::Explicit, session);
+    let text = marked_literal(ScalarValue::Utf8View(Some(text.to_owned())), &SqlType::Text);
+    Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![text]))
+}
+
+/// The text of what [`long_number`] made.
+pub fn sent_number(expr: &Expr) -> Option<&str> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let cast = call.func.inner().downcast_ref::<CastFunction>()?;
+    match call.args.as_slice() {
+        [Expr::Literal(value, _)] if cast.makes_number_of_text() => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
+/// A literal of a type, marked with it where its value alone cannot tell: a small `bigint` would pass for an `integer`.
+pub fn typed_literal(value: ScalarValue, sql_type: &SqlType) -> Expr {
+    if *sql_type == SqlType::Int8 {
+        return marked_literal(value, sql_type);
+    }
+    let metadata = sql_type.arrow_metadata();
+    let field = Field::new("literal", sql_type.arrow_type(), true).with_metadata(metadata.clone());
+    Expr::Literal(value, (!metadata.is_empty()).then(|| FieldMetadata::new_from_field(&field)))
+}
+
+fn fold(value: &ScalarValue, from: &SqlType, to: &SqlType, kind: CastKind, session: &Session) -> SqlResult<Expr> {
+    let internal = |error: datafusion::error::DataFusionError| types::SqlError::internal(error.to_string());
+    let wanted = to.arrow_type();
+    if value.is_null() {
+        return ScalarValue::try_from(&wanted).map(|null| typed_literal(null, to)).map_err(internal);
+    }
+    let value = if *from == SqlType::Unknown || value.data_type() != from.arrow_type() {
+        value.cast_to(&from.arrow_type()).map_err(internal)?
+    } else {
+        value.clone()
+    };
+    let values: ArrayRef = value.to_array().map_err(internal)?;
+    let converted = convert(&values, from, to, kind, session)?;
+    ScalarValue::try_from_array(&converted, 0).map(|value| typed_literal(value, to)).map_err(internal)
+}
+
+/// Whether Arrow's cast does what PostgreSQL's does, for every value.
+pub fn is_native(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType as T;
+    match (from, to) {
+        (T::Int2, T::Int4 | T::Int8 | T::Float4 | T::Float8)
+        | (T::Int4, T::Int8 | T::Float4 | T::Float8)
+        | (T::Int8, T::Float4 | T::Float8)
+        | (T::Float4, T::Float8)
+        | (T::Date, T::Timestamp)
+        | (T::Oid, T::Int8)
+        | (T::Text | T::Varchar(_) | T::Name | T::Unknown, T::Text | T::Varchar(None) | T::Char(None))
+        // It keeps its blanks.
+        | (T::Char(_), T::Char(None))
+        | (T::Json | T::Jsonb, T::Text | T::Varchar(None))
+        | (T::Jsonb, T::Json) => true,
+        (T::Varchar(Some(short)), T::Varchar(Some(long))) => short <= long,
+        (T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. }, T::Numeric { precision, scale }) => {
+            // Every value fits, so no check is needed and Arrow's multiplication is exact.
+            let from = Digits::of(from).expect("an exact number");
+            from.scale <= *scale && from.precision - from.scale <= precision - scale
+        }
+        (T::Array(from), T::Array(to)) => same_kind(from, to) && is_native(from, to),
+        _ => same_kind(from, to) && from.is_oid(),
+    }
+}
+
+/// A literal that says its type even where Arrow could: text that is no longer untyped.
+pub fn marked_literal(value: ScalarValue, sql_type: &SqlType) -> Expr {
+    let mark = format!("{}:{}", sql_type.oid(), sql_type.typmod());
+    let metadata = std::collections::HashMap::from([(types::arrow_field::TYPE_KEY.to_owned(), mark)]);
+    let field = Field::new("literal", sql_type.arrow_type(), true).with_metadata(metadata);
+    Expr::Literal(value, Some(FieldMetadata::new_from_field(&field)))
+}

@@ -1,0 +1,250 @@
+//! Casts that Arrow does differently from PostgreSQL, or not at all: rounding, ranges, text forms, zones, lengths.
+
+mod by_value;
+mod datetime;
+mod expression;
+mod from_text;
+mod number;
+mod to_text;
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use serde::{Deserialize, Serialize};
+use session_context::Session;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+pub(super) use self::by_value::ValueCast;
+pub use self::expression::{is_native, long_number, lower, marked_literal, sent_number, typed_literal};
+pub(crate) use self::number::float_to_numeric;
+pub(super) use self::number::with_digits;
+pub(crate) use self::to_text::TextWriter;
+use super::Settled;
+use super::column_name::column_name;
+use super::function::invoke;
+use crate::type_rules::{plain, same_kind};
+
+/// The origin of a cast: an explicit cast cuts text that is too long, an assignment refuses it, and a comparison leaves it as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CastKind {
+    Explicit,
+    Assignment,
+    Comparison,
+}
+
+/// A cast between two types as a function of one argument.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct CastFunction {
+    from: SqlType,
+    to: SqlType,
+    kind: CastKind,
+    session: Arc<Session>,
+    signature: Signature,
+}
+
+impl CastFunction {
+    /// The cast of a session.
+    #[must_use]
+    pub fn udf(from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<Session>) -> Arc<ScalarUDF> {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(Self {
+            from: from.clone(),
+            to: to.clone(),
+            kind,
+            session: Arc::clone(session),
+            signature,
+        }))
+    }
+
+    /// `None` for casts that read or write names of the catalog.
+    pub fn settled(&self) -> Option<Settled> {
+        let names = self.from.has_names() || self.to.has_names();
+        let is_time = matches!(
+            self.to,
+            SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Array(_)
+        );
+        // `now` and `today` are times in text.
+        let settled = if is_time && self.reads_text() { Settled::ByStatement } else { Settled::WhenPlanned };
+        (!names).then_some(settled)
+    }
+
+    /// Whether both compute the same, as long as neither needs more of its session than facts.
+    pub(super) fn computes_same(&self, other: &Self) -> bool {
+        let is_cast_of = self.from == other.from && self.to == other.to && self.kind == other.kind;
+        is_cast_of && self.session.has_facts_of(&other.session)
+    }
+
+    /// The same cast by another statement.
+    pub fn with_session(&self, session: &Arc<Session>) -> Arc<ScalarUDF> {
+        Self::udf(&self.from, &self.to, self.kind, session)
+    }
+
+    pub(super) fn from(&self) -> &SqlType {
+        &self.from
+    }
+
+    pub(super) fn to(&self) -> &SqlType {
+        &self.to
+    }
+
+    pub(super) fn kind(&self) -> CastKind {
+        self.kind
+    }
+
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Whether it makes a numeric without a modifier of text.
+    pub(crate) fn makes_number_of_text(&self) -> bool {
+        self.from == SqlType::Text && self.to == SqlType::BARE_NUMERIC
+    }
+
+    /// Whether it reads text, which may be no value of the other type.
+    pub(crate) fn reads_text(&self) -> bool {
+        is_text(&self.from) && !is_text(&self.to)
+    }
+}
+
+impl ScalarUDFImpl for CastFunction {
+    fn name(&self) -> &str {
+        "cast"
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        column_name("cast", args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.to.arrow_type())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let nullable = args.arg_fields.first().is_none_or(|field| field.is_nullable());
+        Ok(Arc::new(self.to.arrow_field("cast", nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let from =
+            args.args.first().map_or_else(|| self.from.clone(), |value| sent_type(&value.data_type(), &self.from));
+        invoke(&args, std::slice::from_ref(&from), Volatility::Immutable, |arguments, rows| {
+            let values = &arguments[0].values;
+            let converted = convert(values, &from, &self.to, self.kind, &self.session)?;
+            if arguments[0].is_constant && rows != 1 {
+                return Err(SqlError::internal("a constant cast over many rows"));
+            }
+            Ok(converted)
+        })
+    }
+}
+
+/// The type of values that come as `form` where `declared` was said: a numeric parameter has the digits that it was sent with, and is
+/// text where a numeric has no room for them.
+pub(crate) fn sent_type(form: &DataType, declared: &SqlType) -> SqlType {
+    match (declared, form) {
+        (SqlType::Numeric { .. }, DataType::Decimal128(precision, scale)) if 0 <= *scale => {
+            SqlType::Numeric { precision: *precision, scale: scale.unsigned_abs() }
+        }
+        (SqlType::Numeric { .. }, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => SqlType::Text,
+        (SqlType::Array(element), DataType::List(item)) => {
+            SqlType::Array(Box::new(sent_type(item.data_type(), element)))
+        }
+        (declared, _) => declared.clone(),
+    }
+}
+
+/// Whether PostgreSQL has the cast at all.
+pub(crate) fn exists(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType as T;
+    let is_integer = |sql_type: &T| matches!(sql_type, T::Int2 | T::Int4 | T::Int8);
+    let is_number =
+        |sql_type: &T| is_integer(sql_type) || matches!(sql_type, T::Numeric { .. } | T::Float4 | T::Float8);
+    let is_json = |sql_type: &T| matches!(sql_type, T::Json | T::Jsonb);
+    if same_kind(from, to) || is_text(from) || is_text(to) {
+        return true;
+    }
+    match (from, to) {
+        (T::Unknown, _) | (T::Bool, T::Int4) | (T::Int4, T::Bool) => true,
+        (T::Date, T::Timestamp | T::TimestampTz)
+        | (T::Timestamp, T::Date | T::Time | T::TimestampTz)
+        | (T::TimestampTz, T::Date | T::Time | T::Timestamp)
+        | (T::Time, T::Interval)
+        | (T::Interval, T::Time) => true,
+        (T::Array(from), T::Array(to)) => exists(from, to),
+        (T::Jsonb, T::Bool) => true,
+        (T::Jsonb, to) if is_number(to) => true,
+        _ => {
+            (is_number(from) && is_number(to))
+                || (is_integer(from) && to.is_oid())
+                || (from.is_oid() && (to.is_oid() || matches!(to, T::Int4 | T::Int8)))
+                || (is_json(from) && is_json(to))
+        }
+    }
+}
+
+/// Whether the type's values are strings of characters.
+pub fn is_text(sql_type: &SqlType) -> bool {
+    matches!(
+        sql_type,
+        SqlType::Text
+            | SqlType::Varchar(_)
+            | SqlType::Char(_)
+            | SqlType::Name
+            | SqlType::InternalChar
+            | SqlType::Unknown
+    )
+}
+
+/// `values` of type `from` as values of type `to`.
+pub(crate) fn convert(
+    values: &ArrayRef,
+    from: &SqlType,
+    to: &SqlType,
+    kind: CastKind,
+    session: &Session,
+) -> SqlResult<ArrayRef> {
+    use SqlType as T;
+    match (from, to) {
+        (_, T::Text | T::Varchar(_) | T::Char(_) | T::Name | T::InternalChar) => {
+            to_text::convert(values, from, to, kind, session)
+        }
+        (from, to) if is_text(from) => from_text::convert(values, to, kind, session),
+        (T::Json, T::Jsonb) => from_text::convert(values, to, kind, session),
+        (T::Jsonb, T::Json) => Ok(Arc::clone(values)),
+        (T::Jsonb, to) => from_text::from_jsonb(values, to, kind, session),
+        (T::Array(from_element), T::Array(to_element)) => {
+            let list = values.as_list::<i32>();
+            let elements = convert(list.values(), from_element, to_element, kind, session)?;
+            let DataType::List(item) = to.arrow_type() else {
+                return Err(SqlError::internal("an array type is a list"));
+            };
+            Ok(Arc::new(ListArray::new(item, list.offsets().clone(), elements, list.nulls().cloned())))
+        }
+        (T::Date | T::Time | T::Timestamp | T::TimestampTz | T::Interval, _) => {
+            datetime::convert(values, from, to, session)
+        }
+        _ => number::convert(values, from, to),
+    }
+}
+
+/// `42846` for a cast PostgreSQL does not have.
+pub(crate) fn missing_cast(from: &SqlType, to: &SqlType) -> SqlError {
+    SqlError::new(Condition::CannotCoerce, format!("cannot cast type {} to {}", plain(from), plain(to)))
+}
+
+/// Arrow's own cast, for pairs where it does what PostgreSQL does.
+fn arrow_cast(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
+    cast_with_options(values, &to.arrow_type(), &CastOptions { safe: false, ..CastOptions::default() })
+        .map_err(|error| SqlError::internal(error.to_string()))
+}

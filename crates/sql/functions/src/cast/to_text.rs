@@ -1,0 +1,197 @@
+//! Any value as text, and text limited to a length.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
+use arrow::datatypes::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
+    Time64MicrosecondType, TimestampMicrosecondType, UInt32Type,
+};
+use session_context::Session;
+use types::text::{
+    ArrayWriter, format_bytea, format_date, format_float4, format_float8, format_int, format_interval, format_numeric,
+    format_time, format_timestamp, format_timestamptz, format_uuid,
+};
+use types::value_guard::check_growth;
+use types::{Condition, Interval, ObjectNames, SessionZone, SqlError, SqlResult, SqlType, ValueGuard};
+
+use super::{CastKind, is_text};
+use crate::value_bytes::value_bytes;
+
+/// Writes the rows of one array in their type's text form.
+pub(crate) struct TextWriter<'a> {
+    values: &'a ArrayRef,
+    sql_type: &'a SqlType,
+    zone: SessionZone,
+    /// The names of `reg…` values; without them they print as numbers.
+    names: Option<&'a dyn ObjectNames>,
+}
+
+impl<'a> TextWriter<'a> {
+    pub(crate) fn new(values: &'a ArrayRef, sql_type: &'a SqlType, zone: SessionZone) -> Self {
+        Self { values, sql_type, zone, names: None }
+    }
+
+    /// With names for the values of `reg…` types.
+    pub(crate) fn naming(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// Asks before a row's value is put behind a text, where it may be far longer than what is in memory: the elements of an array share theirs.
+    pub(crate) fn check(&self, row: usize, out: &str) -> SqlResult<()> {
+        match self.sql_type {
+            SqlType::Array(_) if self.values.is_valid(row) => {
+                check_growth(out, value_bytes(self.values.slice(row, 1).as_ref()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends a row's value, or says that it is NULL.
+    pub(crate) fn write(&self, row: usize, out: &mut String) -> Option<()> {
+        use SqlType as T;
+        let values = self.values;
+        if values.is_null(row) {
+            return None;
+        }
+        match self.sql_type {
+            // A cast spells booleans out; only the wire says `t` and `f`.
+            T::Bool => out.push_str(if values.as_boolean().value(row) { "true" } else { "false" }),
+            T::Int2 => format_int(values.as_primitive::<Int16Type>().value(row).into(), out),
+            T::Int4 => format_int(values.as_primitive::<Int32Type>().value(row).into(), out),
+            T::Int8 => format_int(values.as_primitive::<Int64Type>().value(row), out),
+            T::Numeric { scale, .. } => format_numeric(values.as_primitive::<Decimal128Type>().value(row), *scale, out),
+            T::Float4 => format_float4(values.as_primitive::<Float32Type>().value(row), out),
+            T::Float8 => format_float8(values.as_primitive::<Float64Type>().value(row), out),
+            T::Date => format_date(values.as_primitive::<Date32Type>().value(row), out),
+            T::Time => format_time(values.as_primitive::<Time64MicrosecondType>().value(row), out),
+            T::Timestamp => format_timestamp(values.as_primitive::<TimestampMicrosecondType>().value(row), out),
+            T::TimestampTz => {
+                format_timestamptz(values.as_primitive::<TimestampMicrosecondType>().value(row), &self.zone, out)
+            }
+            T::Interval => {
+                let span = values.as_primitive::<IntervalMonthDayNanoType>().value(row);
+                format_interval(&Interval::from_month_day_nano(span.months, span.days, span.nanoseconds), out);
+            }
+            T::Bytea => format_bytea(values.as_binary::<i32>().value(row), out),
+            T::Uuid => {
+                let bytes = values.as_fixed_size_binary().value(row);
+                format_uuid(bytes.try_into().expect("a uuid has 16 bytes"), out);
+            }
+            sql_type if sql_type.is_oid() => {
+                let number = values.as_primitive::<UInt32Type>().value(row);
+                match self.names.filter(|_| sql_type.names_objects()) {
+                    Some(names) => out.push_str(&names.show(self.sql_type, number)),
+                    None => write!(out, "{number}").expect("writing to a String cannot fail"),
+                }
+            }
+            T::Array(element) => self.write_array(row, element, out),
+            T::Int2Vector => self.write_vector(row, &T::Int2, out),
+            T::OidVector => self.write_vector(row, &T::Oid, out),
+            // char(n) loses its padding wherever it becomes text.
+            T::Char(_) => out.push_str(values.as_string_view().value(row).trim_end_matches(' ')),
+            _ => out.push_str(values.as_string_view().value(row)),
+        }
+        Some(())
+    }
+
+    fn write_vector(&self, row: usize, element: &SqlType, out: &mut String) {
+        let elements = self.values.as_list::<i32>().value(row);
+        let writer = TextWriter::new(&elements, element, self.zone);
+        for index in 0..elements.len() {
+            if index != 0 {
+                out.push(' ');
+            }
+            let _ = writer.write(index, out);
+        }
+    }
+
+    fn write_array(&self, row: usize, element: &SqlType, out: &mut String) {
+        let elements = self.values.as_list::<i32>().value(row);
+        let writer = TextWriter { names: self.names, ..TextWriter::new(&elements, element, self.zone) };
+        let mut array = ArrayWriter::start(out);
+        let mut text = String::new();
+        for index in 0..elements.len() {
+            text.clear();
+            match (element, elements.is_null(index)) {
+                (_, true) => array.null(),
+                (SqlType::Bool, false) => array.element(if elements.as_boolean().value(index) { "t" } else { "f" }),
+                // Inside an array char(n) keeps its padding.
+                (SqlType::Char(_), false) => array.element(elements.as_string_view().value(index)),
+                _ => {
+                    writer.write(index, &mut text);
+                    array.element(&text);
+                }
+            }
+        }
+        array.finish();
+    }
+}
+
+pub(super) fn convert(
+    values: &ArrayRef,
+    from: &SqlType,
+    to: &SqlType,
+    kind: CastKind,
+    session: &Session,
+) -> SqlResult<ArrayRef> {
+    let is_same = match (from, to) {
+        (from, SqlType::Char(None)) => is_text(from),
+        (SqlType::Char(_), _) => false,
+        (from, SqlType::Text | SqlType::Varchar(None)) => is_text(from),
+        _ => false,
+    };
+    if is_same {
+        return Ok(Arc::clone(values));
+    }
+    let writer = TextWriter::new(values, from, session.zone).naming(session.names());
+    let mut builder = StringViewBuilder::with_capacity(values.len());
+    let (mut text, mut guard) = (String::new(), ValueGuard::default());
+    for row in 0..values.len() {
+        text.clear();
+        writer.check(row, &text)?;
+        match writer.write(row, &mut text) {
+            Some(()) => {
+                fit(&mut text, from, to, kind)?;
+                guard.add_text(text.len())?;
+                builder.append_value(&text);
+            }
+            None => builder.append_null(),
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+/// Cuts or pads to the target's length. An assignment refuses to cut anything but blanks.
+pub(super) fn fit(text: &mut String, from: &SqlType, to: &SqlType, kind: CastKind) -> SqlResult<()> {
+    let (length, is_padded) = match to {
+        SqlType::Varchar(Some(length)) => (*length, false),
+        SqlType::Char(Some(length)) => (*length, true),
+        SqlType::Name => (63, false),
+        SqlType::InternalChar => (1, false),
+        _ => return Ok(()),
+    };
+    let limit = usize::try_from(length).unwrap_or(usize::MAX);
+    if kind == CastKind::Comparison {
+        text.truncate(text.trim_end_matches(' ').len());
+    }
+    // As many bytes as characters allowed: short enough without counting.
+    let count = if text.is_ascii() { text.len() } else { text.chars().count() };
+    if limit < count && kind == CastKind::Comparison {
+        return Ok(());
+    }
+    if limit < count {
+        let end = text.char_indices().nth(limit).map_or(text.len(), |(index, _)| index);
+        let is_cut_silently =
+            kind == CastKind::Explicit && (is_text(from) || is_padded || matches!(to, SqlType::Varchar(_)));
+        if !is_cut_silently && text[end..].bytes().any(|byte| byte != b' ') {
+            return Err(SqlError::new(Condition::StringDataRightTruncation, format!("value too long for type {to}")));
+        }
+        text.truncate(end);
+    } else if is_padded {
+        text.extend(std::iter::repeat_n(' ', limit - count));
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Number templates: `to_char(1234.5, 'FM999,990.00')` and `to_number`.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Decimal128Type, Float64Type};
+use types::numeric::{self, Digits};
+use types::text::{format_numeric, parse_numeric};
+use types::{Condition, SqlError, SqlResult};
+
+use crate::call::Call;
+use crate::cast::float_to_numeric;
+
+/// A template taken apart.
+#[derive(Debug, Default)]
+struct Template {
+    /// `9`, `0` and `,` before the point, in order.
+    whole: Vec<u8>,
+    /// `9` and `0` after it.
+    fraction: Vec<u8>,
+    has_point: bool,
+    is_filled: bool,
+    sign: Sign,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    #[default]
+    Minus,
+    Anchored,
+    After,
+    Brackets,
+    MinusAt,
+}
+
+fn read(template: &str) -> SqlResult<Template> {
+    let mut parts = Template { is_filled: true, ..Template::default() };
+    let mut rest = template;
+    while !rest.is_empty() {
+        let two = rest.get(..2).unwrap_or_default().to_ascii_uppercase();
+        let taken = match two.as_str() {
+            "FM" => {
+                parts.is_filled = false;
+                2
+            }
+            "PR" => {
+                parts.sign = Sign::Brackets;
+                2
+            }
+            "MI" => {
+                parts.sign = Sign::MinusAt;
+                2
+            }
+            _ => {
+                let symbol = rest.as_bytes()[0];
+                match symbol.to_ascii_uppercase() {
+                    digit @ (b'9' | b'0') if parts.has_point => parts.fraction.push(digit),
+                    digit @ (b'9' | b'0') => parts.whole.push(digit),
+                    b',' | b'G' if !parts.has_point => parts.whole.push(b','),
+                    b'.' | b'D' if !parts.has_point => parts.has_point = true,
+                    b'S' => parts.sign = if parts.whole.is_empty() { Sign::Anchored } else { Sign::After },
+                    _ => return Err(SqlError::unsupported(format_args!("the number template \"{template}\""))),
+                }
+                1
+            }
+        };
+        rest = &rest[taken..];
+    }
+    Ok(parts)
+}
+
+impl Template {
+    fn fill(&self, value: i128, scale: u8, out: &mut String) {
+        let places = u8::try_from(self.fraction.len()).unwrap_or(38).min(38);
+        let rounded = numeric::rescale(value, scale, places);
+        let negative = rounded.is_some_and(|value| value < 0);
+        let mut digits = String::new();
+        if let Some(rounded) = rounded {
+            format_numeric(rounded.abs(), places, &mut digits);
+        }
+        let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+        let whole = if whole == "0" { "" } else { whole };
+        let slot_count = self.whole.iter().filter(|slot| **slot != b',').count();
+        let is_overflow = rounded.is_none() || slot_count < whole.len();
+        let first_zero = self.whole.iter().position(|slot| *slot == b'0').unwrap_or(usize::MAX);
+        let mut body = String::new();
+        let mut padding = 0;
+        let mut position = 0;
+        let mut has_digit = false;
+        for (index, slot) in self.whole.iter().enumerate() {
+            if *slot == b',' {
+                if has_digit {
+                    body.push(',')
+                } else {
+                    padding += 1
+                }
+                continue;
+            }
+            let from_end = slot_count - position;
+            position += 1;
+            if is_overflow {
+                body.push('#');
+                has_digit = true;
+            } else if from_end <= whole.len() {
+                body.push(char::from(whole.as_bytes()[whole.len() - from_end]));
+                has_digit = true;
+            } else if first_zero <= index {
+                body.push('0');
+                has_digit = true;
+            } else if from_end == 1 && (!self.has_point || self.fraction.is_empty()) && whole.is_empty() {
+                // A lone zero is shown where nothing else would be.
+                body.push('0');
+                has_digit = true;
+            } else {
+                padding += 1;
+            }
+        }
+        if self.has_point {
+            body.push('.');
+            if is_overflow {
+                body.extend(std::iter::repeat_n('#', self.fraction.len()));
+            } else {
+                let last_zero = self.fraction.iter().rposition(|slot| *slot == b'0').map_or(0, |last| last + 1);
+                let needed =
+                    if self.is_filled { fraction.len() } else { fraction.trim_end_matches('0').len().max(last_zero) };
+                body.push_str(&fraction[..needed]);
+            }
+        }
+        let blanks = if self.is_filled { " ".repeat(padding) } else { String::new() };
+        let (blanks, body) = (blanks.as_str(), body.as_str());
+        let blank = if self.is_filled { " " } else { "" };
+        match (self.sign, negative) {
+            (Sign::Minus, true) => out.push_str(&[blanks, "-", body].concat()),
+            (Sign::Minus, false) => out.push_str(&[blank, blanks, body].concat()),
+            (Sign::Anchored, _) => out.push_str(&[blanks, if negative { "-" } else { "+" }, body].concat()),
+            (Sign::After, _) => out.push_str(&[blanks, body, if negative { "-" } else { "+" }].concat()),
+            (Sign::Brackets, true) => out.push_str(&[blanks, "<", body, ">"].concat()),
+            (Sign::Brackets, false) => out.push_str(&[blank, blanks, body, blank].concat()),
+            (Sign::MinusAt, true) => out.push_str(&[blanks, body, "-"].concat()),
+            (Sign::MinusAt, false) => out.push_str(&[blanks, body, blank].concat()),
+        }
+    }
+}
+
+pub(super) fn to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (values, templates, scale) = (call.column::<Decimal128Type>(0), call.text(1), call.scale(0));
+    call.texts(|row, out| {
+        let (Some(value), Some(template)) = (values.get(row), templates.get(row)) else { return Ok(None) };
+        read(template)?.fill(value, scale, out);
+        Ok(Some(()))
+    })
+}
+
+pub(super) fn float_to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (values, templates) = (call.column::<Float64Type>(0), call.text(1));
+    call.texts(|row, out| {
+        let (Some(value), Some(template)) = (values.get(row), templates.get(row)) else { return Ok(None) };
+        read(template)?.fill(float_to_numeric(value, 14, Digits::new(38, 15))?, 15, out);
+        Ok(Some(()))
+    })
+}
+
+/// Digits, point and sign count; everything the template groups by is passed over.
+pub(super) fn to_number(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (texts, templates) = (call.text(0), call.text(1));
+    let result = Digits::of(call.gives).expect("to_number gives a numeric");
+    call.primitive::<Decimal128Type>(|row| {
+        let (Some(text), Some(template)) = (texts.get(row), templates.get(row)) else { return Ok(None) };
+        read(template)?;
+        let mut digits = String::new();
+        let is_negative = text.contains('-') || (text.contains('<') && text.contains('>'));
+        digits.extend(text.chars().filter(|c| c.is_ascii_digit() || *c == '.'));
+        if !digits.bytes().any(|byte| byte.is_ascii_digit()) {
+            return Err(SqlError::new(
+                Condition::InvalidTextRepresentation,
+                format!("invalid input syntax for type numeric: \"{text}\""),
+            ));
+        }
+        let value = parse_numeric(&digits, result.precision, result.scale)?;
+        Ok(Some(if is_negative { -value } else { value }))
+    })
+}

@@ -1,0 +1,380 @@
+//! A function as a table of overloads: what it takes, what it gives, how it is computed.
+
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
+use types::numeric::Digits;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::call::Call;
+use crate::type_rules::{is_implicit, is_preferred, plain, same_kind, shared};
+
+/// One name with all its overloads, in order of preference where several fit alike.
+#[derive(Debug)]
+pub struct Definition {
+    pub name: &'static str,
+    pub(crate) volatility: Volatility,
+    pub overloads: &'static [Overload],
+}
+
+/// One way to call a function.
+#[derive(Debug)]
+pub struct Overload {
+    pub(crate) takes: &'static [Takes],
+    /// Whether the last of `takes` may repeat, or be absent.
+    pub(crate) is_variadic: bool,
+    pub(crate) gives: Gives,
+    pub body: Body,
+}
+
+/// What an argument may be. A concrete type is reached by implicit casts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Int2,
+    Int4,
+    Int8,
+    Numeric,
+    Float4,
+    Float8,
+    Text,
+    Date,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Interval,
+    Bytea,
+    Json,
+    Jsonb,
+    TextArray,
+    /// Any array, as it is.
+    AnyArray,
+    /// Anything, as it is; an untyped literal becomes text.
+    Any,
+}
+
+/// What a call gives.
+#[derive(Debug)]
+pub(crate) enum Gives {
+    /// Kept from dropping, so that definitions are constants.
+    Type(ManuallyDrop<SqlType>),
+    /// The type of an argument, after its cast.
+    Same(usize),
+    /// The element type of an array argument.
+    ElementOf(usize),
+    /// A type worked out from the arguments' types.
+    Computed(fn(&[SqlType]) -> SqlResult<SqlType>),
+}
+
+impl Gives {
+    /// Always this type.
+    pub(crate) const fn of(sql_type: SqlType) -> Self {
+        Gives::Type(ManuallyDrop::new(sql_type))
+    }
+}
+
+/// How a call is computed.
+#[derive(Clone, Copy)]
+pub enum Body {
+    /// Over Arrow arrays.
+    Rows(fn(&Call<'_>) -> SqlResult<ArrayRef>),
+    /// As another expression, so that the optimizer sees through it.
+    Native(fn(Vec<Expr>) -> Expr),
+    /// By one of DataFusion's functions, where it does the same as PostgreSQL's.
+    Builtin(fn() -> Arc<ScalarUDF>),
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Body::Rows(_) => "Rows",
+            Body::Native(_) => "Native",
+            Body::Builtin(_) => "Builtin",
+        })
+    }
+}
+
+impl Definition {
+    pub(crate) const fn new(name: &'static str, overloads: &'static [Overload]) -> Self {
+        Self { name, volatility: Volatility::Immutable, overloads }
+    }
+
+    pub(crate) const fn stable(name: &'static str, overloads: &'static [Overload]) -> Self {
+        Self { name, volatility: Volatility::Stable, overloads }
+    }
+
+    pub(crate) const fn volatile(name: &'static str, overloads: &'static [Overload]) -> Self {
+        Self { name, volatility: Volatility::Volatile, overloads }
+    }
+
+    /// Whether a call of `overload` with arguments of these types needs no cast.
+    pub(crate) fn takes_exactly(&self, overload: usize, types: &[SqlType]) -> bool {
+        let fit = self.overloads.get(overload).and_then(|overload| overload.fit(types));
+        fit.is_some_and(|fit| fit.targets == types)
+    }
+
+    /// Types that an overload takes as they are.
+    #[cfg(test)]
+    pub(crate) fn sample_types(&self, overload: usize) -> Option<Vec<SqlType>> {
+        let overload = &self.overloads[overload];
+        let sample = |takes: &Takes| match takes {
+            Takes::Any => Some(SqlType::Text),
+            Takes::AnyArray => Some(SqlType::Array(Box::new(SqlType::Text))),
+            Takes::Numeric => Some(SqlType::Numeric { precision: 12, scale: 2 }),
+            other => other.target(&SqlType::Unknown),
+        };
+        overload.takes.iter().map(sample).collect()
+    }
+
+    /// Whether a call without arguments exists.
+    pub(crate) fn takes_nothing(&self) -> bool {
+        self.overloads.iter().any(|overload| overload.least() == 0)
+    }
+
+    /// The overload a call means and the types its arguments are cast to; `42883` if there is none.
+    pub fn choose(&'static self, arguments: &[SqlType]) -> SqlResult<(usize, Vec<SqlType>)> {
+        let widened;
+        let arguments = match arguments {
+            [a, b] if self.widens(a, b) => {
+                widened = [SqlType::Float8, SqlType::Float8];
+                widened.as_slice()
+            }
+            others => others,
+        };
+        // An untyped operand is first taken to be of the other one's type. What takes anything as it is asks for no type.
+        if let [a, b] = arguments
+            && (*a == SqlType::Unknown) != (*b == SqlType::Unknown)
+        {
+            let known = if *a == SqlType::Unknown { b } else { a };
+            let alike = [known.clone(), known.clone()];
+            let exact = self.overloads.iter().position(|overload| {
+                let takes_as_is = overload.takes_any() && !self.is_operator();
+                !takes_as_is
+                    && !overload.is_of_elements()
+                    && overload.fit(&alike).is_some_and(|fit| fit.exact_count == 2)
+            });
+            if let Some(index) = exact {
+                let fit = self.overloads[index].fit(&alike).expect("it fitted just now");
+                return Ok((index, fit.targets));
+            }
+        }
+        let mut best: Option<(usize, Fit)> = None;
+        for (index, overload) in self.overloads.iter().enumerate() {
+            if let Some(fit) = overload.fit(arguments)
+                && best.as_ref().is_none_or(|(_, best)| best.merit() < fit.merit())
+            {
+                best = Some((index, fit));
+            }
+        }
+        best.map(|(index, fit)| (index, fit.targets)).ok_or_else(|| self.missing(arguments))
+    }
+
+    /// Whether an operator on `real` and another number gives double precision: PostgreSQL has such operators of both types.
+    fn widens(&self, a: &SqlType, b: &SqlType) -> bool {
+        let is_number = |sql_type: &SqlType| *sql_type == SqlType::Float8 || Digits::of(sql_type).is_some();
+        matches!(self.name, "+" | "-" | "*" | "/")
+            && ((*a == SqlType::Float4 && is_number(b)) || (*b == SqlType::Float4 && is_number(a)))
+    }
+
+    fn is_operator(&self) -> bool {
+        !self.name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+    }
+
+    /// `42883` in PostgreSQL's words: operators and functions differ.
+    fn missing(&self, arguments: &[SqlType]) -> SqlError {
+        let names: Vec<String> = arguments.iter().map(plain).collect();
+        match (self.is_operator(), names.as_slice()) {
+            (true, [left, right]) => missing_operator(self.name, left, right),
+            (false, [operand]) if self.name == NEGATE => missing_prefix_operator("-", operand),
+            // Functions of sets are known without what makes their lists.
+            _ => missing_function(self.name.strip_suffix("_list").unwrap_or(self.name), &names.join(", ")),
+        }
+    }
+}
+
+/// `42883` for an operator.
+pub fn missing_operator(operator: &str, left: &str, right: &str) -> SqlError {
+    SqlError::new(Condition::UndefinedFunction, format!("operator does not exist: {left} {operator} {right}"))
+        .with_hint("No operator matches the given name and argument types. You might need to add explicit type casts.")
+}
+
+/// `42883` for an operator before its operand.
+fn missing_prefix_operator(operator: &str, operand: &str) -> SqlError {
+    SqlError::new(Condition::UndefinedFunction, format!("operator does not exist: {operator} {operand}"))
+        .with_hint("No operator matches the given name and argument type. You might need to add an explicit type cast.")
+}
+
+/// `42883` for a function.
+pub fn missing_function(name: &str, arguments: &str) -> SqlError {
+    SqlError::new(Condition::UndefinedFunction, format!("function {name}({arguments}) does not exist"))
+        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+}
+
+/// The name of the function that a minus before its operand is.
+pub const NEGATE: &str = "negate";
+
+struct Fit {
+    targets: Vec<SqlType>,
+    exact_count: usize,
+    preferred_count: usize,
+}
+
+impl Fit {
+    fn merit(&self) -> (usize, usize) {
+        (self.exact_count, self.preferred_count)
+    }
+}
+
+impl Overload {
+    /// Computed over arrays.
+    pub(crate) const fn rows(
+        takes: &'static [Takes],
+        gives: Gives,
+        body: fn(&Call<'_>) -> SqlResult<ArrayRef>,
+    ) -> Self {
+        Self { takes, is_variadic: false, gives, body: Body::Rows(body) }
+    }
+
+    /// Rewritten to another expression.
+    pub(crate) const fn native(takes: &'static [Takes], gives: Gives, body: fn(Vec<Expr>) -> Expr) -> Self {
+        Self { takes, is_variadic: false, gives, body: Body::Native(body) }
+    }
+
+    /// Computed by one of DataFusion's functions.
+    pub(crate) const fn builtin(takes: &'static [Takes], gives: Gives, body: fn() -> Arc<ScalarUDF>) -> Self {
+        Self { takes, is_variadic: false, gives, body: Body::Builtin(body) }
+    }
+
+    /// With any number of the last argument.
+    pub(crate) const fn variadic(mut self) -> Self {
+        self.is_variadic = true;
+        self
+    }
+
+    /// Whether it takes an array beside values that are its elements.
+    fn is_of_elements(&self) -> bool {
+        let takes = |wanted: fn(&Takes) -> bool| self.takes.iter().any(wanted);
+        takes(|takes| matches!(takes, Takes::AnyArray)) && takes(|takes| matches!(takes, Takes::Any))
+    }
+
+    fn takes_any(&self) -> bool {
+        self.takes.iter().any(|takes| matches!(takes, Takes::Any))
+    }
+
+    /// Gives arrays, and values that are elements of them, one element type: that which they have in common, where they have one.
+    pub fn share_elements(&self, targets: &mut [SqlType]) {
+        let takes = |at: usize| self.takes.get(at).or_else(|| self.takes.last());
+        let arrays = (0..targets.len()).filter(|at| matches!(takes(*at), Some(Takes::AnyArray))).count();
+        if arrays == 0 || (arrays == 1 && !self.is_of_elements()) {
+            return;
+        }
+        // Vectors have elements of one type only.
+        if (0..targets.len())
+            .any(|at| matches!(takes(at), Some(Takes::AnyArray)) && !matches!(targets[at], SqlType::Array(_)))
+        {
+            return;
+        }
+        let is_element = |at: usize| matches!(takes(at), Some(Takes::Any));
+        let mut common: Option<SqlType> = None;
+        for (at, target) in targets.iter().enumerate() {
+            let element = match takes(at) {
+                Some(Takes::AnyArray) => target.element(),
+                Some(Takes::Any) => Some(target.clone()),
+                _ => continue,
+            };
+            common = match (common, element) {
+                (None, element) => element,
+                (Some(common), Some(element)) => shared(&common, &element),
+                (Some(_), None) => None,
+            };
+            if common.is_none() {
+                return;
+            }
+        }
+        let Some(common) = common else { return };
+        for (at, target) in targets.iter_mut().enumerate() {
+            if is_element(at) {
+                *target = common.clone();
+            } else if matches!(takes(at), Some(Takes::AnyArray)) {
+                *target = SqlType::Array(Box::new(common.clone()));
+            }
+        }
+    }
+
+    /// The type of the elements of the array argument.
+    fn element(&self, arguments: &[SqlType]) -> Option<SqlType> {
+        let array = self.takes.iter().zip(arguments).find(|(takes, _)| matches!(takes, Takes::AnyArray));
+        array.and_then(|(_, argument)| argument.element())
+    }
+
+    fn least(&self) -> usize {
+        self.takes.len() - usize::from(self.is_variadic)
+    }
+
+    fn fit(&self, arguments: &[SqlType]) -> Option<Fit> {
+        let is_count_right =
+            if self.is_variadic { self.least() <= arguments.len() } else { self.takes.len() == arguments.len() };
+        if !is_count_right {
+            return None;
+        }
+        let mut fit = Fit { targets: Vec::with_capacity(arguments.len()), exact_count: 0, preferred_count: 0 };
+        for (index, argument) in arguments.iter().enumerate() {
+            let takes = self.takes.get(index).or_else(|| self.takes.last())?;
+            let target = match takes {
+                Takes::Any if *argument == SqlType::Unknown && self.is_of_elements() => self.element(arguments)?,
+                takes => takes.target(argument)?,
+            };
+            if same_kind(argument, &target) {
+                fit.exact_count += 1;
+            } else if is_preferred(&target) {
+                fit.preferred_count += 1;
+            }
+            fit.targets.push(target);
+        }
+        Some(fit)
+    }
+
+    /// The type of a call whose arguments have been cast.
+    pub fn result(&self, targets: &[SqlType]) -> SqlResult<SqlType> {
+        match &self.gives {
+            Gives::Type(sql_type) => Ok((**sql_type).clone()),
+            Gives::Same(index) => Ok(targets[*index].clone()),
+            Gives::ElementOf(index) => Ok(targets[*index].element().unwrap_or_else(|| targets[*index].clone())),
+            Gives::Computed(compute) => compute(targets),
+        }
+    }
+}
+
+impl Takes {
+    /// The type an argument is cast to, if this takes it.
+    fn target(self, argument: &SqlType) -> Option<SqlType> {
+        let wanted = match self {
+            Takes::Any => return Some(if *argument == SqlType::Unknown { SqlType::Text } else { argument.clone() }),
+            Takes::AnyArray => return argument.element().map(|_| argument.clone()),
+            Takes::Numeric => {
+                return match argument {
+                    SqlType::Numeric { .. } => Some(argument.clone()),
+                    SqlType::Unknown => Some(SqlType::BARE_NUMERIC),
+                    other => Digits::of(other).map(Digits::sql_type),
+                };
+            }
+            Takes::Int2 => SqlType::Int2,
+            Takes::Int4 => SqlType::Int4,
+            Takes::Int8 => SqlType::Int8,
+            Takes::Float4 => SqlType::Float4,
+            Takes::Float8 => SqlType::Float8,
+            Takes::Text => SqlType::Text,
+            Takes::Date => SqlType::Date,
+            Takes::Time => SqlType::Time,
+            Takes::Timestamp => SqlType::Timestamp,
+            Takes::TimestampTz => SqlType::TimestampTz,
+            Takes::Interval => SqlType::Interval,
+            Takes::Bytea => SqlType::Bytea,
+            Takes::Json => SqlType::Json,
+            Takes::Jsonb => SqlType::Jsonb,
+            Takes::TextArray => SqlType::Array(Box::new(SqlType::Text)),
+        };
+        is_implicit(argument, &wanted).then_some(wanted)
+    }
+}

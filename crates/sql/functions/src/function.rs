@@ -1,0 +1,330 @@
+//! A definition as DataFusion's `ScalarUDF`: by name while SQL is planned, then as the one overload that the arguments' types choose.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, new_null_array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
+    Volatility,
+};
+use session_context::Session;
+use types::interrupt;
+use types::{SqlError, SqlResult, SqlType};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::arithmetic::Arithmetic;
+use super::call::{Argument, Call};
+use super::cast::with_digits;
+use super::column_name::column_name;
+use super::definition::{Body, Definition};
+use super::{Settled, folding, known_like};
+use crate::error::from_datafusion;
+use crate::field_type;
+
+/// A SQL error on its way through DataFusion; [`crate::error::from_datafusion`] takes it out again.
+#[must_use]
+pub fn external(error: SqlError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+/// A call whose overload is not chosen yet: made while SQL is planned, replaced by the analyzer.
+#[derive(Debug)]
+pub struct NamedFunction {
+    pub definition: &'static Definition,
+    pub(crate) session: Arc<Session>,
+    signature: Signature,
+}
+
+impl NamedFunction {
+    /// The call by name of a session.
+    #[must_use]
+    pub fn udf(definition: &'static Definition, session: &Arc<Session>) -> Arc<ScalarUDF> {
+        let accepted = if definition.takes_nothing() {
+            TypeSignature::OneOf(vec![TypeSignature::Nullary, TypeSignature::UserDefined])
+        } else {
+            TypeSignature::UserDefined
+        };
+        let signature = Signature::new(accepted, definition.volatility);
+        Arc::new(ScalarUDF::new_from_impl(Self { definition, session: Arc::clone(session), signature }))
+    }
+}
+
+impl PartialEq for NamedFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.definition.name == other.definition.name && self.session == other.session
+    }
+}
+
+impl Eq for NamedFunction {}
+
+impl Hash for NamedFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.definition.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for NamedFunction {
+    fn name(&self) -> &str {
+        self.definition.name
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        column_name(self.definition.name, args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Err(external(SqlError::internal(format!(
+            "the type of {} was asked for without its arguments' fields",
+            self.definition.name
+        ))))
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(arguments.to_vec())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        // DataFusion goes over expressions by recursions that heed no stop.
+        interrupt::check().map_err(external)?;
+        let types: Vec<SqlType> = args
+            .arg_fields
+            .iter()
+            .zip(args.scalar_arguments)
+            .map(|(field, literal)| field_type(field, *literal))
+            .collect();
+        if self.definition.name == "any_equal" {
+            // Of parameters neither side may have a type yet.
+            return Ok(Arc::new(SqlType::Bool.arrow_field(self.definition.name, true)));
+        }
+        let result = result_of(self.definition, &types).or_else(|error| {
+            // Integer columns made of literals still look 64 bits wide while SQL is planned.
+            let narrowed: Vec<SqlType> = types
+                .iter()
+                .map(|sql_type| if *sql_type == SqlType::Int8 { SqlType::Int4 } else { sql_type.clone() })
+                .collect();
+            // Nor is the JSON of a CASE marked yet.
+            let marked = types.iter().map(|it| if *it == SqlType::Text { SqlType::Jsonb } else { it.clone() });
+            result_of(self.definition, &narrowed)
+                .or_else(|_| result_of(self.definition, &marked.collect::<Vec<_>>()))
+                .map_err(|_| error)
+        });
+        result.map(|sql_type| Arc::new(sql_type.arrow_field(self.definition.name, true))).map_err(external)
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Err(external(SqlError::internal(format!("{} was run before its types were resolved", self.definition.name))))
+    }
+}
+
+fn result_of(definition: &'static Definition, types: &[SqlType]) -> SqlResult<SqlType> {
+    let (index, targets) = definition.choose(types)?;
+    // What takes its type from all of its arguments takes none from an untyped one.
+    let shares = matches!(definition.name, "coalesce" | "greatest" | "least" | "array_literal");
+    definition.overloads[index].result(if shares { types } else { &targets })
+}
+
+/// A call of one overload, its arguments cast to what it takes.
+#[derive(Debug)]
+pub struct ResolvedFunction {
+    definition: &'static Definition,
+    overload: usize,
+    takes: Vec<SqlType>,
+    gives: SqlType,
+    session: Arc<Session>,
+    signature: Signature,
+    /// A hash of its name, overload and argument types, made once: what is hashed in a nested call passes through every call around it.
+    hash: u64,
+}
+
+impl ResolvedFunction {
+    /// The call of overload `overload` with arguments of exactly the types `takes`.
+    pub fn udf(
+        definition: &'static Definition,
+        overload: usize,
+        takes: Vec<SqlType>,
+        session: &Arc<Session>,
+    ) -> SqlResult<Arc<ScalarUDF>> {
+        let gives = definition.overloads[overload].result(&takes)?;
+        let accepted = if takes.is_empty() { TypeSignature::Nullary } else { TypeSignature::Any(takes.len()) };
+        let signature = Signature::new(accepted, definition.volatility);
+        let mut hasher = Xxh3Default::new();
+        (definition.name, overload, &takes).hash(&mut hasher);
+        Ok(Arc::new(ScalarUDF::new_from_impl(Self {
+            definition,
+            overload,
+            takes,
+            gives,
+            session: Arc::clone(session),
+            signature,
+            hash: hasher.digest(),
+        })))
+    }
+
+    /// What it was made of: its definition, which overload, and the session.
+    pub(super) fn parts(&self) -> (&'static Definition, usize, &Arc<Session>) {
+        (self.definition, self.overload, &self.session)
+    }
+
+    /// The type of its value.
+    pub fn gives(&self) -> &SqlType {
+        &self.gives
+    }
+
+    pub fn settled(&self) -> Settled {
+        // Of one moment it is told from today's midnight.
+        let tells_time = self.definition.name == "age" && self.takes.len() == 1;
+        match self.definition.volatility {
+            Volatility::Immutable if !tells_time => Settled::WhenPlanned,
+            _ => Settled::ByStatement,
+        }
+    }
+
+    /// Whether both compute the same, as long as neither needs more of its session than facts.
+    pub(super) fn computes_same(&self, other: &Self) -> bool {
+        self.is_call_of(other) && self.session.has_facts_of(&other.session)
+    }
+
+    fn is_call_of(&self, other: &Self) -> bool {
+        self.definition.name == other.definition.name && self.overload == other.overload && self.takes == other.takes
+    }
+
+    /// The same call by another statement.
+    pub fn with_session(&self, session: &Arc<Session>) -> SqlResult<Arc<ScalarUDF>> {
+        Self::udf(self.definition, self.overload, self.takes.clone(), session)
+    }
+
+    /// The same of single values; `None` for calls that are of arrays only.
+    pub(super) fn by_value(&self) -> Option<Arithmetic> {
+        Arithmetic::of(self.definition.name, &self.takes, &self.gives)
+    }
+
+    /// Whether it makes a moment of its seconds since 1970.
+    pub(super) fn is_from_epoch(&self) -> bool {
+        self.definition.name == "to_timestamp" && self.takes == [SqlType::Float8]
+    }
+
+    /// As SQL knows it.
+    pub(super) fn name(&self) -> &'static str {
+        self.definition.name
+    }
+
+    /// The types of its arguments.
+    pub(super) fn takes(&self) -> &[SqlType] {
+        &self.takes
+    }
+
+    /// What the call gives a statement of `session`; `None` where it has arguments.
+    pub(super) fn alone(&self, session: &Session) -> Option<SqlResult<ScalarValue>> {
+        self.takes.is_empty().then(|| {
+            let value = self.run(&[], 1, session)?;
+            ScalarValue::try_from_array(&value, 0).map_err(from_datafusion)
+        })
+    }
+
+    fn run(&self, arguments: &[Argument], rows: usize, session: &Session) -> SqlResult<ArrayRef> {
+        let Body::Rows(body) = self.definition.overloads[self.overload].body else {
+            return Err(SqlError::internal(format!("{} has no body of its own", self.definition.name)));
+        };
+        body(&Call { arguments, types: &self.takes, rows, gives: &self.gives, session })
+    }
+}
+
+impl PartialEq for ResolvedFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_call_of(other) && self.session == other.session
+    }
+}
+
+impl Eq for ResolvedFunction {}
+
+impl Hash for ResolvedFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for ResolvedFunction {
+    fn name(&self) -> &str {
+        self.definition.name
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        column_name(self.definition.name, args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.gives.arrow_type())
+    }
+
+    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+        interrupt::check().map_err(external)?;
+        Ok(Arc::new(self.gives.arrow_field(self.definition.name, true)))
+    }
+
+    /// A pattern may become known only when parameters have values.
+    fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        Ok(match known_like(self.definition.name, &args) {
+            Some(like) => ExprSimplifyResult::Simplified(like),
+            None => ExprSimplifyResult::Original(args),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        folding::check(self.definition.name, &args.args).map_err(external)?;
+        invoke(&args, &self.takes, self.definition.volatility, |arguments, rows| {
+            self.run(arguments, rows, &self.session)
+        })
+    }
+}
+
+/// Runs a body over arrays in the Arrow forms of `takes`; a call with only constants runs once.
+pub(crate) fn invoke(
+    args: &ScalarFunctionArgs,
+    takes: &[SqlType],
+    volatility: Volatility,
+    run: impl FnOnce(&[Argument], usize) -> SqlResult<ArrayRef>,
+) -> Result<ColumnarValue> {
+    let is_constant =
+        volatility != Volatility::Volatile && args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+    let rows = if is_constant { 1 } else { args.number_rows };
+    let arguments: Vec<Argument> =
+        args.args.iter().zip(takes).map(|(arg, sql_type)| argument(arg, sql_type)).collect::<Result<_>>()?;
+    let values = run(&arguments, rows).map_err(external)?;
+    if is_constant {
+        Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?))
+    } else {
+        Ok(ColumnarValue::Array(values))
+    }
+}
+
+fn argument(value: &ColumnarValue, sql_type: &SqlType) -> Result<Argument> {
+    let (values, is_constant) = match value {
+        ColumnarValue::Array(values) => (Arc::clone(values), false),
+        ColumnarValue::Scalar(value) => (value.to_array_of_size(1)?, true),
+    };
+    let wanted = sql_type.arrow_type();
+    let values = if *values.data_type() == wanted {
+        values
+    } else if *values.data_type() == DataType::Null {
+        new_null_array(&wanted, values.len())
+    } else if let Some(rounded) = with_digits(&values, sql_type) {
+        rounded.map_err(external)?
+    } else {
+        // String layouts vary with DataFusion's own functions.
+        cast_with_options(&values, &wanted, &CastOptions { safe: false, ..CastOptions::default() })?
+    };
+    Ok(Argument { values, is_constant })
+}

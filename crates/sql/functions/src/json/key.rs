@@ -1,0 +1,95 @@
+//! What `jsonb` values are compared, sorted and grouped by: bytes in PostgreSQL's order of them.
+//!
+//! null < strings < numbers < booleans < arrays < objects; shorter arrays and objects come first. Numbers are equal whose values are.
+
+use arrow::array::ArrayRef;
+use types::SqlResult;
+use types::text::{Json, parse_json};
+
+use crate::call::Call;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) fn key(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let json = call.text(0);
+    call.binaries(|row| match json.get(row) {
+        Some(json) => {
+            let mut out = Vec::new();
+            match parse_json(json)? {
+                // Alone, it comes before everything.
+                Json::Array(elements) if elements.is_empty() => out.push(0),
+                value => append(&value, &mut out),
+            }
+            Ok(Some(out))
+        }
+        None => Ok(None),
+    })
+}
+
+fn append(value: &Json<'_>, out: &mut Vec<u8>) {
+    match value {
+        Json::Null => out.push(1),
+        Json::String(text) => {
+            out.push(2);
+            append_text(text, out);
+        }
+        Json::Number(digits) => {
+            out.push(3);
+            append_number(digits, out);
+        }
+        Json::Bool(value) => out.extend([4, u8::from(*value)]),
+        Json::Array(elements) => {
+            out.push(5);
+            append_count(elements.len(), out);
+            elements.iter().for_each(|element| append(element, out));
+        }
+        Json::Object(members) => {
+            out.push(6);
+            append_count(members.len(), out);
+            for (name, value) in members {
+                append_text(name, out);
+                append(value, out);
+            }
+        }
+    }
+}
+
+fn append_count(count: usize, out: &mut Vec<u8>) {
+    out.extend((count as u64).to_be_bytes());
+}
+
+/// The bytes and an end that is less than any of them; no text has a byte 0.
+fn append_text(text: &str, out: &mut Vec<u8>) {
+    out.extend(text.as_bytes());
+    out.push(0);
+}
+
+/// Sign, place of the first digit, digits; turned round for negative numbers.
+fn append_number(text: &str, out: &mut Vec<u8>) {
+    let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let whole = whole.trim_start_matches('0');
+    let fraction = fraction.trim_end_matches('0');
+    let leading = fraction.len() - fraction.trim_start_matches('0').len();
+    let (place, digits) = if whole.is_empty() {
+        (-(i64::try_from(leading).unwrap_or(i64::MAX)), fraction[leading..].to_owned())
+    } else {
+        (i64::try_from(whole.len()).unwrap_or(i64::MAX), [whole, fraction].concat())
+    };
+    let digits = digits.trim_end_matches('0');
+    if digits.is_empty() {
+        out.push(1);
+        return;
+    }
+    let mut magnitude = (place.cast_unsigned() ^ (1 << 63)).to_be_bytes().to_vec();
+    magnitude.extend(digits.as_bytes());
+    magnitude.push(0);
+    if is_negative {
+        out.push(0);
+        out.extend(magnitude.into_iter().map(|byte| !byte));
+    } else {
+        out.push(2);
+        out.extend(magnitude);
+    }
+}

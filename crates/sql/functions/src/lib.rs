@@ -1,0 +1,243 @@
+//! PostgreSQL's functions by name, and those that no name in SQL stands for but plans call: casts, keys, constraints of rows. Functions that read the
+//! catalog are not here: the system catalog makes those.
+//!
+//! A function is a [`definition::Definition`]: a table of overloads with their bodies. [`scalar`], [`aggregate`] and [`window`] find them by
+//! name; what they do not find does not exist, so that no function of DataFusion's answers with other semantics.
+
+mod aggregate;
+mod arithmetic;
+mod array;
+mod builtin;
+mod by_value;
+mod call;
+pub mod cast;
+mod column_name;
+mod comparison;
+mod conditional;
+mod counted;
+mod datetime;
+mod definition;
+mod directed;
+pub mod error;
+mod field_type;
+mod folding;
+mod function;
+mod grouping_key;
+mod has_key;
+mod json;
+mod key_set;
+mod like;
+mod math;
+mod on_dates;
+mod on_numbers;
+mod on_texts;
+mod pattern;
+pub mod portable;
+mod row_constraints;
+pub mod series;
+mod settled;
+mod text;
+mod text_lists;
+mod type_name;
+pub mod type_rules;
+mod value_bytes;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::common::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF, Volatility, WindowUDF};
+use session_context::Session;
+use types::SqlType;
+
+pub use self::array::ANY_EQUAL;
+pub use self::builtin::Builtin;
+pub use self::by_value::{ByValue, by_value};
+use self::cast::{CastKind, lower as lower_cast};
+pub use self::conditional::{FIRST_NOT_NULL_NAME, FIRST_TRUE_NAME};
+use self::counted::Counted;
+pub use self::datetime::extract_scale;
+pub use self::definition::{Body, Definition, NEGATE, missing_function, missing_operator};
+use self::directed::Directed;
+pub use self::directed::is_reversed;
+pub use self::field_type::field_type;
+pub use self::folding::folding;
+pub use self::function::{NamedFunction, ResolvedFunction, external};
+pub use self::grouping_key::{GROUPING_KEY, VARIES, hides_key};
+pub use self::has_key::{HasKey, keys_asked};
+pub use self::key_set::{KEYS_MAX, KeySet};
+pub(crate) use self::like::known_like;
+pub use self::like::like_operator;
+pub use self::on_dates::{PartCall, ShiftCall, part_call, shift_call};
+pub use self::on_numbers::{NumberCall, NumberDivision, NumberOperation, NumberRounding, NumberSign, number_call};
+pub use self::on_texts::{TextCall, text_call};
+pub use self::row_constraints::{Constrained, checks, value_asked_of};
+pub use self::settled::{Settled, call_alone, settled_by};
+
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock::new(|| {
+    let tables = [
+        arithmetic::DEFINITIONS,
+        array::DEFINITIONS,
+        comparison::DEFINITIONS,
+        conditional::DEFINITIONS,
+        datetime::DEFINITIONS,
+        json::DEFINITIONS,
+        like::DEFINITIONS,
+        math::DEFINITIONS,
+        pattern::DEFINITIONS,
+        series::DEFINITIONS,
+        text::DEFINITIONS,
+        type_name::DEFINITIONS,
+    ];
+    tables.into_iter().flatten().map(|definition| (definition.name, definition)).collect()
+});
+
+/// The scalar function of that name, as `session` runs it. Names are lower case and without `pg_catalog`.
+#[must_use]
+pub fn scalar(name: &str, session: &Arc<Session>) -> Option<Arc<ScalarUDF>> {
+    BY_NAME.get(name).map(|definition| NamedFunction::udf(definition, session))
+}
+
+/// The aggregate of that name.
+#[must_use]
+pub fn aggregate(name: &str) -> Option<Arc<AggregateUDF>> {
+    aggregate::by_name(name)
+}
+
+/// The window function of that name.
+#[must_use]
+pub fn window(name: &str) -> Option<Arc<WindowUDF>> {
+    use datafusion::functions_window as w;
+    Some(match name {
+        "row_number" => Counted::udwf(w::row_number::row_number_udwf(), SqlType::Int8),
+        "rank" => Counted::udwf(w::rank::rank_udwf(), SqlType::Int8),
+        "dense_rank" => Counted::udwf(w::rank::dense_rank_udwf(), SqlType::Int8),
+        "percent_rank" => w::rank::percent_rank_udwf(),
+        "cume_dist" => w::cume_dist::cume_dist_udwf(),
+        "ntile" => Counted::udwf(w::ntile::ntile_udwf(), SqlType::Int4),
+        "lag" => Directed::udwf(w::lead_lag::lag_udwf()),
+        "lead" => Directed::udwf(w::lead_lag::lead_udwf()),
+        "first_value" => w::nth_value::first_value_udwf(),
+        "last_value" => w::nth_value::last_value_udwf(),
+        "nth_value" => Directed::udwf(w::nth_value::nth_value_udwf()),
+        _ => return None,
+    })
+}
+
+/// The names of all scalar functions, for messages and the catalog.
+pub fn scalar_names() -> impl Iterator<Item = &'static str> {
+    BY_NAME.keys().copied()
+}
+
+/// Whether the function of that name gives another value at each call.
+pub fn is_volatile(name: &str) -> bool {
+    BY_NAME.get(name).is_some_and(|definition| definition.volatility == Volatility::Volatile)
+}
+
+/// Whether a call can fail for some values of its arguments: a division, unless it is by a number that is not zero; a text's cast.
+pub fn can_fail(function: &ScalarUDF, args: &[Expr]) -> bool {
+    if let Some(cast) = function.inner().downcast_ref::<cast::CastFunction>() {
+        return cast.reads_text();
+    }
+    let divides = function.inner().downcast_ref::<ResolvedFunction>().is_some()
+        && matches!(function.name(), "/" | "%" | "mod" | "div" | "ln" | "log" | "sqrt" | "power" | "^");
+    divides && !matches!(args.last(), Some(Expr::Literal(..)))
+}
+
+/// The comparison an operator's name stands for.
+pub fn comparison_operator(name: &str) -> Option<Operator> {
+    Some(match name {
+        "=" => Operator::Eq,
+        "<>" => Operator::NotEq,
+        "<" => Operator::Lt,
+        "<=" => Operator::LtEq,
+        ">" => Operator::Gt,
+        ">=" => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+/// Makes the expression that stands for another one where values are compared.
+pub type KeyOf = fn(Expr, &Arc<Session>) -> Result<Expr>;
+
+/// The function whose result values are compared by where bytes do not decide: an interval's length, the bytes that order jsonb, a `bpchar` without its
+/// trailing blanks.
+/// `None` for a type whose values compare as they are.
+pub fn comparison_key(sql_type: &SqlType) -> Option<KeyOf> {
+    match sql_type {
+        SqlType::Interval => {
+            Some(|expr, session| call_own(&comparison::INTERVAL_SPAN, vec![SqlType::Interval], vec![expr], session))
+        }
+        SqlType::Jsonb => {
+            Some(|expr, session| call_own(&comparison::JSONB_KEY, vec![SqlType::Jsonb], vec![expr], session))
+        }
+        // Trailing blanks do not count, however many there are.
+        SqlType::Char(None) => {
+            Some(|expr, session| lower_cast(expr, &SqlType::Char(None), &SqlType::Text, CastKind::Explicit, session))
+        }
+        _ => None,
+    }
+}
+
+/// The longest or the shortest of intervals.
+pub fn extreme_interval(longest: bool, args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
+    let definition = if longest { &comparison::LONGEST } else { &comparison::SHORTEST };
+    call_own(definition, vec![SqlType::Interval; args.len()], args, session)
+}
+
+/// `interval = ANY (array)`.
+pub fn any_interval(array: Expr, value: Expr, session: &Arc<Session>) -> Result<Expr> {
+    let takes = vec![SqlType::Array(Box::new(SqlType::Interval)), SqlType::Interval];
+    call_own(&comparison::ANY_OF_LENGTH, takes, vec![array, value], session)
+}
+
+/// Calls COALESCE with eager evaluation; all arguments are of the type `common`.
+pub fn first_not_null(args: Vec<Expr>, common: &SqlType, session: &Arc<Session>) -> Result<Expr> {
+    call_own(&conditional::FIRST_NOT_NULL, vec![common.clone(); args.len()], args, session)
+}
+
+/// Calls a CASE of conditions with eager evaluation; `args` are pairs of a condition and its result, then the ELSE result.
+pub fn first_true(args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
+    call_own(&conditional::FIRST_TRUE, vec![SqlType::Bool; args.len()], args, session)
+}
+
+fn call_own(
+    definition: &'static Definition,
+    takes: Vec<SqlType>,
+    args: Vec<Expr>,
+    session: &Arc<Session>,
+) -> Result<Expr> {
+    let function = ResolvedFunction::udf(definition, 0, takes, session).map_err(external)?;
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
+}
+
+/// Whether the value of the aggregate of that name shows the order of its rows.
+pub fn shows_order(name: &str) -> bool {
+    aggregate::shows_order(name)
+}
+
+/// `function` over the rows for which its last argument, which comes after those of `function`, is true.
+pub fn filtered(function: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+    aggregate::Filtered::udaf(function)
+}
+
+/// `string_agg` for a separator that is no constant.
+pub fn string_agg_varying() -> Arc<AggregateUDF> {
+    aggregate::string_agg_varying()
+}
+
+/// LIKE by its operator's name; both arguments are text, of whatever type.
+pub fn like(operator: &'static str, args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
+    if let Some(known) = known_like(operator, &args) {
+        return Ok(known);
+    }
+    let takes = vec![SqlType::Text, SqlType::Text];
+    let function = ResolvedFunction::udf(BY_NAME[operator], 0, takes, session).map_err(external)?;
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
+}
+
+/// Unary minus.
+pub fn negate_definition() -> &'static Definition {
+    BY_NAME[NEGATE]
+}

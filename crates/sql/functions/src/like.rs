@@ -1,0 +1,136 @@
+//! LIKE and ILIKE. A pattern that is known and well formed is DataFusion's to match; any other is matched here, as PostgreSQL does
+//! it: an escape character at its end is an error once matching comes to it.
+
+use arrow::array::ArrayRef;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::Like;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::call::Call;
+use super::definition::{Definition, Gives, Overload, Takes as T};
+
+#[cfg(test)]
+mod tests;
+
+const BOOL: Gives = Gives::of(SqlType::Bool);
+
+pub(super) const DEFINITIONS: &[Definition] = &[
+    Definition::new("~~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("~~")))]),
+    Definition::new("~~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("~~*")))]),
+    Definition::new("!~~", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("!~~")))]),
+    Definition::new("!~~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("!~~*")))]),
+];
+
+/// Which of the four operators.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    negated: bool,
+    case_insensitive: bool,
+}
+
+impl Kind {
+    fn of(operator: &str) -> Self {
+        Self { negated: operator.starts_with('!'), case_insensitive: operator.ends_with('*') }
+    }
+}
+
+/// The operator's name.
+#[must_use]
+pub fn like_operator(negated: bool, case_insensitive: bool) -> &'static str {
+    match (negated, case_insensitive) {
+        (false, false) => "~~",
+        (false, true) => "~~*",
+        (true, false) => "!~~",
+        (true, true) => "!~~*",
+    }
+}
+
+/// The call as DataFusion's own LIKE, if its pattern is known and does not end in its escape character.
+pub(crate) fn known_like(operator: &str, args: &[Expr]) -> Option<Expr> {
+    if !DEFINITIONS.iter().any(|definition| definition.name == operator) {
+        return None;
+    }
+    let [value, pattern] = args else { return None };
+    let Expr::Literal(known, _) = pattern else { return None };
+    if known.try_as_str().flatten().is_some_and(ends_in_escape) {
+        return None;
+    }
+    let Kind { negated, case_insensitive } = Kind::of(operator);
+    Some(Expr::Like(Like::new(negated, Box::new(value.clone()), Box::new(pattern.clone()), None, case_insensitive)))
+}
+
+fn ends_in_escape(pattern: &str) -> bool {
+    pattern.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
+}
+
+fn like(call: &Call<'_>, kind: Kind) -> SqlResult<ArrayRef> {
+    let (text, pattern) = (call.text(0), call.text(1));
+    call.booleans(|row| {
+        let (Some(text), Some(pattern)) = (text.get(row), pattern.get(row)) else { return Ok(None) };
+        let matched = if kind.case_insensitive {
+            matches(text.to_lowercase().as_bytes(), pattern.to_lowercase().as_bytes())
+        } else {
+            matches(text.as_bytes(), pattern.as_bytes())
+        };
+        matched.map(|matched| Some(matched != kind.negated))
+    })
+}
+
+/// Whether a text has the form of a pattern; both are UTF-8.
+fn matches(text: &[u8], pattern: &[u8]) -> SqlResult<bool> {
+    let (mut t, mut p) = (0, 0);
+    // Behind the last `%`: where the pattern goes on, and the first character that has not been tried there.
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'%') => {
+                while let Some(wild @ (b'%' | b'_')) = pattern.get(p) {
+                    if *wild == b'_' {
+                        if t == text.len() {
+                            return Ok(false);
+                        }
+                        t = next(text, t);
+                    }
+                    p += 1;
+                }
+                match &pattern[p..] {
+                    [] => return Ok(true),
+                    [b'\\'] => return Err(unfinished()),
+                    _ => retry = Some((p, t)),
+                }
+                continue;
+            }
+            Some(b'_') => {
+                (t, p) = (next(text, t), p + 1);
+                continue;
+            }
+            Some(b'\\') => match pattern.get(p + 1) {
+                None => return Err(unfinished()),
+                Some(byte) if *byte == text[t] => {
+                    (t, p) = (t + 1, p + 2);
+                    continue;
+                }
+                Some(_) => {}
+            },
+            Some(byte) if *byte == text[t] => {
+                (t, p) = (t + 1, p + 1);
+                continue;
+            }
+            _ => {}
+        }
+        let Some((pattern_at, text_at)) = retry else { return Ok(false) };
+        (t, p) = (next(text, text_at), pattern_at);
+        retry = Some((p, t));
+    }
+    Ok(pattern[p..].iter().all(|byte| *byte == b'%'))
+}
+
+/// Where the next character begins.
+fn next(text: &[u8], at: usize) -> usize {
+    let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+    at + 1 + text[at + 1..].iter().take_while(continues).count()
+}
+
+fn unfinished() -> SqlError {
+    SqlError::new(Condition::InvalidEscapeSequence, "LIKE pattern must not end with escape character")
+}

@@ -1,0 +1,189 @@
+//! NOT NULL and CHECK, asked of every row on its way into a table.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{DataType, FieldRef};
+use catalog::{ConstraintKind, Table};
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use session_context::Session;
+use types::{Condition, SqlError, SqlType};
+
+use super::cast::TextWriter;
+use super::external;
+
+/// Bytes of a value that an error shows.
+const SHOWN_BYTES_MAX: usize = 64;
+
+/// A function of all columns of a row and the results of its table's CHECKs, by name: gives the first column back, or the error of
+/// the first row that may not be.
+#[derive(Debug)]
+pub struct Constrained {
+    table: Arc<Table>,
+    schema: String,
+    session: Arc<Session>,
+    signature: Signature,
+}
+
+impl Constrained {
+    /// The function for `table` of the schema called `schema`; `None` if nothing constrains its rows.
+    pub fn udf(table: &Arc<Table>, schema: &str, session: &Arc<Session>) -> Option<Arc<ScalarUDF>> {
+        if table.columns.iter().all(|column| !column.not_null) && checks(table).is_empty() {
+            return None;
+        }
+        Some(Arc::new(ScalarUDF::new_from_impl(Self {
+            table: Arc::clone(table),
+            schema: schema.to_owned(),
+            session: Arc::clone(session),
+            // Rows are refused when they are written, not while the statement is planned.
+            signature: Signature::any(table.columns.len() + checks(table).len(), Volatility::Volatile),
+        })))
+    }
+
+    /// The positions of the columns that have to have a value; `None` where there are CHECKs.
+    pub(crate) fn required(&self) -> Option<Vec<usize>> {
+        let columns = self.table.columns.iter().enumerate();
+        let required = columns.filter(|(_, column)| column.not_null).map(|(position, _)| position);
+        checks(&self.table).is_empty().then(|| required.collect())
+    }
+
+    /// The first row that breaks a constraint, with its error.
+    fn violation(&self, columns: &[ArrayRef], checks_hold: &[ArrayRef]) -> Option<SqlError> {
+        let nulls = self.table.columns.iter().zip(columns).filter_map(|(column, values)| {
+            let row = column.not_null.then(|| first_null(values)).flatten()?;
+            Some((row, Broken::NotNull(&column.name)))
+        });
+        let falses = checks(&self.table).into_iter().zip(checks_hold).filter_map(|((name, _), holds)| {
+            let row = holds.as_boolean().iter().position(|holds| holds == Some(false))?;
+            Some((row, Broken::Check(name)))
+        });
+        // Of one row, the first that is found is told.
+        let (row, broken) = nulls.chain(falses).min_by_key(|(row, _)| *row)?;
+        let table = &self.table.name;
+        let error = match broken {
+            Broken::NotNull(column) => {
+                let message =
+                    format!("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint");
+                SqlError::new(Condition::NotNullViolation, message).with_column(column)
+            }
+            Broken::Check(name) => {
+                let message = format!("new row for relation \"{table}\" violates check constraint \"{name}\"");
+                SqlError::new(Condition::CheckViolation, message).with_constraint(name)
+            }
+        };
+        let detail = format!("Failing row contains ({}).", self.shown(columns, row));
+        Some(error.with_detail(detail).with_table(&self.schema, table))
+    }
+
+    fn shown(&self, columns: &[ArrayRef], row: usize) -> String {
+        let values = self.table.columns.iter().zip(columns).map(|(column, values)| {
+            let mut text = String::new();
+            write_output(values, &column.sql_type, row, &self.session, &mut text);
+            if SHOWN_BYTES_MAX < text.len() {
+                text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+                text.push_str("...");
+            }
+            text
+        });
+        values.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The value that the expression gives back once it has asked NOT NULL of a row; `None` for all other expressions, and where there are
+/// CHECKs.
+#[must_use]
+pub fn value_asked_of(expr: &Expr) -> Option<&Expr> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let constrained = call.func.inner().downcast_ref::<Constrained>()?;
+    call.args.first().filter(|_| checks(&constrained.table).is_empty())
+}
+
+/// The CHECKs of a table in the order they are asked: names and SQL texts.
+pub fn checks(table: &Table) -> Vec<(&str, &str)> {
+    let mut checks: Vec<(&str, &str)> = table
+        .constraints
+        .iter()
+        .filter_map(|constraint| match &constraint.kind {
+            ConstraintKind::Check { expression, .. } => Some((constraint.name.as_str(), expression.as_str())),
+            _ => None,
+        })
+        .collect();
+    checks.sort_unstable();
+    checks
+}
+
+/// Which constraint a row breaks.
+enum Broken<'a> {
+    NotNull(&'a str),
+    Check(&'a str),
+}
+
+fn first_null(values: &ArrayRef) -> Option<usize> {
+    let nulls = values.nulls().filter(|nulls| nulls.null_count() != 0)?;
+    (0..nulls.len()).find(|row| nulls.is_null(*row))
+}
+
+/// A value as a client would read it, `null` for NULL.
+fn write_output(values: &ArrayRef, sql_type: &SqlType, row: usize, session: &Session, out: &mut String) {
+    if values.is_null(row) {
+        out.push_str("null");
+        return;
+    }
+    match sql_type {
+        SqlType::Bool => out.push(if values.as_boolean().value(row) { 't' } else { 'f' }),
+        SqlType::Char(_) => out.push_str(values.as_string_view().value(row)),
+        _ => {
+            let _ = TextWriter::new(values, sql_type, session.zone).naming(session.names()).write(row, out);
+        }
+    }
+}
+
+impl PartialEq for Constrained {
+    fn eq(&self, other: &Self) -> bool {
+        self.table == other.table && self.session == other.session
+    }
+}
+
+impl Eq for Constrained {}
+
+impl Hash for Constrained {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.table.oid.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Constrained {
+    fn name(&self) -> &str {
+        "constrained"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> Result<FieldRef> {
+        let first = &self.table.columns[0];
+        Ok(Arc::new(first.sql_type.arrow_field(&first.name, !first.not_null)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        // Constants come as one value even where there is no row.
+        if args.number_rows == 0 {
+            return Ok(args.args.into_iter().next().expect("a constrained table has a column"));
+        }
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let (columns, checks_hold) = arrays.split_at(self.table.columns.len());
+        match self.violation(columns, checks_hold) {
+            Some(error) => Err(external(error)),
+            None => Ok(args.args.into_iter().next().expect("a constrained table has a column")),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `generate_series` as a list, which `rewrite` unnests: numbers, or times an interval apart.
+//!
+//! Most series never become lists: an operator of the planner's takes the steps of a [`Walk`]. Those that do are parts of something larger.
+
+mod walk;
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, ArrowPrimitiveType, ListArray, PrimitiveArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{
+    DataType, Decimal128Type, Int32Type, Int64Type, IntervalMonthDayNanoType, TimestampMicrosecondType,
+};
+use datafusion::logical_expr::Volatility;
+use types::numeric::{self, Digits};
+use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
+
+pub use self::walk::{Kind, Walk};
+use super::arithmetic::interval;
+use super::call::Call;
+use super::definition::{Definition, Gives, Overload, Takes as T};
+
+/// The name of the list: `rewrite` calls it for `generate_series`.
+pub const SERIES: &str = "generate_series_list";
+
+/// The name of the subscripts of a list.
+pub const SUBSCRIPTS: &str = "generate_subscripts_list";
+
+/// The most elements a list holds; a longer series is refused rather than made in memory.
+const ELEMENT_COUNT_MAX: usize = 10_000_000;
+
+/// How many values are taken from a walk at once.
+const CHUNK: usize = 8192;
+
+const LIST: Gives = Gives::Computed(|types| {
+    // Numerics of all arguments have the scale of the finest.
+    let digits = types.iter().filter_map(Digits::of).reduce(Digits::union_with);
+    let element = match (&types[0], digits) {
+        (SqlType::Numeric { .. }, Some(digits)) => digits.sql_type(),
+        (first, _) => first.clone(),
+    };
+    Ok(SqlType::Array(Box::new(element)))
+});
+
+pub(super) const DEFINITIONS: &[Definition] = &[Definition {
+    name: SERIES,
+    // Not folded into a constant: it is to be walked.
+    volatility: Volatility::Stable,
+    overloads: &[
+        Overload::rows(&[T::Int4, T::Int4], LIST, numbers::<Int32Type>),
+        Overload::rows(&[T::Int4, T::Int4, T::Int4], LIST, numbers::<Int32Type>),
+        Overload::rows(&[T::Int8, T::Int8], LIST, numbers::<Int64Type>),
+        Overload::rows(&[T::Int8, T::Int8, T::Int8], LIST, numbers::<Int64Type>),
+        Overload::rows(&[T::Numeric, T::Numeric], LIST, numerics),
+        Overload::rows(&[T::Numeric, T::Numeric, T::Numeric], LIST, numerics),
+        Overload::rows(&[T::Timestamp, T::Timestamp, T::Interval], LIST, times),
+        Overload::rows(&[T::TimestampTz, T::TimestampTz, T::Interval], LIST, times),
+    ],
+}];
+
+fn numbers<N>(call: &Call<'_>) -> SqlResult<ArrayRef>
+where
+    N: ArrowPrimitiveType,
+    N::Native: Into<i128> + TryFrom<i128>,
+{
+    let (first, last) = (call.column::<N>(0), call.column::<N>(1));
+    lists::<N>(call, |row| {
+        let step = if call.count() == 3 { call.column::<N>(2).get(row).map(Into::into) } else { Some(1) };
+        let (Some(first), Some(last), Some(step)) = (first.get(row), last.get(row), step) else { return Ok(None) };
+        Walk::numbers(first.into(), last.into(), step).map(Some)
+    })
+}
+
+fn numerics(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let scale = match call.gives {
+        SqlType::Array(element) => super::call::scale_of(element),
+        _ => return Err(SqlError::internal("a series is a list")),
+    };
+    let value = |at: usize, row: usize| {
+        let digits = call.column::<Decimal128Type>(at).get(row)?;
+        numeric::rescale(digits, call.scale(at), scale)
+    };
+    lists::<Decimal128Type>(call, |row| {
+        let step = if call.count() == 3 { value(2, row) } else { Some(numeric::power_of_ten(scale)) };
+        let (Some(first), Some(last), Some(step)) = (value(0, row), value(1, row), step) else { return Ok(None) };
+        Walk::numbers(first, last, step).map(Some)
+    })
+}
+
+fn times(call: &Call<'_>) -> SqlResult<ArrayRef> {
+    let (first, last) = (call.column::<TimestampMicrosecondType>(0), call.column::<TimestampMicrosecondType>(1));
+    let step = call.column::<IntervalMonthDayNanoType>(2);
+    let zone = (call.types[0] == SqlType::TimestampTz).then_some(call.session.zone);
+    lists::<TimestampMicrosecondType>(call, |row| {
+        let (Some(first), Some(last), Some(step)) = (first.get(row), last.get(row), step.get(row)) else {
+            return Ok(None);
+        };
+        Walk::times(first, last, interval(step), zone).map(Some)
+    })
+}
+
+fn lists<N>(call: &Call<'_>, series: impl Fn(usize) -> SqlResult<Option<Walk>>) -> SqlResult<ArrayRef>
+where
+    N: ArrowPrimitiveType,
+    N::Native: TryFrom<i128>,
+{
+    let mut values: Vec<i128> = Vec::new();
+    let mut lengths = Vec::with_capacity(call.rows);
+    let (mut validity, mut guard) = (Vec::with_capacity(call.rows), ValueGuard::default());
+    for row in 0..call.rows {
+        let mut walk = series(row)?;
+        validity.push(walk.is_some());
+        let before = values.len();
+        while let Some(walk) = &mut walk {
+            let had = values.len();
+            walk.fill(CHUNK, &mut values)?;
+            if values.len() == had {
+                break;
+            }
+            guard.add((values.len() - had) * size_of::<i128>())?;
+            if ELEMENT_COUNT_MAX < values.len() {
+                let message = format!("generate_series of more than {ELEMENT_COUNT_MAX} values is not supported here");
+                return Err(SqlError::new(Condition::ProgramLimitExceeded, message));
+            }
+        }
+        lengths.push(values.len() - before);
+    }
+    let DataType::List(item) = call.gives.arrow_type() else {
+        return Err(SqlError::internal("an array type is a list"));
+    };
+    let values =
+        PrimitiveArray::<N>::from_iter_values(values.into_iter().filter_map(|it| N::Native::try_from(it).ok()));
+    let values = values.with_data_type(item.data_type().clone());
+    let list = ListArray::new(item, OffsetBuffer::from_lengths(lengths), Arc::new(values), Some(validity.into()));
+    Ok(Arc::new(list))
+}

@@ -1,0 +1,256 @@
+//! Which types stand in for which: implicit casts, the type that an untyped literal or parameter takes, and the type that several
+//! expressions share.
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Expr;
+use types::numeric::Digits;
+use types::text::{parse_array, parse_numeric_exact};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+#[cfg(test)]
+mod tests;
+
+/// PostgreSQL's type categories, as far as resolution needs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Category {
+    Boolean,
+    Number,
+    String,
+    DateTime,
+    Timespan,
+    Array,
+    Unknown,
+    Other,
+}
+
+/// The category of a type.
+pub(crate) fn category(sql_type: &SqlType) -> Category {
+    match sql_type {
+        SqlType::Bool => Category::Boolean,
+        SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator => Category::Number,
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name | SqlType::InternalChar => {
+            Category::String
+        }
+        SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => Category::DateTime,
+        SqlType::Interval => Category::Timespan,
+        SqlType::Array(_) => Category::Array,
+        SqlType::Unknown => Category::Unknown,
+        _ => Category::Other,
+    }
+}
+
+/// Whether the type is the preferred one of its category.
+pub(crate) fn is_preferred(sql_type: &SqlType) -> bool {
+    matches!(
+        sql_type,
+        SqlType::Bool | SqlType::Float8 | SqlType::Text | SqlType::TimestampTz | SqlType::Interval | SqlType::Oid
+    )
+}
+
+/// Whether two types are the same but for their modifiers.
+pub fn same_kind(a: &SqlType, b: &SqlType) -> bool {
+    match (a, b) {
+        (SqlType::Array(a), SqlType::Array(b)) => same_kind(a, b),
+        _ => std::mem::discriminant(a) == std::mem::discriminant(b),
+    }
+}
+
+/// Whether a value of `from` becomes a `to` by itself where a `to` is wanted.
+pub fn is_implicit(from: &SqlType, to: &SqlType) -> bool {
+    use SqlType as T;
+    if same_kind(from, to) {
+        return true;
+    }
+    let rank = |sql_type: &SqlType| match sql_type {
+        T::Int2 => Some(0),
+        T::Int4 => Some(1),
+        T::Int8 => Some(2),
+        T::Numeric { .. } => Some(3),
+        T::Float4 => Some(4),
+        T::Float8 => Some(5),
+        _ => None,
+    };
+    if let (Some(from), Some(to)) = (rank(from), rank(to)) {
+        return from < to;
+    }
+    match (from, to) {
+        (T::Unknown, _)
+        | (T::Char(_) | T::Varchar(_) | T::Name | T::InternalChar, T::Text)
+        | (T::Char(_) | T::Text, T::Varchar(_))
+        | (T::Text | T::Varchar(_), T::Char(_) | T::Name)
+        | (T::Date, T::Timestamp | T::TimestampTz)
+        | (T::Timestamp, T::TimestampTz)
+        | (T::Time, T::Interval)
+        | (T::Int2 | T::Int4 | T::Int8, T::Oid) => true,
+        (T::Int2 | T::Int4 | T::Int8 | T::Oid, to) if to.names_objects() => true,
+        (from, T::Oid) if from.names_objects() => true,
+        (from, T::Int8) if from.is_oid() => true,
+        (T::Array(from), T::Array(to)) => is_implicit(from, to),
+        _ => false,
+    }
+}
+
+/// An operand as type resolution sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operand<'a> {
+    /// An expression of a known type.
+    Typed(&'a SqlType),
+    /// An untyped literal's text.
+    Literal(&'a str),
+    /// A parameter that nothing has given a type yet.
+    Parameter,
+    /// NULL, or another untyped expression.
+    Null,
+}
+
+impl<'a> Operand<'a> {
+    /// The operand that `expr` of type `sql_type` is.
+    pub fn new(expr: &'a Expr, sql_type: &'a SqlType) -> Self {
+        if *sql_type != SqlType::Unknown {
+            return Operand::Typed(sql_type);
+        }
+        match expr {
+            Expr::Alias(alias) => Operand::new(&alias.expr, sql_type),
+            Expr::Literal(value, _) => literal_text(value).map_or(Operand::Null, Operand::Literal),
+            Expr::Placeholder(_) => Operand::Parameter,
+            _ => Operand::Null,
+        }
+    }
+
+    /// An operand whose type alone is known.
+    pub fn of_type(sql_type: &'a SqlType) -> Self {
+        if *sql_type == SqlType::Unknown { Operand::Null } else { Operand::Typed(sql_type) }
+    }
+}
+
+fn literal_text(value: &ScalarValue) -> Option<&str> {
+    value.try_as_str().flatten()
+}
+
+/// The type that an operand takes beside a value of type `beside`: its own if it has one, else `beside` without its modifier, as in
+/// PostgreSQL.
+///
+/// Kiln's numerics have a precision and a scale always: those of an untyped number are the digits that it is written with, so that
+/// nothing of it is lost and the result has the digits that PostgreSQL gives it. A parameter has them when it has a value.
+///
+/// # Errors
+/// `22P02` for a literal that is no number beside one; `22003` for one of more digits than a numeric has.
+pub fn taken_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType> {
+    match (operand, beside) {
+        (Operand::Typed(sql_type), _) => Ok(sql_type.clone()),
+        (Operand::Parameter, beside) => Ok(beside.without_modifier()),
+        (Operand::Literal(text), SqlType::Numeric { .. }) => digits_of(text).map(Digits::sql_type),
+        (Operand::Literal(text), SqlType::Array(element)) if matches!(**element, SqlType::Numeric { .. }) => {
+            let mut widest = NO_DIGITS;
+            parse_array(text, &mut |element| {
+                if let Some(element) = element {
+                    widest = widest.union_with(digits_of(element)?);
+                }
+                Ok(())
+            })?;
+            Ok(SqlType::Array(Box::new(widest.sql_type())))
+        }
+        (Operand::Null, SqlType::Numeric { .. }) => Ok(NO_DIGITS.sql_type()),
+        (Operand::Null, SqlType::Array(element)) if matches!(**element, SqlType::Numeric { .. }) => {
+            Ok(SqlType::Array(Box::new(NO_DIGITS.sql_type())))
+        }
+        (Operand::Literal(_) | Operand::Null, beside) => Ok(beside.without_modifier()),
+    }
+}
+
+/// The digits of a NULL: any other numeric has room for it.
+const NO_DIGITS: Digits = Digits::new(1, 0);
+
+fn digits_of(number: &str) -> SqlResult<Digits> {
+    let (_, precision, scale) = parse_numeric_exact(number)?;
+    Ok(Digits::new(precision, scale))
+}
+
+/// The type that all operands take in a CASE, COALESCE, VALUES or UNION, without a modifier unless all of them are of one type that
+/// has it; `context` is for the message of `42804`.
+///
+/// # Errors
+/// `42804` for types that have none in common; as [`taken_beside`].
+pub fn common_type(operands: &[Operand<'_>], context: &str) -> SqlResult<SqlType> {
+    let mut known = operands.iter().filter_map(|operand| match operand {
+        Operand::Typed(sql_type) => Some(*sql_type),
+        _ => None,
+    });
+    let Some(first) = known.next() else { return Ok(SqlType::Text) };
+    let mut chosen = first.clone();
+    for other in known {
+        chosen = shared(&chosen, other).ok_or_else(|| {
+            SqlError::new(
+                Condition::DatatypeMismatch,
+                format!("{context} types {} and {} cannot be matched", plain(&chosen), plain(other)),
+            )
+        })?;
+    }
+    let untyped = operands.iter().filter(|operand| !matches!(operand, Operand::Typed(_)));
+    for operand in untyped {
+        let taken = taken_beside(&chosen, *operand)?;
+        chosen = shared(&chosen, &taken).unwrap_or(taken);
+    }
+    Ok(chosen)
+}
+
+/// As [`common_type`], of operands whose types alone are known.
+pub(crate) fn common_type_of(types: &[SqlType], context: &str) -> SqlResult<SqlType> {
+    let operands: Vec<Operand<'_>> = types.iter().map(Operand::of_type).collect();
+    common_type(&operands, context)
+}
+
+/// The type two known types share, if there is one.
+pub fn shared(a: &SqlType, b: &SqlType) -> Option<SqlType> {
+    if a == b {
+        return Some(a.clone());
+    }
+    if (matches!(a, SqlType::Numeric { .. }) || matches!(b, SqlType::Numeric { .. }))
+        && let (Some(a), Some(b)) = (Digits::of(a), Digits::of(b))
+    {
+        return Some(a.union_with(b).sql_type());
+    }
+    match (a, b) {
+        (SqlType::Varchar(_), SqlType::Varchar(_)) => return Some(SqlType::Varchar(None)),
+        (SqlType::Char(_), SqlType::Char(_)) => return Some(SqlType::Char(None)),
+        (SqlType::Char(_), SqlType::Varchar(_)) | (SqlType::Varchar(_), SqlType::Char(_)) => {
+            return Some(SqlType::Text);
+        }
+        (SqlType::Array(a), SqlType::Array(b)) => return shared(a, b).map(|element| SqlType::Array(Box::new(element))),
+        _ => {}
+    }
+    if category(a) != category(b) {
+        return None;
+    }
+    // Number types of one category widen; of two strings one is text.
+    match (is_implicit(a, b), is_implicit(b, a)) {
+        (true, false) => Some(b.clone()),
+        (false, true) => Some(a.clone()),
+        (true, true) => Some(if is_preferred(b) { b.clone() } else { a.clone() }),
+        (false, false) => None,
+    }
+}
+
+/// A type's name without its modifier, as error messages give it.
+pub fn plain(sql_type: &SqlType) -> String {
+    match sql_type {
+        SqlType::Numeric { .. } => "numeric".to_owned(),
+        SqlType::Varchar(_) => "character varying".to_owned(),
+        SqlType::Char(_) => "character".to_owned(),
+        SqlType::Array(element) => format!("{}[]", plain(element)),
+        other => other.to_string(),
+    }
+}
