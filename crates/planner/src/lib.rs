@@ -34,7 +34,6 @@ mod shared;
 pub mod stop;
 mod stream_table;
 mod subqueries;
-pub mod system;
 mod union_tiers;
 pub mod write;
 

@@ -29,7 +29,6 @@ use crate::shard_table::ShardTable;
 use crate::shared::{self, Optimized};
 use crate::stop::stoppable;
 use crate::stream_table::StreamTable;
-use crate::system;
 use crate::write::copy_options::CopyOptions;
 
 /// A statement, planned against one snapshot.
@@ -325,7 +324,7 @@ impl QueryPlan {
             match node {
                 LogicalPlan::TableScan(scan) => {
                     let provider = source_as_provider(&scan.source);
-                    let is_system = provider.is_ok_and(|provider| system::is_system_table(provider.as_ref()));
+                    let is_system = provider.is_ok_and(|provider| system_catalog::is_system_table(provider.as_ref()));
                     reads_system |= is_system;
                     reads_rows |= !is_system;
                 }

@@ -10,8 +10,6 @@ use functions::cast::CastFunction;
 use functions::{ResolvedFunction, Settled, external};
 use session_context::Session;
 
-use crate::system;
-
 /// When the meaning of `expr` is settled; `None` for one that needs more than values of its row: a subquery, an aggregate, names of
 /// the catalog.
 #[must_use]
@@ -51,7 +49,7 @@ pub fn settled(expr: &Expr) -> Option<Settled> {
 
 /// As [`settled`], of a function alone.
 pub(crate) fn settled_by(function: &ScalarUDF) -> Option<Settled> {
-    if system::is_of_statement(function) { Some(Settled::ByStatement) } else { functions::settled_by(function) }
+    if system_catalog::is_of_statement(function) { Some(Settled::ByStatement) } else { functions::settled_by(function) }
 }
 
 /// `expr` as it means for a statement of `session`.
@@ -64,8 +62,8 @@ pub fn for_statement(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
         let inner = call.func.inner();
         let again = if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
             Some(resolved.with_session(session).map_err(external)?)
-        } else if system::is_of_statement(&call.func) {
-            session.context().and_then(|context| system::function(call.name(), context))
+        } else if system_catalog::is_of_statement(&call.func) {
+            session.context().and_then(|context| system_catalog::function(call.name(), context))
         } else {
             inner.downcast_ref::<CastFunction>().map(|cast| cast.with_session(session))
         };

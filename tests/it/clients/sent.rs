@@ -92,7 +92,7 @@ async fn columns(client: &Client, query: &str) -> Result<Vec<String>, String> {
 
 /// The captured queries with the name of who sends them.
 fn queries() -> Vec<(String, String)> {
-    let folder = root().join("crates/planner/src/system/tests/clients");
+    let folder = root().join("crates/sql/system_catalog/src/tests/clients");
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&folder).expect("the captured queries are there").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("a file of queries");

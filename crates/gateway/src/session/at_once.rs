@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use execution::encode::TextStyle;
 use execution::{PointRun, decode};
-use planner::system::CatalogNames;
+use system_catalog::CatalogNames;
 use types::{SqlResult, SqlType};
 
 use crate::http::metrics::Kind;

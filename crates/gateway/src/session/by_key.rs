@@ -9,7 +9,7 @@ use execution::modify::Attempt;
 use execution::{PointProgram, PointRows, PointRun};
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use planner::{Planned, system};
+use planner::Planned;
 use types::{Condition, SqlResult, SqlType};
 
 use crate::http::metrics::Kind;
@@ -201,7 +201,7 @@ impl Session {
         }
         let names = self.context(statement);
         let (context, hold) = self.run_context_of(statement, &names);
-        let session = program.needs_session().then(|| Arc::new(system::session(&names)));
+        let session = program.needs_session().then(|| Arc::new(system_catalog::session(&names)));
         let run = PointRun { program, values, session: session.as_ref() };
         let execution = Arc::clone(&self.gateway.execution);
         let (batches, columns) = match &program.planned {

@@ -6,6 +6,7 @@
 //! expression its type. `state.rs` has what a plan is made and run with.
 
 pub(crate) mod as_of;
+mod cast_type;
 mod expansion;
 mod expression;
 mod group_keys;
@@ -21,8 +22,6 @@ mod query;
 mod relation;
 mod resolve;
 mod row_count;
-mod sequence_rows;
-mod sql_type;
 mod state;
 mod type_cost;
 mod undefined;
@@ -41,8 +40,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use session_context::{Pin, Session, StatementContext};
-use syntax::Parsed;
 use syntax::statement::Returning;
+use syntax::{Parsed, sql_type};
 use types::{Oid, SqlResult, SqlType};
 
 use self::modification::{Changed, Modification};
@@ -51,12 +50,10 @@ pub(crate) use self::parameter::{index as parameter_index, settled};
 pub(crate) use self::parameter_digits::{depends_on_digits, holds_for_digits, is_numeric};
 use self::place::Text;
 pub(crate) use self::row_count::ask as ask_counts;
-pub(crate) use self::sequence_rows::COLUMNS as SEQUENCE_COLUMNS;
-pub(crate) use self::sql_type::sql_type as written_type;
 pub(crate) use self::state::{Base, undivided};
 pub use self::state::{NoFragmentCache, parts_within};
 use crate::planned::{OutputColumn, QueryPlan};
-use crate::{Phases, Planner, system};
+use crate::{Phases, Planner};
 
 /// What binds the queries and expressions of one statement. Cheap to make.
 pub(crate) struct Binder<'a> {
@@ -80,7 +77,7 @@ pub(crate) struct Binder<'a> {
 
 impl<'a> Binder<'a> {
     pub(crate) fn new(planner: &'a Planner, context: &'a Arc<StatementContext>) -> Self {
-        let session = Arc::new(system::session(context));
+        let session = Arc::new(system_catalog::session(context));
         Self {
             planner,
             context,
@@ -225,7 +222,7 @@ impl<'a> Binder<'a> {
     /// # Errors
     /// `42704` for one that does not exist, `0A000` for one Kiln does not have, `22023` for modifiers it cannot have.
     pub(crate) fn sql_type(&self, written: &ast::DataType) -> SqlResult<SqlType> {
-        sql_type::sql_type(written)
+        sql_type(written)
     }
 
     /// An expression over a table's columns, which it names without a qualifier: a CHECK. Analysed, of type `wanted`.

@@ -5,9 +5,8 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, DataType, Expr, Ident, Query, Select, SelectItem, SetExpr, TrimWhereField, Value, VisitMut, VisitorMut,
 };
+use syntax::sql_type;
 use types::{SqlError, SqlResult, SqlType};
-
-use super::sql_type::sql_type;
 
 /// The name of an expression that suggests none.
 const NAMELESS: &str = "?column?";

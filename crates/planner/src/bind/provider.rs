@@ -14,17 +14,18 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use functions::error::to_datafusion;
+use system_catalog::sequence_table;
 use types::{Condition, Oid, SqlError, SqlResult};
 
+use super::cast_type::PostgresTypes;
 use super::modification::{GIVEN, Given, WITH_PLACES};
 use super::named_columns::NamedColumns;
 use super::relation::{self, Found, Name};
-use super::sql_type::Types;
 use super::undefined::UndefinedFunction;
-use super::{Binder, as_of, sequence_rows, view};
+use super::{Binder, as_of, view};
 use crate::dependent::{ARRAY_SUBQUERY, array_subquery};
+use crate::past;
 use crate::shard_table::ShardTable;
-use crate::{past, system};
 
 /// What one statement's SQL is planned with.
 pub(super) struct Provider<'a> {
@@ -50,7 +51,7 @@ impl<'a> Provider<'a> {
         let mut expr_planners = state.expr_planners().to_vec();
         expr_planners.push(Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner));
         expr_planners.push(Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner));
-        Self { binder, state, expr_planners, types: Arc::new(Types), given, named, tables: RefCell::default() }
+        Self { binder, state, expr_planners, types: Arc::new(PostgresTypes), given, named, tables: RefCell::default() }
     }
 
     fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
@@ -92,9 +93,9 @@ impl<'a> Provider<'a> {
             Found::Catalog(Relation::Sequence(sequence)) => {
                 self.check_readable(sequence.owner, "sequence", &sequence.name)?;
                 let position = context.sequences.position(&sequence);
-                sequence_rows::table(&position).map(provider_as_source)
+                sequence_table(&position).map(provider_as_source)
             }
-            Found::System(schema, name) => system::table(schema, &name, context)
+            Found::System(schema, name) => system_catalog::table(schema, &name, context)
                 .map(provider_as_source)
                 .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone"))),
         }
@@ -156,7 +157,7 @@ impl ContextProvider for Provider<'_> {
         if let Some(function) = functions::scalar(name, self.binder.session()) {
             return Some(function);
         }
-        if let Some(function) = system::function(name, self.binder.context) {
+        if let Some(function) = system_catalog::function(name, self.binder.context) {
             return Some(function);
         }
         let is_planned_elsewhere = name == "unnest" || self.is_aggregate_or_window(name);

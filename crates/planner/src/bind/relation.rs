@@ -7,8 +7,6 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 use session_context::StatementContext;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::system;
-
 /// What a name stands for.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
@@ -69,8 +67,8 @@ pub(super) fn find(context: &Arc<StatementContext>, name: &Name) -> SqlResult<Fo
 }
 
 fn in_schema(context: &Arc<StatementContext>, schema: &str, name: &str) -> Option<Found> {
-    if let Some(system) = system::SCHEMAS.iter().find(|system| **system == schema) {
-        return system::table(system, name, context).map(|_| Found::System(system, name.to_owned()));
+    if let Some(system) = system_catalog::SCHEMAS.iter().find(|system| **system == schema) {
+        return system_catalog::table(system, name, context).map(|_| Found::System(system, name.to_owned()));
     }
     let schema = context.snapshot.schema_by_name(schema)?;
     context.snapshot.relation(schema.oid, name).map(Found::Catalog)

@@ -7,12 +7,12 @@ use catalog::{Change, Column, ConstraintKind, Identity, Sequence, SequenceOwner,
 use datafusion::sql::sqlparser::ast::{ObjectName, TableVersion};
 use session_context::StatementContext;
 use syntax::statement::CreateTable;
+use system_catalog::next_of;
 use types::{CommitTs, Condition, Moment, SqlError, SqlResult};
 
 use super::constraint_name::{choose_sequence_name, is_relation};
 use super::create_table::already_exists;
 use super::name::{self, Found};
-use super::sequence::next_of;
 use crate::DefinePlan;
 use crate::bind::{Binder, as_of};
 

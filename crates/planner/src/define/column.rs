@@ -5,13 +5,13 @@ use datafusion::sql::sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
 use functions::type_rules::plain;
 use syntax::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
 use syntax::text_of;
+use system_catalog::settled_default;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::column_sequence::{self, NewSequence, serial_type};
-use super::{name, sequence_default};
+use super::name;
 use crate::bind::Binder;
 use crate::shard_table::{PLACE, ROW_ID};
-use crate::system;
 use crate::write::{ACTION, is_assignable};
 
 /// Names that PostgreSQL's tables have columns of already, and those of plans that change rows.
@@ -111,12 +111,12 @@ pub(super) fn default_text(
             .with_hint("You will need to rewrite or cast the expression."));
     }
     binder.default_expression(default, sql_type)?;
-    let (default, sequences) = sequence_default::settled(binder.context(), default)?;
+    let (default, sequences) = settled_default(binder.context(), default)?;
     let text = match &default {
         Expr::Value(value) => match &value.value {
             Value::Null => None,
             Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
-                Some(format!("{}::{}", system::quote_literal(text), unmodified(sql_type)))
+                Some(format!("{}::{}", system_catalog::quote_literal(text), unmodified(sql_type)))
             }
             other => Some(other.to_string()),
         },

@@ -6,11 +6,11 @@ use catalog::{Change, Column, Identity, Sequence, SequenceOwner, Table};
 use datafusion::sql::sqlparser::ast::{DataType, ObjectName};
 use session_context::StatementContext;
 use syntax::statement::{IdentityDefinition, SequenceOption};
+use system_catalog::next_of;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::constraint_name::choose_sequence_name;
 use super::name;
-use super::sequence::next_of;
 use super::sequence_options::{self, Use, refuse_other_types};
 
 /// A sequence that has no name, table or column yet.

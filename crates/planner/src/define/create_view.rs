@@ -8,11 +8,12 @@ use catalog::{CatalogState, Change, Relation, View};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, Visit, Visitor};
 use syntax::statement::CreateView;
 use syntax::text_of;
+use system_catalog::SEQUENCE_COLUMNS;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
 use super::name::{self, Found};
 use super::{column, view_text};
-use crate::bind::{Binder, SEQUENCE_COLUMNS};
+use crate::bind::Binder;
 use crate::{DefinePlan, QueryPlan};
 
 /// A view of the query, whose names are settled now: what it reads stays the same whatever is made or renamed later.

@@ -8,8 +8,6 @@ use session_context::StatementContext;
 use syntax::statement::RoleSpec;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-use crate::system;
-
 /// What a relation's name stands for.
 #[derive(Debug, Clone)]
 pub(crate) enum Found {
@@ -64,7 +62,7 @@ pub(super) fn find(context: &StatementContext, name: &ObjectName) -> SqlResult<O
 
 /// The relation called `name` in the schema called `schema`.
 pub(crate) fn find_in(state: &CatalogState, schema: &str, name: &str) -> Option<Found> {
-    if system::has_table(schema, name) {
+    if system_catalog::has_table(schema, name) {
         return Some(Found::System);
     }
     let schema = state.schema_by_name(schema)?.oid;
@@ -277,7 +275,7 @@ pub(super) fn new_owner(context: &StatementContext, spec: &RoleSpec) -> SqlResul
 
 /// A relation as messages name it: with its schema where the search path does not find it.
 pub(super) fn shown(context: &StatementContext, relation: Oid) -> String {
-    system::show_name(&SqlType::Regclass, relation.0, context)
+    system_catalog::show_name(&SqlType::Regclass, relation.0, context)
 }
 
 /// A name's parts joined by dots, without quotes.
@@ -288,7 +286,7 @@ pub(super) fn plain(name: &ObjectName) -> String {
 
 /// `name` as an identifier in SQL text, quoted where it must be.
 pub(super) fn ident(name: &str) -> Ident {
-    if system::quote_ident(name) == name { Ident::new(name) } else { Ident::with_quote('"', name) }
+    if system_catalog::quote_ident(name) == name { Ident::new(name) } else { Ident::with_quote('"', name) }
 }
 
 /// `schema.name` as in SQL text.

@@ -6,7 +6,7 @@ use catalog::{Change, Sequence, SequenceOwner};
 use datafusion::sql::sqlparser::ast::ObjectName;
 use session_context::StatementContext;
 use syntax::statement::{AlterSequence, AlterSequenceAction, CreateSequence, SequenceOption};
-use types::{Condition, Oid, SqlError, SqlResult, SqlType};
+use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name::{self, Found};
 use super::sequence_options::{self, Use};
@@ -156,9 +156,4 @@ fn own(context: &StatementContext, sequence: &mut Sequence, options: &[SequenceO
     let column = table.column_by_name(&column).ok_or_else(|| super::comment::no_column(&column, &table.name))?.1;
     sequence.owned_by = Some(SequenceOwner { table: table.oid, column: column.id });
     Ok(())
-}
-
-/// What a column that counts by itself has as its DEFAULT.
-pub(crate) fn next_of(sequence: Oid) -> String {
-    format!("nextval('{sequence}'::{})", SqlType::Regclass)
 }

@@ -2,10 +2,9 @@
 
 use catalog::Sequence;
 use session_context::StatementContext;
+use syntax::sql_type;
 use syntax::statement::SequenceOption;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
-
-use crate::bind::written_type;
 
 /// Whose sequence it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +111,7 @@ impl Options {
         for option in written {
             let again = match option {
                 SequenceOption::As(data_type) => {
-                    let sql_type = written_type(data_type)?;
+                    let sql_type = sql_type(data_type)?;
                     refuse_other_types(&sql_type, of)?;
                     options.sql_type.replace(sql_type).is_some()
                 }

@@ -10,12 +10,12 @@ use functions::cast::typed_literal;
 use functions::error::from_datafusion;
 use functions::{Constrained, checks};
 use syntax::expr_of;
+use system_catalog::next_of;
 use types::{SqlResult, SqlType};
 
 use super::assign::assign;
 use super::target::Target;
 use crate::bind::Binder;
-use crate::define::next_of;
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::semantics::marked;
 use crate::semantics::typed::type_of;

@@ -29,6 +29,7 @@ mod role;
 mod sequence;
 mod session;
 mod set;
+mod sql_type;
 pub mod statement;
 mod table;
 mod text;
@@ -44,6 +45,7 @@ pub use self::expr::balanced;
 use self::lex::{Lexeme, Token};
 pub use self::query::BALANCED_FROM;
 pub use self::set::quote_list;
+pub use self::sql_type::sql_type;
 pub use self::statement::Statement;
 pub use self::text::{expr_of, text_of};
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use catalog::Relation;
 use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor};
 use session_context::StatementContext;
+use system_catalog::SEQUENCE_COLUMNS;
 
+use crate::bind::as_of;
 use crate::bind::relation::{Found, Name, find};
-use crate::bind::{SEQUENCE_COLUMNS, as_of};
-use crate::system;
 
 /// The names of all columns that the relations and SELECT lists of a query have.
 pub(super) fn of(query: &Query, context: &Arc<StatementContext>) -> HashSet<String> {
@@ -77,7 +77,7 @@ impl Visitor for Names<'_> {
                         self.found.extend(SEQUENCE_COLUMNS.iter().map(|(name, _)| (*name).to_owned()));
                     }
                     Ok(Found::System(schema, name)) => {
-                        if let Some(table) = system::table(schema, &name, self.context) {
+                        if let Some(table) = system_catalog::table(schema, &name, self.context) {
                             self.found.extend(table.schema().fields().iter().map(|field| field.name().clone()));
                         }
                     }

@@ -10,16 +10,17 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
 use session_context::StatementContext;
 use syntax::statement::uneven;
+use system_catalog::SEQUENCE_COLUMNS;
 use types::{ColumnId, Condition, Moment, Oid, SqlError, SqlResult};
 
 use super::Resolver;
 use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
+use crate::bind::as_of;
 use crate::bind::relation::{self, Found, Name};
-use crate::bind::{SEQUENCE_COLUMNS, as_of};
+use crate::past;
 use crate::rewrite::row;
 use crate::write::ASSIGNED;
-use crate::{past, system};
 
 impl Resolver<'_> {
     /// Resolves a FROM clause; the scope has what its items bring.
@@ -169,11 +170,11 @@ impl Resolver<'_> {
                 (schema_name(context, sequence.schema), columns)
             }
             Found::System(schema, name) => {
-                let table = system::table(schema, name, self.context)
+                let table = system_catalog::table(schema, name, self.context)
                     .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone")))?;
                 let fields = table.schema();
                 let (given, others): (Vec<_>, Vec<_>) =
-                    fields.fields().iter().partition(|field| field.name() != system::TABLEOID);
+                    fields.fields().iter().partition(|field| field.name() != system_catalog::TABLEOID);
                 hidden = others.first().map(|field| field.name().clone());
                 let columns = given.iter().map(|field| (field.name().clone(), field.name().clone(), None)).collect();
                 ((*schema).to_owned(), columns)

@@ -18,12 +18,12 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
+use syntax::sql_type;
 use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
 
 use crate::Planner;
-use crate::bind::sql_type::sql_type;
 use crate::planned::{Planned, QueryPlan};
 use crate::shard_table::{PlanScan, ShardTable, schema_of};
 

@@ -1,0 +1,168 @@
+//! Columns and the types of arrays' elements.
+
+use types::SqlType;
+
+use super::super::definition::Definition;
+use super::super::rows::{Cell, Rows, row};
+use super::super::source::{Attribute, Relation, Source};
+use super::{view, yes_or_no};
+use crate::sequence_default::shown_default;
+
+pub(super) const TABLES: &[Definition] = &[
+    view(
+        13_295,
+        "columns",
+        "table_catalog name, table_schema name, table_name name, column_name name, ordinal_position int4, \
+         column_default varchar, is_nullable char3, data_type varchar, character_maximum_length int4, \
+         character_octet_length int4, numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
+         datetime_precision int4, interval_type varchar, interval_precision int4, character_set_catalog name, \
+         character_set_schema name, character_set_name name, collation_catalog name, collation_schema name, \
+         collation_name name, domain_catalog name, domain_schema name, domain_name name, udt_catalog name, \
+         udt_schema name = pg_catalog, udt_name name, scope_catalog name, scope_schema name, scope_name name, \
+         maximum_cardinality int4, dtd_identifier name, is_self_referencing char3 = NO, is_identity char3 = NO, \
+         identity_generation varchar, identity_start varchar, identity_increment varchar, identity_maximum varchar, \
+         identity_minimum varchar, identity_cycle char3 = NO, is_generated varchar = NEVER, \
+         generation_expression varchar, is_updatable char3",
+        columns,
+    ),
+    view(
+        13_493,
+        "element_types",
+        "object_catalog name, object_schema name, object_name name, object_type varchar, collection_type_identifier name, \
+         data_type varchar, character_maximum_length int4, character_octet_length int4, character_set_catalog name, \
+         character_set_schema name, character_set_name name, collation_catalog name, collation_schema name, \
+         collation_name name, numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, \
+         datetime_precision int4, interval_type varchar, interval_precision int4, domain_default varchar, udt_catalog name, \
+         udt_schema name = pg_catalog, udt_name name, scope_catalog name, scope_schema name, scope_name name, \
+         maximum_cardinality int4, dtd_identifier name",
+        element_types,
+    ),
+    view(
+        13_290,
+        "column_udt_usage",
+        "udt_catalog name, udt_schema name = pg_catalog, udt_name name, table_catalog name, table_schema name, \
+         table_name name, column_name name",
+        column_udt_usage,
+    ),
+];
+
+/// Relations that have columns in the standard's sense, with each column.
+fn for_each_column(source: &Source<'_>, mut visit: impl FnMut(&Relation<'_>, &Attribute<'_>)) {
+    for relation in source.relations().into_iter().filter(|relation| matches!(relation.kind(), "r" | "v")) {
+        for attribute in relation.attributes() {
+            visit(&relation, &attribute);
+        }
+    }
+}
+
+fn columns(source: &Source<'_>, rows: &mut Rows) {
+    let database = &source.context.database;
+    for_each_column(source, |relation, attribute| {
+        let described = TypeColumns::of(&attribute.sql_type);
+        let default = attribute.default.map(|default| shown_default(source.context, default).into_owned());
+        let identity = attribute.identity;
+        let sequence = identity.and_then(|identity| source.state().sequence(identity.sequence));
+        row!(rows, table_catalog: database, table_schema: source.schema_name(relation.schema),
+            table_name: relation.name, column_name: attribute.name, ordinal_position: attribute.number,
+            column_default: default, is_nullable: yes_or_no(!attribute.not_null),
+            data_type: described.name, character_maximum_length: described.characters,
+            character_octet_length: described.octets, numeric_precision: described.precision,
+            numeric_precision_radix: described.radix, numeric_scale: described.scale,
+            datetime_precision: described.fraction, udt_catalog: database, udt_name: attribute.sql_type.typname(),
+            dtd_identifier: attribute.number.to_string(), is_identity: yes_or_no(identity.is_some()),
+            identity_generation: identity.map(|identity| if identity.always { "ALWAYS" } else { "BY DEFAULT" }),
+            identity_start: sequence.map(|sequence| sequence.start.to_string()),
+            identity_increment: sequence.map(|sequence| sequence.increment.to_string()),
+            identity_maximum: sequence.map(|sequence| sequence.max.to_string()),
+            identity_minimum: sequence.map(|sequence| sequence.min.to_string()),
+            identity_cycle: yes_or_no(sequence.is_some_and(|sequence| sequence.cycle)),
+            is_updatable: yes_or_no(relation.kind() == "r"));
+    });
+}
+
+fn element_types(source: &Source<'_>, rows: &mut Rows) {
+    let database = &source.context.database;
+    for_each_column(source, |relation, attribute| {
+        let SqlType::Array(element) = &attribute.sql_type else { return };
+        row!(rows, object_catalog: database, object_schema: source.schema_name(relation.schema),
+            object_name: relation.name, object_type: if relation.kind() == "v" { "VIEW" } else { "TABLE" },
+            collection_type_identifier: attribute.number.to_string(), data_type: TypeColumns::of(element).name,
+            udt_catalog: database, udt_name: element.typname(), dtd_identifier: format!("a{}", attribute.number));
+    });
+}
+
+fn column_udt_usage(source: &Source<'_>, rows: &mut Rows) {
+    let database = &source.context.database;
+    for_each_column(source, |relation, attribute| {
+        row!(rows, udt_catalog: database, udt_name: attribute.sql_type.typname(), table_catalog: database,
+            table_schema: source.schema_name(relation.schema), table_name: relation.name, column_name: attribute.name);
+    });
+}
+
+/// A type in the standard's many columns.
+pub(super) struct TypeColumns {
+    pub(super) name: String,
+    pub(super) characters: Cell,
+    pub(super) octets: Cell,
+    pub(super) precision: Cell,
+    pub(super) radix: Cell,
+    pub(super) scale: Cell,
+    pub(super) fraction: Cell,
+}
+
+/// Bytes a character takes at most, in UTF-8.
+const CHARACTER_BYTES_MAX: i64 = 4;
+/// Bytes of the longest value PostgreSQL has.
+const VALUE_BYTES_MAX: i64 = 1 << 30;
+
+impl TypeColumns {
+    pub(super) fn of(sql_type: &SqlType) -> Self {
+        let mut described = TypeColumns {
+            name: type_name(sql_type),
+            characters: Cell::Null,
+            octets: Cell::Null,
+            precision: Cell::Null,
+            radix: Cell::Null,
+            scale: Cell::Null,
+            fraction: Cell::Null,
+        };
+        let mut number = |precision: i64, radix: i64, scale: Option<i64>| {
+            described.precision = Cell::Int(precision);
+            described.radix = Cell::Int(radix);
+            described.scale = scale.into();
+        };
+        match sql_type {
+            SqlType::Int2 => number(16, 2, Some(0)),
+            SqlType::Int4 => number(32, 2, Some(0)),
+            SqlType::Int8 => number(64, 2, Some(0)),
+            SqlType::Float4 => number(24, 2, None),
+            SqlType::Float8 => number(53, 2, None),
+            // Bare numeric too: Kiln does keep 38 digits, 10 of them after the point.
+            SqlType::Numeric { precision, scale } => number(i64::from(*precision), 10, Some(i64::from(*scale))),
+            SqlType::Varchar(Some(length)) | SqlType::Char(Some(length)) => {
+                described.characters = Cell::from(*length);
+                described.octets = Cell::Int(i64::from(*length) * CHARACTER_BYTES_MAX);
+            }
+            SqlType::Text | SqlType::Varchar(None) | SqlType::Char(None) => {
+                described.octets = Cell::Int(VALUE_BYTES_MAX)
+            }
+            SqlType::Date => described.fraction = Cell::Int(0),
+            SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Interval => {
+                described.fraction = Cell::Int(6);
+            }
+            _ => {}
+        }
+        described
+    }
+}
+
+/// The type's name without its modifiers: the standard has columns for those.
+fn type_name(sql_type: &SqlType) -> String {
+    match sql_type {
+        SqlType::Array(_) => "ARRAY".to_owned(),
+        SqlType::Numeric { .. } => "numeric".to_owned(),
+        SqlType::Varchar(_) => "character varying".to_owned(),
+        SqlType::Char(_) => "character".to_owned(),
+        other => other.to_string(),
+    }
+}

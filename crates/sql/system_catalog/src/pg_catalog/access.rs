@@ -1,0 +1,159 @@
+//! `pg_am`, `pg_operator`, `pg_opclass` and what else describes how PostgreSQL reaches and compares values.
+
+use std::sync::LazyLock;
+
+use types::{Oid, SqlType};
+
+use super::super::definition::{Definition, nothing};
+use super::super::rows::{Rows, row};
+use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
+use super::catalog;
+
+/// Tables are Parquet shards; declared keys are not enforced and have no structure behind them. Their "access methods" say so.
+pub(crate) const SHARDS: &str = "shards";
+pub(crate) const SHARDS_OID: u32 = 15_900;
+pub(crate) const UNENFORCED: &str = "unenforced";
+pub(crate) const UNENFORCED_OID: u32 = 15_901;
+/// Of keys that are enforced and of indexes, by PostgreSQL's name for it.
+pub(crate) const BTREE: &str = "btree";
+pub(crate) const BTREE_OID: u32 = 403;
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(2601, "pg_am", "oid oid, amname name, amhandler regproc = 0, amtype char", access_methods),
+    catalog(
+        2617,
+        "pg_operator",
+        "oid oid, oprname name, oprnamespace oid, oprowner oid, oprkind char = b, oprcanmerge bool = f, \
+         oprcanhash bool = f, oprleft oid, oprright oid, oprresult oid, oprcom oid = 0, oprnegate oid = 0, \
+         oprcode regproc = 0, oprrest regproc = 0, oprjoin regproc = 0",
+        operators,
+    ),
+    catalog(
+        2605,
+        "pg_cast",
+        "oid oid, castsource oid, casttarget oid, castfunc oid = 0, castcontext char, castmethod char = i",
+        casts,
+    ),
+    catalog(
+        2616,
+        "pg_opclass",
+        "oid oid, opcmethod oid, opcname name, opcnamespace oid, opcowner oid, opcfamily oid, opcintype oid, opcdefault bool, opckeytype oid",
+        nothing,
+    ),
+    catalog(2753, "pg_opfamily", "oid oid, opfmethod oid, opfname name, opfnamespace oid, opfowner oid", nothing),
+    catalog(
+        2602,
+        "pg_amop",
+        "oid oid, amopfamily oid, amoplefttype oid, amoprighttype oid, amopstrategy int2, amoppurpose char, amopopr oid, amopmethod oid, amopsortfamily oid",
+        nothing,
+    ),
+    catalog(
+        2603,
+        "pg_amproc",
+        "oid oid, amprocfamily oid, amproclefttype oid, amprocrighttype oid, amprocnum int2, amproc regproc",
+        nothing,
+    ),
+    catalog(
+        2612,
+        "pg_language",
+        "oid oid, lanname name, lanowner oid, lanispl bool = f, lanpltrusted bool = f, lanplcallfoid oid = 0, \
+         laninline oid = 0, lanvalidator oid = 0, lanacl aclitem[]",
+        languages,
+    ),
+];
+
+/// The language of built-in functions.
+pub(crate) const INTERNAL_LANGUAGE: u32 = 12;
+
+fn access_methods(_: &Source<'_>, rows: &mut Rows) {
+    row!(rows, oid: SHARDS_OID, amname: SHARDS, amtype: "t");
+    row!(rows, oid: UNENFORCED_OID, amname: UNENFORCED, amtype: "i");
+    row!(rows, oid: BTREE_OID, amname: BTREE, amtype: "i");
+}
+
+/// First number of the rows below, which PostgreSQL numbers one by one: below the first user's object.
+const FIRST_OPERATOR: u32 = 14_000;
+const FIRST_CAST: u32 = 14_600;
+
+/// An operator's entry in `pg_operator`: of one type with itself.
+pub(crate) struct OperatorEntry {
+    pub(crate) oid: Oid,
+    pub(crate) name: &'static str,
+    /// Number of the type on both sides.
+    pub(crate) operand: u32,
+    result: u32,
+}
+
+/// Comparison, arithmetic and text operators.
+pub(crate) static OPERATORS: LazyLock<Vec<OperatorEntry>> = LazyLock::new(|| {
+    let mut found = Vec::new();
+    let mut add = |names: &[&'static str], operand: &SqlType, result: &SqlType| {
+        for name in names {
+            let oid = Oid(FIRST_OPERATOR + u32::try_from(found.len()).expect("there are hundreds of operators"));
+            found.push(OperatorEntry { oid, name, operand: operand.oid(), result: result.oid() });
+        }
+    };
+    for sql_type in SqlType::scalars().filter(|sql_type| !matches!(sql_type, SqlType::Json | SqlType::Unknown)) {
+        add(&["=", "<>", "<", "<=", ">", ">="], &sql_type, &SqlType::Bool);
+        if sql_type.is_numeric() && sql_type != SqlType::Oid {
+            add(&["+", "-", "*", "/"], &sql_type, &sql_type);
+        }
+    }
+    add(&["||"], &SqlType::Text, &SqlType::Text);
+    add(&["~", "~*", "!~", "!~*", "~~", "!~~", "~~*", "!~~*"], &SqlType::Text, &SqlType::Bool);
+    found
+});
+
+fn operators(source: &Source<'_>, rows: &mut Rows) {
+    let schema = schema_oid(source.state(), super::SCHEMA);
+    for operator in OPERATORS.iter() {
+        row!(rows, oid: operator.oid, oprname: operator.name, oprnamespace: schema, oprowner: SYSTEM_OWNER,
+            oprcanmerge: operator.name == "=", oprcanhash: operator.name == "=", oprleft: operator.operand,
+            oprright: operator.operand, oprresult: operator.result);
+    }
+}
+
+/// The number types in order of widening: a value moves up by itself and down on assignment.
+const WIDENING: [SqlType; 6] =
+    [SqlType::Int2, SqlType::Int4, SqlType::Int8, SqlType::BARE_NUMERIC, SqlType::Float4, SqlType::Float8];
+
+fn casts(_: &Source<'_>, rows: &mut Rows) {
+    let mut number = FIRST_CAST;
+    let mut add = |rows: &mut Rows, from: &SqlType, to: &SqlType, context: &'static str| {
+        row!(rows, oid: Oid(number), castsource: from.oid(), casttarget: to.oid(), castcontext: context);
+        number += 1;
+    };
+    for (at, from) in WIDENING.iter().enumerate() {
+        for (to_at, to) in WIDENING.iter().enumerate().filter(|(to_at, _)| *to_at != at) {
+            add(rows, from, to, if to_at > at { "i" } else { "a" });
+        }
+    }
+    for (from, to, context) in [
+        (SqlType::Varchar(None), SqlType::Text, "i"),
+        (SqlType::Char(None), SqlType::Text, "i"),
+        (SqlType::Name, SqlType::Text, "i"),
+        (SqlType::Text, SqlType::Varchar(None), "i"),
+        (SqlType::Text, SqlType::Char(None), "i"),
+        (SqlType::Date, SqlType::Timestamp, "i"),
+        (SqlType::Date, SqlType::TimestampTz, "i"),
+        (SqlType::Timestamp, SqlType::TimestampTz, "i"),
+        (SqlType::Timestamp, SqlType::Date, "a"),
+        (SqlType::TimestampTz, SqlType::Timestamp, "a"),
+        (SqlType::TimestampTz, SqlType::Date, "a"),
+        (SqlType::Timestamp, SqlType::Time, "a"),
+        (SqlType::Json, SqlType::Jsonb, "a"),
+        (SqlType::Jsonb, SqlType::Json, "a"),
+        (SqlType::Bool, SqlType::Int4, "e"),
+        (SqlType::Int4, SqlType::Bool, "e"),
+        (SqlType::Int4, SqlType::Oid, "i"),
+        (SqlType::Int8, SqlType::Oid, "i"),
+        (SqlType::Oid, SqlType::Regclass, "i"),
+        (SqlType::Regclass, SqlType::Oid, "i"),
+    ] {
+        add(rows, &from, &to, context);
+    }
+}
+
+fn languages(_: &Source<'_>, rows: &mut Rows) {
+    row!(rows, oid: INTERNAL_LANGUAGE, lanname: "internal", lanowner: SYSTEM_OWNER);
+}

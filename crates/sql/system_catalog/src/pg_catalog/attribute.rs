@@ -1,0 +1,55 @@
+//! `pg_attribute` and `pg_attrdef`: the columns of every relation and their defaults.
+
+use types::SqlType;
+
+use super::super::definition::Definition;
+use super::super::rows::{Rows, row};
+use super::super::source::{self, Body, Source};
+use super::catalog;
+use super::type_;
+use crate::sequence_default::shown_default;
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(
+        1249,
+        "pg_attribute",
+        "attrelid oid, attname name, atttypid oid, attstattarget int4 = -1, attlen int2, attnum int2, attndims int4 = 0, \
+         attcacheoff int4 = -1, atttypmod int4, attbyval bool, attalign char, attstorage char, attcompression char = '', \
+         attnotnull bool, atthasdef bool, atthasmissing bool = f, attidentity char = '', attgenerated char = '', \
+         attisdropped bool = f, attislocal bool = t, attinhcount int4 = 0, attcollation oid, attacl aclitem[], \
+         attoptions text[], attfdwoptions text[], attmissingval anyarray",
+        attribute,
+    ),
+    catalog(2604, "pg_attrdef", "oid oid, adrelid oid, adnum int2, adbin pg_node_tree", attrdef),
+];
+
+fn attribute(source: &Source<'_>, rows: &mut Rows) {
+    let relations = match source.wanted.relation {
+        Some(oid) => source::relation(source.state(), oid).into_iter().collect(),
+        None => source.relations(),
+    };
+    for relation in relations {
+        for attribute in relation.attributes() {
+            let sql_type = &attribute.sql_type;
+            row!(rows, attrelid: relation.oid, attname: attribute.name, atttypid: sql_type.oid(),
+                attlen: sql_type.typlen(), attnum: attribute.number,
+                attndims: i32::from(matches!(sql_type, SqlType::Array(_))), atttypmod: sql_type.typmod(),
+                attbyval: type_::by_value(sql_type), attalign: type_::alignment(sql_type),
+                attstorage: type_::storage(sql_type), attnotnull: attribute.not_null,
+                attidentity: attribute.identity.map_or("", |identity| if identity.always { "a" } else { "d" }),
+                atthasdef: attribute.default.is_some(), attcollation: type_::collation(sql_type));
+        }
+    }
+}
+
+fn attrdef(source: &Source<'_>, rows: &mut Rows) {
+    for relation in source.relations().iter().filter(|relation| matches!(relation.body, Body::Table(_))) {
+        for attribute in relation.attributes() {
+            if let Some(default) = attribute.default {
+                // A default has no number of its own in Kiln: its table's number stands in.
+                let default = shown_default(source.context, default);
+                row!(rows, oid: relation.oid, adrelid: relation.oid, adnum: attribute.number, adbin: default.into_owned());
+            }
+        }
+    }
+}

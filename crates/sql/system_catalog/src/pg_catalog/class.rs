@@ -1,0 +1,146 @@
+//! `pg_class` and `pg_namespace`: what relations and schemas there are.
+
+use std::collections::HashSet;
+
+use types::{CachePolicy, Oid};
+
+use super::super::definition::Definition;
+use super::super::rows::{Cell, Rows, row};
+use super::super::source::{Body, Relation, Source, keys};
+use super::access;
+use super::catalog;
+use crate::sequence_table::SEQUENCE_COLUMNS;
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(
+        1259,
+        "pg_class",
+        "oid oid, relname name, relnamespace oid, reltype oid = 0, reloftype oid = 0, relowner oid, relam oid = 0, \
+         relfilenode oid = 0, reltablespace oid = 0, relpages int4 = 0, reltuples float4 = -1, relallvisible int4 = 0, \
+         reltoastrelid oid = 0, relhasindex bool = f, relisshared bool = f, relpersistence char = p, relkind char, \
+         relnatts int2, relchecks int2 = 0, relhasrules bool = f, relhastriggers bool = f, relhassubclass bool = f, \
+         relrowsecurity bool = f, relforcerowsecurity bool = f, relispopulated bool = t, relreplident char = d, \
+         relispartition bool = f, relrewrite oid = 0, relfrozenxid xid = 0, relminmxid xid = 0, relacl aclitem[], \
+         reloptions text[], relpartbound pg_node_tree",
+        class,
+    ),
+    catalog(2615, "pg_namespace", "oid oid, nspname name, nspowner oid, nspacl aclitem[]", namespace),
+];
+
+/// PostgreSQL's page size, in which `relpages` is counted.
+const PAGE_BYTES: u64 = 8192;
+
+fn class(source: &Source<'_>, rows: &mut Rows) {
+    let referring = referring(source);
+    for relation in source.relations() {
+        let facts = Facts::of(source, &relation);
+        row!(rows, oid: relation.oid, relname: relation.name, relnamespace: relation.schema, relowner: relation.owner,
+            relam: facts.access_method, relfilenode: facts.file, relpages: facts.bytes.div_ceil(PAGE_BYTES),
+            reltuples: facts.rows, relhasindex: facts.has_index, relpersistence: persistence(source, &relation), relkind: relation.kind(),
+            relnatts: facts.attributes, relchecks: facts.checks, relhasrules: relation.kind() == "v", relhastriggers: referring.contains(&relation.oid),
+            reloptions: options(&facts), relreplident: if relation.kind() == "r" { "d" } else { "n" });
+    }
+}
+
+/// Tables at either end of a foreign key: there PostgreSQL has triggers, and psql looks for such keys only there.
+fn referring(source: &Source<'_>) -> HashSet<Oid> {
+    let mut found = HashSet::new();
+    for table in source.state().tables() {
+        for constraint in &table.constraints {
+            if let ::catalog::ConstraintKind::ForeignKey { references, .. } = &constraint.kind {
+                found.extend([table.oid, *references]);
+            }
+        }
+    }
+    found
+}
+
+/// `t` for what is temporary.
+fn persistence(source: &Source<'_>, relation: &Relation<'_>) -> &'static str {
+    let schema = source.state().schema(relation.schema);
+    if schema.is_some_and(|schema| schema.is_temporary()) { "t" } else { "p" }
+}
+
+/// PostgreSQL's own parameters, and how the columns are cached where that was said.
+fn options(facts: &Facts<'_>) -> Cell {
+    let cache = (!facts.cache.is_normal()).then(|| Cell::from(format!("cache={}", facts.cache.word())));
+    let options: Vec<Cell> = facts.options.iter().map(|option| Cell::from(option.as_str())).chain(cache).collect();
+    if options.is_empty() { Cell::Null } else { Cell::List(options) }
+}
+
+/// What `pg_class` says of a relation beyond its name.
+struct Facts<'a> {
+    rows: f64,
+    bytes: u64,
+    attributes: usize,
+    checks: usize,
+    has_index: bool,
+    access_method: u32,
+    file: u32,
+    options: &'a [String],
+    cache: CachePolicy,
+}
+
+impl<'a> Facts<'a> {
+    #[expect(clippy::cast_precision_loss, reason = "reltuples is an estimate by definition")]
+    fn of(source: &Source<'_>, relation: &Relation<'a>) -> Self {
+        let mut facts = Facts {
+            rows: 0.0,
+            bytes: 0,
+            attributes: 0,
+            checks: 0,
+            has_index: false,
+            access_method: 0,
+            file: 0,
+            options: &[],
+            cache: CachePolicy::default(),
+        };
+        match relation.body {
+            Body::Table(table) if table.external.is_some() => {
+                // How many rows its files hold is known while they are read.
+                facts.rows = -1.0;
+                facts.attributes = table.columns.len();
+                facts.cache = table.cache;
+            }
+            Body::Table(table) => {
+                let shards = source.state().shards(table.oid);
+                facts.rows = source.state().rows(table.oid).len() as f64;
+                facts.bytes = shards.bytes;
+                // Numbers of dropped columns count, as in PostgreSQL: relnatts bounds attnum.
+                facts.attributes = usize::try_from(table.next_column - 1).unwrap_or(0);
+                facts.checks = table
+                    .constraints
+                    .iter()
+                    .filter(|constraint| matches!(constraint.kind, ::catalog::ConstraintKind::Check { .. }))
+                    .count();
+                facts.has_index = keys(table).next().is_some();
+                facts.access_method = access::SHARDS_OID;
+                facts.file = table.oid.0;
+                facts.options = &table.options;
+                facts.cache = table.cache;
+            }
+            Body::View(view) => facts.attributes = view.columns.len(),
+            Body::Sequence(sequence) => {
+                facts.attributes = SEQUENCE_COLUMNS.len();
+                (facts.rows, facts.bytes, facts.file) = (1.0, PAGE_BYTES, sequence.counter.0);
+            }
+            Body::Key(key) => {
+                facts.rows = source.state().rows(key.table.oid).len() as f64;
+                facts.attributes = key.all_columns().count();
+                facts.options = key.index.map_or(&[], |index| &index.options);
+                facts.access_method = if key.enforced { access::BTREE_OID } else { access::UNENFORCED_OID };
+            }
+            Body::System(relation) => {
+                facts.attributes = relation.columns.len();
+                facts.rows = -1.0;
+            }
+        }
+        facts
+    }
+}
+
+fn namespace(source: &Source<'_>, rows: &mut Rows) {
+    for schema in source.state().schemas() {
+        row!(rows, oid: schema.oid, nspname: &schema.name, nspowner: schema.owner);
+    }
+}

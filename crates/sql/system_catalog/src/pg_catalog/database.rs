@@ -1,0 +1,48 @@
+//! `pg_database`, `pg_tablespace` and other things there is one of.
+
+use super::super::definition::{Definition, nothing};
+use super::super::rows::{Rows, row};
+use super::super::source::{SYSTEM_OWNER, Source};
+use super::catalog;
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(
+        1262,
+        "pg_database",
+        "oid oid, datname name, datdba oid, encoding int4 = 6, datlocprovider char = c, datistemplate bool = f, \
+         datallowconn bool = t, datconnlimit int4 = -1, datfrozenxid xid = 0, datminmxid xid = 0, dattablespace oid, \
+         datcollate text = C, datctype text = C, daticulocale text, datcollversion text, datacl aclitem[]",
+        databases,
+    ),
+    catalog(
+        1213,
+        "pg_tablespace",
+        "oid oid, spcname name, spcowner oid, spcacl aclitem[], spcoptions text[]",
+        tablespaces,
+    ),
+    catalog(
+        3079,
+        "pg_extension",
+        "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig oid[], extcondition text[]",
+        nothing,
+    ),
+    catalog(
+        2607,
+        "pg_conversion",
+        "oid oid, conname name, connamespace oid, conowner oid, conforencoding int4, contoencoding int4, conproc regproc, condefault bool",
+        nothing,
+    ),
+];
+
+/// The one database's number, PostgreSQL's for the first a cluster has.
+pub(crate) const DATABASE: u32 = 5;
+const DEFAULT_TABLESPACE: u32 = 1663;
+
+fn databases(source: &Source<'_>, rows: &mut Rows) {
+    row!(rows, oid: DATABASE, datname: &source.context.database, datdba: SYSTEM_OWNER,
+        dattablespace: DEFAULT_TABLESPACE);
+}
+
+fn tablespaces(_: &Source<'_>, rows: &mut Rows) {
+    row!(rows, oid: DEFAULT_TABLESPACE, spcname: "pg_default", spcowner: SYSTEM_OWNER);
+}

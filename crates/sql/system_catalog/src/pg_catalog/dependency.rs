@@ -1,0 +1,113 @@
+//! `pg_depend`, `pg_rewrite`, `pg_description` and `pg_inherits`: what hangs on what, and comments.
+
+use types::Oid;
+
+use super::super::definition::Definition;
+use super::super::definition::nothing;
+use super::super::rows::{Rows, row};
+use super::super::source::{Body, Source};
+use super::super::view_definition::view_definition;
+use super::catalog;
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(
+        2608,
+        "pg_depend",
+        "classid oid, objid oid, objsubid int4 = 0, refclassid oid, refobjid oid, refobjsubid int4 = 0, deptype char = n",
+        depend,
+    ),
+    catalog(
+        1214,
+        "pg_shdepend",
+        "dbid oid, classid oid, objid oid, objsubid int4, refclassid oid, refobjid oid, deptype char",
+        nothing,
+    ),
+    catalog(
+        2618,
+        "pg_rewrite",
+        "oid oid, rulename name, ev_class oid, ev_type char = 1, ev_enabled char = O, is_instead bool = t, \
+         ev_qual pg_node_tree, ev_action pg_node_tree",
+        rewrite,
+    ),
+    catalog(2609, "pg_description", "objoid oid, classoid oid, objsubid int4 = 0, description text", description),
+    catalog(2396, "pg_shdescription", "objoid oid, classoid oid, description text", nothing),
+    catalog(2611, "pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool", nothing),
+];
+
+/// Numbers of the catalogs that `classid` columns name.
+pub(crate) const PG_CLASS: Oid = Oid(1259);
+pub(crate) const PG_NAMESPACE: Oid = Oid(2615);
+const PG_ATTRDEF: Oid = Oid(2604);
+const PG_CONSTRAINT: Oid = Oid(2606);
+const PG_REWRITE: Oid = Oid(2618);
+
+fn depend(source: &Source<'_>, rows: &mut Rows) {
+    let state = source.state();
+    for table in state.tables() {
+        row!(rows, classid: PG_CLASS, objid: table.oid, refclassid: PG_NAMESPACE, refobjid: table.schema);
+        for constraint in &table.constraints {
+            row!(rows, classid: PG_CONSTRAINT, objid: constraint.oid, refclassid: PG_CLASS, refobjid: table.oid, deptype: "a");
+            if let ::catalog::ConstraintKind::ForeignKey { references, .. } = &constraint.kind {
+                row!(rows, classid: PG_CONSTRAINT, objid: constraint.oid, refclassid: PG_CLASS, refobjid: *references);
+            }
+        }
+    }
+    for sequence in state.sequences() {
+        row!(rows, classid: PG_CLASS, objid: sequence.oid, refclassid: PG_NAMESPACE, refobjid: sequence.schema);
+        let Some(owner) = sequence.owned_by else { continue };
+        let identity = state.table(owner.table).and_then(|table| table.column(owner.column)?.identity);
+        let is_identity = identity.is_some_and(|identity| identity.sequence == sequence.oid);
+        row!(rows, classid: PG_CLASS, objid: sequence.oid, refclassid: PG_CLASS, refobjid: owner.table,
+            refobjsubid: owner.column.0, deptype: if is_identity { "i" } else { "a" });
+    }
+    // A default shares its table's number, as in `pg_attrdef`.
+    for table in state.tables() {
+        for column in table.columns.iter().filter(|column| column.default.is_some()) {
+            row!(rows, classid: PG_ATTRDEF, objid: table.oid, refclassid: PG_CLASS, refobjid: table.oid,
+                refobjsubid: column.id.0, deptype: "a");
+            for sequence in &column.sequences {
+                row!(rows, classid: PG_ATTRDEF, objid: table.oid, refclassid: PG_CLASS, refobjid: *sequence);
+            }
+        }
+    }
+    // A view depends on its tables through its rewrite rule, which shares the view's number here.
+    for view in state.views() {
+        row!(rows, classid: PG_CLASS, objid: view.oid, refclassid: PG_NAMESPACE, refobjid: view.schema);
+        row!(rows, classid: PG_REWRITE, objid: view.oid, refclassid: PG_CLASS, refobjid: view.oid, deptype: "i");
+        for on in &view.depends_on {
+            row!(rows, classid: PG_REWRITE, objid: view.oid, refclassid: PG_CLASS, refobjid: *on);
+        }
+    }
+}
+
+fn rewrite(source: &Source<'_>, rows: &mut Rows) {
+    for relation in source.relations() {
+        if let Some(definition) = view_definition(source.context, &relation) {
+            row!(rows, oid: relation.oid, rulename: "_RETURN", ev_class: relation.oid, ev_action: definition);
+        }
+    }
+}
+
+fn description(source: &Source<'_>, rows: &mut Rows) {
+    for schema in source.state().schemas() {
+        if let Some(comment) = &schema.comment {
+            row!(rows, objoid: schema.oid, classoid: PG_NAMESPACE, description: comment);
+        }
+    }
+    for relation in source.relations() {
+        if let Some(comment) = relation.comment() {
+            row!(rows, objoid: relation.oid, classoid: PG_CLASS, description: comment);
+        }
+        for attribute in relation.attributes() {
+            if let Some(comment) = attribute.comment {
+                row!(rows, objoid: relation.oid, classoid: PG_CLASS, objsubid: attribute.number, description: comment);
+            }
+        }
+        let Body::Table(table) = relation.body else { continue };
+        for constraint in &table.constraints {
+            if let Some(comment) = &constraint.comment {
+                row!(rows, objoid: constraint.oid, classoid: PG_CONSTRAINT, description: comment);
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! `pg_type`, `pg_collation`, `pg_range` and `pg_enum`: the types values can have.
+
+use types::SqlType;
+
+use super::super::definition::{Definition, nothing};
+use super::super::rows::{Rows, row};
+use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
+use super::catalog;
+use super::type_forms::{self, forms};
+
+pub(super) const TABLES: &[Definition] = &[
+    catalog(
+        1247,
+        "pg_type",
+        "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, typbyval bool, typtype char = b, \
+         typcategory char, typispreferred bool = f, typisdefined bool = t, typdelim char = ',', typrelid oid = 0, \
+         typsubscript regproc = 0, typelem oid = 0, typarray oid = 0, typinput regproc = 0, typoutput regproc = 0, \
+         typreceive regproc = 0, typsend regproc = 0, typmodin regproc = 0, typmodout regproc = 0, \
+         typanalyze regproc = 0, typalign char, typstorage char, typnotnull bool = f, typbasetype oid = 0, \
+         typtypmod int4 = -1, typndims int4 = 0, typcollation oid = 0, typdefaultbin pg_node_tree, typdefault text, \
+         typacl aclitem[]",
+        types,
+    ),
+    catalog(
+        3456,
+        "pg_collation",
+        "oid oid, collname name, collnamespace oid, collowner oid, collprovider char, collisdeterministic bool = t, \
+         collencoding int4 = -1, collcollate text, collctype text, colliculocale text, collversion text",
+        collations,
+    ),
+    catalog(
+        3541,
+        "pg_range",
+        "rngtypid oid, rngsubtype oid, rngmultitypid oid, rngcollation oid, rngsubopc oid, rngcanonical regproc, rngsubdiff regproc",
+        nothing,
+    ),
+    catalog(3501, "pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name", nothing),
+];
+
+/// The collation that text has by default, and the one that compares bytes: in Kiln they order alike.
+pub(crate) const DEFAULT_COLLATION: u32 = 100;
+const C_COLLATION: u32 = 950;
+
+/// Pseudo-types that functions name: number, name, category.
+pub(crate) const PSEUDO_TYPES: &[(u32, &str)] = &[
+    (2249, "record"),
+    (2275, "cstring"),
+    (2276, "any"),
+    (2277, "anyarray"),
+    (2278, "void"),
+    (2279, "trigger"),
+    (2281, "internal"),
+    (2283, "anyelement"),
+    (2776, "anynonarray"),
+    (5077, "anycompatible"),
+];
+
+fn types(source: &Source<'_>, rows: &mut Rows) {
+    let schema = schema_oid(source.state(), super::SCHEMA);
+    let arrays = forms(type_forms::ARRAY);
+    for sql_type in SqlType::scalars() {
+        let pseudo = sql_type == SqlType::Unknown;
+        let own = forms(&sql_type.typname());
+        row!(rows, oid: sql_type.oid(), typname: sql_type.typname(), typnamespace: schema, typowner: SYSTEM_OWNER,
+            typlen: sql_type.typlen(), typbyval: by_value(&sql_type), typtype: if pseudo { "p" } else { "b" },
+            typcategory: category(&sql_type), typispreferred: is_preferred(&sql_type),
+            typelem: vector_element(&sql_type), typarray: sql_type.array_oid(), typinput: own.input,
+            typoutput: own.output, typreceive: own.receive, typsend: own.send, typalign: alignment(&sql_type),
+            typstorage: storage(&sql_type), typcollation: collation(&sql_type));
+        if sql_type.array_oid() != 0 {
+            let array = SqlType::Array(Box::new(sql_type.clone()));
+            row!(rows, oid: array.oid(), typname: array.typname(), typnamespace: schema, typowner: SYSTEM_OWNER,
+                typlen: -1, typbyval: false, typcategory: "A", typelem: sql_type.oid(), typinput: arrays.input,
+                typoutput: arrays.output, typreceive: arrays.receive, typsend: arrays.send, typalign: alignment(&array), typstorage: "x",
+                typcollation: collation(&sql_type));
+        }
+    }
+    for (oid, name) in PSEUDO_TYPES {
+        let own = forms(name);
+        row!(rows, oid: *oid, typname: *name, typnamespace: schema, typowner: SYSTEM_OWNER, typlen: 4,
+            typbyval: true, typtype: "p", typcategory: "P", typinput: own.input,
+            typoutput: own.output, typreceive: own.receive, typsend: own.send, typalign: "i", typstorage: "p");
+    }
+}
+
+/// Number, name, provider and locale.
+const COLLATIONS: [(u32, &str, &str, Option<&str>); 4] = [
+    (DEFAULT_COLLATION, "default", "d", None),
+    (C_COLLATION, "C", "c", Some("C")),
+    (951, "POSIX", "c", Some("POSIX")),
+    (12_341, "ucs_basic", "c", Some("C")),
+];
+
+/// The number of a collation.
+pub(super) fn collation_named(name: &str) -> u32 {
+    COLLATIONS.iter().find(|known| known.1 == name).map_or(DEFAULT_COLLATION, |known| known.0)
+}
+
+fn collations(source: &Source<'_>, rows: &mut Rows) {
+    let schema = schema_oid(source.state(), super::SCHEMA);
+    for (oid, name, provider, locale) in COLLATIONS {
+        row!(rows, oid: oid, collname: name, collnamespace: schema, collowner: SYSTEM_OWNER, collprovider: provider,
+            collcollate: locale, collctype: locale);
+    }
+}
+
+/// Whether PostgreSQL passes values of the type in a register.
+pub(super) fn by_value(sql_type: &SqlType) -> bool {
+    (1..=8).contains(&sql_type.typlen())
+}
+
+/// `typalign`: c, s, i or d for 1, 2, 4 or 8 bytes.
+pub(super) fn alignment(sql_type: &SqlType) -> &'static str {
+    match sql_type {
+        SqlType::Array(element) if alignment(element) == "d" => "d",
+        SqlType::Name | SqlType::Uuid | SqlType::Unknown => "c",
+        other => match other.typlen() {
+            1 => "c",
+            2 => "s",
+            8 | 16 => "d",
+            _ => "i",
+        },
+    }
+}
+
+/// `typstorage`: plain, or extended for what may be long; numeric is main.
+pub(super) fn storage(sql_type: &SqlType) -> &'static str {
+    match sql_type {
+        SqlType::Numeric { .. } => "m",
+        SqlType::Int2Vector | SqlType::OidVector => "p",
+        other if other.typlen() == -1 => "x",
+        _ => "p",
+    }
+}
+
+/// `typcollation` or `attcollation`; 0 where order does not depend on a locale.
+pub(super) fn collation(sql_type: &SqlType) -> u32 {
+    match sql_type {
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) => DEFAULT_COLLATION,
+        SqlType::Name => C_COLLATION,
+        SqlType::Array(element) => collation(element),
+        _ => 0,
+    }
+}
+
+fn category(sql_type: &SqlType) -> &'static str {
+    match sql_type {
+        SqlType::Bool => "B",
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => "S",
+        SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz => "D",
+        SqlType::Interval => "T",
+        SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => "A",
+        SqlType::InternalChar => "Z",
+        SqlType::Unknown => "X",
+        SqlType::Bytea | SqlType::Uuid | SqlType::Json | SqlType::Jsonb => "U",
+        SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Numeric { .. }
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator => "N",
+    }
+}
+
+fn is_preferred(sql_type: &SqlType) -> bool {
+    matches!(
+        sql_type,
+        SqlType::Bool | SqlType::Text | SqlType::Float8 | SqlType::Oid | SqlType::TimestampTz | SqlType::Interval
+    )
+}
+
+fn vector_element(sql_type: &SqlType) -> u32 {
+    match sql_type {
+        SqlType::Int2Vector => SqlType::Int2.oid(),
+        SqlType::OidVector => SqlType::Oid.oid(),
+        SqlType::Name => SqlType::InternalChar.oid(),
+        _ => 0,
+    }
+}

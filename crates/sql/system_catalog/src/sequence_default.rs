@@ -1,0 +1,125 @@
+//! Sequences within DEFAULTs: kept by their ids, so that another name or schema does not lose them, and shown by their names.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
+};
+use session_context::StatementContext;
+use syntax::{expr_of, text_of};
+use types::{Oid, SqlResult, SqlType};
+
+use crate::system_functions::{read_name, show_name};
+
+/// Functions whose first argument is a sequence.
+const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
+
+/// The default with its sequences by their ids, and those ids.
+///
+/// # Errors
+/// `42P01` for a sequence that does not exist.
+pub fn settled_default(context: &Arc<StatementContext>, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
+    let mut default = default.clone();
+    let mut settler = Settler { context, found: Vec::new() };
+    match default.visit(&mut settler) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok((default, settler.found)),
+    }
+}
+
+/// The text of a DEFAULT as clients see it.
+pub(crate) fn shown_default<'t>(context: &StatementContext, text: &'t str) -> Cow<'t, str> {
+    if !text.contains("::regclass") && !text.contains("::REGCLASS") {
+        return Cow::Borrowed(text);
+    }
+    let Ok(mut default) = expr_of(text) else { return Cow::Borrowed(text) };
+    // Nothing breaks off.
+    let _: ControlFlow<()> = default.visit(&mut Namer { context });
+    Cow::Owned(text_of(&default))
+}
+
+/// The DEFAULT of a column that counts by itself.
+#[must_use]
+pub fn next_of(sequence: Oid) -> String {
+    format!("nextval('{sequence}'::{})", SqlType::Regclass)
+}
+
+struct Settler<'a> {
+    context: &'a Arc<StatementContext>,
+    found: Vec<Oid>,
+}
+
+impl VisitorMut for Settler<'_> {
+    type Break = types::SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        let Some(argument) = sequence_argument(expr) else { return ControlFlow::Continue(()) };
+        let Some(text) = constant(argument) else { return ControlFlow::Continue(()) };
+        match read_name(&SqlType::Regclass, text, self.context) {
+            Err(error) => ControlFlow::Break(error),
+            Ok(oid) => {
+                if self.context.snapshot.sequence(Oid(oid)).is_some() && !self.found.contains(&Oid(oid)) {
+                    self.found.push(Oid(oid));
+                }
+                if let Ok(mut call) = expr_of(&next_of(Oid(oid)))
+                    && let Some(settled) = sequence_argument(&mut call)
+                {
+                    std::mem::swap(argument, settled);
+                }
+                ControlFlow::Continue(())
+            }
+        }
+    }
+}
+
+struct Namer<'a> {
+    context: &'a StatementContext,
+}
+
+impl VisitorMut for Namer<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(Expr::Cast { expr: inner, data_type, .. }) = sequence_argument(expr)
+            && let Expr::Value(value) = inner.as_mut()
+            && let Value::SingleQuotedString(text) = &mut value.value
+            && let Ok(oid) = text.parse::<u32>()
+        {
+            *text = show_name(&SqlType::Regclass, oid, self.context);
+            *data_type = DataType::Custom(ObjectName::from(vec![Ident::new("regclass")]), Vec::new());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The first argument of a call of one of the functions of sequences.
+fn sequence_argument(expr: &mut Expr) -> Option<&mut Expr> {
+    let Expr::Function(call) = expr else { return None };
+    let name = call.name.0.last()?.as_ident()?;
+    if !FUNCTIONS.contains(&name.value.as_str()) {
+        return None;
+    }
+    let FunctionArguments::List(arguments) = &mut call.args else { return None };
+    match arguments.args.first_mut()? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => Some(argument),
+        _ => None,
+    }
+}
+
+/// The text of `'s'` or `'s'::regclass`.
+fn constant(argument: &Expr) -> Option<&str> {
+    let value = match argument {
+        Expr::Value(value) => value,
+        Expr::Cast { expr, data_type, .. } => match expr.as_ref() {
+            Expr::Value(value) if data_type.to_string().eq_ignore_ascii_case("regclass") => value,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match &value.value {
+        Value::SingleQuotedString(text) => Some(text),
+        _ => None,
+    }
+}

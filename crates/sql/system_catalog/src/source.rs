@@ -1,0 +1,334 @@
+//! What system tables and functions are made from: one statement's catalog snapshot and surroundings, seen as PostgreSQL would number it.
+
+use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Index, KeyOrder, Sequence, Table, View};
+use session_context::StatementContext;
+use types::{ColumnId, Oid, SqlType};
+
+use super::definition::BY_OID;
+use crate::sequence_table::SEQUENCE_COLUMNS;
+
+/// The role that owns what Kiln itself brings.
+pub(super) const SYSTEM_OWNER: Oid = Oid(10);
+
+/// A statement's view of everything a system table can show.
+pub(super) struct Source<'a> {
+    pub(super) context: &'a StatementContext,
+    pub(super) wanted: Wanted,
+}
+
+/// What alone is asked for, where a query says so. More does no harm.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    /// The relation whose attributes they are.
+    pub(super) relation: Option<Oid>,
+    /// The client's token.
+    pub(super) token: Option<String>,
+}
+
+/// A row of `pg_class`, whatever kind of thing stands behind it.
+pub(super) struct Relation<'a> {
+    pub(super) oid: Oid,
+    pub(super) name: &'a str,
+    pub(super) schema: Oid,
+    pub(super) owner: Oid,
+    pub(super) body: Body<'a>,
+}
+
+/// The kind of a relation, with the catalog object it shows.
+#[derive(Clone, Copy)]
+pub(super) enum Body<'a> {
+    Table(&'a Table),
+    View(&'a View),
+    Sequence(&'a Sequence),
+    /// A declared key, shown as the index PostgreSQL would have made for it.
+    Key(Key<'a>),
+    System(&'static super::definition::SystemRelation),
+}
+
+/// A PRIMARY KEY or UNIQUE constraint or an index, with its table.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) table: &'a Table,
+    pub(super) oid: Oid,
+    pub(super) name: &'a str,
+    pub(super) columns: &'a [ColumnId],
+    /// What CREATE INDEX made.
+    pub(super) index: Option<&'a Index>,
+    pub(super) primary: bool,
+    pub(super) unique: bool,
+    /// Whether there is something behind it.
+    pub(super) enforced: bool,
+}
+
+/// A row of `pg_attribute`.
+pub(super) struct Attribute<'a> {
+    pub(super) number: i32,
+    pub(super) name: &'a str,
+    pub(super) sql_type: SqlType,
+    pub(super) not_null: bool,
+    /// As the catalog keeps it: sequences by their numbers.
+    pub(super) default: Option<&'a str>,
+    pub(super) identity: Option<Identity>,
+    pub(super) comment: Option<&'a str>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(context: &'a StatementContext, wanted: Wanted) -> Self {
+        Self { context, wanted }
+    }
+
+    pub(super) fn state(&self) -> &'a CatalogState {
+        &self.context.snapshot
+    }
+
+    /// Every relation: users' tables, views, sequences and keys, then the system's own tables.
+    pub(super) fn relations(&self) -> Vec<Relation<'a>> {
+        relations(self.state())
+    }
+
+    /// The name of a schema, empty for one that is gone.
+    pub(super) fn schema_name(&self, schema: Oid) -> &'a str {
+        schema_name(self.state(), schema)
+    }
+
+    /// The name of a role, as `pg_get_userbyid` gives it.
+    pub(super) fn role_name(&self, role: Oid) -> String {
+        role_name(self.state(), role)
+    }
+}
+
+/// Every relation of `state`: users' tables, views, sequences and keys, then the system's own tables.
+pub(super) fn relations(state: &CatalogState) -> Vec<Relation<'_>> {
+    let tables = state.tables().flat_map(|table| {
+        let relation = Relation {
+            oid: table.oid,
+            name: &table.name,
+            schema: table.schema,
+            owner: table.owner,
+            body: Body::Table(table),
+        };
+        std::iter::once(relation).chain(keys(table).map(Relation::of_key))
+    });
+    let views = state.views().map(|view| Relation {
+        oid: view.oid,
+        name: &view.name,
+        schema: view.schema,
+        owner: view.owner,
+        body: Body::View(view),
+    });
+    let sequences = state.sequences().map(|sequence| Relation::of_sequence(sequence));
+    let system = BY_OID.iter().filter(|relation| !relation.definition.kind.is_empty()).map(|relation| Relation {
+        oid: Oid(relation.definition.oid),
+        name: relation.definition.name,
+        schema: schema_oid(state, relation.definition.schema),
+        owner: SYSTEM_OWNER,
+        body: Body::System(relation),
+    });
+    tables.chain(views).chain(sequences).chain(system).collect()
+}
+
+/// The relation with number `oid`.
+pub(super) fn relation(state: &CatalogState, oid: Oid) -> Option<Relation<'_>> {
+    if let Some(table) = state.table(oid) {
+        return Some(Relation {
+            oid,
+            name: &table.name,
+            schema: table.schema,
+            owner: table.owner,
+            body: Body::Table(table),
+        });
+    }
+    if let Some(view) = state.view(oid) {
+        return Some(Relation {
+            oid,
+            name: &view.name,
+            schema: view.schema,
+            owner: view.owner,
+            body: Body::View(view),
+        });
+    }
+    if let Some(sequence) = state.sequence(oid) {
+        return Some(Relation::of_sequence(sequence));
+    }
+    if oid < Oid::FIRST_USER {
+        let at = BY_OID.binary_search_by_key(&oid.0, |relation| relation.definition.oid).ok()?;
+        let relation = &BY_OID[at];
+        return Some(Relation {
+            oid,
+            name: relation.definition.name,
+            schema: schema_oid(state, relation.definition.schema),
+            owner: SYSTEM_OWNER,
+            body: Body::System(relation),
+        });
+    }
+    state.tables().flat_map(|table| keys(table)).find(|key| key.oid == oid).map(Relation::of_key)
+}
+
+/// The relation called `name` in the schema called `schema`.
+pub(super) fn relation_named<'a>(state: &'a CatalogState, schema: &str, name: &str) -> Option<Relation<'a>> {
+    if let Some(system) = super::definition::RELATIONS.get(&(schema, name)) {
+        return relation(state, Oid(system.definition.oid));
+    }
+    let schema = state.schema_by_name(schema)?.oid;
+    let found = match state.relation(schema, name) {
+        Some(found) => found.oid(),
+        None => {
+            let mut keys = state.tables().filter(|table| table.schema == schema).flat_map(|table| keys(table));
+            keys.find(|key| key.name == name)?.oid
+        }
+    };
+    relation(state, found)
+}
+
+/// A constraint with the table that has it.
+pub(super) fn constraint(state: &CatalogState, oid: Oid) -> Option<(&Table, &Constraint)> {
+    state.tables().find_map(|table| {
+        let constraint = table.constraints.iter().find(|constraint| constraint.oid == oid)?;
+        Some((table.as_ref(), constraint))
+    })
+}
+
+/// The declared keys of a table, then its indexes.
+pub(super) fn keys(table: &Table) -> impl Iterator<Item = Key<'_>> {
+    let declared = table.constraints.iter().filter_map(move |constraint| {
+        let (columns, primary) = match &constraint.kind {
+            ConstraintKind::PrimaryKey { columns } => (columns, true),
+            ConstraintKind::Unique { columns } => (columns, false),
+            ConstraintKind::ForeignKey { .. } | ConstraintKind::Check { .. } => return None,
+        };
+        let (oid, name, enforced) = (constraint.oid, constraint.name.as_str(), constraint.enforced);
+        Some(Key { table, oid, name, columns, index: None, primary, unique: true, enforced })
+    });
+    let indexes = table.indexes.iter().map(move |index| {
+        let (oid, name, columns) = (index.oid, index.name.as_str(), index.columns.as_slice());
+        Key { table, oid, name, columns, index: Some(index), primary: false, unique: index.unique, enforced: true }
+    });
+    declared.chain(indexes)
+}
+
+pub(super) fn schema_oid(state: &CatalogState, name: &str) -> Oid {
+    state.schema_by_name(name).map_or(Oid(0), |schema| schema.oid)
+}
+
+pub(super) fn schema_name(state: &CatalogState, oid: Oid) -> &str {
+    state.schema(oid).map_or("", |schema| schema.name.as_str())
+}
+
+pub(super) fn role_name(state: &CatalogState, oid: Oid) -> String {
+    state.role(oid).map_or_else(|| format!("unknown (OID={oid})"), |role| role.name.clone())
+}
+
+/// A table's column by its number.
+pub(super) fn column(table: &Table, id: ColumnId) -> Option<&Column> {
+    table.columns.iter().find(|column| column.id == id)
+}
+
+/// The names of columns, in the given order.
+pub(super) fn column_names<'a>(table: &'a Table, ids: &[ColumnId]) -> Vec<&'a str> {
+    ids.iter().filter_map(|id| column(table, *id)).map(|column| column.name.as_str()).collect()
+}
+
+impl<'a> Key<'a> {
+    /// Its columns, then those of INCLUDE.
+    pub(super) fn all_columns(&self) -> impl Iterator<Item = ColumnId> + use<'a> {
+        let included = self.index.map_or(&[][..], |index| index.included.as_slice());
+        self.columns.iter().chain(included).copied()
+    }
+
+    /// How it orders each of its columns.
+    pub(super) fn orders(&self) -> impl Iterator<Item = KeyOrder> + use<'a> {
+        let said = self.index.map_or(&[][..], |index| index.orders.as_slice());
+        let unsaid = std::iter::repeat_n(KeyOrder::default(), self.columns.len() - said.len());
+        said.iter().cloned().chain(unsaid)
+    }
+}
+
+impl<'a> Relation<'a> {
+    fn of_key(key: Key<'a>) -> Self {
+        Relation {
+            oid: key.oid,
+            name: key.name,
+            schema: key.table.schema,
+            owner: key.table.owner,
+            body: Body::Key(key),
+        }
+    }
+
+    fn of_sequence(sequence: &'a Sequence) -> Self {
+        Relation {
+            oid: sequence.oid,
+            name: &sequence.name,
+            schema: sequence.schema,
+            owner: sequence.owner,
+            body: Body::Sequence(sequence),
+        }
+    }
+
+    /// `pg_class.relkind`.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.body {
+            Body::Table(table) if table.external.is_some() => "f",
+            Body::Table(_) => "r",
+            Body::View(_) => "v",
+            Body::Sequence(_) => "S",
+            Body::Key(_) => "i",
+            Body::System(relation) => relation.definition.kind,
+        }
+    }
+
+    pub(super) fn comment(&self) -> Option<&'a str> {
+        match self.body {
+            Body::Table(table) => table.comment.as_deref(),
+            Body::View(view) => view.comment.as_deref(),
+            Body::Sequence(sequence) => sequence.comment.as_deref(),
+            Body::Key(_) | Body::System(_) => None,
+        }
+    }
+
+    /// The relation's columns, in order of their numbers.
+    pub(super) fn attributes(&self) -> Vec<Attribute<'a>> {
+        match self.body {
+            Body::Table(table) => table.columns.iter().map(Attribute::of_column).collect(),
+            Body::View(view) => (1..)
+                .zip(&view.columns)
+                .map(|(number, (name, sql_type))| Attribute {
+                    comment: view.column_comments.get(&ColumnId(number)).map(String::as_str),
+                    ..Attribute::plain(number, name, sql_type.clone())
+                })
+                .collect(),
+            Body::Sequence(_) => (1..)
+                .zip(SEQUENCE_COLUMNS)
+                .map(|(number, (name, sql_type))| Attribute {
+                    not_null: true,
+                    ..Attribute::plain(number, name, sql_type)
+                })
+                .collect(),
+            Body::Key(key) => (1..)
+                .zip(key.all_columns().filter_map(|id| column(key.table, id)))
+                .map(|(number, column)| Attribute::plain(number, &column.name, column.sql_type.clone()))
+                .collect(),
+            Body::System(relation) => (1..)
+                .zip(&relation.columns)
+                .map(|(number, column)| Attribute::plain(number, column.name, column.sql_type.clone()))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> Attribute<'a> {
+    fn of_column(column: &'a Column) -> Self {
+        Attribute {
+            number: column.id.0,
+            name: &column.name,
+            sql_type: column.sql_type.clone(),
+            not_null: column.not_null,
+            default: column.default.as_deref(),
+            identity: column.identity,
+            comment: column.comment.as_deref(),
+        }
+    }
+
+    fn plain(number: i32, name: &'a str, sql_type: SqlType) -> Self {
+        Attribute { number, name, sql_type, not_null: false, default: None, identity: None, comment: None }
+    }
+}

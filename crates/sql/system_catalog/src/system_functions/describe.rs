@@ -1,0 +1,121 @@
+//! Objects as text: types, expressions, definitions and comments.
+
+use types::{ColumnId, Oid};
+
+use super::{Call, Declaration, function};
+use crate::pg_catalog::routine_by_oid;
+use crate::rows::Cell;
+use crate::source::{self, Body};
+use crate::text::{constraint_definition, index_definition};
+use crate::type_name;
+use crate::view_definition::view_definition;
+
+pub(super) const FUNCTIONS: &[Declaration] = &[
+    function("format_type", 2..=2, "text", |call| {
+        if *call.cell(0) == Cell::Null {
+            return Ok(Cell::Null);
+        }
+        let modifier = if *call.cell(1) == Cell::Null { -1 } else { i32::try_from(call.number(1)?).unwrap_or(-1) };
+        let oid = call.oid(0)?;
+        let unknown = if oid == Oid(0) { "-" } else { "???" };
+        Ok(type_name::name(oid.0, modifier).unwrap_or_else(|| unknown.to_owned()).into())
+    })
+    .with_nulls(),
+    // Expressions are kept as SQL text, so what `pg_node_tree` columns hold is the answer.
+    function("pg_get_expr", 2..=3, "text", |call| Ok(call.text(0).into())),
+    function("pg_get_constraintdef", 1..=2, "text", |call| {
+        let found = source::constraint(call.state(), call.oid(0)?);
+        let written = found.map(|(table, constraint)| constraint_definition(call.context, table, constraint));
+        Ok(written.map(|written| if call.bool(1) { pretty(written) } else { written }).into())
+    }),
+    function("pg_get_indexdef", 1..=3, "text", |call| {
+        let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
+        let Body::Key(key) = relation.body else { return Ok(Cell::Null) };
+        let column = usize::try_from(if call.len() > 1 { call.number(1)? } else { 0 }).unwrap_or(0);
+        Ok(index_definition(call.context, key, column).into())
+    }),
+    function("pg_get_viewdef", 1..=2, "text", |call| {
+        Ok(call.relation(0)?.and_then(|relation| view_definition(call.context, &relation)).into())
+    }),
+    function("pg_get_ruledef", 1..=2, "text", |call| {
+        let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
+        let name = crate::text::relation_name(call.context, &relation);
+        let definition = view_definition(call.context, &relation);
+        Ok(definition.map(|query| format!("CREATE RULE \"_RETURN\" AS ON SELECT TO {name} DO INSTEAD {query}")).into())
+    }),
+    function("pg_get_triggerdef", 1..=2, "text", |_| Ok(Cell::Null)),
+    function("pg_get_statisticsobjdef", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_statisticsobjdef_columns", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_partkeydef", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_partition_constraintdef", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_function_sqlbody", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_functiondef", 1..=1, "text", |_| Ok(Cell::Null)),
+    function("pg_get_function_result", 1..=1, "text", |call| {
+        let routine = routine_by_oid(call.oid(0)?);
+        Ok(routine
+            .map(|routine| {
+                let set = if routine.returns_set { "SETOF " } else { "" };
+                format!("{set}{}", type_name::name(routine.result, -1).unwrap_or_default())
+            })
+            .into())
+    }),
+    function("pg_get_function_arguments", 1..=1, "text", arguments),
+    function("pg_get_function_identity_arguments", 1..=1, "text", arguments),
+    function("oidvectortypes", 1..=1, "text", |call| {
+        let Cell::List(items) = call.cell(0) else { return Ok(Cell::Null) };
+        let numbers = items.iter().filter_map(Cell::as_number::<u32>);
+        Ok(numbers.filter_map(|oid| type_name::name(oid, -1)).collect::<Vec<_>>().join(", ").into())
+    }),
+    function("obj_description", 1..=2, "text", |call| {
+        let oid = call.oid(0)?;
+        let of = |catalog: &str| call.len() == 1 || call.text(1) == catalog;
+        let relation = source::relation(call.state(), oid).filter(|_| of("pg_class"));
+        let schema = call.state().schema(oid).filter(|_| of("pg_namespace"));
+        let constraint = source::constraint(call.state(), oid).filter(|_| of("pg_constraint"));
+        let comment = relation.and_then(|relation| relation.comment());
+        let comment = comment.or_else(|| schema.and_then(|schema| schema.comment.as_deref()));
+        Ok(comment.or_else(|| constraint.and_then(|(_, constraint)| constraint.comment.as_deref())).into())
+    }),
+    function("col_description", 2..=2, "text", |call| {
+        let number = ColumnId(i32::try_from(call.number(1)?).unwrap_or(0));
+        let oid = call.oid(0)?;
+        let view = call.state().view(oid).and_then(|view| view.column_comments.get(&number));
+        let column = call.state().table(oid).and_then(|table| source::column(table, number));
+        Ok(view.map(String::as_str).or_else(|| column.and_then(|column| column.comment.as_deref())).into())
+    }),
+    function("shobj_description", 2..=2, "text", |call| {
+        let oid = call.oid(0)?;
+        Ok(match call.text(1) {
+            "pg_database" => call.state().database().comment.as_deref(),
+            "pg_authid" => call.state().role(oid).and_then(|role| role.comment.as_deref()),
+            _ => None,
+        }
+        .into())
+    }),
+    function("pg_describe_object", 3..=3, "text", |call| {
+        let Some(relation) = source::relation(call.state(), call.oid(1)?) else { return Ok(Cell::Null) };
+        let kind = match relation.kind() {
+            "v" => "view",
+            "i" => "index",
+            "S" => "sequence",
+            _ => "table",
+        };
+        Ok(format!("{kind} {}", crate::text::relation_name(call.context, &relation)).into())
+    }),
+];
+
+fn arguments(call: &Call<'_>) -> types::SqlResult<Cell> {
+    let routine = routine_by_oid(call.oid(0)?);
+    Ok(routine
+        .map(|routine| {
+            let names = routine.arguments.iter().filter_map(|oid| type_name::name(*oid, -1));
+            names.collect::<Vec<_>>().join(", ")
+        })
+        .into())
+}
+
+/// The definition of a CHECK without its second parentheses, as PostgreSQL shows it to people.
+fn pretty(definition: String) -> String {
+    let inner = definition.strip_prefix("CHECK ((").and_then(|rest| rest.strip_suffix("))"));
+    inner.map_or_else(|| definition.clone(), |inner| format!("CHECK ({inner})"))
+}

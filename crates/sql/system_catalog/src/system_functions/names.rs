@@ -1,0 +1,247 @@
+//! Names to numbers and back: the `reg…` types, and quoting.
+
+use std::sync::Arc;
+
+use catalog::CatalogState;
+use session_context::StatementContext;
+use types::{Condition, Oid, SqlError, SqlResult, SqlType};
+
+use super::{Declaration, function};
+use crate::pg_catalog::access::{OPERATORS, OperatorEntry};
+use crate::pg_catalog::{SCHEMA, routine_by_oid, routine_named};
+use crate::rows::Cell;
+use crate::source::{self, Relation};
+use crate::text::{quote_ident, quote_literal, relation_name};
+use crate::type_name;
+
+pub(super) const FUNCTIONS: &[Declaration] = &[
+    function("to_regclass", 1..=1, "regclass", |call| {
+        Ok(relation_named(call.context, call.text(0)).ok().map(|relation| relation.oid).into())
+    }),
+    function("to_regtype", 1..=1, "regtype", |call| Ok(type_named(call.text(0)).ok().into())),
+    function("to_regproc", 1..=1, "regproc", |call| Ok(procedure_named(call.text(0)).ok().into())),
+    function("to_regprocedure", 1..=1, "regprocedure", |call| Ok(signature_named(call.text(0)).ok().into())),
+    function("to_regoperator", 1..=1, "regoperator", |call| Ok(operator_named(call.text(0)).ok().into())),
+    function("to_regnamespace", 1..=1, "regnamespace", |call| Ok(schema_named(call.state(), call.text(0)).ok().into())),
+    function("to_regrole", 1..=1, "regrole", |call| Ok(role_named(call.state(), call.text(0)).ok().into())),
+    function("quote_ident", 1..=1, "text", |call| Ok(quote_ident(call.text(0)).into())),
+    function("quote_literal", 1..=1, "text", |call| Ok(quote_literal(&as_text(call.cell(0))).into())),
+    function("quote_nullable", 1..=1, "text", |call| {
+        Ok(if *call.cell(0) == Cell::Null { "NULL".to_owned() } else { quote_literal(&as_text(call.cell(0))) }.into())
+    })
+    .with_nulls(),
+    function("parse_ident", 1..=2, "text[]", |call| Ok(parse_name(call.text(0))?.into())),
+    function("pg_get_userbyid", 1..=1, "name", |call| Ok(source::role_name(call.state(), call.oid(0)?).into())),
+];
+
+fn as_text(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => text.clone(),
+        Cell::Int(number) => number.to_string(),
+        Cell::Float(number) => number.to_string(),
+        Cell::Bool(value) => value.to_string(),
+        Cell::Null | Cell::List(_) => String::new(),
+    }
+}
+
+/// The number a text names as a value of `sql_type`, one of the `reg…` types; digits are the number itself.
+pub fn read_name(sql_type: &SqlType, text: &str, context: &Arc<StatementContext>) -> SqlResult<u32> {
+    if text == "-" && *sql_type != SqlType::Regoperator {
+        return Ok(0);
+    }
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return types::text::parse_oid(text);
+    }
+    let state = &context.snapshot;
+    let oid = match sql_type {
+        SqlType::Regclass => relation_named(context, text)?.oid,
+        SqlType::Regtype => type_named(text)?,
+        SqlType::Regproc => procedure_named(text)?,
+        SqlType::Regprocedure => signature_named(text)?,
+        SqlType::Regoperator => operator_named(text)?,
+        SqlType::Regnamespace => schema_named(state, text)?,
+        SqlType::Regrole => role_named(state, text)?,
+        other => return Err(SqlError::internal(format!("{other} has no names"))),
+    };
+    Ok(oid.0)
+}
+
+/// What a value of one of the `reg…` types prints: the name, `-` for none, the bare number of what is gone.
+pub fn show_name(sql_type: &SqlType, oid: u32, context: &StatementContext) -> String {
+    let state = &context.snapshot;
+    let name = match sql_type {
+        SqlType::Regclass => source::relation(state, Oid(oid)).map(|relation| relation_name(context, &relation)),
+        SqlType::Regtype => type_name::name(oid, -1),
+        SqlType::Regproc => procedure_name(Oid(oid)),
+        SqlType::Regprocedure => signature_name(Oid(oid)),
+        SqlType::Regoperator => operator_name(Oid(oid)),
+        SqlType::Regnamespace => state.schema(Oid(oid)).map(|schema| quote_ident(&schema.name)),
+        SqlType::Regrole => state.role(Oid(oid)).map(|role| quote_ident(&role.name)),
+        _ => None,
+    };
+    match name {
+        Some(name) => name,
+        // regoperatorout alone has no dash.
+        None if oid == 0 && *sql_type != SqlType::Regoperator => "-".to_owned(),
+        None => oid.to_string(),
+    }
+}
+
+/// Splits `a."B".c` into its parts, folded to lower case where not quoted.
+pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
+    let invalid = || SqlError::new(Condition::InvalidName, "invalid name syntax");
+    let mut parts = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let (part, after) = if let Some(quoted) = rest.strip_prefix('"') {
+            let mut part = String::new();
+            let mut from = quoted;
+            loop {
+                let end = from.find('"').ok_or_else(invalid)?;
+                part.push_str(&from[..end]);
+                from = &from[end + 1..];
+                match from.strip_prefix('"') {
+                    Some(after) => {
+                        part.push('"');
+                        from = after;
+                    }
+                    None => break (part, from),
+                }
+            }
+        } else {
+            let end = rest.find(|c: char| c == '.' || c.is_whitespace() || c == '"').unwrap_or(rest.len());
+            (rest[..end].to_lowercase(), &rest[end..])
+        };
+        if part.is_empty() {
+            return Err(invalid());
+        }
+        parts.push(part);
+        let after = after.trim_start();
+        match after.strip_prefix('.') {
+            Some(after) => rest = after.trim_start(),
+            None if after.is_empty() => return Ok(parts),
+            None => return Err(invalid()),
+        }
+    }
+}
+
+/// The relation a name means; `42P01` where it means none.
+pub(super) fn relation_named<'a>(context: &'a Arc<StatementContext>, text: &str) -> SqlResult<Relation<'a>> {
+    let parts = parse_name(text)?;
+    let state = &context.snapshot;
+    let found = match parts.as_slice() {
+        [name] => context.search_path().iter().find_map(|schema| source::relation_named(state, schema, name)),
+        [schema, name] => source::relation_named(state, &context.schema_name(schema), name),
+        [database, schema, name] if *database == context.database => {
+            source::relation_named(state, &context.schema_name(schema), name)
+        }
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        SqlError::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", parts.join(".")))
+    })
+}
+
+fn type_named(text: &str) -> SqlResult<Oid> {
+    type_name::number(text)
+        .map(Oid)
+        .ok_or_else(|| SqlError::new(Condition::UndefinedObject, format!("type \"{text}\" does not exist")))
+}
+
+fn procedure_named(text: &str) -> SqlResult<Oid> {
+    let parts = parse_name(text)?;
+    let name = parts.last().map_or("", String::as_str);
+    let mut found = routine_named(name);
+    let missing = || SqlError::new(Condition::UndefinedFunction, format!("function \"{text}\" does not exist"));
+    let routine = found.next().ok_or_else(missing)?;
+    match found.next() {
+        None => Ok(routine.oid),
+        Some(_) => Err(SqlError::new(Condition::AmbiguousFunction, format!("more than one function named \"{text}\""))),
+    }
+}
+
+fn procedure_name(oid: Oid) -> Option<String> {
+    let routine = routine_by_oid(oid)?;
+    let name = quote_ident(routine.name);
+    // A name that several functions have finds none of them.
+    let is_only = routine_named(routine.name).nth(1).is_none();
+    Some(if is_only { name } else { format!("{SCHEMA}.{name}") })
+}
+
+/// The function that `name(type, …)` means.
+fn signature_named(text: &str) -> SqlResult<Oid> {
+    let (name, arguments) = split_signature(text)?;
+    let parts = parse_name(name)?;
+    let name = match parts.as_slice() {
+        [name] => name,
+        [schema, name] if schema == SCHEMA => name,
+        _ => "",
+    };
+    routine_named(name)
+        .find(|routine| routine.arguments == arguments)
+        .map(|routine| routine.oid)
+        .ok_or_else(|| SqlError::new(Condition::UndefinedFunction, format!("function \"{text}\" does not exist")))
+}
+
+fn signature_name(oid: Oid) -> Option<String> {
+    let routine = routine_by_oid(oid)?;
+    let arguments: Vec<String> = routine.arguments.iter().filter_map(|oid| type_name::name(*oid, -1)).collect();
+    Some(format!("{}({})", quote_ident(routine.name), arguments.join(",")))
+}
+
+/// The operator that `=(type, type)` means; Kiln shows those of one type with itself.
+fn operator_named(text: &str) -> SqlResult<Oid> {
+    let (name, arguments) = split_signature(text)?;
+    let name = name.trim();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    let [left, right] = arguments.as_slice() else {
+        let error = if arguments.len() < 2 {
+            SqlError::new(Condition::UndefinedParameter, "missing argument")
+                .with_hint("Use NONE to denote the missing argument of a unary operator.")
+        } else {
+            SqlError::new(Condition::TooManyArguments, "too many arguments")
+                .with_hint("Provide two argument types for operator.")
+        };
+        return Err(error);
+    };
+    let is_meant =
+        |operator: &&OperatorEntry| operator.name == name && operator.operand == *left && operator.operand == *right;
+    OPERATORS
+        .iter()
+        .find(is_meant)
+        .map(|operator| operator.oid)
+        .ok_or_else(|| SqlError::new(Condition::UndefinedFunction, format!("operator does not exist: {text}")))
+}
+
+fn operator_name(oid: Oid) -> Option<String> {
+    let operator = OPERATORS.iter().find(|operator| operator.oid == oid)?;
+    let operand = type_name::name(operator.operand, -1)?;
+    Some(format!("{}({operand},{operand})", operator.name))
+}
+
+/// A name and the numbers of the types in parentheses behind it.
+fn split_signature(text: &str) -> SqlResult<(&str, Vec<u32>)> {
+    let invalid =
+        |what: &str| SqlError::new(Condition::InvalidTextRepresentation, format!("expected a {what} parenthesis"));
+    let (name, rest) = text.split_once('(').ok_or_else(|| invalid("left"))?;
+    let list = rest.trim_end().strip_suffix(')').ok_or_else(|| invalid("right"))?;
+    let arguments = list.split(',').map(str::trim).filter(|argument| !argument.is_empty());
+    let arguments = arguments.map(|argument| type_named(argument).map(|oid| oid.0)).collect::<SqlResult<Vec<_>>>()?;
+    Ok((name, arguments))
+}
+
+fn schema_named(state: &CatalogState, text: &str) -> SqlResult<Oid> {
+    let parts = parse_name(text)?;
+    let found = state.schema_by_name(parts.first().map_or("", String::as_str));
+    found
+        .map(|schema| schema.oid)
+        .ok_or_else(|| SqlError::new(Condition::UndefinedSchema, format!("schema \"{text}\" does not exist")))
+}
+
+fn role_named(state: &CatalogState, text: &str) -> SqlResult<Oid> {
+    let parts = parse_name(text)?;
+    let found = state.role_by_name(parts.first().map_or("", String::as_str));
+    found
+        .map(|role| role.oid)
+        .ok_or_else(|| SqlError::new(Condition::UndefinedObject, format!("role \"{text}\" does not exist")))
+}

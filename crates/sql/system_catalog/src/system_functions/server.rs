@@ -1,0 +1,33 @@
+//! What the server is and since when.
+
+use settings::SERVER_VERSION;
+
+use super::{Declaration, function};
+use crate::rows::Cell;
+
+pub(super) const FUNCTIONS: &[Declaration] = &[
+    function("version", 0..=0, "text", |_| {
+        let kiln = env!("CARGO_PKG_VERSION");
+        Ok(Cell::Text(format!("PostgreSQL {SERVER_VERSION} (Kiln {kiln}) on {}", std::env::consts::ARCH)))
+    }),
+    function("pg_is_in_recovery", 0..=0, "bool", |_| Ok(Cell::Bool(false))),
+    function("pg_is_wal_replay_paused", 0..=0, "bool", |_| Ok(Cell::Bool(false))),
+    function("pg_postmaster_start_time", 0..=0, "timestamptz", |call| Ok(call.context.activity.started_us().into())),
+    function("pg_conf_load_time", 0..=0, "timestamptz", |call| Ok(call.context.activity.started_us().into())),
+    function("kiln_current_snapshot", 0..=0, "int8", |call| {
+        Ok(Cell::Int(i64::try_from(call.context.commit.0).unwrap_or(i64::MAX)))
+    }),
+    function("txid_current", 0..=0, "int8", |call| Ok(Cell::Int(transaction_number(call.context.transaction_us)))),
+    function("pg_current_xact_id", 0..=0, "int8", |call| {
+        Ok(Cell::Int(transaction_number(call.context.transaction_us)))
+    }),
+    function("pg_tablespace_location", 1..=1, "text", |_| Ok(Cell::Text(String::new()))),
+    function("pg_relation_filenode", 1..=1, "oid", |call| Ok(call.relation(0)?.map(|relation| relation.oid).into())),
+    function("pg_stat_get_numscans", 1..=1, "int8", |_| Ok(Cell::Int(0))),
+    function("pg_blocking_pids", 1..=1, "int4[]", |_| Ok(Cell::List(Vec::new()))),
+];
+
+/// A number that is one transaction's and grows: Kiln numbers commits, not transactions, so their start stands in.
+fn transaction_number(transaction_us: i64) -> i64 {
+    transaction_us
+}

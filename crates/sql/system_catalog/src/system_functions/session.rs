@@ -1,0 +1,72 @@
+//! Who and where the session is.
+
+use session_context::Assignment;
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use super::{Declaration, function};
+use crate::rows::Cell;
+
+pub(super) const FUNCTIONS: &[Declaration] = &[
+    function("current_database", 0..=0, "name", |call| Ok(Cell::from(&call.context.database))),
+    function("current_catalog", 0..=0, "name", |call| Ok(Cell::from(&call.context.database))),
+    function("current_schema", 0..=0, "name", |call| Ok(call.context.explicit_search_path().first().into())),
+    function("current_schemas", 1..=1, "name[]", |call| {
+        let implicit = call.bool(0);
+        Ok(if implicit { call.context.search_path() } else { call.context.explicit_search_path() }.into())
+    }),
+    function("current_user", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
+    function("current_role", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
+    function("user", 0..=0, "name", |call| Ok(Cell::from(&call.context.role.name))),
+    function("session_user", 0..=0, "name", |call| Ok(Cell::from(&call.context.session_role.name))),
+    function("pg_backend_pid", 0..=0, "int4", |call| Ok(call.context.backend_pid.into())),
+    function("pg_my_temp_schema", 0..=0, "oid", |call| {
+        let own = call.state().schema_by_name(&call.context.temp_schema_name());
+        Ok(own.map_or(Oid(0), |schema| schema.oid).into())
+    }),
+    function("pg_is_other_temp_schema", 1..=1, "bool", |call| {
+        Ok(call.context.refuse_temporary_of_others(call.oid(0)?).is_err().into())
+    }),
+    function("inet_server_addr", 0..=0, "inet", |_| Ok(Cell::Null)),
+    function("inet_server_port", 0..=0, "int4", |_| Ok(Cell::Null)),
+    function("inet_client_addr", 0..=0, "inet", |_| Ok(Cell::Null)),
+    function("inet_client_port", 0..=0, "int4", |_| Ok(Cell::Null)),
+    function("current_setting", 1..=2, "text", |call| match call.context.settings.get(call.text(0)) {
+        Err(_) if call.bool(1) => Ok(Cell::Null),
+        value => value.map(Cell::Text),
+    }),
+    function("set_config", 3..=3, "text", set_config).with_nulls().volatile(),
+    // Advisory locks cannot be taken, so none is held.
+    function("pg_advisory_unlock_all", 0..=0, "text", |_| Ok(Cell::Text(String::new()))).volatile(),
+    function("pg_cancel_backend", 1..=1, "bool", |call| signal(call, false)).volatile(),
+    function("pg_terminate_backend", 1..=2, "bool", |call| signal(call, true)).volatile(),
+];
+
+/// The value as SHOW will print it; NULL goes back to what RESET does.
+fn set_config(call: &super::Call<'_>) -> SqlResult<Cell> {
+    if *call.cell(0) == Cell::Null {
+        return Err(SqlError::new(Condition::NullValueNotAllowed, "SET requires parameter name"));
+    }
+    let name = call.text(0);
+    let mut settings = call.context.settings.as_ref().clone();
+    match call.cell(1).as_text() {
+        Some(value) => settings.set(name, value)?,
+        None => settings.reset(name)?,
+    }
+    let value = settings.get(name)?;
+    call.context.assignments.push(Assignment { name: name.to_owned(), value: value.clone(), local: call.bool(2) });
+    Ok(Cell::Text(value))
+}
+
+/// Cancels another session's statement, or ends the session: its own role's, or any for a superuser.
+fn signal(call: &super::Call<'_>, terminate: bool) -> SqlResult<Cell> {
+    let pid = i32::try_from(call.number(0)?).unwrap_or(0);
+    let activity = &call.context.activity;
+    let Some(session) = activity.sessions().into_iter().find(|session| session.pid == pid) else {
+        return Ok(Cell::Bool(false));
+    };
+    if !call.context.role.superuser && session.role != call.context.role.name {
+        let action = if terminate { "terminate" } else { "cancel query of" };
+        return Err(SqlError::new(Condition::InsufficientPrivilege, format!("permission denied to {action} process")));
+    }
+    Ok(Cell::Bool(if terminate { activity.terminate(pid) } else { activity.cancel(pid) }))
+}

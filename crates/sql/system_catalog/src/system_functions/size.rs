@@ -1,0 +1,71 @@
+//! How much things take, in bytes.
+
+use types::SqlResult;
+
+use super::{Call, Declaration, function};
+use crate::rows::Cell;
+use crate::source::Body;
+
+pub(super) const FUNCTIONS: &[Declaration] = &[
+    function("pg_relation_size", 1..=2, "int8", relation_bytes),
+    function("pg_table_size", 1..=1, "int8", relation_bytes),
+    function("pg_total_relation_size", 1..=1, "int8", relation_bytes),
+    function("pg_indexes_size", 1..=1, "int8", |call| Ok(call.relation(0)?.map(|_| 0_i64).into())),
+    function("pg_database_size", 1..=1, "int8", |call| Ok(total_bytes(call).into())),
+    function("pg_tablespace_size", 1..=1, "int8", |call| Ok(total_bytes(call).into())),
+    function("pg_size_pretty", 1..=1, "text", |call| {
+        let bytes = match call.cell(0) {
+            #[expect(clippy::cast_possible_truncation, reason = "a size beyond 2^63 bytes saturates")]
+            Cell::Float(bytes) => *bytes as i64,
+            _ => call.number(0)?,
+        };
+        Ok(pretty(bytes).into())
+    }),
+    function("pg_size_bytes", 1..=1, "int8", |call| size_bytes(call.text(0)).map(Cell::Int)),
+];
+
+fn relation_bytes(call: &Call<'_>) -> SqlResult<Cell> {
+    let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
+    Ok(match relation.body {
+        Body::Table(table) => call.state().shards(table.oid).bytes.into(),
+        Body::View(_) | Body::Sequence(_) | Body::Key(_) | Body::System(_) => Cell::Int(0),
+    })
+}
+
+fn total_bytes(call: &Call<'_>) -> u64 {
+    call.state().tables().map(|table| call.state().shards(table.oid).bytes).sum()
+}
+
+const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+/// From here on a size moves to the next unit, as in PostgreSQL: 10 of it, rounded half up.
+const NEXT_UNIT: i64 = 10 * 1024;
+
+fn pretty(bytes: i64) -> String {
+    if bytes.abs() < NEXT_UNIT {
+        return format!("{bytes} bytes");
+    }
+    // One bit more than shown is kept, for rounding.
+    let mut doubled = bytes / 512;
+    let mut unit = 1;
+    while doubled.abs() >= 2 * NEXT_UNIT - 1 && unit + 1 < UNITS.len() {
+        doubled /= 1024;
+        unit += 1;
+    }
+    format!("{} {}", (doubled + doubled.signum()) / 2, UNITS[unit])
+}
+
+fn size_bytes(text: &str) -> SqlResult<i64> {
+    let invalid = || types::SqlError::new(types::Condition::InvalidParameterValue, format!("invalid size: \"{text}\""));
+    let trimmed = text.trim();
+    let split = trimmed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(trimmed.len());
+    let number: f64 = trimmed[..split].trim().parse().map_err(|_| invalid())?;
+    let unit = trimmed[split..].trim();
+    let power = if unit.is_empty() || unit.eq_ignore_ascii_case("b") {
+        0
+    } else {
+        UNITS.iter().position(|known| known.eq_ignore_ascii_case(unit)).ok_or_else(invalid)?
+    };
+    let bytes = number * 1024_f64.powi(i32::try_from(power).expect("there are six units"));
+    #[expect(clippy::cast_possible_truncation, reason = "bounded below")]
+    if bytes.is_finite() && bytes.abs() < 9.2e18 { Ok(bytes.round() as i64) } else { Err(invalid()) }
+}

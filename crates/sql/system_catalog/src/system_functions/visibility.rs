@@ -1,0 +1,33 @@
+//! The `pg_…_is_visible` family: whether a bare name finds the object.
+
+use super::{Call, Declaration, function};
+use crate::pg_catalog::routine_by_oid;
+use crate::rows::Cell;
+use crate::source;
+use crate::text::is_visible;
+use crate::type_name;
+
+pub(super) const FUNCTIONS: &[Declaration] = &[
+    function("pg_table_is_visible", 1..=1, "bool", |call| {
+        let relation = source::relation(call.state(), call.oid(0)?);
+        Ok(relation.map(|relation| is_visible(call.context, &relation)).into())
+    }),
+    function("pg_type_is_visible", 1..=1, "bool", |call| Ok(type_name::name(call.oid(0)?.0, -1).map(|_| true).into())),
+    function("pg_function_is_visible", 1..=1, "bool", |call| Ok(routine_by_oid(call.oid(0)?).map(|_| true).into())),
+    function("pg_operator_is_visible", 1..=1, "bool", always),
+    function("pg_opclass_is_visible", 1..=1, "bool", always),
+    function("pg_opfamily_is_visible", 1..=1, "bool", always),
+    function("pg_collation_is_visible", 1..=1, "bool", always),
+    function("pg_conversion_is_visible", 1..=1, "bool", always),
+    function("pg_statistics_obj_is_visible", 1..=1, "bool", always),
+    function("pg_ts_config_is_visible", 1..=1, "bool", always),
+    function("pg_ts_dict_is_visible", 1..=1, "bool", always),
+    function("pg_ts_parser_is_visible", 1..=1, "bool", always),
+    function("pg_ts_template_is_visible", 1..=1, "bool", always),
+    function("pg_relation_is_publishable", 1..=1, "bool", |_| Ok(Cell::Bool(false))),
+];
+
+/// Objects of `pg_catalog`, which every search path holds.
+fn always(_: &Call<'_>) -> types::SqlResult<Cell> {
+    Ok(Cell::Bool(true))
+}

@@ -1,0 +1,175 @@
+//! Catalog objects as SQL text: quoted names, constraint, index and view definitions, as PostgreSQL's `ruleutils` words them.
+
+use catalog::{CatalogState, Constraint, ConstraintKind, KeyOrder, Table};
+use session_context::StatementContext;
+use types::ColumnId;
+
+use super::pg_catalog::access;
+use super::source::{self, Key, Relation};
+
+/// `name`, in double quotes where PostgreSQL's `quote_ident` would put them.
+pub fn quote_ident(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !syntax::keyword::is_reserved(name);
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// `'text'`, or `E'text'` where it holds a backslash.
+pub fn quote_literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
+}
+
+/// `schema.name`, both quoted as needed.
+pub(super) fn qualified(schema: &str, name: &str) -> String {
+    format!("{}.{}", quote_ident(schema), quote_ident(name))
+}
+
+/// A relation's name as `regclass` prints it: with its schema only where the search path does not find it.
+pub(super) fn relation_name(context: &StatementContext, relation: &Relation<'_>) -> String {
+    if is_visible(context, relation) {
+        quote_ident(relation.name)
+    } else {
+        qualified(source::schema_name(&context.snapshot, relation.schema), relation.name)
+    }
+}
+
+/// Whether the search path, with `pg_catalog` in front, finds this relation under its bare name.
+pub(super) fn is_visible(context: &StatementContext, relation: &Relation<'_>) -> bool {
+    let state = &context.snapshot;
+    let found =
+        context.search_path().into_iter().find_map(|schema| source::relation_named(state, &schema, relation.name));
+    found.is_some_and(|found| found.oid == relation.oid)
+}
+
+/// `pg_get_constraintdef`. What Kiln declares but does not enforce says so.
+pub(super) fn constraint_definition(context: &StatementContext, table: &Table, constraint: &Constraint) -> String {
+    match &constraint.kind {
+        ConstraintKind::PrimaryKey { columns } => format!("PRIMARY KEY ({})", column_list(table, columns)),
+        ConstraintKind::Unique { columns } => format!("UNIQUE ({})", column_list(table, columns)),
+        ConstraintKind::Check { expression, .. } => format!("CHECK (({}))", strip_parentheses(expression)),
+        ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete, delete_columns } => {
+            let state: &CatalogState = &context.snapshot;
+            let target = state.table(*references);
+            let name = source::relation(state, *references).map(|relation| relation_name(context, &relation));
+            let mut text = format!(
+                "FOREIGN KEY ({}) REFERENCES {}({})",
+                column_list(table, columns),
+                name.unwrap_or_default(),
+                target.map(|target| column_list(target, referenced)).unwrap_or_default(),
+            );
+            for (event, action) in [("UPDATE", on_update), ("DELETE", on_delete)] {
+                if let Some(words) = action_words(action_code(*action)) {
+                    text.push_str(&format!(" ON {event} {words}"));
+                }
+            }
+            if !delete_columns.is_empty() {
+                text.push_str(&format!(" ({})", column_list(table, delete_columns)));
+            }
+            if !constraint.enforced {
+                text.push_str(" NOT ENFORCED");
+            }
+            text
+        }
+    }
+}
+
+/// The letter `pg_constraint` keeps for a referential action.
+pub(super) fn action_code(action: catalog::ReferentialAction) -> &'static str {
+    use catalog::ReferentialAction as Action;
+    match action {
+        Action::NoAction => "a",
+        Action::Restrict => "r",
+        Action::Cascade => "c",
+        Action::SetNull => "n",
+        Action::SetDefault => "d",
+    }
+}
+
+/// What follows ON UPDATE or ON DELETE; nothing for NO ACTION, which is not written.
+pub(super) fn action_words(code: &str) -> Option<&'static str> {
+    match code {
+        "r" => Some("RESTRICT"),
+        "c" => Some("CASCADE"),
+        "n" => Some("SET NULL"),
+        "d" => Some("SET DEFAULT"),
+        _ => None,
+    }
+}
+
+/// `pg_get_indexdef` of a declared key; with `column` only that column's name, from 1.
+pub(super) fn index_definition(context: &StatementContext, key: Key<'_>, column: usize) -> String {
+    let names: Vec<String> =
+        source::column_names(key.table, &key.all_columns().collect::<Vec<_>>()).into_iter().map(quote_ident).collect();
+    if column > 0 {
+        return names.get(column - 1).cloned().unwrap_or_default();
+    }
+    let (columns, included) = names.split_at(key.columns.len().min(names.len()));
+    let columns: Vec<String> = columns.iter().zip(key.orders()).map(|(name, order)| in_order(name, &order)).collect();
+    let schema = match key.table.temporary {
+        Some(_) => "pg_temp",
+        None => source::schema_name(&context.snapshot, key.table.schema),
+    };
+    let mut text = format!(
+        "CREATE {}INDEX {} ON {} USING {} ({})",
+        if key.unique { "UNIQUE " } else { "" },
+        quote_ident(key.name),
+        qualified(schema, &key.table.name),
+        if key.enforced { access::BTREE } else { access::UNENFORCED },
+        columns.join(", ")
+    );
+    if !included.is_empty() {
+        text.push_str(&format!(" INCLUDE ({})", included.join(", ")));
+    }
+    let options = key.index.map_or(&[][..], |index| index.options.as_slice());
+    let options: Vec<String> = options
+        .iter()
+        .filter_map(|option| option.split_once('='))
+        .map(|(name, value)| {
+            let value = if quote_ident(value) == value { value.to_owned() } else { quote_literal(value) };
+            format!("{name}={value}")
+        })
+        .collect();
+    if !options.is_empty() {
+        text.push_str(&format!(" WITH ({})", options.join(", ")));
+    }
+    text
+}
+
+/// A column of an index with what differs from the defaults.
+fn in_order(name: &str, order: &KeyOrder) -> String {
+    let mut text = name.to_owned();
+    if let Some(collation) = &order.collation {
+        text.push_str(&format!(" COLLATE {}", quote_ident(collation)));
+    }
+    if let Some(operators) = &order.operators {
+        text.push_str(&format!(" {operators}"));
+    }
+    text.push_str(match (order.descending, order.nulls_first) {
+        (false, false) => "",
+        (false, true) => " NULLS FIRST",
+        (true, true) => " DESC",
+        (true, false) => " DESC NULLS LAST",
+    });
+    text
+}
+
+fn column_list(table: &Table, columns: &[ColumnId]) -> String {
+    let names: Vec<String> = source::column_names(table, columns).into_iter().map(quote_ident).collect();
+    names.join(", ")
+}
+
+/// An expression without the parentheses that enclose all of it.
+fn strip_parentheses(expression: &str) -> &str {
+    let text = expression.trim();
+    let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) else { return text };
+    let mut depth = 0_i32;
+    for c in inner.chars() {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        if depth < 0 {
+            return text;
+        }
+    }
+    inner.trim()
+}

@@ -1,0 +1,263 @@
+//! A view's query as `pg_get_viewdef` writes it: names no longer than they must be, a clause a line.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use catalog::View;
+use datafusion::sql::sqlparser::ast::{
+    DataType, Distinct, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind,
+    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+};
+use session_context::StatementContext;
+use syntax::Statement;
+
+use super::source::{self, Body, Relation};
+use super::text::{is_visible, quote_ident};
+use syntax::sql_type;
+
+/// `pg_get_viewdef`: the query, ended by a semicolon.
+pub(super) fn view_definition(context: &StatementContext, relation: &Relation<'_>) -> Option<String> {
+    let Body::View(view) = relation.body else { return None };
+    let parsed = syntax::parse(&view.definition).ok().and_then(|statements| statements.into_iter().next());
+    // A text that does not read is shown as it is.
+    let Some(Statement::Query(mut query)) = parsed.map(|parsed| parsed.statement) else {
+        return Some(format!(" {};", view.definition));
+    };
+    order_by_expressions(&mut query);
+    name_outputs(&mut query.body, view);
+    let _: ControlFlow<()> = query.visit(&mut Shorten { context });
+    let mut text = " ".to_owned();
+    write_query(&mut text, &query);
+    text.push(';');
+    Some(text)
+}
+
+/// In ORDER BY stand the expressions of the output columns, not their names.
+fn order_by_expressions(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) else {
+        return;
+    };
+    for key in keys {
+        let Expr::Identifier(name) = &key.expr else { continue };
+        let output = select.projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if alias.value == name.value => Some(expr),
+            _ => None,
+        });
+        match output {
+            Some(column @ Expr::CompoundIdentifier(_)) => key.expr = column.clone(),
+            Some(other) => key.expr = Expr::Nested(Box::new(other.clone())),
+            None => {}
+        }
+    }
+}
+
+/// Gives the output columns the names that the view has for them.
+fn name_outputs(body: &mut SetExpr, view: &View) {
+    match body {
+        SetExpr::Select(select) => {
+            for (item, (name, _)) in select.projection.iter_mut().zip(&view.columns) {
+                if let SelectItem::ExprWithAlias { alias, .. } = item {
+                    *alias = Ident::with_quote('"', name);
+                }
+            }
+        }
+        SetExpr::SetOperation { left, .. } => name_outputs(left, view),
+        SetExpr::Query(query) => name_outputs(&mut query.body, view),
+        _ => {}
+    }
+}
+
+/// Leaves out schemas that the search path finds, aliases that say nothing, and quotes.
+struct Shorten<'a> {
+    context: &'a StatementContext,
+}
+
+impl VisitorMut for Shorten<'_> {
+    type Break = ();
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table { name, alias, .. } => {
+                let bare = name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone());
+                self.shorten(name);
+                if let Some(written) = alias {
+                    if Some(&written.name.value) == bare.as_ref() {
+                        *alias = None;
+                    } else {
+                        written.explicit = false;
+                        unquote(&mut written.name);
+                    }
+                }
+            }
+            TableFactor::Derived { alias: Some(alias), .. } => {
+                alias.explicit = false;
+                unquote(&mut alias.name);
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+            unquote(&mut cte.alias.name);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for join in select.from.iter_mut().flat_map(|table| &mut table.joins) {
+            plain_join(&mut join.join_operator);
+        }
+        for item in &mut select.projection {
+            let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+            if matches!(expr, Expr::CompoundIdentifier(parts) if parts.last().is_some_and(|it| it.value == alias.value))
+            {
+                *item = SelectItem::UnnamedExpr(expr.clone());
+            } else {
+                unquote(alias);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::CompoundIdentifier(parts) => parts.iter_mut().for_each(unquote),
+            Expr::Identifier(name) => unquote(name),
+            Expr::Cast { data_type, .. } => name_type(data_type),
+            Expr::TypedString(typed) => name_type(&mut typed.data_type),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Shorten<'_> {
+    fn shorten(&self, name: &mut ObjectName) {
+        let idents: Vec<String> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.clone())).collect();
+        let shown = match idents.as_slice() {
+            [schema, bare] => {
+                let found = source::relation_named(&self.context.snapshot, schema, bare);
+                match found {
+                    Some(relation) if is_visible(self.context, &relation) => vec![bare.clone()],
+                    _ => idents,
+                }
+            }
+            _ => idents,
+        };
+        let idents = shown.into_iter().map(|name| {
+            let mut ident = Ident::with_quote('"', name);
+            unquote(&mut ident);
+            ident
+        });
+        *name = ObjectName::from(idents.collect::<Vec<_>>());
+    }
+}
+
+/// The join without the words that may be left out.
+fn plain_join(operator: &mut JoinOperator) {
+    let none = || JoinConstraint::None;
+    *operator = match operator {
+        JoinOperator::Inner(constraint) => JoinOperator::Join(std::mem::replace(constraint, none())),
+        JoinOperator::LeftOuter(constraint) => JoinOperator::Left(std::mem::replace(constraint, none())),
+        JoinOperator::RightOuter(constraint) => JoinOperator::Right(std::mem::replace(constraint, none())),
+        _ => return,
+    };
+}
+
+fn unquote(ident: &mut Ident) {
+    if quote_ident(&ident.value) == ident.value {
+        ident.quote_style = None;
+    }
+}
+
+/// The type under PostgreSQL's name for it.
+fn name_type(data_type: &mut DataType) {
+    if let Ok(known) = sql_type(data_type) {
+        *data_type = DataType::Custom(ObjectName::from(vec![Ident::new(known.to_string())]), Vec::new());
+    }
+}
+
+fn write_query(text: &mut String, query: &Query) {
+    if let Some(with) = &query.with {
+        push(text, format_args!("{with}\n "));
+    }
+    write_body(text, &query.body);
+    if let Some(order_by) = &query.order_by {
+        match &order_by.kind {
+            OrderByKind::Expressions(keys) => push(text, format_args!("\n  ORDER BY {}", listed(keys))),
+            OrderByKind::All(_) => push(text, format_args!("\n  {order_by}")),
+        }
+    }
+    if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
+        if let Some(offset) = offset {
+            push(text, format_args!("\n OFFSET {}", offset.value));
+        }
+        if let Some(limit) = limit {
+            push(text, format_args!("\n LIMIT {limit}"));
+        }
+    }
+}
+
+fn write_body(text: &mut String, body: &SetExpr) {
+    match body {
+        SetExpr::Select(select) => write_select(text, select),
+        SetExpr::SetOperation { op, set_quantifier, left, right } => {
+            write_body(text, left);
+            let op = match op {
+                SetOperator::Union => "UNION",
+                SetOperator::Except | SetOperator::Minus => "EXCEPT",
+                SetOperator::Intersect => "INTERSECT",
+            };
+            let all = if matches!(set_quantifier, SetQuantifier::All) { " ALL" } else { "" };
+            push(text, format_args!("\n{op}{all}\n "));
+            write_body(text, right);
+        }
+        other => push(text, format_args!("{other}")),
+    }
+}
+
+fn write_select(text: &mut String, select: &Select) {
+    text.push_str("SELECT ");
+    match &select.distinct {
+        Some(Distinct::Distinct) => text.push_str("DISTINCT "),
+        Some(Distinct::On(keys)) => push(text, format_args!("DISTINCT ON ({}) ", listed(keys))),
+        Some(Distinct::All) | None => {}
+    }
+    let items: Vec<String> = select.projection.iter().map(ToString::to_string).collect();
+    text.push_str(&items.join(",\n    "));
+    if !select.from.is_empty() {
+        let tables: Vec<String> = select.from.iter().map(from_item).collect();
+        push(text, format_args!("\n   FROM {}", tables.join(",\n    ")));
+    }
+    if let Some(condition) = &select.selection {
+        push(text, format_args!("\n  WHERE {condition}"));
+    }
+    match &select.group_by {
+        GroupByExpr::Expressions(keys, _) if !keys.is_empty() => {
+            push(text, format_args!("\n  GROUP BY {}", listed(keys)));
+        }
+        _ => {}
+    }
+    if let Some(condition) = &select.having {
+        push(text, format_args!("\n HAVING {condition}"));
+    }
+    if !select.named_window.is_empty() {
+        push(text, format_args!("\n  WINDOW {}", listed(&select.named_window)));
+    }
+}
+
+fn from_item(table: &TableWithJoins) -> String {
+    let joins = table.joins.iter().map(|join| format!("\n     {join}"));
+    std::iter::once(table.relation.to_string()).chain(joins).collect()
+}
+
+fn listed<T: ToString>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
+    text.write_fmt(more).expect("a string takes what is written to it");
+}
