@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use datafusion::execution::runtime_env::RuntimeEnv;
 use objects::Objects;
-use planner::PlanScan;
+use plan::PlanScan;
 use shards::{BlockCache, CacheDisk, TierUse};
 use txn::Transactions;
 use types::{Clock, Condition, Random, SqlError, SqlResult};

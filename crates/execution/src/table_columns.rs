@@ -2,7 +2,7 @@
 
 use arrow::array::RecordBatch;
 use catalog::{Column, Distribution, Table};
-use planner::{PLACE, ROW_ID};
+use plan::{PLACE, ROW_ID};
 use shards::{BucketKeys, ColumnDef, ORDINAL_COLUMN, ROW_ID_COLUMN};
 use types::{ColumnId, SqlResult, SqlType};
 

@@ -10,13 +10,13 @@ use datafusion::logical_expr::expr::{ScalarFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use functions::Settled;
 use parking_lot::Mutex;
+use plan::ShardTable;
 use session_context::StatementContext;
 use settings::Settings;
 use types::{CommitTs, Oid};
 
 use crate::QueryPlan;
 use crate::settled::settled_by;
-use crate::shard_table::ShardTable;
 
 #[cfg(test)]
 mod tests;

@@ -6,40 +6,23 @@
 //! Start at `planner.rs`; then `bind/` (queries), `write/` (INSERT, COPY), `define/` (CREATE, ALTER, DROP),
 //! and `semantics/` for where PostgreSQL and DataFusion differ; [`functions`] has what they call.
 
-mod any_expression;
 mod bind;
-mod conditions;
 pub mod define;
-pub mod dependent;
 pub mod explain;
 mod kept;
-mod key_sets;
-mod levels;
-pub mod optimize;
 mod past;
 mod phases;
 mod planned;
 mod planner;
 pub mod portable;
 mod prepared_plan;
-mod ranks;
 pub mod rewrite;
-mod scalar_subqueries;
 pub mod semantics;
-mod series;
 mod session;
 mod settled;
-mod shard_table;
-mod shared;
-pub mod stop;
-mod stream_table;
-mod subqueries;
-mod union_tiers;
 pub mod write;
 
 pub use bind::{NoFragmentCache, parts_within, types_with_values};
-pub use key_sets::{KeyQuestion, KeysAsked};
-pub use optimize::{Expected, ExpectedOf};
 pub use phases::{Begun, Phase, Phases};
 pub use planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, Division,
@@ -48,11 +31,7 @@ pub use planned::{
 };
 pub use planner::Planner;
 pub use prepared_plan::PreparedPlan;
-pub use scalar_subqueries::ScalarSubquery;
 pub use session::check_storage_columns;
 pub use session::{ClusterCommand, SessionCommand};
 pub use settled::{for_statement, settled};
-pub use shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
-pub use shared::{Optimized, SharedRows, SharedScanExec};
-pub use stream_table::StreamTable;
 pub use write::copy_options::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};

@@ -15,20 +15,17 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use functions::error::from_datafusion;
+use optimizer::dependent::DependentSubqueries;
+use optimizer::shared::{self, Optimized};
+use plan::{ShardTable, StreamTable};
 use session_context::Pin;
 use tokio_util::sync::CancellationToken;
 use types::stack::{PlanningStack, with_planning_stack};
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
 use crate::bind::{ask_counts, depends_on_digits, holds_for_digits, undivided};
-use crate::dependent::{DependentSubqueries, lift};
-use crate::levels;
 use crate::phases::{Phase, Phases};
 use crate::session::{SessionCommand, check_storage_columns};
-use crate::shard_table::ShardTable;
-use crate::shared::{self, Optimized};
-use crate::stop::stoppable;
-use crate::stream_table::StreamTable;
 use crate::write::copy_options::CopyOptions;
 
 /// A statement, planned against one snapshot.
@@ -281,10 +278,7 @@ impl QueryPlan {
             Division::None => Cow::Owned(undivided(&self.state)),
             Division::Threads => Cow::Borrowed(self.state.as_ref()),
         };
-        for table in &optimized.shared {
-            table.run_by(operators(table.plan(), &state, stop).await?);
-        }
-        let operators = operators(&optimized.plan, &state, stop).await;
+        let operators = optimized.operators(&state, stop).await;
         self.phases.end(Phase::Operators, begun);
         operators
     }
@@ -344,20 +338,6 @@ impl QueryPlan {
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(self.plan.schema().inner())
     }
-}
-
-async fn operators(
-    plan: &LogicalPlan,
-    state: &SessionState,
-    stop: &CancellationToken,
-) -> SqlResult<Arc<dyn ExecutionPlan>> {
-    let plan = lift(plan).map_err(from_datafusion)?;
-    let operators = async {
-        let operators = state.query_planner().create_physical_plan(&plan, state).await?;
-        levels::check_operators(&operators)?;
-        stoppable(operators, stop)
-    };
-    PlanningStack::new(operators).await.map_err(from_datafusion)
 }
 
 /// Rows to be added to a table.

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
+use plan::PlanScan;
 use session_context::StatementContext;
 use syntax::statement::TableSource;
 use syntax::{Parsed, Statement};
@@ -18,7 +19,6 @@ use crate::explain;
 use crate::kept::KeptPlans;
 use crate::planned::{Planned, QueryPlan};
 use crate::session::{self, SessionCommand};
-use crate::shard_table::PlanScan;
 use crate::write;
 
 /// Makes plans. One for the server, shared by all sessions.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
+use optimizer::ranks::RankLimitExec;
+use optimizer::series::ProjectSetExec;
 
-use crate::ranks::RankLimitExec;
-pub use crate::series::Column as SeriesColumn;
-use crate::series::ProjectSetExec;
+pub use optimizer::series::Column as SeriesColumn;
 
 /// One of them, without its input.
 #[derive(Debug, Clone)]

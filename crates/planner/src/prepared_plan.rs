@@ -10,6 +10,7 @@ use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableSource};
 use functions::error::from_datafusion;
+use plan::ShardTable;
 use session_context::StatementContext;
 use types::SqlResult;
 use types::stack::with_planning_stack;
@@ -18,7 +19,6 @@ use crate::Planner;
 use crate::bind::{is_numeric, parameter_index};
 use crate::kept::cacheable_bytes;
 use crate::planned::{OptimizedOnce, Planned, QueryPlan};
-use crate::shard_table::ShardTable;
 
 #[cfg(test)]
 mod tests;

@@ -18,10 +18,7 @@ const REASONS: &[(&str, &str)] = &[
     ),
     ("execution::Dial", "connections to workers need the instance's certificates"),
     ("execution::Hold", "a worker in use is not stopped; goes with the leases' own crate"),
-    (
-        "planner::PlanScan",
-        "a table's scan becomes an operator above the planner; goes when scans are compiled from plans",
-    ),
+    ("plan::PlanScan", "a table's scan becomes an operator above the planner; goes when scans are compiled from plans"),
     ("session_context::Activity", "pg_stat_activity shows sessions; goes when session facts are plain data"),
     ("session_context::Files", "planning finds files by failing; goes when files are resolved before binding"),
     ("session_context::Past", "planning finds snapshots by failing; goes when states are resolved before binding"),

@@ -43,8 +43,7 @@ use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
-
-use planner::SharedScanExec;
+use optimizer::SharedScanExec;
 
 use crate::distribute::ToOwnersExec;
 use crate::scan::ShardScanExec;

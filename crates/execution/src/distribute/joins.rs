@@ -9,7 +9,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
-use planner::Expected;
+use optimizer::Expected;
 
 use super::in_place::{may_stay, meets_in_place};
 use crate::cover::OperatorId;

@@ -4,7 +4,7 @@ use datafusion::physical_plan::execute_stream;
 use functions::error::from_datafusion;
 use functions::{KEYS_MAX, KeySet};
 use futures::TryStreamExt;
-use planner::{KeyQuestion, KeysAsked, Optimized};
+use optimizer::{KeyQuestion, KeysAsked, Optimized};
 use types::SqlResult;
 
 use super::plan::Planning;

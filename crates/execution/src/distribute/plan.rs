@@ -15,7 +15,8 @@ use datafusion_distributed::{
     DistributedExec, DistributedExt, RouteTasksEvent, RouteTasksEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
 use functions::error::{from_datafusion, to_datafusion};
-use planner::{Division, Optimized, QueryPlan};
+use optimizer::Optimized;
+use planner::{Division, QueryPlan};
 use types::{Random, SqlResult};
 use url::{Host, Url};
 use uuid::Uuid;

@@ -27,8 +27,8 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use plan::stop::is_watched;
 use planner::portable::OwnOperator;
-use planner::stop::is_watched;
 
 use crate::scan::{ShardScanExec, Stays};
 

@@ -2,7 +2,8 @@
 
 use datafusion::scalar::ScalarValue;
 use functions::error::from_datafusion;
-use planner::{Division, Optimized};
+use optimizer::Optimized;
+use planner::Division;
 use types::{Condition, SqlError, SqlResult};
 
 use super::attempts::Spread;

@@ -22,7 +22,7 @@ use datafusion_distributed::{
 use futures::Stream;
 use objects::Objects;
 use parking_lot::{Mutex, RwLock};
-use planner::stop::stoppable;
+use plan::stop::stoppable;
 use shards::{BlockCache, BlockPlace, DiskPart, HotBlock, TierUse};
 use tokio_util::sync::CancellationToken;
 use types::{Clock, Reserve, SqlResult};

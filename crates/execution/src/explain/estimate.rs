@@ -12,8 +12,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-
-use planner::Expected;
+use optimizer::Expected;
 
 use super::operators::Operators;
 use super::rows;

@@ -16,7 +16,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
 
-use planner::SharedScanExec;
+use optimizer::SharedScanExec;
 use types::ColumnId;
 
 use super::expressions::{sort_key, sql};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
-use planner::SharedScanExec;
+use optimizer::SharedScanExec;
 
 use crate::cover::{FragmentExec, OperatorId};
 

@@ -10,7 +10,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
-use planner::{Expected, ExpectedOf, SharedScanExec};
+use optimizer::{Expected, ExpectedOf, SharedScanExec};
 
 use super::operators::Operators;
 use crate::cover::OperatorId;

@@ -12,7 +12,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ExecutionPlan, expressions::Column};
-use planner::{ExplainPlan, SharedRows, SharedScanExec};
+use optimizer::{SharedRows, SharedScanExec};
+use planner::ExplainPlan;
 use settings::Settings;
 
 use super::actual::{Actual, Clock};

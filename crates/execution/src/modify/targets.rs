@@ -7,7 +7,8 @@ use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, Rec
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, Int64Type, Schema};
 use catalog::{ConstraintKind, RowPlace, Table, TableRows};
-use planner::{Action, ROW_ID};
+use plan::ROW_ID;
+use planner::Action;
 use rowstore::{Tuple, rows_of};
 use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
@@ -225,7 +226,7 @@ impl Targets {
 /// Changed and new rows on their way to shards.
 pub(crate) struct Many {
     table: Oid,
-    /// The table's columns, then [`planner::ROW_ID`].
+    /// The table's columns, then [`plan::ROW_ID`].
     pub(crate) rows: Vec<RecordBatch>,
     /// For each row what happens, as [`Targets`] has it.
     actions: Vec<(Action, Option<(RowId, RowPlace)>)>,

@@ -12,7 +12,7 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr};
 use functions::error::from_datafusion;
 use functions::{self, Settled};
-use planner::{ShardTable, StreamTable};
+use plan::{ShardTable, StreamTable};
 use session_context::Session;
 use types::SqlResult;
 

@@ -10,7 +10,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use functions::error::from_datafusion;
-use planner::{PLACE, ROW_ID};
+use plan::{PLACE, ROW_ID};
 use rowstore::{StoredColumn, Tuple, Value, batch_of};
 use txn::KeyRead;
 use types::{ColumnId, Oid, SqlError, SqlResult};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use functions::error::from_datafusion;
-use planner::{Division, Optimized, Phase, QueryPlan};
+use optimizer::Optimized;
+use planner::{Division, Phase, QueryPlan};
 use types::SqlResult;
 
 use crate::RunContext;

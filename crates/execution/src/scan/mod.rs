@@ -13,7 +13,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use objects::Objects;
-use planner::{PlanScan, ShardTable};
+use plan::{PlanScan, ShardTable};
 use roaring::RoaringBitmap;
 use rowstore::Row;
 use session_context::Pin;

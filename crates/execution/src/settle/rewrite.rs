@@ -10,7 +10,7 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionConfig;
 use functions::error::from_datafusion;
 use futures::StreamExt;
-use planner::ShardTable;
+use plan::ShardTable;
 use shards::{RowIds, RowSample, ShardMeta};
 use txn::Transaction;
 use types::{RowId, SqlError, SqlResult};

@@ -13,7 +13,7 @@ use functions::error::from_datafusion;
 use futures::TryStreamExt;
 use objects::Objects;
 use parking_lot::Mutex;
-use planner::ShardTable;
+use plan::ShardTable;
 use rowstore::{Tuple, Value};
 use shards::{ColumnDef, ROW_ID_COLUMN, RowGroupRead, RowIds, ShardMeta, ShardReader};
 use types::{ColumnId, RowId, ShardId, SqlResult};

@@ -9,7 +9,7 @@ use catalog::Change;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
 use functions::error::from_datafusion;
-use planner::schema_of;
+use plan::schema_of;
 use txn::Transaction;
 use txn::locks::TableLock;
 use types::{CommitTs, Condition, SqlResult};

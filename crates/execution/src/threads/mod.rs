@@ -52,7 +52,7 @@ impl Threads {
             return Ok(Self { runtime: None, turns });
         }
         operators::take_turns();
-        planner::stop::give_way_by(task::give_way);
+        plan::stop::give_way_by(task::give_way);
         engine::run_parts_by(task::give_way);
         value_guard::answer_by(task::may_make);
         // Twice as many: young queries have turns beside old ones.

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, RecordBatch, Recor
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Decimal128Type, SchemaRef};
 use catalog::Table;
-use planner::schema_of;
+use plan::schema_of;
 use types::numeric::{self, Digits};
 use types::{Condition, SqlError, SqlResult, SqlType};
 

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visit, Visitor};
+use plan::levels::NODES_MAX;
 use types::SqlResult;
 use types::stack::{PLAN_LEVELS, too_complex};
 
 use super::with_queries::only_part;
-use crate::levels::NODES_MAX;
 
 /// Checks that a query reads few enough relations, in few enough levels. Names must be settled: those of WITH queries are given once in the statement.
 ///

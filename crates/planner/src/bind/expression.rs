@@ -17,13 +17,13 @@ use datafusion::sql::sqlparser::ast;
 use functions::cast::{CastKind, lower as lower_cast};
 use functions::error::from_datafusion;
 use functions::type_rules::{Operand, plain, taken_beside};
+use plan::schema_of;
 use types::numeric::Digits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::provider::Provider;
 use super::{Binder, parameter, query, resolve, type_cost};
 use crate::semantics::typed::type_of;
-use crate::shard_table::schema_of;
 use crate::{rewrite, semantics};
 
 /// An expression over a table's columns, of type `wanted`.

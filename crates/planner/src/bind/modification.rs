@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     self, Ident, ObjectName, Query, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, With,
 };
 use functions::error::from_datafusion;
+use plan::StreamTable;
 use syntax::statement::Returning;
 use types::{SqlError, SqlResult, SqlType};
 
@@ -22,7 +23,6 @@ pub(crate) use super::resolve::{Clause, Kept};
 use super::view::PlanSource;
 use super::{Binder, parameter, resolve};
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
-use crate::stream_table::StreamTable;
 
 /// Relations of this schema, which no user's can be in, are plans that the statement has made.
 pub(super) const GIVEN: &str = "given\u{1}";

@@ -14,6 +14,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
 use functions::error::to_datafusion;
+use optimizer::dependent::{ARRAY_SUBQUERY, array_subquery};
+use plan::ShardTable;
 use system_catalog::sequence_table;
 use types::{Condition, Oid, SqlError, SqlResult};
 
@@ -23,9 +25,7 @@ use super::named_columns::NamedColumns;
 use super::relation::{self, Found, Name};
 use super::undefined::UndefinedFunction;
 use super::{Binder, as_of, view};
-use crate::dependent::{ARRAY_SUBQUERY, array_subquery};
 use crate::past;
-use crate::shard_table::ShardTable;
 
 /// What one statement's SQL is planned with.
 pub(super) struct Provider<'a> {

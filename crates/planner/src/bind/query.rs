@@ -7,6 +7,7 @@ use datafusion::logical_expr::{Limit, LogicalPlan};
 use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use functions::error::{from_datafusion, located};
+use plan::levels;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::modification::Given;
@@ -18,7 +19,7 @@ use super::{
     with_queries,
 };
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
-use crate::{Phase, levels, rewrite, semantics};
+use crate::{Phase, rewrite, semantics};
 
 /// The analysed plan of `query` with its output columns and parameters.
 pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {

@@ -8,12 +8,12 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::prelude::SessionConfig;
+use optimizer::series;
 use parking_lot::Mutex;
 use session_context::Session;
 use settings::Settings;
 
 use crate::semantics;
-use crate::{optimize, series};
 
 /// States that are kept: more settings than these nobody changes.
 const MADE_MAX: usize = 16;
@@ -67,9 +67,9 @@ impl Base {
         let state = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
-            .with_optimizer_rules(optimize::rules(true))
+            .with_optimizer_rules(optimizer::rules(true))
             .with_query_planner(Arc::new(series::Planning))
-            .with_physical_optimizer_rules(optimize::physical_rules(true))
+            .with_physical_optimizer_rules(optimizer::physical_rules(true))
             // What DISTINCT ON becomes.
             .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
             .with_analyzer_rules(Vec::new())
@@ -115,7 +115,7 @@ impl Base {
         if let Some(partitions) = settings.target_partitions {
             config = config.with_target_partitions(partitions);
         }
-        let mut config = optimize::configure(config, settings.optimizer);
+        let mut config = optimizer::configure(config, settings.optimizer);
         if !settings.fragment_cache {
             config.set_extension(Arc::new(NoFragmentCache));
         }
@@ -123,8 +123,8 @@ impl Base {
         let mut state = SessionStateBuilder::new_from_existing(self.state.clone());
         if !settings.optimizer {
             state = state
-                .with_optimizer_rules(optimize::rules(false))
-                .with_physical_optimizer_rules(optimize::physical_rules(false));
+                .with_optimizer_rules(optimizer::rules(false))
+                .with_physical_optimizer_rules(optimizer::physical_rules(false));
         }
         state.with_config(config.with_extension(Arc::new(undivided))).build()
     }

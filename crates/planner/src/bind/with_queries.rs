@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Cte, CteAsMaterialized, ObjectName, ObjectNamePart, Query, VisitMut, VisitorMut, With, visit_relations,
 };
+use optimizer::shared::Asked;
 
 use super::resolve::quoted;
-use crate::shared::Asked;
 
 /// Gives WITH queries names that say what was asked of them, if anything was asked of any. Names must be settled.
 pub(super) fn mark(query: &mut Query) {

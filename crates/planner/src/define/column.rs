@@ -3,6 +3,7 @@
 use catalog::{Column, Table};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
 use functions::type_rules::plain;
+use plan::{PLACE, ROW_ID};
 use syntax::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
 use syntax::text_of;
 use system_catalog::settled_default;
@@ -11,7 +12,6 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 use super::column_sequence::{self, NewSequence, serial_type};
 use super::name;
 use crate::bind::Binder;
-use crate::shard_table::{PLACE, ROW_ID};
 use crate::write::{ACTION, is_assignable};
 
 /// Names that PostgreSQL's tables have columns of already, and those of plans that change rows.

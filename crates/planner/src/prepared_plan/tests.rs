@@ -8,11 +8,11 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
+use plan::ShardTable;
 use session_context::{HistoryRow, LastDrop, Past, PastState, StatementContext, StatementOutcomeRow};
 use types::{Moment, Oid, SqlResult};
 
 use super::{BYTES_MAX, PreparedPlan};
-use crate::ShardTable;
 use crate::planned::Planned;
 use crate::write::tests::Fixture;
 

@@ -4,9 +4,8 @@ use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, Value,
 };
+use optimizer::dependent::ARRAY_SUBQUERY;
 use types::text::parse_array;
-
-use crate::dependent::ARRAY_SUBQUERY;
 
 /// `x = ANY (ARRAY[a, b])` and `x = ANY ('{a,b}')` become `x IN (a, b)`; `<> ALL` becomes NOT IN. Of other operators ANY becomes
 /// OR and ALL becomes AND.

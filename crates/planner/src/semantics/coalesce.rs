@@ -8,13 +8,12 @@ use std::sync::Arc;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
-use functions::{FIRST_NOT_NULL_NAME, external, first_not_null};
+use functions::{FIRST_NOT_NULL_NAME, external, first_not_null, may_fail};
 use session_context::Session;
 use types::SqlType;
 use types::stack::too_complex;
 
 use super::copies::is_cheap;
-use super::guard::may_fail;
 
 /// Nesting limit of calls that become CASEs.
 const LEVELS_MAX: usize = 8;

@@ -16,9 +16,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
+use optimizer::with_stack;
 
 use super::typed::field_of;
-use crate::optimize::with_stack;
 
 /// Coerces what is not settled.
 #[derive(Debug)]

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ExprSchema, Result, ScalarValue, TableReference};
-use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
+use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::utils::{split_binary, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
-use functions::{FIRST_TRUE_NAME, can_fail, external, first_true};
+use functions::{FIRST_TRUE_NAME, external, first_true, may_fail};
+use plan::balanced;
 use session_context::Session;
 use types::SqlType;
 use types::stack::too_complex;
 
 use super::copies::copied;
 use super::typed::type_of;
-use crate::conditions::balanced;
 
 /// Field name that marks the CASE of a guarded condition.
 const GUARD: &str = "guard";
@@ -179,22 +179,6 @@ fn lazy(case: Case, name: &str) -> Expr {
     let case = Expr::Case(Case::new(case.expr, branches, case.else_expr.map(number)));
     let one = Expr::Literal(ScalarValue::Int16(Some(1)), None);
     Expr::BinaryExpr(BinaryExpr::new(Box::new(case), Operator::Eq, Box::new(one)))
-}
-
-/// Whether evaluating the expression can fail; within a CASE it does so only where it is meant to.
-pub(crate) fn may_fail(expr: &Expr) -> Result<bool> {
-    let mut found = false;
-    expr.apply(|expr| {
-        Ok(match expr {
-            Expr::Case(_) | Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) => TreeNodeRecursion::Jump,
-            Expr::ScalarFunction(ScalarFunction { func, args }) if can_fail(func, args) => {
-                found = true;
-                TreeNodeRecursion::Stop
-            }
-            _ => TreeNodeRecursion::Continue,
-        })
-    })?;
-    Ok(found)
 }
 
 fn relations(expr: &Expr) -> HashSet<Option<TableReference>> {

@@ -20,6 +20,7 @@ mod recursive;
 mod resolve;
 mod rewrite;
 mod set_operation;
+mod streamed_series;
 pub(crate) mod typed;
 mod unnest;
 mod window;
@@ -34,12 +35,11 @@ use session_context::Session;
 use self::coercion::Coercion;
 use self::concerning::Concerning;
 use self::grouping_set::GroupingSetColumns;
-pub(crate) use self::guard::may_fail;
 pub use self::resolve::Resolve;
 pub(crate) use self::resolve::marked;
 pub(crate) use self::rewrite::call;
 pub use self::rewrite::{rewrite_expr, rewrite_query};
-use crate::series::StreamedSeries;
+use self::streamed_series::StreamedSeries;
 
 /// All analyzer rules, in order: ours, then DataFusion's own, which find everything already typed.
 #[must_use]

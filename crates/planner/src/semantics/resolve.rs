@@ -21,6 +21,8 @@ use functions::{
     ANY_EQUAL, Body, Builtin, NamedFunction, ResolvedFunction, any_interval, comparison_key, comparison_operator,
     external, extreme_interval, like_operator, missing_operator, negate_definition,
 };
+use plan::balanced;
+use plan::levels::is_membership;
 use session_context::Session;
 use types::interrupt;
 use types::numeric::{Digits, digit_count};
@@ -40,8 +42,6 @@ use super::recursive::resolve_recursive;
 use super::set_operation::{flattened, resolve_union, resolve_values};
 use super::typed::{field_of, type_of};
 use super::unnest::mark_elements;
-use crate::conditions::balanced;
-use crate::levels::is_membership;
 
 /// PostgreSQL's meaning for one session's statement.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, Schema};
 use catalog::Table;
 use datafusion::sql::sqlparser::ast::{Ident, With};
+use plan::{PLACE, ROW_ID, StreamTable, schema_of};
 use syntax::statement::{ConflictTarget, ConflictUpdate as Written, OnConflict, Returning};
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
@@ -14,8 +15,6 @@ use super::target::Target;
 use crate::bind::Binder;
 use crate::bind::modification::{Clause, Kept, Modification, Source, reading};
 use crate::planned::{Action, ConflictUpdate};
-use crate::shard_table::{PLACE, ROW_ID, schema_of};
-use crate::stream_table::StreamTable;
 
 /// The keys whose violation is the conflict; none where the table has no key and nothing is to be done.
 ///

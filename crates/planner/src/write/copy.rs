@@ -8,6 +8,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor};
 use functions::error::from_datafusion;
+use plan::StreamTable;
 use syntax::statement::{Copy, CopyDirection, CopyPlace, CopySubject, Statement};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -16,7 +17,6 @@ use super::target::Target;
 use super::{insert, rows};
 use crate::bind::Binder;
 use crate::planned::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, Planned, QueryPlan, WritePlan};
-use crate::stream_table::StreamTable;
 
 /// The plan of a COPY.
 ///

@@ -7,6 +7,7 @@ use datafusion::common::{Column as ColumnReference, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
 use functions::error::from_datafusion;
+use plan::{PLACE, ROW_ID};
 use types::{ColumnId, SqlResult, SqlType};
 
 use super::assign::assign;
@@ -17,7 +18,6 @@ use crate::bind::Binder;
 use crate::bind::modification::reading;
 use crate::planned::Action;
 use crate::semantics::marked;
-use crate::shard_table::{PLACE, ROW_ID};
 
 /// The column that says what happens to a row.
 pub(crate) const ACTION: &str = "__action";

@@ -46,6 +46,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{AggregateUDF, Expr, Operator, ScalarUDF, Volatility, WindowUDF};
 use session_context::Session;
@@ -136,13 +137,32 @@ pub fn is_volatile(name: &str) -> bool {
 }
 
 /// Whether a call can fail for some values of its arguments: a division, unless it is by a number that is not zero; a text's cast.
-pub fn can_fail(function: &ScalarUDF, args: &[Expr]) -> bool {
+fn can_fail(function: &ScalarUDF, args: &[Expr]) -> bool {
     if let Some(cast) = function.inner().downcast_ref::<cast::CastFunction>() {
         return cast.reads_text();
     }
     let divides = function.inner().downcast_ref::<ResolvedFunction>().is_some()
         && matches!(function.name(), "/" | "%" | "mod" | "div" | "ln" | "log" | "sqrt" | "power" | "^");
     divides && !matches!(args.last(), Some(Expr::Literal(..)))
+}
+
+/// Whether evaluating the expression can fail; within a CASE it does so only where it is meant to.
+///
+/// # Errors
+/// None that well-formed expressions meet.
+pub fn may_fail(expr: &Expr) -> Result<bool> {
+    let mut found = false;
+    expr.apply(|expr| {
+        Ok(match expr {
+            Expr::Case(_) | Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) => TreeNodeRecursion::Jump,
+            Expr::ScalarFunction(ScalarFunction { func, args }) if can_fail(func, args) => {
+                found = true;
+                TreeNodeRecursion::Stop
+            }
+            _ => TreeNodeRecursion::Continue,
+        })
+    })?;
+    Ok(found)
 }
 
 /// The comparison an operator's name stands for.

@@ -12,7 +12,7 @@ use engine::arrow_form::{form, is_compared};
 use engine::expression::Expression;
 use engine::join::{JoinKind, JoinSpec, OutputColumn, Residual};
 use engine::pipeline::{Sink, Step};
-use planner::stop::unwatched;
+use plan::stop::unwatched;
 
 use super::{Builder, Chain, SourceColumn};
 use crate::cover::expression;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
-use planner::{Planned, SharedScanExec};
+use optimizer::SharedScanExec;
+use planner::Planned;
 
 use crate::cover::FragmentExec;
 use crate::fixtures::context;

@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::{CastExpr, Literal, TryCastExpr};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion_proto::protobuf;
 use functions::portable::PortableScalar;
-use planner::stop::is_watched;
+use plan::stop::is_watched;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 

@@ -14,7 +14,7 @@ use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
 };
 use functions::portable::PortableScalar;
-use planner::stop::unwatched;
+use plan::stop::unwatched;
 use planner::{Division, Planned};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;

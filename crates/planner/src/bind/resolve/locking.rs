@@ -6,6 +6,7 @@ use catalog::{Relation as Stored, Table};
 use datafusion::sql::sqlparser::ast::{
     GroupByExpr, Ident, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
+use plan::{PLACE, ROW_ID};
 use session_context::StatementContext;
 use syntax::statement::{LockedRelation, lock_words};
 use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
@@ -17,7 +18,6 @@ use crate::bind::modification::WITH_PLACES;
 use crate::bind::place::Text;
 use crate::bind::relation::{self, Found, Name};
 use crate::past;
-use crate::shard_table::{PLACE, ROW_ID};
 
 /// A table whose rows a query locks; of its columns `__row_id` and `__place` the first has this number in the query's output.
 pub(in crate::bind) struct Locked {

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
     TableFactor, TableWithJoins, With, visit_expressions, visit_expressions_mut,
 };
+use plan::{PLACE, ROW_ID};
 use session_context::StatementContext;
 use types::{SqlError, SqlResult};
 
@@ -16,7 +17,6 @@ use super::scope::{Column, Relation, Scope, column_expr, quoted};
 use super::{BoundColumn, Resolver, column_names, named, select};
 use crate::bind::modification::{Changed, GIVEN, MADE, MET, ROW, WITH_PLACES, reading};
 use crate::bind::place::Text;
-use crate::shard_table::{PLACE, ROW_ID};
 
 /// A statement whose names are not settled yet.
 pub(in crate::bind) struct WrittenModification<'a> {

@@ -16,6 +16,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use plan::{PlanScan, ShardTable, schema_of};
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use syntax::sql_type;
@@ -25,7 +26,6 @@ use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
 
 use crate::Planner;
 use crate::planned::{Planned, QueryPlan};
-use crate::shard_table::{PlanScan, ShardTable, schema_of};
 
 /// A planner over some tables, and what a statement sees.
 pub(in crate::bind) struct Fixture {

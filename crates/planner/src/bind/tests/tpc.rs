@@ -4,11 +4,11 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use functions::error::from_datafusion;
+use optimizer::passed;
 use tokio_util::sync::CancellationToken;
 use types::SqlResult;
 
 use super::fixture::Fixture;
-use crate::optimize::passed;
 use crate::planned::QueryPlan;
 
 async fn plan_all(ddl: &str, folder: &str, count: usize) {

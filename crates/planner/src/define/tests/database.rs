@@ -8,13 +8,14 @@ use datafusion::catalog::Session;
 use datafusion::common::Result as DfResult;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
+use plan::{PlanScan, ShardTable};
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use shards::{ColumnStats, Hll, RowGroupMeta, ShardMeta};
 use types::random::SeededRandom;
 use types::{Oid, QueryId, ShardId, SqlError};
 
-use crate::{DefinePlan, PlanScan, Planned, Planner, ShardTable};
+use crate::{DefinePlan, Planned, Planner};
 
 /// A warehouse without rows that anyone could read.
 pub(super) struct Database {

@@ -13,6 +13,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use functions::error::from_datafusion;
 use parking_lot::Mutex;
+use plan::{PlanScan, ShardTable, schema_of};
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +22,6 @@ use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
 
 use crate::Planner;
 use crate::planned::{Planned, QueryPlan, WritePlan};
-use crate::shard_table::{PlanScan, ShardTable, schema_of};
 
 mod locking;
 mod modify;

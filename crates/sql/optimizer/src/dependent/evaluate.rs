@@ -1,0 +1,126 @@
+//! The function that a dependent subquery becomes: of the outer columns that it uses. [`AsyncExpression`](super::expression::AsyncExpression)
+//! evaluates its calls, which [`lift`](super::lift::lift) has brought to an operator that can wait for them.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use datafusion::common::{Column, DataFusionError, Result as DfResult};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use plan::any_expression;
+
+use super::Surroundings;
+
+/// What is asked of the subquery's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Question {
+    /// The value of its one row, NULL without one.
+    Value,
+    /// The values of all rows as a list, in their order.
+    All,
+    /// All rows as a list of structs with fields [`field_name`].
+    Rows,
+    /// Whether there is a row.
+    Exists,
+    /// Whether the last argument is among the values, unknown where a NULL could be it.
+    Contains,
+}
+
+/// A subquery as a function of the outer columns it uses.
+#[derive(Debug, Clone)]
+pub(super) struct Dependent {
+    pub(super) question: Question,
+    pub(super) plan: Arc<LogicalPlan>,
+    pub(super) outer: Vec<Column>,
+    pub(super) within: Surroundings,
+    pub(super) result: FieldRef,
+    signature: Signature,
+}
+
+impl Dependent {
+    /// `outer` are the columns that `plan` uses of the queries around it: the function's arguments in this order, then for
+    /// [`Question::Contains`] the value looked for.
+    pub(super) fn new(question: Question, plan: Arc<LogicalPlan>, outer: Vec<Column>, within: &Surroundings) -> Self {
+        let result = match question {
+            Question::Value => plan.schema().field(0).as_ref().clone().with_nullable(true),
+            Question::All => super::array::list_field(plan.schema().field(0)),
+            Question::Rows => rows_field(&plan),
+            Question::Exists | Question::Contains => Field::new("subquery", DataType::Boolean, true),
+        };
+        let count = outer.len() + usize::from(question == Question::Contains);
+        let signature =
+            if count == 0 { Signature::nullary(Volatility::Stable) } else { Signature::any(count, Volatility::Stable) };
+        Self { question, plan, outer, within: within.clone(), result: Arc::new(result), signature }
+    }
+
+    /// Whether two runs for the same outer values may have different answers.
+    pub(super) fn is_volatile(&self) -> DfResult<bool> {
+        any_expression(&self.plan, |expr| {
+            let dependent = match expr {
+                Expr::ScalarFunction(call) => call.func.inner().downcast_ref::<Dependent>(),
+                _ => None,
+            };
+            expr.is_volatile_node() || dependent.is_some_and(|dependent| dependent.is_volatile().unwrap_or(true))
+        })
+    }
+}
+
+/// The name of a row's value at `at`.
+pub(super) fn field_name(at: usize) -> String {
+    format!("c{at}")
+}
+
+fn rows_field(plan: &LogicalPlan) -> Field {
+    let fields = plan.schema().fields().iter().enumerate();
+    let fields: Fields =
+        fields.map(|(at, field)| field.as_ref().clone().with_name(field_name(at)).with_nullable(true)).collect();
+    let item = Field::new("item", DataType::Struct(fields), true);
+    Field::new("rows", DataType::List(Arc::new(item)), true)
+}
+
+impl ScalarUDFImpl for Dependent {
+    fn name(&self) -> &str {
+        match self.question {
+            Question::Value => "subquery",
+            Question::All => "subquery_values",
+            Question::Rows => "subquery_rows",
+            Question::Exists => "subquery_exists",
+            Question::Contains => "subquery_contains",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
+        Ok(self.result.data_type().clone())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
+        Ok(Arc::clone(&self.result))
+    }
+
+    /// Constant folding and estimates ask, and do without; operators are never made of it.
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        Err(DataFusionError::Internal(format!("{} is evaluated by a SubPlan", self.name())))
+    }
+}
+
+impl PartialEq for Dependent {
+    fn eq(&self, other: &Self) -> bool {
+        self.question == other.question && self.outer == other.outer && self.plan == other.plan
+    }
+}
+
+impl Eq for Dependent {}
+
+impl Hash for Dependent {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.question.hash(state);
+        self.outer.hash(state);
+        self.plan.hash(state);
+    }
+}

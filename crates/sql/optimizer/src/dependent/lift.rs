@@ -1,0 +1,246 @@
+//! Lifts calls of dependent subqueries out of operators' expressions into [`SubPlan`]s below these operators.
+//!
+//! Expressions are evaluated at once, without waiting; a subquery runs operators, which have to be waited for. So the expressions
+//! that call one are computed by an operator of their own, asynchronously, and the operator above reads a column.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, DFSchemaRef, Result as DfResult, internal_err};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{BinaryExpr, Expr, Filter, Join, JoinType, LogicalPlan, Operator, Projection};
+use plan::any_expression;
+
+use super::is_dependent;
+use super::node::SubPlan;
+use super::parameter::rows_apart;
+
+/// `plan`, whose operators' expressions call no dependent subquery: to be made operators of, not to be optimized.
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub(crate) fn lift(plan: &LogicalPlan) -> DfResult<Cow<'_, LogicalPlan>> {
+    if !any_expression(plan, is_dependent)? {
+        return Ok(Cow::Borrowed(plan));
+    }
+    let mut names = Names(0);
+    let lifted = plan.clone().transform_up_with_subqueries(|node| lift_node(node, &mut names))?;
+    Ok(Cow::Owned(lifted.data))
+}
+
+/// Whether a part of the expression calls a dependent subquery.
+pub(super) fn calls_subquery(expr: &Expr) -> bool {
+    expr.exists(|part| Ok(is_dependent(part))).expect("nothing fails on the way")
+}
+
+/// Names for columns, each once in a plan.
+struct Names(usize);
+
+impl Names {
+    /// No identifier of a client's can be it.
+    fn next(&mut self) -> String {
+        self.0 += 1;
+        format!("subplan\u{1}{}", self.0)
+    }
+}
+
+/// Expressions that are computed below an operator, with the names of their columns.
+#[derive(Default)]
+struct Lifted(Vec<(String, Expr)>);
+
+impl Lifted {
+    /// The column that has the expression's values.
+    fn add(&mut self, expr: Expr, names: &mut Names) -> Expr {
+        let name = names.next();
+        let column = Expr::Column(Column::new_unqualified(&name));
+        self.0.push((name, expr));
+        column
+    }
+
+    fn below(self, input: Arc<LogicalPlan>) -> DfResult<Arc<LogicalPlan>> {
+        if self.0.is_empty() { Ok(input) } else { SubPlan::plan(input, self.0).map(Arc::new) }
+    }
+}
+
+fn lift_node(node: LogicalPlan, names: &mut Names) -> DfResult<Transformed<LogicalPlan>> {
+    let mut calls = false;
+    node.apply_expressions(|expr| {
+        calls = calls || calls_subquery(expr);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if !calls {
+        return Ok(Transformed::no(node));
+    }
+    let lifted = match node {
+        // Filters of scans are hints; the rows are filtered above.
+        LogicalPlan::TableScan(_) => return Ok(Transformed::no(node)),
+        LogicalPlan::Filter(filter) => lift_filter(filter, names)?,
+        LogicalPlan::Projection(projection) => lift_projection(projection, names)?,
+        LogicalPlan::Join(join) => lift_join(join, names)?,
+        LogicalPlan::Values(values) => {
+            let schema = Arc::clone(&values.schema);
+            let rows = rows_apart(values)?.transform_up(|node| lift_node(node, names))?.data;
+            project(rows, &schema)?
+        }
+        node if node.inputs().len() == 1 => lift_arguments(node, names)?,
+        node => return internal_err!("{} calls a dependent subquery", node.display()),
+    };
+    Ok(Transformed::yes(lifted))
+}
+
+/// The columns of `schema`, which is that of `plan` or its beginning.
+fn project(plan: LogicalPlan, schema: &DFSchemaRef) -> DfResult<LogicalPlan> {
+    let columns = plan.schema().columns().into_iter().take(schema.fields().len()).map(Expr::Column).collect();
+    Projection::try_new_with_schema(columns, Arc::new(plan), Arc::clone(schema)).map(LogicalPlan::Projection)
+}
+
+/// Conditions without subqueries first, as PostgreSQL orders them by cost: a subquery is asked about rows that pass all before it.
+fn lift_filter(filter: Filter, names: &mut Names) -> DfResult<LogicalPlan> {
+    let schema = Arc::clone(filter.input.schema());
+    let (calling, plain): (Vec<Expr>, Vec<Expr>) =
+        split_conjunction_owned(filter.predicate).into_iter().partition(calls_subquery);
+    let mut plan = filter.input;
+    if let Some(plain) = conjunction(plain) {
+        plan = Arc::new(LogicalPlan::Filter(Filter::try_new(plain, plan)?));
+    }
+    for condition in calling {
+        let mut lifted = Lifted::default();
+        let holds = lifted.add(condition, names);
+        plan = Arc::new(LogicalPlan::Filter(Filter::try_new(holds, lifted.below(plan)?)?));
+    }
+    project(Arc::unwrap_or_clone(plan), &schema)
+}
+
+fn lift_projection(projection: Projection, names: &mut Names) -> DfResult<LogicalPlan> {
+    let preserver = NamePreserver::new_for_projection();
+    let mut lifted = Lifted::default();
+    let exprs = projection.expr.into_iter().map(|expr| {
+        if !calls_subquery(&expr) {
+            return expr;
+        }
+        let name = preserver.save(&expr);
+        name.restore(lifted.add(expr.unalias(), names))
+    });
+    let exprs = exprs.collect();
+    let input = lifted.below(projection.input)?;
+    Projection::try_new_with_schema(exprs, input, projection.schema).map(LogicalPlan::Projection)
+}
+
+/// Of an operator over one input: arguments of aggregates and window functions, keys of groups, sorts and windows.
+fn lift_arguments(node: LogicalPlan, names: &mut Names) -> DfResult<LogicalPlan> {
+    let schema = Arc::clone(node.schema());
+    let preserver = NamePreserver::new(&node);
+    let mut lifted = Lifted::default();
+    let node = node.map_expressions(|expr| {
+        if !calls_subquery(&expr) {
+            return Ok(Transformed::no(expr));
+        }
+        let name = preserver.save(&expr);
+        let expr = expr.transform_down(|part| {
+            Ok(match part {
+                Expr::AggregateFunction(_) | Expr::WindowFunction(_) | Expr::Alias(_) | Expr::GroupingSet(_) => {
+                    Transformed::no(part)
+                }
+                part if calls_subquery(&part) => {
+                    Transformed::new(lifted.add(part, names), true, TreeNodeRecursion::Jump)
+                }
+                part => Transformed::new(part, false, TreeNodeRecursion::Jump),
+            })
+        })?;
+        Ok(expr.update_data(|expr| name.restore(expr)))
+    })?;
+    let mut lifted = Some(lifted);
+    let node = node.data.map_children(|input| match lifted.take() {
+        Some(lifted) => Ok(Transformed::yes(Arc::unwrap_or_clone(lifted.below(Arc::new(input))?))),
+        None => internal_err!("an operator with a lifted subquery has one input"),
+    })?;
+    let node = node.data.recompute_schema()?;
+    if node.schema().fields().len() == schema.fields().len() { Ok(node) } else { project_named(node, &schema) }
+}
+
+/// The columns of `schema` by their names.
+fn project_named(plan: LogicalPlan, schema: &DFSchemaRef) -> DfResult<LogicalPlan> {
+    let columns = schema.columns().into_iter().map(Expr::Column).collect();
+    Projection::try_new_with_schema(columns, Arc::new(plan), Arc::clone(schema)).map(LogicalPlan::Projection)
+}
+
+/// Keys and conditions of one side are computed below the join, conditions of an inner join's both sides above it.
+fn lift_join(join: Join, names: &mut Names) -> DfResult<LogicalPlan> {
+    let schema = Arc::clone(&join.schema);
+    let (mut on_left, mut on_right, mut above) = (Lifted::default(), Lifted::default(), Vec::new());
+    let on = join.on.into_iter().map(|(left, right)| {
+        let left = if calls_subquery(&left) { on_left.add(left, names) } else { left };
+        let right = if calls_subquery(&right) { on_right.add(right, names) } else { right };
+        (left, right)
+    });
+    let on = on.collect();
+    let mut conditions = Vec::new();
+    for condition in join.filter.map(split_conjunction_owned).unwrap_or_default() {
+        if !calls_subquery(&condition) {
+            conditions.push(condition);
+        } else if join.join_type == JoinType::Inner {
+            above.push(condition);
+        } else {
+            let condition = condition.transform_down(|part| {
+                if !calls_subquery(&part) {
+                    return Ok(Transformed::new(part, false, TreeNodeRecursion::Jump));
+                }
+                let side = match side(&part, join.left.schema(), join.right.schema()) {
+                    Some(Side::Left) => &mut on_left,
+                    Some(Side::Right) => &mut on_right,
+                    None if is_lazy(&part) || is_dependent(&part) => {
+                        return internal_err!("a join calls a dependent subquery of both sides");
+                    }
+                    None => return Ok(Transformed::no(part)),
+                };
+                Ok(Transformed::new(side.add(part, names), true, TreeNodeRecursion::Jump))
+            })?;
+            conditions.push(condition.data);
+        }
+    }
+    let (left, right) = (on_left.below(join.left)?, on_right.below(join.right)?);
+    let joined = Join { left, right, on, filter: conjunction(conditions), ..join };
+    let mut plan = LogicalPlan::Join(joined).recompute_schema()?;
+    if let Some(condition) = conjunction(above) {
+        plan = lift_filter(Filter::try_new(condition, Arc::new(plan))?, names)?;
+    }
+    if plan.schema().fields().len() == schema.fields().len() { Ok(plan) } else { project_named(plan, &schema) }
+}
+
+/// One side of a join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+/// The side that has all columns of the expression; `None` where it reads both.
+fn side(expr: &Expr, left: &DFSchema, right: &DFSchema) -> Option<Side> {
+    let columns = expr.column_refs();
+    let has_all = |schema: &DFSchema| columns.iter().all(|column| schema.has_column(column));
+    if has_all(left) { Some(Side::Left) } else { has_all(right).then_some(Side::Right) }
+}
+
+/// Whether some parts of the expression are evaluated only where others say so.
+fn is_lazy(expr: &Expr) -> bool {
+    matches!(expr, Expr::Case(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }))
+}
+
+/// Whether a condition of an outer join can be asked only of pairs of rows.
+pub(super) fn is_of_pairs(condition: &Expr, left: &DFSchema, right: &DFSchema) -> bool {
+    if !calls_subquery(condition) || side(condition, left, right).is_some() {
+        return false;
+    }
+    if is_lazy(condition) || is_dependent(condition) {
+        return true;
+    }
+    let mut found = false;
+    let walked = condition.apply_children(|part| {
+        found = found || is_of_pairs(part, left, right);
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.expect("nothing fails on the way");
+    found
+}

@@ -1,0 +1,100 @@
+//! What EXPLAIN says of rows: the estimates that joins were ordered by, as a tree of what changes how many there are.
+
+use std::collections::{HashMap, HashSet};
+
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::{Distinct, LogicalPlan};
+
+use super::{noting, relation_of};
+use crate::shared::{Optimized, SharedTable};
+
+/// A part of a plan, for which operators of one kind stand.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expected {
+    pub of: ExpectedOf,
+    pub rows: f64,
+    /// In the order of the operator's; for the first scan of shared rows, what makes them.
+    pub inputs: Vec<Expected>,
+}
+
+/// What a part does. Parts that give the rows that they take are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpectedOf {
+    Scan,
+    Filter,
+    Join,
+    Groups,
+    Union,
+    /// Of nothing below it is more known.
+    Other,
+}
+
+/// The rows of parts of a plan, by their addresses, where somebody asks for them.
+#[derive(Debug, Default)]
+pub(super) struct Noted(Option<HashMap<*const LogicalPlan, f64>>);
+
+impl Noted {
+    pub(super) fn add(&mut self, part: &LogicalPlan, rows: f64) {
+        if let Some(noted) = &mut self.0 {
+            noted.insert(std::ptr::from_ref(part), rows);
+        }
+    }
+
+    fn rows(&self, part: &LogicalPlan) -> f64 {
+        let known = self.0.as_ref().and_then(|noted| noted.get(&std::ptr::from_ref(part)).copied());
+        // Of a scan below a filter that was asked about before, nothing was found out again.
+        known.unwrap_or_else(|| relation_of(part).rows)
+    }
+}
+
+impl Optimized {
+    /// The rows that its parts are expected to give.
+    #[must_use]
+    pub fn expected(&self) -> Expected {
+        expected_of(&self.plan, &mut HashSet::new())
+    }
+}
+
+/// Shared rows are made once.
+type Made = HashSet<*const SharedTable>;
+
+fn expected_of(plan: &LogicalPlan, all: &mut Made) -> Expected {
+    let mut noted = Noted(Some(HashMap::new()));
+    noting(plan, &mut noted);
+    part(plan, &noted, all)
+}
+
+fn part(plan: &LogicalPlan, noted: &Noted, all: &mut Made) -> Expected {
+    let of = match plan {
+        LogicalPlan::TableScan(_) => ExpectedOf::Scan,
+        LogicalPlan::Filter(_) => ExpectedOf::Filter,
+        LogicalPlan::Join(_) => ExpectedOf::Join,
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_)) => ExpectedOf::Groups,
+        LogicalPlan::Union(_) => ExpectedOf::Union,
+        // Operators below say themselves how many rows they let pass.
+        LogicalPlan::Projection(_)
+        | LogicalPlan::Sort(_)
+        | LogicalPlan::Limit(_)
+        | LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Repartition(_)
+        | LogicalPlan::Window(_) => match plan.inputs().as_slice() {
+            [input] => return part(input, noted, all),
+            _ => ExpectedOf::Other,
+        },
+        _ => ExpectedOf::Other,
+    };
+    let inputs = match of {
+        ExpectedOf::Other => Vec::new(),
+        ExpectedOf::Scan => made(plan, all).into_iter().collect(),
+        _ => plan.inputs().into_iter().map(|input| part(input, noted, all)).collect(),
+    };
+    Expected { of, rows: noted.rows(plan), inputs }
+}
+
+/// What makes the rows of a scan that shares them with others, if it is the first of these.
+fn made(plan: &LogicalPlan, all: &mut Made) -> Option<Expected> {
+    let LogicalPlan::TableScan(scan) = plan else { return None };
+    let provider = source_as_provider(&scan.source).ok()?;
+    let table = provider.downcast_ref::<SharedTable>()?;
+    all.insert(table).then(|| expected_of(table.plan(), all))
+}

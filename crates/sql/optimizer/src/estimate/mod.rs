@@ -1,0 +1,102 @@
+//! How many rows a plan gives and what its columns hold, guessed from the catalog's statistics and samples.
+//!
+//! Estimates choose between plans that mean the same; no rewrite's correctness rests on them. Start at [`relation_of`].
+
+mod expected;
+mod grouping;
+mod join;
+mod predicate;
+mod sample;
+mod scan;
+
+#[cfg(test)]
+mod tests;
+
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
+use plan::estimate::{ColumnFacts, Relation, UNKNOWN_ROWS};
+
+use self::expected::Noted;
+pub use self::expected::{Expected, ExpectedOf};
+pub(crate) use self::grouping::groups;
+pub(crate) use self::join::{
+    FILTER, Keys, absence_share, composite_selectivity, existence_share, match_selectivity, share_in_common,
+};
+
+/// The estimate for `plan`.
+#[must_use]
+pub fn relation_of(plan: &LogicalPlan) -> Relation {
+    noting(plan, &mut Noted::default())
+}
+
+/// Likewise; what the parts of `plan` give is noted on the way.
+fn noting(plan: &LogicalPlan, noted: &mut Noted) -> Relation {
+    let relation = match plan {
+        LogicalPlan::TableScan(scan) => scan::relation(scan),
+        LogicalPlan::Filter(filter) => filtered(&filter.input, &filter.predicate, noted),
+        LogicalPlan::Projection(projection) => {
+            let input = noting(&projection.input, noted);
+            let schema = projection.input.schema();
+            let columns = projection.expr.iter().map(|expr| input.facts(expr, schema)).collect();
+            Relation { rows: input.rows, columns }
+        }
+        LogicalPlan::Join(join) => join::relation(join, noted),
+        LogicalPlan::Aggregate(aggregate) => grouping::aggregate(aggregate, noted),
+        LogicalPlan::Distinct(Distinct::All(input)) => grouping::distinct(input, noted),
+        LogicalPlan::Distinct(Distinct::On(on)) => Relation::unknown(plan, noting(&on.input, noted).rows),
+        LogicalPlan::Union(union) => {
+            let inputs: Vec<Relation> = union.inputs.iter().map(|input| noting(input, noted)).collect();
+            Relation {
+                rows: inputs.iter().map(|input| input.rows).sum(),
+                columns: (0..plan.schema().fields().len())
+                    .map(|index| ColumnFacts::union(inputs.iter().filter_map(|input| input.columns.get(index))))
+                    .collect(),
+            }
+        }
+        LogicalPlan::Limit(limit) => {
+            let input = noting(&limit.input, noted);
+            let rows = match (limit.get_skip_type(), limit.get_fetch_type()) {
+                (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(Some(fetch)))) => {
+                    (input.rows - skip as f64).clamp(0.0, fetch as f64)
+                }
+                _ => input.rows,
+            };
+            input.with_rows(rows)
+        }
+        LogicalPlan::Values(values) => Relation::unknown(plan, values.values.len() as f64),
+        LogicalPlan::EmptyRelation(empty) => Relation::unknown(plan, f64::from(u8::from(empty.produce_one_row))),
+        LogicalPlan::Subquery(subquery) => noting(&subquery.subquery, noted),
+        other => match other.inputs().as_slice() {
+            // Sort, SubqueryAlias, Repartition, Window: the input's rows, its columns first.
+            [input] => noting(input, noted),
+            inputs => {
+                let rows = inputs.iter().map(|input| noting(input, noted).rows);
+                let rows = rows.fold(f64::NAN, f64::max);
+                Relation::unknown(plan, if rows.is_nan() { UNKNOWN_ROWS } else { rows })
+            }
+        },
+    };
+    let relation = relation.with_width(plan);
+    noted.add(plan, relation.rows);
+    relation
+}
+
+/// A filter right above a scan is tried on the table's sample; elsewhere its conjuncts are guessed one by one.
+fn filtered(input: &LogicalPlan, predicate: &Expr, noted: &mut Noted) -> Relation {
+    let known = match input {
+        LogicalPlan::TableScan(scan) => scan::filtered(scan, predicate, |all, schema| {
+            passing(all, schema, predicate, sample::try_filter(scan, predicate))
+        }),
+        _ => None,
+    };
+    known.unwrap_or_else(|| passing(noting(input, noted), input.schema(), predicate, None))
+}
+
+fn passing(relation: Relation, schema: &DFSchema, predicate: &Expr, tried: Option<sample::Tried>) -> Relation {
+    let guessed = predicate::selectivity(predicate, &relation, schema);
+    let selectivity = tried.as_ref().map_or(guessed, |tried| tried.selectivity(guessed));
+    let Some(tried) = tried else { return predicate::apply(relation, predicate, schema, selectivity) };
+    let mut kept = predicate::apply(relation.clone(), predicate, schema, selectivity);
+    tried.narrow(&mut kept, &relation, schema);
+    kept
+}

@@ -1,0 +1,161 @@
+//! A filter tried on the rows that the catalog keeps of each table.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::{and, cast, filter, max, min, prep_null_mask_filter};
+use arrow::datatypes::{DataType, Field, Float64Type, Schema};
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Expr, TableScan};
+use datafusion::physical_expr::create_physical_expr;
+use plan::ShardTable;
+use plan::estimate::Relation;
+
+use super::scan::with_table;
+use crate::dependent::is_dependent;
+
+/// So many hits make the sample's answer trusted alone.
+const TRUSTED_HITS: f64 = 12.0;
+/// So many hits show where a column's values lie.
+const RANGE_HITS: usize = 4;
+
+/// What a table's sample says about a filter.
+#[derive(Debug)]
+pub(super) struct Tried {
+    /// Conjuncts that cannot be evaluated on the sample are left out.
+    masks: Vec<BooleanArray>,
+    rows: RecordBatch,
+    /// Whether the sample is the whole table.
+    is_complete: bool,
+}
+
+/// `predicate` tried on the sample of the scanned table; `None` if there is no sample or no conjunct can be tried.
+pub(super) fn try_filter(scan: &TableScan, predicate: &Expr) -> Option<Tried> {
+    with_table(scan, |table| {
+        let rows = table.known.sample.get_or_init(|| rows(table)).clone()?;
+        let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), rows.schema_ref()).ok()?;
+        let masks: Vec<BooleanArray> = split_conjunction(predicate)
+            .into_iter()
+            .filter(|conjunct| is_plain(conjunct))
+            .filter_map(|conjunct| mask(conjunct, &schema, &rows))
+            .collect();
+        let is_complete = table
+            .rows
+            .shards
+            .sample
+            .as_ref()
+            .is_some_and(|sample| table.rows.len() <= sample.rows && table.rows.is_settled());
+        (!masks.is_empty() && 0 < rows.num_rows()).then_some(Tried { masks, rows, is_complete })
+    })
+    .flatten()
+}
+
+impl Tried {
+    /// The share of the table's rows that pass; `guessed` is what else is known of it. Few hits say little: they are weighed
+    /// with the guess.
+    pub(super) fn selectivity(&self, guessed: f64) -> f64 {
+        let rows = self.rows.num_rows() as f64;
+        let hits = self.all().true_count() as f64;
+        if self.is_complete || TRUSTED_HITS <= hits {
+            return hits / rows;
+        }
+        // A share above this would have shown more hits.
+        let most = (hits + 3.0) / rows;
+        let trust = hits / TRUSTED_HITS;
+        trust * (hits / rows) + (1.0 - trust) * guessed.min(most)
+    }
+
+    /// Narrows the bounds of the columns of `kept` to where the passing rows' values lie, out of all of `scanned`'s: a year's
+    /// rows of a calendar have a year's keys.
+    pub(super) fn narrow(&self, kept: &mut Relation, scanned: &Relation, schema: &DFSchema) {
+        let total = self.rows.num_rows();
+        let masks = || self.masks.iter().cloned().chain([self.all()]);
+        let Some(mask) = masks()
+            .filter(|mask| RANGE_HITS <= mask.true_count())
+            .min_by_key(BooleanArray::true_count)
+            .filter(|mask| mask.true_count() < total)
+        else {
+            return;
+        };
+        let hits = mask.true_count() as f64;
+        for ((facts, before), field) in kept.columns.iter_mut().zip(&scanned.columns).zip(schema.fields()) {
+            let (Some(least), Some(most)) = (before.min, before.max) else { continue };
+            let Some((low, high)) = self.rows.column_by_name(field.name()).and_then(|values| range(values, &mask))
+            else {
+                continue;
+            };
+            // What the sample missed beyond its ends: about a gap between two hits.
+            let margin = ((high - low) / hits).max((most - least) / total as f64);
+            let (low, high) = (least.max(low - margin), most.min(high + margin));
+            if high - low < (most - least) / 2.0 {
+                facts.confine(before, low, high);
+            }
+        }
+    }
+
+    fn all(&self) -> BooleanArray {
+        let all = self.masks.iter().cloned().reduce(|a, b| and(&a, &b).unwrap_or(a));
+        all.unwrap_or_else(|| BooleanArray::from(vec![true; self.rows.num_rows()]))
+    }
+}
+
+/// Whether the sample's rows are all that the condition reads.
+fn is_plain(conjunct: &Expr) -> bool {
+    let reads_more = conjunct.exists(|expr| {
+        let is_subquery = matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
+        Ok(is_subquery || is_dependent(expr) || matches!(expr, Expr::Placeholder(_)))
+    });
+    !conjunct.is_volatile() && !reads_more.unwrap_or(true)
+}
+
+fn mask(conjunct: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Option<BooleanArray> {
+    let context = PhysicalPlanningContext::default();
+    let evaluable = create_physical_expr(conjunct, schema, &ExecutionProps::new(), &context).ok()?;
+    let passed = evaluable.evaluate(rows).ok()?.into_array(rows.num_rows()).ok()?;
+    let passed = passed.as_boolean_opt()?;
+    Some(if passed.null_count() == 0 { passed.clone() } else { prep_null_mask_filter(passed) })
+}
+
+/// The least and the greatest of the masked values, for types that lie on a line.
+fn range(values: &ArrayRef, mask: &BooleanArray) -> Option<(f64, f64)> {
+    let has_place = matches!(
+        values.data_type(),
+        DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Date32
+            | DataType::Timestamp(..)
+            | DataType::Decimal128(..)
+    );
+    if !has_place {
+        return None;
+    }
+    let values = filter(values, mask).ok()?;
+    // Dates and times have no cast to floats of their own.
+    let values = match values.data_type() {
+        DataType::Date32 => cast(&values, &DataType::Int32).ok()?,
+        DataType::Timestamp(..) => cast(&values, &DataType::Int64).ok()?,
+        _ => values,
+    };
+    let values = cast(&values, &DataType::Float64).ok()?;
+    let values = values.as_primitive_opt::<Float64Type>()?;
+    Some((min(values)?, max(values)?))
+}
+
+/// The sample's rows under the columns' names. Columns that were added or retyped since it was drawn are not there.
+fn rows(table: &ShardTable) -> Option<RecordBatch> {
+    let sample = table.rows.shards.sample.as_ref()?;
+    let batch = sample.batch()?;
+    let columns = table.table.columns.iter().filter_map(|column| {
+        let values = batch.column_by_name(&column.id.0.to_string())?;
+        let data_type = column.sql_type.arrow_type();
+        (*values.data_type() == data_type).then(|| (Field::new(&column.name, data_type, true), Arc::clone(values)))
+    });
+    let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = columns.unzip();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).ok()
+}

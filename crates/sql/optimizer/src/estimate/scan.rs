@@ -1,0 +1,131 @@
+//! A table's rows as the catalog describes them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use catalog::Column;
+use datafusion::catalog::TableProvider;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::{Expr, TableScan};
+use plan::estimate::{ColumnFacts, Relation, UNKNOWN_ROWS, position};
+use plan::{ShardTable, scalar};
+use types::SqlType;
+
+use crate::shared::SharedTable;
+
+/// Values of a column of which nothing is known, as its rows are all fresh; PostgreSQL assumes as many.
+const UNKNOWN_DISTINCT: f64 = 200.0;
+
+/// What passes a filter right above a scan of a table of the catalog: found out by `estimate`, of all columns of the table, where that was not
+/// asked before.
+pub(super) fn filtered(
+    scan: &TableScan,
+    predicate: &Expr,
+    estimate: impl FnOnce(Relation, &DFSchema) -> Relation,
+) -> Option<Relation> {
+    with_table(scan, |table| {
+        let known = table.known.filtered.lock().get(predicate).cloned();
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let schema = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &table.schema()).ok()?;
+                let found = Arc::new(estimate(all(table), &schema));
+                table.known.filtered.lock().insert(predicate.clone(), Arc::clone(&found));
+                found
+            }
+        };
+        Some(projected(known.rows, &known.columns, scan.projection.as_deref()))
+    })
+    .flatten()
+}
+
+/// All rows of the table, the scan's projection applied. Its filters are not: they are pruning hints that a filter above repeats.
+pub(super) fn relation(scan: &TableScan) -> Relation {
+    if let Ok(provider) = source_as_provider(&scan.source)
+        && let Some(shared) = provider.downcast_ref::<SharedTable>()
+    {
+        return shared.relation(scan.projection.as_ref());
+    }
+    let found =
+        with_table(scan, |table| projected(table.rows.len() as f64, facts_of_all(table), scan.projection.as_deref()));
+    found.unwrap_or_else(|| Relation {
+        rows: UNKNOWN_ROWS,
+        columns: scan.projected_schema.fields().iter().map(|_| ColumnFacts::unknown(UNKNOWN_ROWS)).collect(),
+    })
+}
+
+/// All rows and all columns of a table; its places are no columns of which anything is known.
+fn all(table: &ShardTable) -> Relation {
+    let rows = table.rows.len() as f64;
+    let mut columns = facts_of_all(table).to_vec();
+    columns.resize(table.schema().fields().len(), ColumnFacts::unknown(rows));
+    Relation { rows, columns }
+}
+
+fn facts_of_all(table: &ShardTable) -> &[ColumnFacts] {
+    table.known.facts.get_or_init(|| table.table.columns.iter().map(|column| facts(table, column)).collect())
+}
+
+fn projected(rows: f64, all: &[ColumnFacts], projection: Option<&[usize]>) -> Relation {
+    let known = |index: &usize| all.get(*index).cloned().unwrap_or_else(|| ColumnFacts::unknown(rows));
+    let columns = match projection {
+        Some(projection) => projection.iter().map(known).collect(),
+        None => all.to_vec(),
+    };
+    Relation { rows, columns }
+}
+
+/// Calls `read` with the table of the catalog that is scanned, if it is one.
+pub(super) fn with_table<R>(scan: &TableScan, read: impl FnOnce(&ShardTable) -> R) -> Option<R> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    provider.downcast_ref::<ShardTable>().map(read)
+}
+
+fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
+    let rows = table.rows.len() as f64;
+    let summary = table.rows.shards.summary(column);
+    let bound = |datum: &Option<shards::Datum>| {
+        datum.as_ref().and_then(|datum| scalar(datum, &column.sql_type)).and_then(|value| position(&value))
+    };
+    let alone = |index: &[types::ColumnId]| index == [column.id];
+    let distinct = if table.rows.shards.shards.is_empty() {
+        let is_unique = table.table.row_indexes().any(|index| index.unique && alone(index.columns));
+        if is_unique { rows } else { rows.min(UNKNOWN_DISTINCT) }.max(1.0)
+    } else if table.files.is_some() {
+        distinct_of_file(rows, bound(&summary.min).zip(bound(&summary.max)), &column.sql_type)
+    } else if summary.unique {
+        rows
+    } else {
+        (summary.distinct as f64).min(rows)
+    }
+    .max(1.0);
+    let frequent: Arc<[(ScalarValue, f64)]> = summary
+        .heavy_hitters
+        .iter()
+        .filter_map(|(datum, count)| Some((scalar(datum, &column.sql_type)?, *count as f64 / rows.max(1.0))))
+        .collect();
+    ColumnFacts {
+        distinct,
+        domain: distinct,
+        nulls: summary.nulls as f64 / rows.max(1.0),
+        min: bound(&summary.min),
+        max: bound(&summary.max),
+        frequent,
+        width: width(&column.sql_type.arrow_type()),
+    }
+}
+
+/// A guess at the distinct values of a column of files, which say no more than its bounds: whole numbers take every value between them.
+fn distinct_of_file(rows: f64, bounds: Option<(f64, f64)>, sql_type: &SqlType) -> f64 {
+    let is_whole = matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Date);
+    match bounds {
+        Some((min, max)) if is_whole => rows.min(max - min + 1.0),
+        _ => rows.min(UNKNOWN_DISTINCT),
+    }
+}
+
+/// Bytes of a value of this type in memory; texts by a guess.
+fn width(data_type: &DataType) -> f64 {
+    data_type.primitive_width().map_or(24.0, |bytes| bytes as f64)
+}

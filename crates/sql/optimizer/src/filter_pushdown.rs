@@ -1,0 +1,49 @@
+//! DataFusion's rules for operators, kept from what they would get wrong.
+//!
+//! It finds the column that a filter reads in an operator's rows by its name alone, so that of two columns `a` it is the
+//! first. Operators that give two columns of one name get no filters from above; within them filters are pushed as ever.
+//!
+//! It sorts what comes below a limit where a sort is asked for above, unless the rows below are known to be in order: those whose keys nobody
+//! reads any more are not, and the order says which rows they are. For the same reason it takes the sort away. So limits, and the sorts that they count
+//! by, are left where they are.
+
+use std::sync::Arc;
+
+use datafusion::common::HashSet;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+use super::fenced::{Fenced, is_limit};
+use super::filter_size_of_operators::BoundedFilterPushdownRule;
+use super::undivided;
+use crate::ranks::LimitRanks;
+
+/// DataFusion's rules for operators, with care taken of names and limits, and Kiln's own unless `is_on` is false.
+pub fn physical_rules(is_on: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let careful = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name() {
+        name if name.starts_with("FilterPushdown") => {
+            Fenced::around(BoundedFilterPushdownRule::wrap(rule), |operator, _| is_ambiguous(operator))
+        }
+        "EnsureRequirements" => {
+            Fenced::around(rule, |operator, is_counted| is_limit(operator) || (is_counted && operator.is::<SortExec>()))
+        }
+        _ => rule,
+    };
+    let rules = PhysicalOptimizer::new().rules.into_iter().map(careful);
+    if is_on { undivided::sparing(rules).chain([Arc::new(LimitRanks) as _]).collect() } else { rules.collect() }
+}
+
+/// Whether a name may mean several columns of what an operator gives, or of what it reads by name again.
+fn is_ambiguous(operator: &Arc<dyn ExecutionPlan>) -> bool {
+    let narrows = operator.downcast_ref::<FilterExec>().is_some_and(|filter| filter.projection().is_some());
+    has_namesakes(operator) || (narrows && operator.children().into_iter().any(has_namesakes))
+}
+
+fn has_namesakes(operator: &Arc<dyn ExecutionPlan>) -> bool {
+    let schema = operator.schema();
+    let mut seen = HashSet::with_capacity(schema.fields().len());
+    schema.fields().iter().any(|field| !seen.insert(field.name().as_str()))
+}

@@ -1,0 +1,69 @@
+//! Rules that go over a plan only where a look at it finds something for them: most plans have nothing.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use plan::any_expression;
+
+use super::passes::computes;
+
+type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+
+/// A rule for plans that have an expression of some kind.
+#[derive(Debug)]
+pub(super) struct IfOfUse {
+    rule: Rule,
+    is_for: fn(&Expr) -> bool,
+}
+
+impl IfOfUse {
+    /// What compares with ANY and ALL of a subquery's rows.
+    pub(super) fn comparing_sets(rule: Rule) -> Rule {
+        Arc::new(Self { rule, is_for: |expr| matches!(expr, Expr::SetComparison(_)) })
+    }
+
+    /// What can be computed of constants alone: projections that have become one bring a column's constant to what is computed of it.
+    pub(super) fn folding(rule: Rule) -> Rule {
+        Arc::new(Self { rule, is_for: is_constant })
+    }
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    if matches!(expr, Expr::Literal(..) | Expr::Alias(_) | Expr::AggregateFunction(_) | Expr::WindowFunction(_)) {
+        return false;
+    }
+    let mut count = 0;
+    let only_literals = expr.apply_children(|child| {
+        count += 1;
+        let is_literal = matches!(child, Expr::Literal(..));
+        Ok(if is_literal { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    0 < count && only_literals.is_ok_and(|ended| ended != TreeNodeRecursion::Stop)
+}
+
+impl OptimizerRule for IfOfUse {
+    fn name(&self) -> &str {
+        self.rule.name()
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        if !any_expression(&plan, self.is_for)? {
+            return Ok(Transformed::no(plan));
+        }
+        match self.rule.apply_order() {
+            None => self.rule.rewrite(plan, config),
+            Some(order) => {
+                let rewrite = |node: LogicalPlan| {
+                    if computes(&node) { self.rule.rewrite(node, config) } else { Ok(Transformed::no(node)) }
+                };
+                match order {
+                    ApplyOrder::TopDown => plan.transform_down_with_subqueries(rewrite),
+                    ApplyOrder::BottomUp => plan.transform_up_with_subqueries(rewrite),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Groups made before an outer join: `count(f.v)` of `d LEFT JOIN f ON d.k = f.k`, grouped by columns of `d`, is the sum of the counts that `f` has of each
+//! `k`, and nothing where it has none.
+//!
+//! Rows of `d` with the same key meet the same group, so it does not matter how many these are. See Yan and Larson, "Eager aggregation and lazy
+//! aggregation", VLDB 1995.
+
+use std::sync::Arc;
+
+use datafusion::common::{Column, JoinType, NullEquality, Result, ScalarValue};
+use datafusion::logical_expr::expr::{AggregateFunction, Case};
+use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan, Projection};
+
+use super::early::{JOINED_MIN, as_before, calls, is_worth, names, totals};
+use crate::estimate::existence_share;
+use crate::relation_of;
+
+/// The same groups, of groups that are made before the join; `None` where that is not possible or not worth it.
+pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
+    let Some((join, sides)) = outer_join(&aggregate.input) else { return Ok(None) };
+    let is_kept = |column: &Column| sides.kept.schema().has_column(column);
+    let are_kept = |key: &Expr| {
+        let is_plain = !matches!(key, Expr::GroupingSet(_)) && !key.is_volatile();
+        is_plain && key.column_refs().into_iter().all(is_kept)
+    };
+    if aggregate.group_expr.is_empty() || !aggregate.group_expr.iter().all(are_kept) {
+        return Ok(None);
+    }
+    let Some(calls) = calls(aggregate).filter(|calls| calls.iter().all(|call| reads_column_of(call, sides.other)))
+    else {
+        return Ok(None);
+    };
+    let mut keys: Vec<Expr> = Vec::with_capacity(sides.on.len());
+    for (_, key) in &sides.on {
+        if !keys.contains(key) {
+            keys.push(key.clone());
+        }
+    }
+    if !keys.iter().all(|key| matches!(key, Expr::Column(_))) || !pays(&sides, &keys) {
+        return Ok(None);
+    }
+    let names = names(&calls);
+    if names.iter().any(|name| sides.kept.schema().has_column_with_unqualified_name(name)) {
+        return Ok(None);
+    }
+    let partials = calls.iter().zip(&names).map(|(call, name)| Expr::AggregateFunction(call.clone()).alias(name));
+    let below = Aggregate::try_new(Arc::new(sides.other.clone()), keys, partials.collect())?;
+    let below = LogicalPlan::Aggregate(below);
+    let Some(totals) = totals(&calls, &names, &below)? else { return Ok(None) };
+    let (left, right) = match join.join_type {
+        JoinType::Left => (Arc::clone(&join.left), Arc::new(below)),
+        _ => (Arc::new(below), Arc::clone(&join.right)),
+    };
+    let (on, constraint, equality) = (join.on.clone(), join.join_constraint, join.null_equality);
+    let joined = Join::try_new(left, right, on, None, join.join_type, constraint, equality, join.null_aware)?;
+    above(aggregate, &calls, LogicalPlan::Join(joined), totals).map(Some)
+}
+
+/// The sides of an outer join, and the keys that it compares, those of the side first whose rows all come out.
+struct Sides<'a> {
+    kept: &'a LogicalPlan,
+    other: &'a LogicalPlan,
+    on: Vec<(Expr, Expr)>,
+}
+
+/// An outer join by keys alone, below what only chooses columns.
+fn outer_join(plan: &LogicalPlan) -> Option<(&Join, Sides<'_>)> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            let is_plain = projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_)));
+            if is_plain { outer_join(&projection.input) } else { None }
+        }
+        LogicalPlan::Join(join) => {
+            let is_plain = join.filter.is_none() && !join.on.is_empty();
+            if !is_plain || join.null_equality != NullEquality::NullEqualsNothing {
+                return None;
+            }
+            let on = join.on.iter().cloned();
+            let sides = match join.join_type {
+                JoinType::Left => Sides { kept: &join.left, other: &join.right, on: on.collect() },
+                JoinType::Right => {
+                    let on = on.map(|(left, right)| (right, left)).collect();
+                    Sides { kept: &join.right, other: &join.left, on }
+                }
+                _ => return None,
+            };
+            Some((join, sides))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an aggregate is of a column of this side, cast or not, so that rows without a partner, where the column is NULL, add nothing to it.
+fn reads_column_of(call: &AggregateFunction, side: &LogicalPlan) -> bool {
+    let [argument] = call.params.args.as_slice() else { return false };
+    let mut read = argument;
+    while let Expr::Cast(cast) = read {
+        read = &cast.expr;
+    }
+    call.params.filter.is_none() && matches!(read, Expr::Column(column) if side.schema().has_column(column))
+}
+
+/// Whether the groups are few beside the rows of which they are made, and most of these find partners.
+fn pays(sides: &Sides<'_>, keys: &[Expr]) -> bool {
+    let relation = relation_of(sides.other);
+    let facts: Vec<_> = keys.iter().map(|key| relation.facts(key, sides.other.schema())).collect();
+    if !is_worth(&facts, relation.rows) {
+        return false;
+    }
+    let kept = relation_of(sides.kept);
+    let (own, other): (Vec<_>, Vec<_>) = sides.on.iter().cloned().unzip();
+    let own: Vec<_> = own.iter().map(|key| kept.facts(key, sides.kept.schema())).collect();
+    let other: Vec<_> = other.iter().map(|key| relation.facts(key, sides.other.schema())).collect();
+    JOINED_MIN <= existence_share(&other, &own)
+}
+
+/// The groups of joined groups, under the names that the aggregate has for its columns: counts of nothing are 0.
+fn above(
+    aggregate: &Aggregate,
+    calls: &[AggregateFunction],
+    joined: LogicalPlan,
+    totals: Vec<Expr>,
+) -> Result<LogicalPlan> {
+    let above = Aggregate::try_new(Arc::new(joined), aggregate.group_expr.clone(), totals)?;
+    let count = aggregate.group_expr.len();
+    let mut columns = Vec::with_capacity(aggregate.schema.fields().len());
+    for (place, (column, (relation, field))) in
+        above.schema.columns().into_iter().zip(aggregate.schema.iter()).enumerate()
+    {
+        let value = Expr::Column(column);
+        let Some(call) = place.checked_sub(count).map(|place| &calls[place]) else {
+            columns.push(value);
+            continue;
+        };
+        let mut value = as_before(value, above.schema.field(place), field);
+        if call.func.name() == "count" {
+            let nothing = Expr::Literal(ScalarValue::Int64(Some(0)), None);
+            let none = (Box::new(Expr::IsNull(Box::new(value.clone()))), Box::new(nothing));
+            value = Expr::Case(Case::new(None, vec![none], Some(Box::new(value))));
+        }
+        columns.push(value.alias_qualified(relation.cloned(), field.name()));
+    }
+    Projection::try_new(columns, Arc::new(LogicalPlan::Aggregate(above))).map(LogicalPlan::Projection)
+}

@@ -1,0 +1,220 @@
+//! How many rows each set of a graph's leaves gives when joined. The answer does not depend on the order of the joins.
+
+use std::cell::RefCell;
+
+use datafusion::common::{HashMap, JoinType};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use plan::estimate::{ColumnFacts, Relation};
+
+use super::build;
+use super::confined::{self, Confined};
+use super::graph::{Attachment, Graph};
+use super::leaf_set::LeafSet;
+use crate::estimate::{
+    FILTER, Keys, absence_share, composite_selectivity, existence_share, match_selectivity, share_in_common,
+};
+use crate::relation_of;
+
+/// Rows and bytes of sets of leaves.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    leaves: Vec<LeafSize>,
+    /// Per class: the leaf and what is known of its member.
+    classes: Vec<Vec<(usize, ColumnFacts)>>,
+    /// What multiplies the rows of every set that contains these leaves.
+    factors: Vec<(LeafSet, f64)>,
+    /// Per leaf: what it is beside others.
+    confined: Vec<Vec<Confined>>,
+    known: RefCell<HashMap<LeafSet, Size>>,
+}
+
+/// A set's rows, and their bytes in memory.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    rows: f64,
+    bytes: f64,
+}
+
+#[derive(Debug)]
+struct LeafSize {
+    rows: f64,
+    row_bytes: f64,
+    /// Rows of the other side are multiplied by this when the leaf is attached; `None` for inner leaves.
+    attached: Option<f64>,
+}
+
+impl Sizes {
+    pub(super) fn of(graph: &Graph) -> Sizes {
+        let relations: Vec<Relation> =
+            (0..graph.leaves.len()).map(|leaf| relation_of(&build::leaf(graph, leaf))).collect();
+        let facts = |leaf: usize, expr: &Expr| relations[leaf].facts(expr, graph.leaves[leaf].plan.schema());
+        let classes: Vec<Vec<(usize, ColumnFacts)>> = graph
+            .classes
+            .iter()
+            .map(|class| class.members.iter().map(|(leaf, expr)| (*leaf, facts(*leaf, expr))).collect())
+            .collect();
+        let mut factors = composite_factors(&relations, &classes);
+        for condition in graph.conditions.iter().filter(|condition| 1 < condition.leaves.count()) {
+            factors.push((condition.leaves, condition_share(graph, &condition.expr, &relations)));
+        }
+        let leaves = graph
+            .leaves
+            .iter()
+            .zip(&relations)
+            .map(|(leaf, relation)| LeafSize {
+                rows: relation.rows.max(1.0),
+                row_bytes: relation.row_bytes(),
+                attached: leaf
+                    .attachment
+                    .as_ref()
+                    .map(|attachment| attached(graph, attachment, &relations, relation, leaf.plan.schema())),
+            })
+            .collect();
+        let confined = confined::confined(graph, &relations, &classes);
+        Sizes { leaves, classes, factors, confined, known: RefCell::default() }
+    }
+
+    /// Rows of the leaves joined.
+    pub(super) fn rows(&self, set: LeafSet) -> f64 {
+        self.size(set).rows
+    }
+
+    /// Bytes of these rows in memory.
+    pub(super) fn bytes(&self, set: LeafSet) -> f64 {
+        self.size(set).bytes
+    }
+
+    fn size(&self, set: LeafSet) -> Size {
+        if let Some(known) = self.known.borrow().get(&set) {
+            return *known;
+        }
+        let row_bytes: f64 = set.iter().map(|leaf| self.leaves[leaf].row_bytes).sum();
+        let rows = self.compute(set).max(1.0);
+        let size = Size { rows, bytes: rows * row_bytes };
+        self.known.borrow_mut().insert(set, size);
+        size
+    }
+
+    /// The share of a leaf's rows that lie where the keys of `build` do: its scan is told of these, and leaves the others out.
+    pub(super) fn reached(&self, build: LeafSet, probe: LeafSet) -> f64 {
+        let Some(leaf) = probe.single() else { return 1.0 };
+        let mut share = 1.0_f64;
+        for (number, class) in self.classes.iter().enumerate() {
+            let Some((_, own)) = class.iter().find(|(member, _)| *member == leaf) else { continue };
+            for (member, facts) in class.iter().filter(|(member, _)| build.has(*member)) {
+                let other = self.facts_within(build, *member, number, facts);
+                share = share.min(share_in_common(own, &[own, other]));
+            }
+        }
+        share
+    }
+
+    /// What is known of a class's member in a leaf that is joined with the others of `set`.
+    fn facts_within<'a>(&'a self, set: LeafSet, leaf: usize, class: usize, facts: &'a ColumnFacts) -> &'a ColumnFacts {
+        self.confined_within(set, leaf).and_then(|confined| confined.facts[class].as_ref()).unwrap_or(facts)
+    }
+
+    fn confined_within(&self, set: LeafSet, leaf: usize) -> Option<&Confined> {
+        self.confined[leaf].iter().find(|confined| set.has(confined.by))
+    }
+
+    fn compute(&self, set: LeafSet) -> f64 {
+        if let Some(leaf) = set.single() {
+            return self.leaves[leaf].rows;
+        }
+        let rows_of = |leaf: usize| match (self.leaves[leaf].attached, self.confined_within(set, leaf)) {
+            (Some(factor), _) => factor,
+            (None, Some(confined)) => confined.rows,
+            (None, None) => self.leaves[leaf].rows,
+        };
+        let mut rows: f64 = set.iter().map(rows_of).product();
+        for (number, class) in self.classes.iter().enumerate() {
+            let met: Vec<&ColumnFacts> = class
+                .iter()
+                .filter(|(leaf, _)| set.has(*leaf))
+                .map(|(leaf, facts)| self.facts_within(set, *leaf, number, facts))
+                .collect();
+            if 1 < met.len() {
+                rows *= match_selectivity(&met);
+            }
+        }
+        for (leaves, factor) in &self.factors {
+            if set.contains(*leaves) {
+                rows *= factor;
+            }
+        }
+        rows
+    }
+}
+
+/// Keys of several columns: what the classes, taken one by one, make too small for two leaves.
+fn composite_factors(relations: &[Relation], classes: &[Vec<(usize, ColumnFacts)>]) -> Vec<(LeafSet, f64)> {
+    let mut factors = Vec::new();
+    for left in 0..relations.len() {
+        for right in left + 1..relations.len() {
+            let member = |class: &[(usize, ColumnFacts)], leaf: usize| {
+                class.iter().find(|(of, _)| *of == leaf).map(|(_, facts)| facts.clone())
+            };
+            let shared: Vec<(ColumnFacts, ColumnFacts)> =
+                classes.iter().filter_map(|class| Some((member(class, left)?, member(class, right)?))).collect();
+            if shared.len() < 2 {
+                continue;
+            }
+            let (left_facts, right_facts): (Vec<_>, Vec<_>) = shared.into_iter().unzip();
+            let alone: f64 =
+                left_facts.iter().zip(&right_facts).map(|(left, right)| match_selectivity(&[left, right])).product();
+            let together = composite_selectivity(
+                Keys { rows: relations[left].rows, facts: &left_facts },
+                Keys { rows: relations[right].rows, facts: &right_facts },
+            );
+            factors.push((LeafSet::from_iter([left, right]), together / alone));
+        }
+    }
+    factors
+}
+
+fn condition_share(graph: &Graph, condition: &Expr, relations: &[Relation]) -> f64 {
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            let distinct = |expr: &Expr| expr_facts(graph, expr, relations).map_or(1.0, |facts| facts.distinct);
+            1.0 / distinct(left).max(distinct(right)).max(1.0)
+        }
+        Expr::BinaryExpr(BinaryExpr { op: Operator::NotEq, .. }) => 0.9,
+        _ => FILTER,
+    }
+}
+
+/// What is known of an expression that reads one leaf.
+fn expr_facts(graph: &Graph, expr: &Expr, relations: &[Relation]) -> Option<ColumnFacts> {
+    let columns = expr.column_refs();
+    let column = columns.iter().next()?;
+    let leaf = graph.leaves.iter().position(|leaf| leaf.plan.schema().has_column(column))?;
+    Some(relations[leaf].facts(expr, graph.leaves[leaf].plan.schema()))
+}
+
+/// What an attached leaf multiplies the rows of the other side by.
+fn attached(
+    graph: &Graph,
+    attachment: &Attachment,
+    relations: &[Relation],
+    own: &Relation,
+    own_schema: &datafusion::common::DFSchema,
+) -> f64 {
+    let unknown = || ColumnFacts::unknown(own.rows);
+    let theirs: Vec<ColumnFacts> =
+        attachment.on.iter().map(|(key, _)| expr_facts(graph, key, relations).unwrap_or_else(unknown)).collect();
+    let keys: Vec<ColumnFacts> = attachment.on.iter().map(|(_, key)| own.facts(key, own_schema)).collect();
+    let filter = if attachment.filter.is_some() { FILTER } else { 1.0 };
+    let share = existence_share(&theirs, &keys) * filter;
+    match attachment.join_type {
+        JoinType::LeftSemi => share,
+        JoinType::LeftAnti => absence_share(share),
+        JoinType::LeftMark => 1.0,
+        _ => {
+            let their_rows = theirs.iter().map(|facts| facts.domain).fold(1.0, f64::max);
+            let pairs =
+                composite_selectivity(Keys { rows: their_rows, facts: &theirs }, Keys { rows: own.rows, facts: &keys });
+            (own.rows * pairs * filter).max(1.0)
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Keys of one side of a join, asked for before the rest of the query runs, so that the other side leaves out early what would find nothing: below
+//! groups and below exchanges, where the filters that a running join hands to its scans do not come.
+//!
+//! Whoever runs the parts of a query in several processes asks [`Optimized::key_question`], has its plan run first, and gives the keys to
+//! [`Optimized::with_keys`]. What is asked has no groups, limits or chance in it: it runs a second time in the query itself and must give the same keys.
+//!
+//! Source: semi-join reduction; Bernstein and Chiu, "Using Semi-Joins to Solve Relational Queries", 1981.
+
+mod reach;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, ExprSchema as _, JoinType, NullEquality, Result};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder};
+use functions::{HasKey, KEYS_MAX, KeySet};
+
+use self::reach::{Above, Side, Target, each_join, may_leave_out, reached};
+use crate::shared::{Optimized, by_rules};
+use crate::{existence_share, is_distribution_key, relation_of};
+
+/// So many questions are asked for one query.
+const QUESTIONS_MAX: usize = 6;
+/// What is asked reads at most this share of the rows that the other side reads.
+const READ_SHARE_MAX: f64 = 0.5;
+/// And leaves at most this share of them.
+const LEFT_SHARE_MAX: f64 = 0.3;
+
+/// The rule that brings a filter to where its column is read.
+const PUSH_DOWN: &str = "push_down_filter";
+
+/// What has been asked for one query, and for whom.
+#[derive(Debug)]
+pub struct KeysAsked {
+    workers: usize,
+    rows_min: f64,
+    asked: HashSet<String>,
+}
+
+impl KeysAsked {
+    /// Nothing yet, for a query that runs on so many workers, where sides of joins that read fewer rows read them as they are.
+    #[must_use]
+    pub fn of(workers: usize, rows_min: f64) -> Self {
+        Self { workers, rows_min, asked: HashSet::new() }
+    }
+}
+
+/// The keys of a side of a join.
+#[derive(Debug)]
+pub struct KeyQuestion {
+    /// Of one column.
+    plan: LogicalPlan,
+    /// What they are asked for.
+    targets: Vec<Target>,
+}
+
+impl KeyQuestion {
+    /// What gives the keys, in one column of [`KeySet::values`], NULL and duplicates among them.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn optimized(&self, state: &SessionState) -> Result<Optimized> {
+        Ok(Optimized { plan: by_rules(self.plan.clone(), state)?, shared: Vec::new() })
+    }
+}
+
+impl Optimized {
+    /// The question that is worth asking and reads least: what it leaves out may spare another one.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn key_question(&self, asked: &mut KeysAsked) -> Result<Option<KeyQuestion>> {
+        if QUESTIONS_MAX <= asked.asked.len() {
+            return Ok(None);
+        }
+        let mut least: Option<Candidate> = None;
+        each_join(&self.plan, &mut |join, number, above| {
+            let candidate = question_of(join, number, above, asked)?;
+            let is_less = |it: &Candidate| least.as_ref().is_none_or(|least| it.reads < least.reads);
+            if let Some(candidate) = candidate.filter(is_less) {
+                least = Some(candidate);
+            }
+            Ok(())
+        })?;
+        Ok(least.map(|Candidate { name, question, .. }| {
+            asked.asked.insert(name);
+            question
+        }))
+    }
+
+    /// The plan that leaves out what has none of these keys, as early as it can.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn with_keys(self, question: &KeyQuestion, keys: KeySet, state: &SessionState) -> Result<Self> {
+        let has_key = HasKey::of(keys);
+        let mut number = 0;
+        let plan = self.plan.transform_down(|node| {
+            let LogicalPlan::Join(mut join) = node else { return Ok(Transformed::no(node)) };
+            let targets: Vec<_> = question.targets.iter().filter(|target| target.join == number).collect();
+            number += 1;
+            for target in &targets {
+                let side = match target.side {
+                    Side::Left => &mut join.left,
+                    Side::Right => &mut join.right,
+                };
+                let has_key = has_key.call(vec![Expr::Column(target.column.clone())]);
+                *side = Arc::new(LogicalPlan::Filter(Filter::try_new(has_key, Arc::clone(side))?));
+            }
+            Ok(Transformed::new_transformed(LogicalPlan::Join(join), !targets.is_empty()))
+        })?;
+        let down: Vec<_> = state.optimizer().rules.iter().filter(|rule| rule.name() == PUSH_DOWN).cloned().collect();
+        Ok(Self { plan: crate::passed(plan.data, &down, state)?.plan, shared: self.shared })
+    }
+}
+
+/// A question that may be asked.
+struct Candidate {
+    name: String,
+    /// Rows that it reads.
+    reads: f64,
+    question: KeyQuestion,
+}
+
+fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &KeysAsked) -> Result<Option<Candidate>> {
+    // A NULL below NOT IN has a say, and no key.
+    if join.null_equality != NullEquality::NullEqualsNothing || join.null_aware {
+        return Ok(None);
+    }
+    for side in [Side::Left, Side::Right] {
+        if !may_leave_out(join.join_type, side) {
+            continue;
+        }
+        let from = side.other().of(join);
+        // Whatever their size, plans are looked at once each.
+        let facts = relation_of(from);
+        if KEYS_MAX as f64 <= facts.rows || !is_repeatable(from)? {
+            continue;
+        }
+        let mut best: Option<(f64, &Column, Vec<Target>)> = None;
+        for (column, key) in side.pairs(join).filter(|(column, key)| holds(side.of(join), column) && holds(from, key)) {
+            let own = (Target { join: number, side, column: column.clone() }, join);
+            let reached = std::iter::once(own).chain(reached([key, column], above));
+            let known = facts.facts(&Expr::Column(key.clone()), from.schema());
+            let share = |(target, join): &(Target, &Join)| {
+                let to = target.side.of(join);
+                let found = relation_of(to).facts(&Expr::Column(target.column.clone()), to.schema());
+                existence_share(&[found], std::slice::from_ref(&known))
+            };
+            let worth: Vec<_> = reached.filter(|(target, join)| is_worth(join, target, from, asked)).collect();
+            let Some(least) = worth.iter().map(share).min_by(f64::total_cmp) else { continue };
+            if least <= LEFT_SHARE_MAX && best.as_ref().is_none_or(|(share, ..)| least < *share) {
+                let few = worth.into_iter().filter(|it| share(it) <= LEFT_SHARE_MAX);
+                best = Some((least, key, few.map(|(target, _)| target).collect()));
+            }
+        }
+        let Some((_, key, targets)) = best else { continue };
+        let name = format!("{side:?} {key} = {}", targets[0].column);
+        if asked.asked.contains(&name) {
+            continue;
+        }
+        let plan = LogicalPlanBuilder::from(from.clone()).project([Expr::Column(key.clone())])?.build()?;
+        let question = KeyQuestion { plan, targets };
+        return Ok(Some(Candidate { name, reads: read_rows(from), question }));
+    }
+    Ok(None)
+}
+
+/// Whether there can be keys of a column.
+fn holds(plan: &LogicalPlan, column: &Column) -> bool {
+    plan.schema().field_from_column(column).is_ok_and(|field| KeySet::holds(field.data_type()))
+}
+
+/// Whether a plan gives the same rows whenever it runs: sums of floats depend on who was first, and so do limits.
+fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_repeatable = true;
+    plan.apply(|node| {
+        is_repeatable &= match node {
+            LogicalPlan::TableScan(_) | LogicalPlan::SubqueryAlias(_) => true,
+            LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::Join(_) => {
+                node.apply_expressions(|expr| {
+                    let is_of_chance = expr.exists(|part| {
+                        Ok(part.is_volatile_node()
+                            || matches!(part, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_)))
+                    })?;
+                    Ok(if is_of_chance { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+                })? == TreeNodeRecursion::Continue
+            }
+            _ => false,
+        };
+        Ok(if is_repeatable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(is_repeatable)
+}
+
+/// Whether the keys of `asked_of` reach parts of a side that its join, while it runs, does not reach: what is below groups, and what goes by its keys to other
+/// workers because the rows of the other side cannot go to all of them.
+fn is_worth(join: &Join, target: &Target, asked_of: &LogicalPlan, asked: &KeysAsked) -> bool {
+    let (from, to) = (target.side.other().of(join), target.side.of(join));
+    let (asked_rows, filtered_rows) = (read_rows(asked_of), read_rows(to));
+    if filtered_rows < asked.rows_min || filtered_rows * READ_SHARE_MAX < asked_rows {
+        return false;
+    }
+    let has_groups = to.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_))));
+    let comes_out = match target.side {
+        Side::Left => {
+            matches!(join.join_type, JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark | JoinType::Right)
+        }
+        Side::Right => {
+            matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark | JoinType::Left)
+        }
+    };
+    if has_groups.expect("nothing fails on the way") {
+        return true;
+    }
+    // Where rows that probe are by their keys they stay, and those come that they are probed with.
+    if target.side == Side::Right && is_distribution_key(to, &target.column) {
+        return false;
+    }
+    let rows = relation_of(from).rows;
+    comes_out || rows + relation_of(to).rows < rows * asked.workers as f64
+}
+
+/// Rows that the scans of a plan are expected to look at.
+fn read_rows(plan: &LogicalPlan) -> f64 {
+    let mut rows = 0.0;
+    let walked = plan.apply(|node| {
+        if matches!(node, LogicalPlan::TableScan(_)) {
+            rows += relation_of(node).rows;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.expect("nothing fails on the way");
+    rows
+}

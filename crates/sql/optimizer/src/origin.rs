@@ -1,0 +1,182 @@
+//! Where a column of a plan comes from: what scans are asked of it on the way, and what they can be asked besides.
+
+use std::sync::Arc;
+
+use catalog::Distribution;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, JoinType, Result};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, Filter, LogicalPlan, Operator};
+use plan::ShardTable;
+
+use crate::shared::SharedTable;
+
+/// The conditions that rows of `plan` have passed and that read this column alone, with one name for the column; see [`renamed`].
+pub(super) fn conditions_on(plan: &LogicalPlan, column: &Column) -> Vec<Expr> {
+    let mut conditions = match plan {
+        LogicalPlan::Filter(filter) => on(split_conjunction(&filter.predicate), column),
+        LogicalPlan::TableScan(scan) => on(scan.filters.iter().flat_map(split_conjunction), column),
+        LogicalPlan::Union(union) => {
+            let Some(place) = plan.schema().maybe_index_of_column(column) else { return Vec::new() };
+            let of_input = |input: &Arc<LogicalPlan>| conditions_on(input, &input.schema().columns()[place]);
+            let common = |a: Vec<Expr>, b: Vec<Expr>| a.into_iter().filter(|condition| b.contains(condition)).collect();
+            return union.inputs.iter().map(of_input).reduce(common).unwrap_or_default();
+        }
+        _ => Vec::new(),
+    };
+    if let Some((input, column)) = below(plan, column) {
+        for condition in conditions_on(plan.inputs()[input], &column) {
+            if !conditions.contains(&condition) {
+                conditions.push(condition);
+            }
+        }
+    }
+    conditions
+}
+
+/// Whether a column is NULL in no row, because it is a table's that says so, or whose shards do. What schemas say on the way is not asked: they have it that a scalar
+/// subquery of such a column is never NULL either, which it is where it has no row.
+pub(super) fn is_never_null(plan: &LogicalPlan, column: &Column) -> bool {
+    let LogicalPlan::TableScan(scan) = plan else {
+        return below(plan, column).is_some_and(|(input, column)| is_never_null(plan.inputs()[input], &column));
+    };
+    let (Ok(provider), Some(place)) = (source_as_provider(&scan.source), plan.schema().maybe_index_of_column(column))
+    else {
+        return false;
+    };
+    let is_declared = !provider.is::<SharedTable>() && !plan.schema().field(place).is_nullable();
+    let in_table = scan.projection.as_ref().map_or(Some(place), |projection| projection.get(place).copied());
+    let is_so = |table: &ShardTable| in_table.is_some_and(|place| table.has_no_null(place));
+    is_declared || provider.downcast_ref::<ShardTable>().is_some_and(is_so)
+}
+
+/// Whether a column is the one by which the rows of its table are distributed.
+pub(crate) fn is_distribution_key(plan: &LogicalPlan, column: &Column) -> bool {
+    let LogicalPlan::TableScan(scan) = plan else {
+        return below(plan, column).is_some_and(|(input, column)| is_distribution_key(plan.inputs()[input], &column));
+    };
+    let (Ok(provider), Some(place)) = (source_as_provider(&scan.source), plan.schema().maybe_index_of_column(column))
+    else {
+        return false;
+    };
+    let Some(table) = provider.downcast_ref::<ShardTable>() else { return false };
+    let in_table = scan.projection.as_ref().map_or(Some(place), |projection| projection.get(place).copied());
+    let column = in_table.and_then(|place| table.table.columns.get(place));
+    column.is_some_and(|column| table.table.distribution == Distribution::On(vec![column.id]))
+}
+
+fn on<'a>(conditions: impl IntoIterator<Item = &'a Expr>, column: &Column) -> Vec<Expr> {
+    conditions.into_iter().filter_map(|condition| renamed(condition, column)).collect()
+}
+
+/// The plan with `condition` asked right above the scans that the column comes from, of them as of all rows between; `None` where the way
+/// is not clear.
+pub(super) fn asked(plan: &LogicalPlan, column: &Column, condition: &Expr) -> Option<LogicalPlan> {
+    let filtered = |input: &LogicalPlan, earlier: Option<&Expr>| {
+        let predicate = conjunction(earlier.cloned().into_iter().chain([placed(condition, column).ok()?]))?;
+        Filter::try_new(predicate, Arc::new(input.clone())).ok().map(LogicalPlan::Filter)
+    };
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            let provider = source_as_provider(&scan.source).ok()?;
+            // Readers that ask for different rows would no longer share them.
+            (!provider.is::<SharedTable>()).then(|| filtered(plan, None))?
+        }
+        LogicalPlan::Filter(Filter { predicate, input, .. }) if matches!(input.as_ref(), LogicalPlan::TableScan(_)) => {
+            asked(input, column, condition)?;
+            filtered(input, Some(predicate))
+        }
+        LogicalPlan::Union(union) => {
+            let place = plan.schema().maybe_index_of_column(column)?;
+            let input = |input: &Arc<LogicalPlan>| asked(input, &input.schema().columns()[place], condition);
+            let inputs = union.inputs.iter().map(input).collect::<Option<Vec<_>>>()?;
+            plan.with_new_exprs(Vec::new(), inputs).ok()
+        }
+        _ => {
+            let (place, column) = below(plan, column)?;
+            let mut inputs: Vec<LogicalPlan> = plan.inputs().into_iter().cloned().collect();
+            inputs[place] = asked(&inputs[place], &column, condition)?;
+            plan.with_new_exprs(plan.expressions(), inputs).ok()
+        }
+    }
+}
+
+/// Which input gives a column, and its name there; `None` where leaving out rows of the input by it is not leaving out the plan's rows by it.
+fn below(plan: &LogicalPlan, column: &Column) -> Option<(usize, Column)> {
+    let place = plan.schema().maybe_index_of_column(column)?;
+    let as_column = |expr: &Expr| match expr.clone().unalias() {
+        Expr::Column(column) => Some((0, column)),
+        _ => None,
+    };
+    match plan {
+        LogicalPlan::Filter(_) | LogicalPlan::Distinct(Distinct::All(_)) => Some((0, column.clone())),
+        LogicalPlan::Sort(sort) if sort.fetch.is_none() => Some((0, column.clone())),
+        LogicalPlan::SubqueryAlias(alias) => Some((0, alias.input.schema().columns()[place].clone())),
+        LogicalPlan::Projection(projection) => as_column(&projection.expr[place]),
+        LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.get(place)? {
+            Expr::GroupingSet(_) => None,
+            key => as_column(key),
+        },
+        LogicalPlan::Join(join) => {
+            let side = usize::from(!join.left.schema().has_column(column));
+            let keeps_rows = match join.join_type {
+                JoinType::Inner => true,
+                JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti => side == 0,
+                JoinType::Right | JoinType::RightSemi | JoinType::RightAnti => side == 1,
+                JoinType::Full | JoinType::LeftMark | JoinType::RightMark => false,
+            };
+            let is_there = plan.inputs()[side].schema().has_column(column);
+            (keeps_rows && is_there).then(|| (side, column.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// The name of the one column of a condition.
+const VALUE: &str = "\u{1}value";
+
+/// The condition with one name for its column, if it is one that compares the column with literals and is not true of NULL.
+pub(super) fn renamed(condition: &Expr, column: &Column) -> Option<Expr> {
+    let is_column = |expr: &Expr| matches!(expr, Expr::Column(it) if it == column);
+    let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !value.is_null());
+    let value = || Box::new(Expr::Column(Column::new_unqualified(VALUE)));
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            Some(renamed(left, column)?.or(renamed(right, column)?))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_ordering(*op) => {
+            let (op, literal) = match (left.as_ref(), right.as_ref()) {
+                (left, right) if is_column(left) && is_literal(right) => (*op, right),
+                (left, right) if is_literal(left) && is_column(right) => (op.swap()?, left),
+                _ => return None,
+            };
+            Some(Expr::BinaryExpr(BinaryExpr::new(value(), op, Box::new(literal.clone()))))
+        }
+        Expr::Between(Between { expr, negated: false, low, high })
+            if is_column(expr) && is_literal(low) && is_literal(high) =>
+        {
+            Some(Expr::Between(Between::new(value(), false, low.clone(), high.clone())))
+        }
+        Expr::InList(InList { expr, list, negated: false }) if is_column(expr) && list.iter().all(is_literal) => {
+            Some(Expr::InList(InList::new(value(), list.clone(), false)))
+        }
+        _ => None,
+    }
+}
+
+fn is_ordering(op: Operator) -> bool {
+    matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
+}
+
+/// A condition that [`renamed`] gave, of this column.
+fn placed(condition: &Expr, column: &Column) -> Result<Expr> {
+    let placed = condition.clone().transform(|expr| {
+        Ok(match &expr {
+            Expr::Column(it) if it.name == VALUE => Transformed::yes(Expr::Column(column.clone())),
+            _ => Transformed::no(expr),
+        })
+    });
+    placed.data()
+}

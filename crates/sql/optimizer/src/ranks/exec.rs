@@ -1,0 +1,187 @@
+//! The operator that leaves rows out before they are sorted: those that rank beyond what is asked for.
+
+use std::collections::{BinaryHeap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::row::{RowConverter, SortField};
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::{StreamExt, TryStreamExt};
+
+/// Leaves out rows of whose part so many others come before them in the order that they rank beyond `most`: at least `most` rows that have
+/// passed are better. It remembers the best ones alone and passes rows on at once, so that more pass than rank within.
+#[derive(Debug)]
+pub struct RankLimitExec {
+    input: Arc<dyn ExecutionPlan>,
+    parts: Vec<Arc<dyn PhysicalExpr>>,
+    order: Vec<PhysicalSortExpr>,
+    most: usize,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+/// What is remembered in all parts together, in bytes: beyond, rows pass without being remembered.
+const REMEMBERED_MAX: usize = 16 << 20;
+/// What a key takes beside its own bytes, about.
+const KEY_BYTES: usize = 48;
+
+impl RankLimitExec {
+    /// What parts are told apart by, in which order their rows rank, and up to which rank all of them pass.
+    #[must_use]
+    pub fn limit(&self) -> (&[Arc<dyn PhysicalExpr>], &[PhysicalSortExpr], usize) {
+        (&self.parts, &self.order, self.most)
+    }
+
+    /// The operator over `input`.
+    #[must_use]
+    pub fn new(
+        input: Arc<dyn ExecutionPlan>,
+        parts: Vec<Arc<dyn PhysicalExpr>>,
+        order: Vec<PhysicalSortExpr>,
+        most: usize,
+    ) -> Self {
+        Self { input, parts, order, most, metrics: ExecutionPlanMetricsSet::new() }
+    }
+}
+
+impl DisplayAs for RankLimitExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RankLimit: {}", self.most)
+    }
+}
+
+impl ExecutionPlan for RankLimitExec {
+    fn name(&self) -> &'static str {
+        "RankLimitExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::LowerEqual
+    }
+
+    fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::new(children.swap_remove(0), self.parts.clone(), self.order.clone(), self.most)))
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let mut all = self.parts.iter().chain(self.order.iter().map(|sort| &sort.expr));
+        all.try_fold(TreeNodeRecursion::Continue, |_, expression| visit(expression))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let mut best = Best::new(self)?;
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let rows = self.input.execute(partition, context)?;
+        let passed = rows.map(move |batch| {
+            let timer = baseline.elapsed_compute().timer();
+            let passed = batch.and_then(|batch| best.pass(&batch));
+            timer.done();
+            passed.inspect(|batch| baseline.record_output(batch.num_rows()))
+        });
+        let passed = passed.try_filter(|batch| std::future::ready(0 < batch.num_rows()));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), passed)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// The best rows of each part that have passed.
+struct Best {
+    parts: Vec<Arc<dyn PhysicalExpr>>,
+    order: Vec<Arc<dyn PhysicalExpr>>,
+    part_rows: RowConverter,
+    order_rows: RowConverter,
+    most: usize,
+    /// The keys of the best rows of a part, the worst on top; all as bytes in their order.
+    kept: HashMap<Box<[u8]>, BinaryHeap<Box<[u8]>>>,
+    remembered: usize,
+}
+
+impl Best {
+    fn new(limit: &RankLimitExec) -> Result<Self> {
+        let schema = limit.input.schema();
+        let parts = limit.parts.iter().map(|part| Ok(SortField::new(part.data_type(&schema)?)));
+        let order = limit.order.iter();
+        let order = order.map(|sort| Ok(SortField::new_with_options(sort.expr.data_type(&schema)?, sort.options)));
+        Ok(Self {
+            part_rows: RowConverter::new(parts.collect::<Result<_>>()?)?,
+            order_rows: RowConverter::new(order.collect::<Result<_>>()?)?,
+            parts: limit.parts.clone(),
+            order: limit.order.iter().map(|sort| Arc::clone(&sort.expr)).collect(),
+            most: limit.most,
+            kept: HashMap::new(),
+            remembered: 0,
+        })
+    }
+
+    /// The rows that may rank within.
+    fn pass(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let columns = |expressions: &[Arc<dyn PhysicalExpr>]| {
+            let column = |expression: &Arc<dyn PhysicalExpr>| expression.evaluate(batch)?.into_array(rows);
+            expressions.iter().map(column).collect::<Result<Vec<ArrayRef>>>()
+        };
+        let parts = self.part_rows.convert_columns(&columns(&self.parts)?)?;
+        let order = self.order_rows.convert_columns(&columns(&self.order)?)?;
+        let mut passing = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let (part, key) = (parts.row(row), order.row(row));
+            let (part, key): (&[u8], &[u8]) = (part.as_ref(), key.as_ref());
+            let Some(best) = self.kept.get_mut(part) else {
+                if self.remembered < REMEMBERED_MAX {
+                    self.remembered += part.len() + key.len() + 2 * KEY_BYTES;
+                    self.kept.insert(part.into(), BinaryHeap::from([key.into()]));
+                }
+                passing.push(true);
+                continue;
+            };
+            if best.len() < self.most {
+                if self.remembered < REMEMBERED_MAX {
+                    self.remembered += key.len() + KEY_BYTES;
+                    best.push(key.into());
+                }
+                passing.push(true);
+                continue;
+            }
+            let worst = best.peek().expect("at least one row is asked for");
+            let order = key.cmp(worst);
+            passing.push(order.is_le());
+            // A longer key may be left out: the one that stays is worse, so that more pass.
+            if order.is_lt() && (key.len() <= worst.len() || self.remembered < REMEMBERED_MAX) {
+                self.remembered += key.len().saturating_sub(worst.len());
+                best.pop();
+                best.push(key.into());
+            }
+        }
+        Ok(filter_record_batch(batch, &BooleanArray::from(passing))?)
+    }
+}

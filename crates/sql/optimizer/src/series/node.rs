@@ -1,0 +1,82 @@
+//! Rows for each value of a series, as a node of logical plans.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::{DFSchemaRef, Result, internal_err};
+use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
+use functions::series::Kind;
+
+/// For each row of the input as many rows as its longest series has values; shorter ones end in NULLs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProjectSet {
+    pub input: Arc<LogicalPlan>,
+    pub columns: Vec<SetColumn>,
+    pub schema: DFSchemaRef,
+}
+
+/// An output column.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SetColumn {
+    /// The input row's value.
+    Passed(Expr),
+    /// The values from the first argument to the second, by steps of the third.
+    Series { kind: Kind, args: Vec<Expr> },
+    /// The number of the row among those of its input row, from 1.
+    Ordinal,
+}
+
+impl PartialOrd for ProjectSet {
+    fn partial_cmp(&self, _: &Self) -> Option<Ordering> {
+        None
+    }
+}
+
+impl UserDefinedLogicalNodeCore for ProjectSet {
+    fn name(&self) -> &str {
+        "ProjectSet"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        let of_column = |column: &SetColumn| match column {
+            SetColumn::Passed(expr) => vec![expr.clone()],
+            SetColumn::Series { args, .. } => args.clone(),
+            SetColumn::Ordinal => Vec::new(),
+        };
+        self.columns.iter().flat_map(of_column).collect()
+    }
+
+    /// What a filter asks of an input row can be asked before the row is multiplied.
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        let made = self.columns.iter().zip(self.schema.fields());
+        let made = made.filter(|(column, _)| !matches!(column, SetColumn::Passed(_)));
+        made.map(|(_, field)| field.name().clone()).collect()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProjectSet")
+    }
+
+    fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
+        let Some(input) = inputs.pop() else { return internal_err!("a ProjectSet has an input") };
+        let mut exprs = exprs.into_iter();
+        let columns = self.columns.iter().map(|column| match column {
+            SetColumn::Passed(expr) => SetColumn::Passed(exprs.next().unwrap_or_else(|| expr.clone())),
+            SetColumn::Series { kind, args } => {
+                SetColumn::Series { kind: *kind, args: exprs.by_ref().take(args.len()).collect() }
+            }
+            SetColumn::Ordinal => SetColumn::Ordinal,
+        });
+        Ok(Self { columns: columns.collect(), input: Arc::new(input), schema: Arc::clone(&self.schema) })
+    }
+}

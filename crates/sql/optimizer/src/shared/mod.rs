@@ -1,0 +1,249 @@
+//! Parts of a plan that occur several times, computed once.
+//!
+//! A WITH query that is read twice lies in the plan twice, and so does a subquery that is written twice. `parts.rs` finds out which parts compute
+//! the same and `fuse.rs` which totals are of the same rows; `mark.rs` puts scans of a [`SharedTable`] in the place of those that are worth it, and `narrow.rs` takes from the table what no scan
+//! asks for, once the optimizer has pushed filters and columns to these scans. `exec.rs` reads the rows, which `rows.rs` makes when the first
+//! reader asks for them. `once.rs` has the WITH queries that were asked to be MATERIALIZED, which are tables before anything else happens.
+
+mod asked;
+mod exec;
+mod fuse;
+mod mark;
+mod narrow;
+mod once;
+mod operation;
+mod parts;
+mod rows;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use plan::{any_expression, levels};
+
+pub use self::asked::Asked;
+pub use self::exec::SharedScanExec;
+use self::mark::{Marking, Shared};
+use self::narrow::{Narrowed, Readers};
+use self::once::Once;
+use self::parts::{PartId, Parts, Shares, scanned};
+pub use self::rows::SharedRows;
+pub(crate) use self::table::SharedTable;
+use crate::Passed;
+use crate::union_tiers::in_tiers;
+
+/// How often a plan is optimized anew because a part is better computed by each of its readers.
+const ROUNDS: usize = 4;
+
+/// How often the rules go over a plan that subqueries are left in.
+const PASSES: usize = 3;
+
+/// A plan after the optimizer's rules.
+#[derive(Debug)]
+pub struct Optimized {
+    pub(crate) plan: LogicalPlan,
+    /// What its scans share; the plan of each reads only those before it.
+    pub(crate) shared: Vec<Arc<SharedTable>>,
+}
+
+impl Optimized {
+    /// Whether it does more than read tables: joins, groups, sorts.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        let works = |node: &LogicalPlan| {
+            Ok(matches!(
+                node,
+                LogicalPlan::Join(_)
+                    | LogicalPlan::Aggregate(_)
+                    | LogicalPlan::Sort(_)
+                    | LogicalPlan::Window(_)
+                    | LogicalPlan::Distinct(_)
+            ))
+        };
+        !self.shared.is_empty() || self.plan.exists(works).expect("nothing fails on the way")
+    }
+
+    /// The same, whose tables have no rows yet.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn anew(&self) -> Result<Self> {
+        let mut tables: Vec<(Arc<SharedTable>, Arc<SharedTable>)> = Vec::with_capacity(self.shared.len());
+        for table in &self.shared {
+            let again = Arc::new(table.anew(over(table.plan(), &tables)?));
+            tables.push((Arc::clone(table), again));
+        }
+        Ok(Self { plan: over(&self.plan, &tables)?, shared: tables.into_iter().map(|(_, again)| again).collect() })
+    }
+
+    /// Whether functions have plans in them, which [`Optimized::anew`] does not reach.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn hides_plans(&self) -> Result<bool> {
+        let shared = self.shared.iter().map(|table| table.plan());
+        std::iter::once(&self.plan).chain(shared).try_fold(false, |hides, plan| Ok(hides || once::hides_plans(plan)?))
+    }
+}
+
+/// A plan over other tables in the place of those that it reads.
+fn over(plan: &LogicalPlan, tables: &[(Arc<SharedTable>, Arc<SharedTable>)]) -> Result<LogicalPlan> {
+    if tables.is_empty() {
+        return Ok(plan.clone());
+    }
+    let replaced = plan.clone().transform_up_with_subqueries(|node| {
+        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
+        let again = source_as_provider(&scan.source).ok().and_then(|provider| {
+            let read = provider.downcast_ref::<SharedTable>()?;
+            tables.iter().find(|(table, _)| std::ptr::eq(Arc::as_ptr(table), read)).map(|(_, again)| again)
+        });
+        Ok(match again {
+            Some(again) => {
+                scan.source = provider_as_source(Arc::<SharedTable>::clone(again));
+                Transformed::yes(LogicalPlan::TableScan(scan))
+            }
+            None => Transformed::no(LogicalPlan::TableScan(scan)),
+        })
+    });
+    replaced.map(|replaced| replaced.data)
+}
+
+/// Applies `lower` and the rules of `state` to `plan`. What WITH queries are asked to compute once is taken out of it before, and what it computes
+/// repeatedly is shared if Kiln's own rules are among them.
+pub fn optimize(
+    plan: LogicalPlan,
+    state: &SessionState,
+    lower: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<Optimized> {
+    let mut once = Once::new(state, lower);
+    let plan = lower(once.taken_out(plan)?)?;
+    let optimized = repeated(plan, state, once.tables.len())?;
+    if once.tables.is_empty() { Ok(optimized) } else { once.narrowed(optimized) }
+}
+
+/// As [`optimize`], but every reader computes for itself what it reads: for readers that are not in one process. `None` where a WITH query is
+/// asked to be computed once.
+pub fn optimize_apart(
+    plan: LogicalPlan,
+    state: &SessionState,
+    lower: &dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
+) -> Result<Option<Optimized>> {
+    let mut once = Once::new(state, lower);
+    let plan = lower(once.taken_out(plan)?)?;
+    if !once.tables.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Optimized { plan: by_rules(plan, state)?, shared: Vec::new() }))
+}
+
+/// The plan by the rules, with what it computes repeatedly as tables, the first of this number.
+fn repeated(plan: LogicalPlan, state: &SessionState, first: usize) -> Result<Optimized> {
+    if crate::is_on(state) && reads_a_table_twice(&plan)? {
+        let parts = Parts::of(&plan)?;
+        let mut apart = HashSet::new();
+        for _ in 0..ROUNDS {
+            let shares = parts.shares(&apart);
+            if shares.is_empty() {
+                break;
+            }
+            match share(&plan, &parts, &shares, state, first)? {
+                Attempt::Done(optimized) => return Ok(optimized),
+                Attempt::Apart(more) => apart.extend(more),
+            }
+        }
+    }
+    Ok(Optimized { plan: by_rules(plan, state)?, shared: Vec::new() })
+}
+
+enum Attempt {
+    Done(Optimized),
+    /// Nothing is gained by sharing these parts.
+    Apart(Vec<PartId>),
+}
+
+fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionState, first: usize) -> Result<Attempt> {
+    let mut marking = Marking::new(parts, shares, state, first);
+    let marked = marking.marked(plan.clone(), None)?.data;
+    if !marking.apart.is_empty() {
+        return Ok(Attempt::Apart(marking.apart));
+    }
+    let plan = by_rules(marked, state)?;
+    let mut readers = Readers::default();
+    readers.add(&plan)?;
+    let mut tables = Vec::with_capacity(marking.tables.len());
+    // Later ones may read earlier ones.
+    for (shared, table) in marking.tables.into_iter().rev() {
+        match narrow::narrowed(&table, &readers)? {
+            Narrowed::Unread => {}
+            Narrowed::Apart => {
+                return Ok(Attempt::Apart(match shared {
+                    Shared::Part(part) => vec![part],
+                    Shared::Fusion(number) => shares.fusions[number].parts().collect(),
+                }));
+            }
+            Narrowed::To { plan, columns } => {
+                let plan = by_rules(plan, state)?;
+                readers.add(&plan)?;
+                table.narrow(plan, columns);
+                tables.push(table);
+            }
+        }
+    }
+    tables.reverse();
+    Ok(Attempt::Done(Optimized { plan, shared: tables }))
+}
+
+pub(crate) fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+    let mut passed = pass(plan, state)?;
+    // A subquery may have been in the way of another.
+    for _ in 1..PASSES {
+        if !passed.has_subqueries || !has_dependent_subqueries(&passed.plan)? {
+            break;
+        }
+        passed = pass(passed.plan, state)?;
+    }
+    in_tiers(passed.plan)
+}
+
+fn pass(plan: LogicalPlan, state: &SessionState) -> Result<Passed> {
+    let rules = state.optimizer();
+    if crate::is_on(state) {
+        return crate::passed(plan, &rules.rules, state);
+    }
+    // The oracle is DataFusion's alone, which takes twice as long with every level of subqueries.
+    levels::check_subqueries(&plan)?;
+    rules.optimize(plan, state, |_, _| {}).map(|plan| Passed { plan, has_subqueries: true })
+}
+
+/// Whether a subquery is left that is to be a join.
+fn has_dependent_subqueries(plan: &LogicalPlan) -> Result<bool> {
+    any_expression(plan, |expr| match expr {
+        Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
+        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+        _ => false,
+    })
+}
+
+/// Whether there can be anything to share: most plans read each table once.
+fn reads_a_table_twice(plan: &LogicalPlan) -> Result<bool> {
+    let (mut seen, mut is_read_again) = (HashSet::new(), false);
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(table) = scanned(scan)
+            && !seen.insert(table)
+        {
+            is_read_again = true;
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(is_read_again)
+}

@@ -1,0 +1,192 @@
+//! What readers of a shared table leave to be computed: the rows that any of them may take, and the columns that any of them reads.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, JoinType, Result};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::utils::{conjunction, disjunction, split_conjunction_owned};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
+use functions::may_fail;
+
+use super::table::SharedTable;
+
+/// So many readers with conditions of their own would go over the same tables too often.
+const READERS_MANY: usize = 3;
+
+/// The scans of shared tables, by the tables' numbers.
+#[derive(Default)]
+pub(super) struct Readers(HashMap<usize, Vec<TableScan>>);
+
+impl Readers {
+    /// Adds the scans of `plan`.
+    pub(super) fn add(&mut self, plan: &LogicalPlan) -> Result<()> {
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Ok(provider) = source_as_provider(&scan.source)
+                && let Some(table) = provider.downcast_ref::<SharedTable>()
+            {
+                self.0.entry(table.number).or_default().push(scan.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(())
+    }
+
+    pub(super) fn of(&self, table: &SharedTable) -> &[TableScan] {
+        self.0.get(&table.number).map_or(&[], Vec::as_slice)
+    }
+
+    /// The columns of a table that any scan reads, ascending, at least one; `None` if nothing reads it.
+    pub(super) fn columns(&self, table: &SharedTable) -> Option<Vec<usize>> {
+        let readers = self.of(table);
+        let mut columns = HashSet::new();
+        for reader in readers {
+            match &reader.projection {
+                Some(projection) => columns.extend(projection.iter().copied()),
+                None => columns.extend(0..table.width()),
+            }
+        }
+        let mut columns: Vec<usize> = columns.into_iter().collect();
+        if columns.is_empty() {
+            // Rows that are only counted.
+            columns.push(0);
+        }
+        columns.sort_unstable();
+        (!readers.is_empty()).then_some(columns)
+    }
+}
+
+/// What is left of a shared table.
+pub(super) enum Narrowed {
+    Unread,
+    /// Readers take their rows by conditions of their own, which are better asked where each computes them itself: what they have in common is
+    /// less than what keeping rows costs.
+    Apart,
+    To {
+        plan: LogicalPlan,
+        /// The columns of the table that the plan gives, ascending.
+        columns: Vec<usize>,
+    },
+}
+
+pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &Readers) -> Result<Narrowed> {
+    let Some(columns) = readers.columns(table) else { return Ok(Narrowed::Unread) };
+    let mut choices = readers.of(table).iter().map(|reader| conditions(table, reader)).collect::<Result<Vec<_>>>()?;
+    let whole = choices.iter().filter(|conditions| conditions.is_empty()).count();
+    let differ = choices.iter().any(|conditions| *conditions != choices[0]);
+    // Two at least would compute the same, or what none of their conditions makes less.
+    let is_shared_work = whole == 0 && (READERS_MANY <= choices.len() || has_outer_join(&table.body)?);
+    if differ && whole < 2 && !is_shared_work {
+        return Ok(Narrowed::Apart);
+    }
+    let condition = match (differ, whole) {
+        (false, _) => choices.pop().and_then(conjunction),
+        (true, 0) => disjunction(choices.into_iter().filter_map(conjunction)),
+        (true, _) => None,
+    };
+    let mut plan = LogicalPlanBuilder::from(table.body.clone());
+    if let Some(condition) = condition {
+        plan = plan.filter(condition)?;
+    }
+    if columns.len() < table.width() {
+        plan = plan.project(columns.iter().map(|column| Expr::Column(table.inner(*column))))?;
+    }
+    Ok(Narrowed::To { plan: plan.build()?, columns })
+}
+
+/// Whether rows are joined with some that a condition on them does not reach.
+fn has_outer_join(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| {
+        Ok(matches!(node, LogicalPlan::Join(join) if matches!(join.join_type, JoinType::Left | JoinType::Right)))
+    })
+}
+
+/// What a reader asks of its rows that leaves rows out where they are read, over the columns of the table's plan. It asks again, so that any of
+/// it may be left out.
+fn conditions(table: &SharedTable, reader: &TableScan) -> Result<Vec<Expr>> {
+    let mut conditions = Vec::new();
+    for filter in &reader.filters {
+        for condition in split_conjunction_owned(filter.clone()) {
+            if is_plain(&condition)? {
+                let inner = condition.transform(|expr| {
+                    Ok(match expr {
+                        Expr::Column(column) => {
+                            Transformed::yes(Expr::Column(table.inner(table.schema.index_of(&column.name)?)))
+                        }
+                        other => Transformed::no(other),
+                    })
+                });
+                let inner = inner.data()?;
+                let place = |column: &Column| table.body.schema().maybe_index_of_column(column);
+                let is_read = |column: &Column| place(column).is_some_and(|place| is_read(&table.body, place));
+                if inner.column_refs().into_iter().all(is_read) {
+                    conditions.push(inner);
+                }
+            }
+        }
+    }
+    Ok(conditions)
+}
+
+/// Whether a column is one that scans read, so that conditions on it are asked there.
+fn is_read(plan: &LogicalPlan, place: usize) -> bool {
+    let column = |expr: &Expr, input: &LogicalPlan| match expr {
+        Expr::Column(column) => input.schema().maybe_index_of_column(column),
+        _ => None,
+    };
+    let below = |input: &LogicalPlan, place: Option<usize>| place.is_some_and(|place| is_read(input, place));
+    match plan {
+        LogicalPlan::TableScan(_) => true,
+        LogicalPlan::SubqueryAlias(alias) => is_read(&alias.input, place),
+        LogicalPlan::Filter(filter) => is_read(&filter.input, place),
+        LogicalPlan::Sort(sort) => is_read(&sort.input, place),
+        LogicalPlan::Distinct(Distinct::All(input)) => is_read(input, place),
+        LogicalPlan::Union(union) => union.inputs.iter().any(|input| is_read(input, place)),
+        LogicalPlan::Projection(projection) => {
+            let expr = projection.expr[place].clone().unalias();
+            below(&projection.input, column(&expr, &projection.input))
+        }
+        LogicalPlan::Aggregate(aggregate) => {
+            let key = aggregate.group_expr.get(place).map(|key| key.clone().unalias());
+            key.is_some_and(|key| below(&aggregate.input, column(&key, &aggregate.input)))
+        }
+        LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
+            match place.checked_sub(join.left.schema().fields().len()) {
+                Some(place) => is_read(&join.right, place),
+                None => is_read(&join.left, place),
+            }
+        }
+        LogicalPlan::Join(join) if join.join_type == JoinType::Left => {
+            place < join.left.schema().fields().len() && is_read(&join.left, place)
+        }
+        LogicalPlan::Join(join) if join.join_type == JoinType::Right => {
+            let place = place.checked_sub(join.left.schema().fields().len());
+            place.is_some_and(|place| is_read(&join.right, place))
+        }
+        LogicalPlan::Join(join) if matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti) => {
+            is_read(&join.left, place)
+        }
+        LogicalPlan::Join(join) if matches!(join.join_type, JoinType::RightSemi | JoinType::RightAnti) => {
+            is_read(&join.right, place)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a condition may be asked of rows that do not come to it otherwise.
+fn is_plain(condition: &Expr) -> Result<bool> {
+    let reads_more = condition.exists(|expr| {
+        Ok(matches!(
+            expr,
+            Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::SetComparison(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::Case(_)
+        ))
+    })?;
+    Ok(!reads_more && !condition.is_volatile() && !condition.column_refs().is_empty() && !may_fail(condition)?)
+}

@@ -1,0 +1,219 @@
+//! What several scans share, as DataFusion plans it: a table whose rows are those of a plan.
+
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+
+use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Column, DFSchema, Result, TableReference, internal_datafusion_err};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, Projection, TableProviderFilterPushDown, TableScanBuilder, TableType,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use plan::estimate::Relation;
+
+use super::exec::SharedScanExec;
+use super::rows::SharedRows;
+
+/// What the rows of a part are called within its plan.
+const RELATION: &str = "shared\u{1}";
+
+/// Which scan of a plan it is, so that no other has its name.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Read {
+    /// Of a WITH query.
+    Kept(usize),
+    /// The number of the first table that the plan repeats, and that of the scan.
+    Repeated(usize, usize),
+}
+
+/// The rows of a part of a plan.
+pub(crate) struct SharedTable {
+    /// Among the shared tables of its plan.
+    pub(super) number: usize,
+    /// What the part is called first; nothing for a subquery without a name.
+    name: String,
+    /// The columns, each under a name of its own.
+    pub(super) schema: SchemaRef,
+    /// The plan of all rows and columns, under names of their own.
+    pub(super) body: LogicalPlan,
+    estimate: Relation,
+    /// Of a WITH query that was asked to be MATERIALIZED.
+    is_kept: bool,
+    /// Whether readers get the rows in the order in which they are made.
+    is_ordered: bool,
+    narrowed: OnceLock<(LogicalPlan, Vec<usize>)>,
+    rows: OnceLock<Arc<SharedRows>>,
+}
+
+impl SharedTable {
+    /// `body` is what [`named`] gives, optimized.
+    pub(super) fn new(number: usize, name: Option<&str>, body: LogicalPlan, estimate: Relation) -> Self {
+        let schema = Arc::new(Schema::new(body.schema().fields().clone()));
+        let name = name.unwrap_or("subquery").to_owned();
+        Self {
+            number,
+            name,
+            schema,
+            body,
+            estimate,
+            is_kept: false,
+            is_ordered: false,
+            narrowed: OnceLock::new(),
+            rows: OnceLock::new(),
+        }
+    }
+
+    /// As a WITH query that was asked to be MATERIALIZED, with `fields` for columns as the plan around it knows them.
+    pub(super) fn kept(self, fields: &Fields, is_ordered: bool) -> Self {
+        Self { schema: Arc::new(Schema::new(fields.clone())), is_kept: true, is_ordered, ..self }
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.schema.fields().len()
+    }
+
+    /// The column of the plan.
+    pub(super) fn inner(&self, column: usize) -> Column {
+        self.body.schema().columns().swap_remove(column)
+    }
+
+    /// What is believed of the rows; the columns of `projection`, all without one.
+    pub(crate) fn relation(&self, projection: Option<&Vec<usize>>) -> Relation {
+        match projection {
+            Some(projection) => {
+                let columns = projection.iter().filter_map(|column| self.estimate.columns.get(*column).cloned());
+                Relation { rows: self.estimate.rows, columns: columns.collect() }
+            }
+            None => self.estimate.clone(),
+        }
+    }
+
+    /// Whether some of the columns are of exactly the types of others.
+    pub(super) fn has_columns(&self, columns: &[usize], others: &DFSchema) -> bool {
+        let are_alike = |(own, other): (&usize, &Arc<Field>)| {
+            let own = self.schema.field(*own);
+            own.data_type() == other.data_type()
+                && own.is_nullable() == other.is_nullable()
+                && own.metadata() == other.metadata()
+        };
+        columns.len() == others.fields().len() && columns.iter().zip(others.fields()).all(are_alike)
+    }
+
+    /// A scan of columns under the names of the part that it stands for.
+    pub(super) fn scan(self: &Arc<Self>, read: Read, columns: &[usize], named: &DFSchema) -> Result<LogicalPlan> {
+        let source = provider_as_source(Arc::<Self>::clone(self));
+        let name = match read {
+            Read::Kept(number) => format!("{}\u{1}kept {number}", self.name),
+            Read::Repeated(first, number) => format!("{}\u{1}{first} {number}", self.name),
+        };
+        let name = TableReference::bare(name);
+        let columns = columns.iter().zip(named.iter()).map(|(column, (relation, field))| {
+            let column = Column::new(Some(name.clone()), self.schema.field(*column).name());
+            Expr::Column(column).alias_qualified(relation.cloned(), field.name())
+        });
+        let columns = columns.collect();
+        let scan = TableScanBuilder::new(name, source).build()?;
+        Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(LogicalPlan::TableScan(scan)))?))
+    }
+
+    /// Says once what is left to be computed: a plan of some of the columns.
+    pub(super) fn narrow(&self, plan: LogicalPlan, columns: Vec<usize>) {
+        let is_first = self.narrowed.set((plan, columns)).is_ok();
+        debug_assert!(is_first, "a table is narrowed once");
+    }
+
+    /// The plan to be run.
+    pub(crate) fn plan(&self) -> &LogicalPlan {
+        self.narrowed.get().map_or(&self.body, |(plan, _)| plan)
+    }
+
+    /// The same without rows, by another plan of them.
+    pub(super) fn anew(&self, plan: LogicalPlan) -> Self {
+        let (body, narrowed) = match self.narrowed.get() {
+            Some((_, columns)) => (self.body.clone(), OnceLock::from((plan, columns.clone()))),
+            None => (plan, OnceLock::new()),
+        };
+        Self {
+            number: self.number,
+            name: self.name.clone(),
+            schema: Arc::clone(&self.schema),
+            body,
+            estimate: self.estimate.clone(),
+            is_kept: self.is_kept,
+            is_ordered: self.is_ordered,
+            narrowed,
+            rows: OnceLock::new(),
+        }
+    }
+
+    /// Says once which operators give the rows of its plan.
+    pub(crate) fn run_by(&self, operators: Arc<dyn ExecutionPlan>) {
+        let is_first = self.rows.set(Arc::new(SharedRows::new(operators))).is_ok();
+        debug_assert!(is_first, "a table is planned once");
+    }
+}
+
+/// The plan with each column under a name of its own, and all of one relation: rules change the names of what a plan gives, but never those.
+pub(super) fn named(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut names = HashSet::new();
+    let columns = plan.schema().columns();
+    let is_named = columns.iter().all(|column| names.insert(column.name.clone()));
+    let plan = LogicalPlanBuilder::from(plan);
+    if is_named {
+        return plan.alias(RELATION)?.build();
+    }
+    let columns = columns.into_iter().enumerate().map(|(place, column)| {
+        let name = format!("{}\u{1}{place}", column.name);
+        Expr::Column(column).alias(name)
+    });
+    plan.project(columns)?.alias(RELATION)?.build()
+}
+
+impl std::fmt::Debug for SharedTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedTable").field("name", &self.name).field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for SharedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = self.rows.get().ok_or_else(|| internal_datafusion_err!("{self:?} has no operators yet"))?;
+        let all: Vec<usize> = (0..self.width()).collect();
+        let wanted = projection.unwrap_or(&all);
+        let given = self.narrowed.get().map_or(&all, |(_, columns)| columns);
+        let place = |column: &usize| {
+            given.binary_search(column).map_err(|_| internal_datafusion_err!("{self:?} was narrowed too far"))
+        };
+        let columns = wanted.iter().map(place).collect::<Result<Vec<_>>>()?;
+        let schema = Arc::new(self.schema.project(wanted)?);
+        let count = if self.is_ordered { 1 } else { session.config().target_partitions().max(1) };
+        let scan = SharedScanExec::new(self.name.clone(), Arc::clone(rows), columns, schema, count, self.estimate.rows);
+        Ok(Arc::new(if self.is_kept { scan.of_with_query() } else { scan }))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+}

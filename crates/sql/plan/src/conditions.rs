@@ -1,0 +1,108 @@
+//! Chains of AND and OR in few levels.
+//!
+//! DataFusion joins conditions one to the other, so that a chain of n has n levels, which recursion goes down. AND and OR are associative, NULL and the
+//! order of evaluation included: the same conditions, side by side in a tree of log n levels.
+
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+
+/// Chains of fewer levels stay as they are.
+const LEVELS_MAX: usize = 32;
+
+/// `operands` in order, joined by `operator` under as few levels as possible; `None` without any.
+pub fn balanced(operands: Vec<Expr>, operator: Operator) -> Option<Expr> {
+    let mut joined = operands;
+    // Neighbours become one, until there is one.
+    while joined.len() > 1 {
+        let mut operands = joined.into_iter();
+        let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
+        while let Some(left) = operands.next() {
+            pairs.push(match operands.next() {
+                Some(right) => Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))),
+                None => left,
+            });
+        }
+        joined = pairs;
+    }
+    joined.pop()
+}
+
+/// Gives the conditions of a node few levels; those of its inputs stay.
+pub fn flatten_chains(plan: &mut LogicalPlan) {
+    match plan {
+        LogicalPlan::Filter(filter) => flatten(&mut filter.predicate),
+        LogicalPlan::Join(join) => {
+            if let Some(filter) = &mut join.filter {
+                flatten(filter);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts the operands of a long chain of AND or OR side by side.
+fn flatten(expr: &mut Expr) {
+    let Expr::BinaryExpr(BinaryExpr { op: operator @ (Operator::And | Operator::Or), .. }) = expr else { return };
+    let operator = *operator;
+    if levels(expr, operator) <= LEVELS_MAX {
+        return;
+    }
+    if let Some(balanced) = balanced(operands(std::mem::take(expr), operator), operator) {
+        *expr = balanced;
+    }
+}
+
+/// The operands of a chain in order.
+fn operands(chain: Expr, operator: Operator) -> Vec<Expr> {
+    let mut operands = Vec::new();
+    let mut open = vec![chain];
+    while let Some(next) = open.pop() {
+        match next {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if op == operator => open.extend([*right, *left]),
+            operand => operands.push(operand),
+        }
+    }
+    operands
+}
+
+/// Levels of a chain at its left side.
+fn levels(mut expr: &Expr, operator: Operator) -> usize {
+    let mut levels = 0;
+    while let Expr::BinaryExpr(BinaryExpr { left, op, .. }) = expr
+        && *op == operator
+    {
+        levels += 1;
+        expr = left;
+    }
+    levels
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use datafusion::logical_expr::{Filter, LogicalPlanBuilder, col, lit};
+
+    use super::*;
+
+    #[test]
+    fn a_long_chain_keeps_its_conditions_in_order_under_few_levels() {
+        for count in [2_i32, 33, 34, 1_000, 4_097] {
+            let conditions: Vec<Expr> = (0..count).map(|number| lit(number).eq(lit(1)).or(lit(true))).collect();
+            let chain = conditions.iter().cloned().reduce(Expr::and).expect("there is one");
+            let input = LogicalPlanBuilder::empty(true).build().expect("a plan of one row");
+            let mut plan = LogicalPlan::Filter(Filter::try_new(chain, Arc::new(input)).expect("a condition"));
+            flatten_chains(&mut plan);
+            let LogicalPlan::Filter(filter) = plan else { panic!("it stays a filter") };
+            assert!(levels(&filter.predicate, Operator::And) <= LEVELS_MAX, "{count}");
+            assert_eq!(operands(filter.predicate, Operator::And), conditions, "{count}");
+        }
+    }
+
+    #[test]
+    fn operands_of_another_operator_are_not_taken_apart() {
+        let either = || col("a").or(col("b"));
+        assert_eq!(operands(either().and(either()), Operator::And), [either(), either()]);
+        assert_eq!(balanced(Vec::new(), Operator::Or), None);
+        assert_eq!(balanced(vec![col("a")], Operator::Or), Some(col("a")));
+    }
+}

@@ -1,0 +1,107 @@
+//! What is believed about the values of one column.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+
+/// The values of a column of a plan.
+#[derive(Debug, Clone)]
+pub struct ColumnFacts {
+    /// Distinct values that are not NULL among the plan's rows.
+    pub distinct: f64,
+    /// Distinct values before rows were left out for reasons other than this column's value: the set that the partner of a
+    /// join draws from.
+    pub domain: f64,
+    /// Share of rows that are NULL.
+    pub nulls: f64,
+    /// Bounds, for types whose values lie on a line.
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+    /// Frequent values with their share of the rows.
+    pub frequent: Arc<[(ScalarValue, f64)]>,
+    /// Bytes of a value in memory.
+    pub width: f64,
+}
+
+impl ColumnFacts {
+    /// A column of `rows` rows of which nothing is known: most values differ.
+    #[must_use]
+    pub fn unknown(rows: f64) -> Self {
+        let distinct = rows.max(1.0);
+        Self { distinct, domain: distinct, nulls: 0.0, min: None, max: None, frequent: Arc::new([]), width: 8.0 }
+    }
+
+    /// What remains when `after` of `before` rows are kept without regard to this column (Cardenas' formula).
+    pub fn thin(&mut self, before: f64, after: f64) {
+        if before <= 0.0 || self.distinct <= 0.0 {
+            return;
+        }
+        let rows_per_value = (before / self.distinct).max(1.0);
+        let kept = (after / before).clamp(0.0, 1.0);
+        self.distinct = (self.distinct * (1.0 - (1.0 - kept).powf(rows_per_value))).min(after.max(1.0)).max(1.0);
+    }
+
+    /// Keeps this share of the values themselves.
+    pub fn narrow(&mut self, share: f64) {
+        self.distinct = (self.distinct * share).max(1.0);
+        self.domain = (self.domain * share).max(1.0);
+        self.frequent = Arc::new([]);
+    }
+
+    /// Lets the bounds be no wider than these: the values outside are not counted any more, see [`ColumnFacts::narrow`].
+    pub fn limit(&mut self, low: f64, high: f64) {
+        if let (Some(min), Some(max)) = (self.min, self.max)
+            && low.max(min) <= high.min(max)
+        {
+            (self.min, self.max) = (Some(low.max(min)), Some(high.min(max)));
+        }
+    }
+
+    /// Keeps the values between two bounds, of those there were `before` any condition.
+    pub fn confine(&mut self, before: &ColumnFacts, low: f64, high: f64) {
+        if let (Some(min), Some(max)) = (before.min, before.max)
+            && min < max
+        {
+            let share = ((high - low) / (max - min)).clamp(0.0, 1.0);
+            self.domain = self.domain.min(before.domain * share).max(1.0);
+            self.distinct = self.distinct.min(self.domain);
+        }
+        let (min, max) = (self.min.map_or(low, |min| min.max(low)), self.max.map_or(high, |max| max.min(high)));
+        (self.min, self.max) = if min <= max { (Some(min), Some(max)) } else { (Some(low), Some(high)) };
+    }
+
+    /// The values of several inputs, one after the other.
+    #[must_use]
+    pub fn union<'a>(inputs: impl Iterator<Item = &'a ColumnFacts>) -> ColumnFacts {
+        inputs
+            .cloned()
+            .reduce(|a, b| ColumnFacts {
+                // The inputs of a union mostly draw from one set of values.
+                distinct: a.distinct.max(b.distinct),
+                domain: a.domain.max(b.domain),
+                nulls: f64::midpoint(a.nulls, b.nulls),
+                min: a.min.zip(b.min).map(|(a, b)| a.min(b)),
+                max: a.max.zip(b.max).map(|(a, b)| a.max(b)),
+                frequent: Arc::new([]),
+                width: a.width.max(b.width),
+            })
+            .unwrap_or_else(|| ColumnFacts::unknown(1.0))
+    }
+}
+
+/// A value's place on a line, for types that have one.
+#[must_use]
+pub fn position(value: &ScalarValue) -> Option<f64> {
+    Some(match value {
+        ScalarValue::Boolean(value) => f64::from(u8::from((*value)?)),
+        ScalarValue::Int16(value) => f64::from((*value)?),
+        ScalarValue::Int32(value) | ScalarValue::Date32(value) => f64::from((*value)?),
+        ScalarValue::Int64(value)
+        | ScalarValue::Time64Microsecond(value)
+        | ScalarValue::TimestampMicrosecond(value, _) => (*value)? as f64,
+        ScalarValue::Float32(value) => f64::from((*value)?),
+        ScalarValue::Float64(value) => (*value)?,
+        ScalarValue::Decimal128(value, _, scale) => (*value)? as f64 / 10f64.powi(i32::from(*scale)),
+        _ => return None,
+    })
+}

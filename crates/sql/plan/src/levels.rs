@@ -1,0 +1,144 @@
+//! Bounds on plans before libraries recurse over them.
+//!
+//! DataFusion goes over plans and expressions by recursion that measures no stack, and twice over a part that lies in a plan twice. What has more
+//! levels than [`PLAN_LEVELS`], or more nodes than [`NODES_MAX`], is refused: when it has been bound, analysed, optimized, and made into operators.
+//! The walks here need no stack.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::SetQuantifier;
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use functions::error::to_datafusion;
+use types::stack::{PLAN_LEVELS, too_complex};
+
+/// Nodes of a plan, each counted as often as it is reached; expressions are not among them.
+pub const NODES_MAX: usize = 1 << 17;
+
+/// Levels of `< ANY (subquery)` and the like, each of which DataFusion writes two or three times.
+const COMPARISONS_MAX: usize = 6;
+
+/// Whether a comparison with a subquery's rows is IN, or NOT IN if so told; `None` for others.
+pub fn is_membership(op: Operator, quantifier: &SetQuantifier) -> Option<bool> {
+    match (op, quantifier) {
+        (Operator::Eq, SetQuantifier::Any) => Some(false),
+        (Operator::NotEq, SetQuantifier::All) => Some(true),
+        _ => None,
+    }
+}
+
+/// Levels of subqueries that DataFusion's own optimizer is given.
+const SUBQUERIES_MAX: usize = 12;
+
+/// `plan`, unless it has too many levels or nodes.
+///
+/// # Errors
+/// `54001`.
+pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
+    check(&plan)?;
+    Ok(plan)
+}
+
+/// Checks that a logical plan, the expressions in it and their subqueries have few enough levels and nodes.
+///
+/// # Errors
+/// `54001`.
+pub fn check(plan: &LogicalPlan) -> Result<()> {
+    check_below(plan, 1, 0, &mut 0)
+}
+
+/// As [`check`], of a plan at `level` and in so many comparisons; goes deeper by recursion for subqueries alone.
+fn check_below(plan: &LogicalPlan, level: usize, comparisons: usize, nodes: &mut usize) -> Result<()> {
+    let mut open = vec![(plan, level)];
+    while let Some((plan, level)) = open.pop() {
+        *nodes += 1;
+        refuse_if(level > PLAN_LEVELS || *nodes > NODES_MAX)?;
+        open.extend(plan.inputs().into_iter().map(|input| (input, level + 1)));
+        plan.apply_expressions(|expr| {
+            check_expr(expr, level + 1, comparisons, nodes)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(())
+}
+
+fn check_expr(expr: &Expr, level: usize, comparisons: usize, nodes: &mut usize) -> Result<()> {
+    let mut open = vec![(expr, level)];
+    while let Some((expr, level)) = open.pop() {
+        refuse_if(level > PLAN_LEVELS)?;
+        let (subquery, compares) = match expr {
+            Expr::Column(_) | Expr::Literal(..) => continue,
+            Expr::ScalarSubquery(subquery) => (Some(subquery), false),
+            Expr::Exists(exists) => (Some(&exists.subquery), false),
+            Expr::InSubquery(within) => (Some(&within.subquery), false),
+            Expr::SetComparison(comparison) => {
+                (Some(&comparison.subquery), is_membership(comparison.op, &comparison.quantifier).is_none())
+            }
+            _ => (None, false),
+        };
+        if let Some(subquery) = subquery {
+            let comparisons = comparisons + usize::from(compares);
+            refuse_if(comparisons > COMPARISONS_MAX)?;
+            check_below(&subquery.subquery, level + 1, comparisons, nodes)?;
+        }
+        expr.apply_children(|child| {
+            open.push((child, level + 1));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(())
+}
+
+/// Checks that subqueries in expressions lie in each other in few enough levels for DataFusion's own optimizer.
+///
+/// # Errors
+/// `54001`.
+pub fn check_subqueries(plan: &LogicalPlan) -> Result<()> {
+    check_subqueries_below(plan, 0)
+}
+
+fn check_subqueries_below(plan: &LogicalPlan, level: usize) -> Result<()> {
+    refuse_if(level > SUBQUERIES_MAX)?;
+    plan.apply(|node| {
+        node.apply_subqueries(|subquery| {
+            check_subqueries_below(subquery, level + 1)?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
+}
+
+/// Checks that operators and the expressions in them have few enough levels.
+///
+/// # Errors
+/// `54001`.
+pub fn check_operators(operators: &Arc<dyn ExecutionPlan>) -> Result<()> {
+    let mut nodes = 0;
+    let mut open = vec![(operators, 1)];
+    while let Some((operator, level)) = open.pop() {
+        nodes += 1;
+        refuse_if(level > PLAN_LEVELS || nodes > 4 * NODES_MAX)?;
+        open.extend(operator.children().into_iter().map(|child| (child, level + 1)));
+        operator.apply_expressions(&mut |expr| {
+            check_physical_expr(expr, level + 1)?;
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(())
+}
+
+fn check_physical_expr(expr: &Arc<dyn PhysicalExpr>, level: usize) -> Result<()> {
+    let mut open = vec![(expr, level)];
+    while let Some((expr, level)) = open.pop() {
+        refuse_if(level > PLAN_LEVELS)?;
+        open.extend(expr.children().into_iter().map(|child| (child, level + 1)));
+    }
+    Ok(())
+}
+
+fn refuse_if(is_too_much: bool) -> Result<()> {
+    if is_too_much { Err(to_datafusion(too_complex())) } else { Ok(()) }
+}
