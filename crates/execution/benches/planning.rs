@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use binder::Planned;
 use catalog::{
     CatalogState, Change, Column, Distribution, Role, Schema, ShardList, Storage, Table, TableOrder, TableShards,
 };
 use execution::distribute::message_bytes;
 use execution::{Config, Execution};
 use objects::Objects;
-use planner::{Planned, Planner};
+use planner::Planner;
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use shards::{ColumnStats, Datum, Hll, PackedShards, RowGroupMeta, RowIds, ShardMeta};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringViewArray};
+use binder::{OutputColumn, QueryPlan, WritePlan};
 use catalog::{Change, Column, Distribution, Role, Schema, Table, TableOrder};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
@@ -13,7 +14,6 @@ use futures::stream;
 use kv::sim::Disk;
 use objects::Objects;
 use plan::{StreamTable, schema_of};
-use planner::{OutputColumn, QueryPlan, WritePlan};
 use settings::Settings;
 use shards::{ShardMeta, ShardReader};
 use tokio_util::sync::CancellationToken;
@@ -186,10 +186,10 @@ pub(crate) fn fed_query(table: &Table) -> (Arc<StreamTable>, QueryPlan) {
         parameters: Vec::new(),
         state: Arc::new(state()),
         locks: Vec::new(),
-        locked_limit: planner::LockedLimit::default(),
+        locked_limit: binder::LockedLimit::default(),
         has_read_now: false,
-        optimized: planner::OptimizedOnce::default(),
-        phases: planner::Phases::default(),
+        optimized: binder::OptimizedOnce::default(),
+        phases: binder::Phases::default(),
     };
     (input, query)
 }

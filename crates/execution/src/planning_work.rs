@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use bench::shapes::{SETUP, shapes};
-use planner::{Division, Planned};
+use binder::{Division, Planned};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use types::allocated::{allocated_bytes, note_allocated, note_freed};

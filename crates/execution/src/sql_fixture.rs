@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::util::display::array_value_to_string;
+use binder::Planned;
 use bytes::Bytes;
 use catalog::Role;
 use futures::{StreamExt, TryStreamExt, stream};
-use planner::{Planned, Planner};
+use planner::Planner;
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use types::random::SeededRandom;

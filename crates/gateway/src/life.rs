@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use planner::{Phase, Phases};
+use binder::{Phase, Phases};
 use session_context::LIFE;
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use planner::QueryPlan;
+use binder::QueryPlan;
 use types::{SqlError, SqlResult};
 use url::Url;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::ipc::CompressionType;
 use async_trait::async_trait;
+use binder::{Division, QueryPlan};
 use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, DataFusionError, Result as DfResult};
 use datafusion::execution::context::QueryPlanner;
@@ -16,7 +17,6 @@ use datafusion_distributed::{
 };
 use functions::error::{from_datafusion, to_datafusion};
 use optimizer::Optimized;
-use planner::{Division, QueryPlan};
 use types::{Random, SqlResult};
 use url::{Host, Url};
 use uuid::Uuid;

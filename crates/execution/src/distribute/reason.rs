@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use binder::portable::OwnOperator;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_expr::expressions as e;
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
@@ -28,7 +29,6 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, Wi
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
 use plan::stop::is_watched;
-use planner::portable::OwnOperator;
 
 use crate::scan::{ShardScanExec, Stays};
 

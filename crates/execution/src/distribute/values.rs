@@ -1,9 +1,9 @@
 //! Subqueries of one value: they run before the query that needs the value, which goes with its plan.
 
+use binder::Division;
 use datafusion::scalar::ScalarValue;
 use functions::error::from_datafusion;
 use optimizer::Optimized;
-use planner::Division;
 use types::{Condition, SqlError, SqlResult};
 
 use super::attempts::Spread;

@@ -270,7 +270,7 @@ fn session(worker: &Arc<Inner>, context: WorkerQueryContext) -> DfResult<Session
     facts.apply(config)?;
     // Of its own threads, not of the coordinator's.
     let threads = worker.threads.read().1;
-    let parts = facts.memory.map_or(threads, |memory| planner::parts_within(memory, threads));
+    let parts = facts.memory.map_or(threads, |memory| binder::parts_within(memory, threads));
     config.options_mut().execution.target_partitions = parts;
     config.set_extension(Arc::new(Here { run, engine: facts.engine }));
     config.set_distributed_user_codec(Codec::reading(Arc::clone(&worker.scans)));

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use binder::ExplainPlan;
 use chrono::{DateTime, Utc};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
-use planner::ExplainPlan;
 
 use super::node::{Property, Value};
 use super::operators::Operators;

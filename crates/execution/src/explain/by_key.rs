@@ -1,6 +1,6 @@
 //! Statements whose rows an index finds: no operator runs for them, so they are shown as the operators that they do without.
 
-use planner::Planned;
+use binder::Planned;
 
 use super::node::{Node, Property};
 use crate::RunContext;

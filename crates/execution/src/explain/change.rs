@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use binder::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
 use catalog::Table;
-use planner::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 

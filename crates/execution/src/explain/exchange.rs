@@ -1,6 +1,6 @@
 //! Rows on their way between processes: what is said of the stage that they come from.
 
-use planner::ExplainPlan;
+use binder::ExplainPlan;
 
 use super::node::{Property, Value};
 use super::text::milliseconds;

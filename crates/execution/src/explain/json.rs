@@ -1,6 +1,6 @@
 //! EXPLAIN's JSON, with PostgreSQL's keys.
 
-use planner::{ExplainPlan, Phase};
+use binder::{ExplainPlan, Phase};
 use serde_json::{Map, Value as Json, json};
 
 use super::Explained;

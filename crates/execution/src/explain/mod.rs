@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use futures::TryStreamExt;
-use planner::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 

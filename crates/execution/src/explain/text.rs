@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use planner::{ExplainPlan, Phase};
+use binder::{ExplainPlan, Phase};
 
 use super::Explained;
 use super::node::{Engine, Node, Property, Value};

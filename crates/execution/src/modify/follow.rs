@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options};
+use binder::{ConflictUpdate, ReferencePlan, ReferencePlans};
 use catalog::{Constraint, ConstraintKind, ReferentialAction, RowPlace, Table, TableRows};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
-use planner::{ConflictUpdate, ReferencePlan, ReferencePlans};
 use rowstore::{Tuple, batch_of};
 use txn::locks::{KeyLock, RowLock, TableLock};
 use txn::{RowChange, Transaction};

@@ -3,8 +3,8 @@
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::Int64Type;
+use binder::{QueryPlan, RowLocks};
 use catalog::RowPlace;
-use planner::{QueryPlan, RowLocks};
 use txn::Transaction;
 use txn::locks::{LockWait, RowLock};
 use types::{RowId, SqlError, SqlResult};

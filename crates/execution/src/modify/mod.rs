@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use binder::ModifyPlan;
 use catalog::{Storage, Table};
-use planner::ModifyPlan;
 use txn::{Isolation, Transaction};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, Int64Type, Schema};
+use binder::Action;
 use catalog::{ConstraintKind, RowPlace, Table, TableRows};
 use plan::ROW_ID;
-use planner::Action;
 use rowstore::{Tuple, rows_of};
 use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
@@ -40,7 +40,7 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// What `batches`, in the columns of [`planner::ModifyPlan`], say about rows of `table`; `once` where it is an error that they say it
+    /// What `batches`, in the columns of [`binder::ModifyPlan`], say about rows of `table`; `once` where it is an error that they say it
     /// twice of one row.
     pub(crate) fn of(
         table: &Table,

@@ -113,7 +113,7 @@ impl Chain {
                 let column = Column::new_unqualified(moment_column(at));
                 Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
             })?;
-            left.set(planner::settled(&expr.data).map_or(Settled::ByStatement, |settled| left.get().max(settled)));
+            left.set(binder::settled(&expr.data).map_or(Settled::ByStatement, |settled| left.get().max(settled)));
             Ok(expr.data)
         })?;
         chain.moments = moments.into_inner();
@@ -125,7 +125,7 @@ impl Chain {
 
     /// The chain as it means for a statement.
     pub(super) fn for_statement(&self, session: &Arc<Session>) -> SqlResult<Self> {
-        self.clone().mapped(|expr| planner::for_statement(expr, session)).map_err(from_datafusion)
+        self.clone().mapped(|expr| binder::for_statement(expr, session)).map_err(from_datafusion)
     }
 
     fn mapped(mut self, map: impl Fn(Expr) -> DfResult<Expr>) -> DfResult<Self> {
@@ -207,7 +207,7 @@ impl Chain {
     /// The expressions with parameters as columns, if a chain can have them.
     fn admit(&mut self, exprs: &[Expr]) -> Option<Vec<Expr>> {
         for expr in exprs {
-            self.settled = self.settled.max(planner::settled(expr)?);
+            self.settled = self.settled.max(binder::settled(expr)?);
         }
         exprs.iter().map(|expr| with_parameter_columns(expr.clone())).collect()
     }
@@ -323,7 +323,7 @@ fn join_conditions(plan: &LogicalPlan, conditions: &mut Vec<Expr>) {
 /// Whether the expression means something else for each statement, and the same for all of its rows.
 fn is_moment(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(_) | Expr::Cast(_))
-        && planner::settled(expr) == Some(Settled::ByStatement)
+        && binder::settled(expr) == Some(Settled::ByStatement)
         && !expr.is_volatile()
         && !expr.any_column_refs()
 }

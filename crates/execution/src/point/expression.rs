@@ -38,7 +38,7 @@ pub(super) fn moment(expr: &Expr, session: Option<&Arc<Session>>) -> SqlResult<S
         return value;
     }
     let expr = match session {
-        Some(session) => planner::for_statement(expr.clone(), session).map_err(from_datafusion)?,
+        Some(session) => binder::for_statement(expr.clone(), session).map_err(from_datafusion)?,
         None => expr.clone(),
     };
     let one = batch(&Arc::new(Schema::empty()), Vec::new(), 1)?;

@@ -10,13 +10,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use binder::{Planned, QueryPlan};
 use catalog::Table;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use functions::Settled;
 use parking_lot::Mutex;
-use planner::{Planned, QueryPlan};
 use rowstore::Tuple;
 use session_context::Session;
 use txn::Transaction;

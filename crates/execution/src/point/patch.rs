@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use binder::{Action, ModifyPlan};
 use catalog::Table;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchemaRef, Result as DfResult, ScalarValue};
 use datafusion::logical_expr::Expr;
 use functions::error::from_datafusion;
 use functions::value_asked_of;
-use planner::{Action, ModifyPlan};
 use rowstore::{ColumnBuilder, ColumnValues, StoredColumn, Tuple, batch_of};
 use types::{ColumnId, SqlResult, SqlType};
 

@@ -5,12 +5,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use binder::{OutputColumn, QueryPlan};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use functions::error::from_datafusion;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use planner::{OutputColumn, QueryPlan};
 use settings::Settings;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use binder::{Division, Phase, QueryPlan};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use functions::error::from_datafusion;
 use optimizer::Optimized;
-use planner::{Division, Phase, QueryPlan};
 use types::SqlResult;
 
 use crate::RunContext;

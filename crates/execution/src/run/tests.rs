@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use binder::Planned;
 use futures::TryStreamExt;
-use planner::Planned;
 use types::{Clock, Condition, SystemClock};
 
 use crate::Config;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::filter_record_batch;
+use binder::{ConflictPlan, ConflictUpdate, WritePlan};
 use catalog::{RowIndex, Storage, Table};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use functions::error::from_datafusion;
 use futures::stream;
-use planner::{ConflictPlan, ConflictUpdate, WritePlan};
 use rowstore::{Tuple, batch_of};
 use txn::locks::RowLock;
 use txn::{RowChange, Transaction};

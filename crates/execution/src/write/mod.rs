@@ -22,8 +22,8 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use binder::WritePlan;
 use catalog::{Constraint, ConstraintKind, Storage, Table};
-use planner::WritePlan;
 use txn::locks::TableLock;
 use txn::{Isolation, Transaction};
 use types::{Oid, SqlResult};

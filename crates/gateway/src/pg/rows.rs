@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use arrow::array::RecordBatch;
+use binder::OutputColumn;
 use bytes::{BufMut, BytesMut};
 use execution::encode::{ColumnEncoder, Format, StoredEncoder, TextStyle};
 use execution::{PointRows, StoredRows};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use pgwire::messages::data::{FieldDescription, RowDescription};
-use planner::OutputColumn;
 use tokio_util::sync::DropGuard;
 use txn::Snapshot;
 use types::{Condition, SqlError, SqlResult};

@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Weak};
 
+use binder::Planned;
 use cluster::admission::Request;
 use cluster::{Actor, Author, Choice, ClusterId, Permit, Refusal};
 use execution::Lease;
-use planner::Planned;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::life::State;

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use binder::Planned;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use execution::modify::Attempt;
 use execution::{PointProgram, PointRows, PointRun};
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use planner::Planned;
 use types::{Condition, SqlResult, SqlType};
 
 use crate::http::metrics::Kind;

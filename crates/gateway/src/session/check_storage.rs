@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray, TimestampMicrosecondArray};
 use arrow::datatypes::Schema;
+use binder::check_storage_columns;
 use futures::StreamExt;
-use planner::check_storage_columns;
 use txn::StorageRow;
 use types::{Condition, SqlError, SqlResult};
 

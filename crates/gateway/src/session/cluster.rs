@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use binder::ClusterCommand;
 use cluster::{Author, Change, IfExists};
-use planner::ClusterCommand;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::session::Session;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use binder::SessionCommand;
 use catalog::Role;
-use planner::SessionCommand;
 use settings::Settings;
 use syntax::statement::{Discard, IsolationLevel, TransactionModes};
 use txn::Isolation;

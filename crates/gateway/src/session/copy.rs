@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use binder::write::CopyFormat;
+use binder::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan};
 use bytes::Bytes;
 use execution::encode::Format;
 use futures::StreamExt;
-use planner::{CopyFormat, CopyFromPlan, CopySource, CopyTarget, CopyToPlan};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use txn::{Work, WorkDigest};

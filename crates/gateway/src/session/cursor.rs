@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use binder::{Planned, QueryPlan, SessionCommand};
 use datafusion::sql::sqlparser::ast::Expr;
 use execution::encode::Format;
-use planner::{Planned, QueryPlan, SessionCommand};
 use session_context::StatementContext;
 use syntax::statement::FetchDirection;
 use types::{Condition, SqlError, SqlResult};

@@ -8,10 +8,10 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use binder::Planned;
 use catalog::{CatalogState, Role};
 use datafusion::scalar::ScalarValue;
 use pgwire::messages::response::TransactionStatus;
-use planner::Planned;
 use session_context::{Assignments, StatementContext, WithoutRows};
 use settings::Settings;
 use syntax::Parsed;

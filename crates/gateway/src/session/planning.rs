@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use planner::Planned;
+use binder::Planned;
 use session_context::StatementContext;
 use syntax::Parsed;
 use types::{SqlResult, SqlType};

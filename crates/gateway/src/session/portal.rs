@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use binder::Planned;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use execution::encode::Format;
-use planner::Planned;
 use types::{Condition, SqlError};
 
 use crate::pg::rows::{Columns, Rows};

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use binder::{OutputColumn, Planned, types_with_values};
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use parking_lot::Mutex;
-use planner::{OutputColumn, Planned, Planner, PreparedPlan, types_with_values};
+use planner::{Planner, PreparedPlan};
 use session_context::StatementContext;
 use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::Schema;
+use binder::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
 use catalog::{CatalogState, Change, ConstraintKind};
 use datafusion::scalar::ScalarValue;
 use execution::encode::Format;
@@ -13,7 +14,6 @@ use execution::{Priority, QueryShare, RunContext};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
-use planner::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
 use session_context::StatementContext;
 use settings::Settings;
 use system_catalog::CatalogNames;

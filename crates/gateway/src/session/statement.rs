@@ -4,9 +4,9 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use binder::Phases;
 use execution::Lease;
 use parking_lot::Mutex;
-use planner::Phases;
 use settings::Settings;
 use tokio::sync::SetOnce;
 use tracing::Instrument;

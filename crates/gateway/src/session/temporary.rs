@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use binder::{Planned, RowLocks};
 use catalog::{CatalogState, Change, Schema, Table};
-use planner::{Planned, RowLocks};
 use tokio::runtime::Handle;
 use txn::{Isolation, Transactions};
 use types::{Oid, OnCommit, SqlError, SqlResult};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use binder::Planned;
 use catalog::Table;
 use execution::Pace;
-use planner::Planned;
 use types::SqlResult;
 
 use crate::session::Session;

@@ -4,12 +4,12 @@
 //! A transaction takes its token with its first writing statement, once nothing but other transactions can be in that one's way. What has
 //! happened may be why a repeat cannot even be planned (its table is there): so a statement that fails is asked about, too.
 
+use binder::Planned;
 use bytes::BytesMut;
 use catalog::{CatalogState, Change, Table};
 use datafusion::scalar::ScalarValue;
 use execution::encode::BinaryEncoder;
 use execution::modify::from_lock;
-use planner::Planned;
 use txn::locks::LockWait;
 use txn::{Claim, ClaimError, Token, Work, WorkDigest, Written};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
+use binder::write::{CopyFormat, CopyHeader, CopyOptions, OnError};
+use binder::{CopyFromPlan, CopySource, WritePlan};
 use bytes::Bytes;
 use catalog::Column;
 use datafusion::catalog::TableProvider;
@@ -13,7 +15,6 @@ use functions::error::{from_datafusion, to_datafusion};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use planner::{CopyFormat, CopyFromPlan, CopyHeader, CopyOptions, CopySource, OnError, WritePlan};
 use txn::Transaction;
 use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult};

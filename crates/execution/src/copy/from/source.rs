@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use binder::CopySource;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use objects::{Object, Objects};
-use planner::CopySource;
 use types::{Condition, SqlError, SqlResult};
 
 use super::{Piece, Pieces};

@@ -6,10 +6,10 @@ use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
+use binder::OutputColumn;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use planner::OutputColumn;
 use shards::{ColumnDef, Encoder, WriteOptions};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use binder::write::{CopyFormat, CopyHeader, CopyOptions};
+use binder::{CopyTarget, CopyToPlan};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use objects::{Objects, Writer};
-use planner::{CopyFormat, CopyHeader, CopyOptions, CopyTarget, CopyToPlan};
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::parquet;

@@ -14,12 +14,12 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use binder::NoFragmentCache;
 use datafusion::execution::memory_pool::MemoryReservation;
 use engine::Digest;
 use engine::aggregate::{AggregateSpec, CompactGroups, Groups};
 use engine::pipeline::{Pipeline, Sink, Source};
 use parking_lot::Mutex;
-use planner::NoFragmentCache;
 use shards::ResultKey;
 use types::{CachePolicy, Oid};
 

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binder::Planned;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use optimizer::SharedScanExec;
-use planner::Planned;
 
 use crate::cover::FragmentExec;
 use crate::fixtures::context;

@@ -6,6 +6,7 @@ mod queries;
 
 use std::sync::Arc;
 
+use binder::{Division, Planned};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -15,7 +16,6 @@ use datafusion_proto::bytes::{
 };
 use functions::portable::PortableScalar;
 use plan::stop::unwatched;
-use planner::{Division, Planned};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tokio_util::sync::CancellationToken;

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use binder::Planned;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
-use planner::Planned;
 use shards::BUCKETS;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use binder::Planned;
 use catalog::{Change, Schema};
-use planner::Planned;
 use shards::{ColumnStats, Datum, Hll, RowGroupMeta, RowIds, ShardMeta};
 use tokio_util::sync::CancellationToken;
 use types::{ColumnId, Oid, Random, RowId, ShardId, SystemRandom};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use binder::Planned;
 use datafusion_distributed::NetworkBoundaryExt as _;
-use planner::Planned;
 use types::Condition;
 
 use super::fixture::{Workers, alone, check, on, on_workers};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bench::Suite;
+use binder::{Division, Planned};
 use bytes::{Bytes, BytesMut};
 use datafusion::execution::SessionStateBuilder;
 use futures::TryStreamExt;
-use planner::{Division, Planned};
 use tokio_util::sync::CancellationToken;
 
 use super::fixture::{Workers, alone, on, on_workers};
@@ -151,7 +151,7 @@ async fn plans_of_all_queries_are_the_same_after_their_way() {
             let Some(optimized) = plan.optimized_apart(&stop).await.unwrap() else { continue };
             let mut state = SessionStateBuilder::new_from_existing(plan.state.as_ref().clone()).build();
             *state.config_mut() = state.config().clone().with_target_partitions(4);
-            let plan = planner::QueryPlan { state: Arc::new(state), ..plan };
+            let plan = binder::QueryPlan { state: Arc::new(state), ..plan };
             let operators = plan.operators(&optimized, Division::Threads, &stop).await.unwrap();
             if !optimized.scalar_subqueries().unwrap().is_empty() || crate::distribute::can_leave(&operators).is_err() {
                 continue;

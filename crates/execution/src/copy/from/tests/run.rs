@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::datatypes::Schema;
+use binder::write::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};
+use binder::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, WritePlan};
 use bytes::Bytes;
 use catalog::{Table, TableOrder};
 use futures::{StreamExt, stream};
-use planner::{
-    CopyFormat, CopyFromPlan, CopyHeader, CopyOptions, CopySource, CopyTarget, CopyToPlan, ForcedColumns, OnError,
-    WritePlan,
-};
 use shards::{ColumnDef, Encoder, WriteOptions};
 use types::{ColumnId, Condition, SqlResult, SqlType};
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
+use binder::{Division, Planned};
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use futures::FutureExt;
-use planner::{Division, Planned};
 use tokio_util::sync::CancellationToken;
 
 use super::{message, queries, read, shown, written};

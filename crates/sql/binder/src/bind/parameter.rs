@@ -1,0 +1,203 @@
+//! Parameters: the types of `$1`, `$2`, … where the client leaves them open.
+//!
+//! Planning is tried with what is known; whatever place fixes a parameter's type first fixes it for all its places, and the
+//! statement is planned again with it. What no place fixes is text.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arrow::datatypes::FieldRef;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{self, Query, visit_expressions};
+use functions::cast::long_number;
+use functions::error::from_datafusion;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::Binder;
+use super::parameter_digits::is_numeric;
+
+/// Parameter types as DataFusion's planner takes them.
+pub(super) fn fields(types: &[Option<SqlType>]) -> Vec<Option<FieldRef>> {
+    types
+        .iter()
+        .enumerate()
+        .map(|(at, sql_type)| {
+            sql_type.as_ref().map(|sql_type| Arc::new(sql_type.arrow_field(&format!("${}", at + 1), true)))
+        })
+        .collect()
+}
+
+/// The types, all of them known.
+pub(crate) fn settled(types: Vec<Option<SqlType>>) -> SqlResult<Vec<SqlType>> {
+    let of = |(at, sql_type): (usize, Option<SqlType>)| {
+        sql_type.filter(|known| *known != SqlType::Unknown).ok_or_else(|| indeterminate(at))
+    };
+    types.into_iter().enumerate().map(of).collect()
+}
+
+/// Whether a query has parameters.
+pub(super) fn has_any(query: &Query) -> bool {
+    let is_parameter = |expr: &ast::Expr| match expr {
+        ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    visit_expressions(query, is_parameter).is_break()
+}
+
+/// Plans with `plan`, which may be a part of a statement, until every parameter that it has is of a known type. Others are told as
+/// unknown.
+pub(super) fn settle(
+    binder: &Binder<'_>,
+    declared: &[Option<SqlType>],
+    mut plan: impl FnMut(&[Option<SqlType>]) -> SqlResult<LogicalPlan>,
+) -> SqlResult<(LogicalPlan, Vec<SqlType>)> {
+    let mut types: Vec<Option<SqlType>> =
+        declared.iter().map(|sql_type| sql_type.clone().filter(|known| *known != SqlType::Unknown)).collect();
+    binder.add_noted(&mut types);
+    loop {
+        let planned = plan(&types)?;
+        let places = places(&planned)?;
+        let count = types.len().max(places.len());
+        types.resize(count, None);
+        let mut changed = false;
+        // Whether the plan has each parameter of the type that it would have if it were planned again.
+        let mut is_final = true;
+        for (sql_type, place) in types.iter_mut().zip(&places) {
+            if sql_type.is_none() && place.is_used {
+                is_final &= place.is_same_everywhere;
+                changed |= place.sql_type.is_some();
+                sql_type.clone_from(&place.sql_type);
+            }
+        }
+        if changed && is_final {
+            return Ok((planned, or_unknown(types)));
+        }
+        if !changed {
+            for (at, sql_type) in types.iter_mut().enumerate() {
+                if sql_type.is_some() {
+                    continue;
+                }
+                if places.get(at).is_some_and(|place| place.is_used) {
+                    *sql_type = Some(SqlType::Text);
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            return Ok((planned, or_unknown(types)));
+        }
+    }
+}
+
+/// The types, those that nothing fixed as unknown.
+fn or_unknown(types: Vec<Option<SqlType>>) -> Vec<SqlType> {
+    types.into_iter().map(|sql_type| sql_type.unwrap_or(SqlType::Unknown)).collect()
+}
+
+/// The plan with the values of numeric parameters where they have some: a number moves into the type that it is compared with, and an
+/// expression has the digits that it gives, only where its value is known. Other parameters stay, and mean the same without values.
+pub(super) fn with_numeric_values(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
+    let values = &binder.context.arguments;
+    let value_of = |placeholder: &Placeholder| {
+        let declared = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field))?;
+        values.get(index(&placeholder.id)?).filter(|_| is_numeric(&declared))
+    };
+    if values.is_empty() || !binder.parameter_types.iter().flatten().any(is_numeric) {
+        return Ok(plan);
+    }
+    let substituted = plan.transform_up_with_subqueries(|node| {
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let substituted = expr.transform_up(|expr| {
+                Ok(match &expr {
+                    Expr::Placeholder(placeholder) => match value_of(placeholder) {
+                        Some(value) => Transformed::yes(match value.try_as_str().flatten() {
+                            Some(text) => long_number(text, binder.session()),
+                            None => Expr::Literal(value.clone(), None),
+                        }),
+                        None => Transformed::no(expr),
+                    },
+                    _ => Transformed::no(expr),
+                })
+            })?;
+            Ok(substituted.update_data(|expr| name.restore(expr)))
+        })
+    });
+    substituted.map(|plan| plan.data).map_err(from_datafusion)
+}
+
+/// The type that the value of a parameter which was declared as `numeric`, or an array of them, has by itself; `None` for values of other
+/// types.
+fn sent_type(value: &ScalarValue) -> Option<SqlType> {
+    SqlType::from_arrow_type(&value.data_type()).filter(is_numeric)
+}
+
+/// The types of parameters that were declared as `declared`, now that they have `values`: numerics have the digits of theirs.
+#[must_use]
+pub fn types_with_values(declared: &[SqlType], values: &[ScalarValue]) -> Vec<Option<SqlType>> {
+    let with_value = |(at, declared): (usize, &SqlType)| {
+        let sent = values.get(at).and_then(sent_type);
+        Some(sent.filter(|sent| sent.without_modifier() == *declared).unwrap_or_else(|| declared.clone()))
+    };
+    declared.iter().enumerate().map(with_value).collect()
+}
+
+fn indeterminate(at: usize) -> SqlError {
+    SqlError::new(Condition::IndeterminateDatatype, format!("could not determine data type of parameter ${}", at + 1))
+}
+
+/// What a plan says about one parameter.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    is_used: bool,
+    /// The type without a modifier that the first place to have one gives it.
+    sql_type: Option<SqlType>,
+    /// Whether it is of exactly that type wherever it stands.
+    is_same_everywhere: bool,
+}
+
+/// What the plan says about `$1`, `$2`, … in order.
+fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
+    let mut places: Vec<Place> = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        let in_limit = matches!(node, LogicalPlan::Limit(_));
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::Placeholder(placeholder) = expr
+                    && let Some(at) = index(&placeholder.id)
+                {
+                    if places.len() <= at {
+                        places.resize(at + 1, Place::default());
+                    }
+                    let place = &mut places[at];
+                    let written = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field));
+                    if place.sql_type.is_none() {
+                        // A column that it stands beside may have a length or digits: it does not take them.
+                        let bare = written.as_ref().map(SqlType::without_modifier);
+                        place.sql_type = bare.or_else(|| in_limit.then_some(SqlType::Int8));
+                    }
+                    let is_as_said = written.is_some() && written == place.sql_type;
+                    place.is_same_everywhere = is_as_said && (place.is_same_everywhere || !place.is_used);
+                    place.is_used = true;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })
+    .map_err(from_datafusion)?;
+    Ok(places)
+}
+
+/// The most parameters a statement can have: the protocol counts them in 16 bits.
+const COUNT_MAX: usize = 65_535;
+
+/// The place of the parameter `$n` among all, from 0.
+pub fn index(id: &str) -> Option<usize> {
+    let number: usize = id.strip_prefix('$')?.parse().ok()?;
+    number.checked_sub(1).filter(|at| *at < COUNT_MAX)
+}

@@ -1,0 +1,208 @@
+//! Relations and functions for DataFusion's planner, as this statement's catalog and session have them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use catalog::{Relation, Table};
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{Result, TableReference};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use functions::error::to_datafusion;
+use optimizer::dependent::{ARRAY_SUBQUERY, array_subquery};
+use plan::ShardTable;
+use system_catalog::sequence_table;
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use super::cast_type::PostgresTypes;
+use super::modification::{GIVEN, Given, WITH_PLACES};
+use super::named_columns::NamedColumns;
+use super::relation::{self, Found, Name};
+use super::undefined::UndefinedFunction;
+use super::{Binder, as_of, view};
+use crate::past;
+
+/// What one statement's SQL is planned with.
+pub(super) struct Provider<'a> {
+    binder: &'a Binder<'a>,
+    state: Arc<SessionState>,
+    expr_planners: Vec<Arc<dyn ExprPlanner>>,
+    types: Arc<dyn TypePlanner>,
+    given: Given,
+    /// Tables have no other columns.
+    named: Option<NamedColumns>,
+    /// Those that were looked up.
+    tables: RefCell<HashMap<TableReference, Arc<dyn TableSource>>>,
+}
+
+impl<'a> Provider<'a> {
+    pub(super) fn new(binder: &'a Binder<'a>) -> Self {
+        Self::over(binder, Given::new(), None)
+    }
+
+    /// With relations that are plans, and with tables of the columns that a query names.
+    pub(super) fn over(binder: &'a Binder<'a>, given: Given, named: Option<NamedColumns>) -> Self {
+        let state = binder.state();
+        let mut expr_planners = state.expr_planners().to_vec();
+        expr_planners.push(Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner));
+        expr_planners.push(Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner));
+        Self { binder, state, expr_planners, types: Arc::new(PostgresTypes), given, named, tables: RefCell::default() }
+    }
+
+    fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
+        let moment = name.catalog().and_then(past::marked);
+        let past = moment.map(|moment| as_of::at(self.binder.context, moment)).transpose()?;
+        let (context, pin) = match &past {
+            Some((context, pin)) => (context, Some(Arc::clone(pin))),
+            None => (self.binder.context, self.binder.pin.clone()),
+        };
+        if name.schema() == Some(GIVEN) {
+            let given = self.given.get(name.table()).map(Arc::clone);
+            return given.ok_or_else(|| SqlError::internal(format!("there is no plan for {name}")));
+        }
+        let has_places = name.catalog() == Some(WITH_PLACES);
+        let name = Name { schema: name.schema().map(str::to_owned), name: name.table().to_owned() };
+        match relation::find(context, &name)? {
+            Found::Catalog(Relation::Table(table)) => {
+                self.check_readable(table.owner, "table", &table.name)?;
+                if table.external.is_some() {
+                    return self.files(table, pin.is_some());
+                }
+                let rows = Arc::clone(context.snapshot.rows(table.oid));
+                let scan = Arc::clone(&self.binder.environment.scan);
+                if has_places {
+                    let table = ShardTable::new(table, rows, scan).held_by(pin).with_places();
+                    return Ok(provider_as_source(Arc::new(table)));
+                }
+                let narrow = self.named.as_ref().map(|named| named.only(&table));
+                let table = ShardTable::new(table, rows, scan).held_by(pin);
+                Ok(provider_as_source(Arc::new(match narrow {
+                    Some(narrow) => table.only(narrow),
+                    None => table,
+                })))
+            }
+            Found::Catalog(Relation::View(found)) => {
+                self.check_readable(found.owner, "view", &found.name)?;
+                view::source(self.binder, context, pin, &found)
+            }
+            Found::Catalog(Relation::Sequence(sequence)) => {
+                self.check_readable(sequence.owner, "sequence", &sequence.name)?;
+                let position = context.sequences.position(&sequence);
+                sequence_table(&position).map(provider_as_source)
+            }
+            Found::System(schema, name) => system_catalog::table(schema, &name, context)
+                .map(provider_as_source)
+                .ok_or_else(|| SqlError::internal(format!("system table {schema}.{name} is gone"))),
+        }
+    }
+
+    /// An external table with the files that the statement finds.
+    fn files(&self, table: Arc<Table>, is_past: bool) -> SqlResult<Arc<dyn TableSource>> {
+        if is_past {
+            return Err(SqlError::unsupported("AS OF of an external table"));
+        }
+        let listed = self.binder.context.files.of_table(&table);
+        let listed = listed.ok_or_else(|| SqlError::internal("the files of an external table are not at hand"))?;
+        let table = ShardTable::of_files(table, listed, Arc::clone(&self.binder.environment.scan));
+        Ok(provider_as_source(Arc::new(table)))
+    }
+
+    /// Privileges are ownership.
+    fn check_readable(&self, owner: Oid, kind: &str, name: &str) -> SqlResult<()> {
+        let reader = self.binder.reader;
+        let is_superuser = self.binder.context.snapshot.role(reader).is_some_and(|role| role.superuser)
+            || (self.binder.context.role.oid == reader && self.binder.context.role.superuser);
+        if is_superuser || owner == reader {
+            return Ok(());
+        }
+        Err(SqlError::new(Condition::InsufficientPrivilege, format!("permission denied for {kind} {name}")))
+    }
+}
+
+impl ContextProvider for Provider<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        if let Some(known) = self.tables.borrow().get(&name) {
+            return Ok(Arc::clone(known));
+        }
+        let source = self.source(&name).map_err(to_datafusion)?;
+        // A view is a plan of its own each time that it is read.
+        if source_as_provider(&source).is_ok_and(|provider| provider.is::<ShardTable>()) {
+            self.tables.borrow_mut().insert(name, Arc::clone(&source));
+        }
+        Ok(source)
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(name, schema))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        &self.expr_planners
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::clone(&self.types))
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+        if name == ARRAY_SUBQUERY {
+            return Some(array_subquery());
+        }
+        if let Some(function) = functions::scalar(name, self.binder.session()) {
+            return Some(function);
+        }
+        if let Some(function) = system_catalog::function(name, self.binder.context) {
+            return Some(function);
+        }
+        let is_planned_elsewhere = name == "unnest" || self.is_aggregate_or_window(name);
+        (!is_planned_elsewhere).then(|| UndefinedFunction::udf(name))
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        functions::aggregate(name)
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        functions::window(name)
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        functions::scalar_names().map(str::to_owned).collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Provider<'_> {
+    fn is_aggregate_or_window(&self, name: &str) -> bool {
+        functions::aggregate(name).is_some() || functions::window(name).is_some()
+    }
+}

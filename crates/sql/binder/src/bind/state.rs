@@ -1,0 +1,188 @@
+//! What plans are made and run with: options, rules and the few functions that rules look up by name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigNonZeroUsize;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
+use datafusion::prelude::SessionConfig;
+use optimizer::series;
+use parking_lot::Mutex;
+use plan::PlanScan;
+use session_context::Session;
+use settings::Settings;
+
+use crate::semantics;
+
+/// States that are kept: more settings than these nobody changes.
+const MADE_MAX: usize = 16;
+
+/// What binders of all statements of a server share.
+#[derive(Debug)]
+pub struct Environment {
+    /// Makes the scans of tables.
+    pub(super) scan: Arc<dyn PlanScan>,
+    state: SessionState,
+    /// What was made of it for settings that statements had.
+    made: Mutex<HashMap<Obeyed, SessionState>>,
+}
+
+/// Memory below which a part of a query cannot do its work, in bytes: its buffers, and what it keeps while the rest is in files.
+const PART_BYTES_MIN: usize = 512 << 10;
+
+/// The settings that make a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Obeyed {
+    batch_size: usize,
+    target_partitions: Option<usize>,
+    optimizer: bool,
+    fragment_cache: bool,
+}
+
+/// In a session's configuration: its queries make all groups anew.
+#[derive(Debug)]
+pub struct NoFragmentCache;
+
+/// The configuration of the same statement's operators that are not divided.
+#[derive(Debug)]
+struct Undivided(SessionConfig);
+
+impl Environment {
+    /// An environment whose scans `scan` makes and whose plans run in `runtime`, in so many parts at the same time where settings say nothing else.
+    #[must_use]
+    pub fn new(scan: Arc<dyn PlanScan>, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
+        let mut config =
+            SessionConfig::new().with_create_default_catalog_and_schema(false).with_target_partitions(parts);
+        let options = config.options_mut();
+        options.sql_parser.enable_ident_normalization = false;
+        options.sql_parser.parse_float_as_decimal = true;
+        options.sql_parser.collect_spans = true;
+        options.sql_parser.map_string_types_to_utf8view = true;
+        // Queries over an ordered subquery rely on its order, as array_agg does.
+        options.sql_parser.enable_subquery_sort_elimination = false;
+        // It takes a limit beneath window functions, which then see fewer rows.
+        options.optimizer.enable_topk_aggregation = false;
+        // It compares what may be NULL, which operators say of every cast, and the plan only of casts of what may be.
+        options.execution.skip_physical_aggregate_schema_check = true;
+        // An exchange that spills reads the first of its files to the end before the next, and waits for ever for a file
+        // that stays open while another has the rows (DataFusion #24883): each batch gets its own.
+        options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1).expect("1 is not zero");
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_optimizer_rules(optimizer::rules(true))
+            .with_query_planner(Arc::new(series::Planning))
+            .with_physical_optimizer_rules(optimizer::physical_rules(true))
+            // What DISTINCT ON becomes.
+            .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
+            .with_analyzer_rules(Vec::new())
+            .build();
+        Self { scan, state, made: Mutex::default() }
+    }
+
+    /// The state of one statement.
+    pub(crate) fn statement(&self, settings: &Settings, session: &Arc<Session>) -> Arc<SessionState> {
+        let obeyed = Obeyed {
+            batch_size: settings.batch_size(),
+            target_partitions: settings.target_partitions().or_else(|| self.parts_within(settings.query_memory()?)),
+            optimizer: settings.optimizer(),
+            fragment_cache: settings.fragment_cache(),
+        };
+        let known = self.made.lock().get(&obeyed).cloned();
+        let mut state = known.unwrap_or_else(|| {
+            let state = self.obeying(obeyed);
+            let mut made = self.made.lock();
+            if MADE_MAX <= made.len() {
+                made.clear();
+            }
+            made.insert(obeyed, state.clone());
+            state
+        });
+        for rule in semantics::analyzer_rules(session) {
+            state.add_analyzer_rule(rule);
+        }
+        for planner in semantics::expr_planners(session) {
+            state.register_expr_planner(planner).expect("every state takes them");
+        }
+        Arc::new(state)
+    }
+
+    /// Parts of a query with so much memory; `None` where they are as many as otherwise.
+    fn parts_within(&self, memory_bytes: usize) -> Option<usize> {
+        let all = self.state.config().target_partitions();
+        Some(parts_within(memory_bytes, all)).filter(|parts| *parts < all)
+    }
+
+    fn obeying(&self, settings: Obeyed) -> SessionState {
+        let mut config = self.state.config().clone().with_batch_size(settings.batch_size);
+        if let Some(partitions) = settings.target_partitions {
+            config = config.with_target_partitions(partitions);
+        }
+        let mut config = optimizer::configure(config, settings.optimizer);
+        if !settings.fragment_cache {
+            config.set_extension(Arc::new(NoFragmentCache));
+        }
+        let undivided = Undivided(config.clone().with_target_partitions(1));
+        let mut state = SessionStateBuilder::new_from_existing(self.state.clone());
+        if !settings.optimizer {
+            state = state
+                .with_optimizer_rules(optimizer::rules(false))
+                .with_physical_optimizer_rules(optimizer::physical_rules(false));
+        }
+        state.with_config(config.with_extension(Arc::new(undivided))).build()
+    }
+}
+
+/// Number of parts in which a query runs that has `memory_bytes`: at least one, at most `parts`.
+#[must_use]
+pub fn parts_within(memory_bytes: usize, parts: usize) -> usize {
+    parts.min((memory_bytes / PART_BYTES_MIN).max(1))
+}
+
+/// `state` for operators of one partition each.
+pub(crate) fn undivided(state: &SessionState) -> SessionState {
+    let config = match state.config().get_extension::<Undivided>() {
+        Some(undivided) => undivided.0.clone(),
+        None => state.config().clone().with_target_partitions(1),
+    };
+    let mut state = state.clone();
+    *state.config_mut() = config;
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::catalog::Session as DataFusionSession;
+    use datafusion::common::{Result, internal_err};
+    use datafusion::logical_expr::Expr;
+    use datafusion::physical_plan::ExecutionPlan;
+    use plan::ShardTable;
+
+    use super::*;
+
+    /// For plans that are not run.
+    #[derive(Debug)]
+    struct NoScan;
+
+    impl PlanScan for NoScan {
+        fn plan_scan(
+            &self,
+            _: &ShardTable,
+            _: Option<&Vec<usize>>,
+            _: &[Expr],
+            _: Option<usize>,
+            _: &dyn DataFusionSession,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            internal_err!("nothing is scanned")
+        }
+    }
+
+    #[test]
+    fn little_memory_is_for_few_parts() {
+        assert_eq!([0, 1 << 20, 3 << 20, 1 << 30].map(|bytes| parts_within(bytes, 16)), [1, 2, 6, 16]);
+        let environment = Environment::new(Arc::new(NoScan), Arc::default(), 16);
+        assert_eq!((environment.parts_within(1 << 20), environment.parts_within(1 << 30)), (Some(2), None));
+    }
+}

@@ -1,0 +1,98 @@
+//! Views: the stored query, planned again wherever the view is read, with its owner's rights.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
+
+use arrow::datatypes::{Schema, SchemaRef};
+use catalog::View;
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableSource, TableType};
+use datafusion::sql::sqlparser::ast::Query;
+use functions::error::from_datafusion;
+use session_context::{Pin, StatementContext};
+use syntax::{Statement, parse};
+use types::{Condition, SqlError, SqlResult};
+
+use super::place::Text;
+use super::{Binder, query};
+
+/// How deep views may stand on views.
+const DEPTH_MAX: usize = 64;
+
+/// The view as a relation that is its query, over what `context` sees; `pin` keeps the objects of that where it is the past.
+pub(super) fn source(
+    binder: &Binder<'_>,
+    context: &Arc<StatementContext>,
+    pin: Option<Pin>,
+    view: &View,
+) -> SqlResult<Arc<dyn TableSource>> {
+    if binder.depth >= DEPTH_MAX {
+        let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
+        return Err(SqlError::new(Condition::InvalidObjectDefinition, message));
+    }
+    let inner = Binder {
+        environment: binder.environment,
+        context,
+        reader: view.owner,
+        pin,
+        session: Arc::clone(&binder.session),
+        state: OnceLock::from(binder.state()),
+        depth: binder.depth + 1,
+        text: Text::default(),
+        parameter_types: &[],
+        noted: RefCell::default(),
+        phases: binder.phases.clone(),
+    };
+    let bound = query::bind(&inner, &definition(view)?)?;
+    let plan = query::analyze(&inner, query::logical(&inner, bound.query, &[])?)?;
+    let named = renamed(plan, view)?;
+    Ok(PlanSource::of(named))
+}
+
+/// The stored text as a query.
+fn definition(view: &View) -> SqlResult<Query> {
+    let broken = |why: String| SqlError::internal(format!("the definition of view {} is broken: {why}", view.name));
+    let statements = parse(&view.definition).map_err(|error| broken(error.to_string()))?;
+    match statements.into_iter().next().map(|parsed| parsed.statement) {
+        Some(Statement::Query(query)) => Ok(*query),
+        _ => Err(broken("it is no query".to_owned())),
+    }
+}
+
+/// The query's columns under the view's names, without qualifiers.
+fn renamed(plan: LogicalPlan, view: &View) -> SqlResult<LogicalPlan> {
+    let columns = plan.schema().columns();
+    if columns.len() != view.columns.len() {
+        return Err(SqlError::internal(format!("view {} has other columns than its query", view.name)));
+    }
+    let exprs = columns.into_iter().zip(&view.columns).map(|(column, (name, _))| Expr::Column(column).alias(name));
+    Projection::try_new(exprs.collect(), Arc::new(plan)).map(LogicalPlan::Projection).map_err(from_datafusion)
+}
+
+/// A relation whose plan DataFusion puts in its place.
+pub(super) struct PlanSource {
+    plan: LogicalPlan,
+    schema: SchemaRef,
+}
+
+impl PlanSource {
+    /// The relation that is `plan`, whose columns have no qualifiers.
+    pub(super) fn of(plan: LogicalPlan) -> Arc<dyn TableSource> {
+        let schema = Arc::new(Schema::new(plan.schema().fields().clone()));
+        Arc::new(Self { plan, schema })
+    }
+}
+
+impl TableSource for PlanSource {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        Some(Cow::Borrowed(&self.plan))
+    }
+}

@@ -1,0 +1,60 @@
+//! PostgreSQL's meaning for what DataFusion parses and plans: rewrites of the syntax tree before planning, rules over the plan after it.
+//!
+//! [`rewrite_query`] brings syntax that DataFusion reads differently into a form it reads right, or refuses it; [`expr_planners`] turn
+//! operators into our functions; [`analyzer_rules`] resolve types, overloads and casts. Start at `resolve.rs`.
+
+mod aggregate;
+mod coalesce;
+mod coercion;
+mod compare;
+mod compare_number;
+mod comparison_keys;
+mod concerning;
+mod copies;
+mod expr_planner;
+mod fold;
+mod grouping_set;
+mod guard;
+mod no_row;
+mod recursive;
+mod resolve;
+mod rewrite;
+mod set_operation;
+mod streamed_series;
+pub(crate) mod typed;
+mod unnest;
+mod window;
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::planner::ExprPlanner;
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::analyzer::resolve_grouping_function::ResolveGroupingFunction;
+use session_context::Session;
+
+use self::coercion::Coercion;
+use self::concerning::Concerning;
+use self::grouping_set::GroupingSetColumns;
+use self::resolve::Resolve;
+pub(crate) use self::resolve::marked;
+pub(crate) use self::rewrite::call;
+pub(crate) use self::rewrite::{rewrite_expr, rewrite_query};
+use self::streamed_series::StreamedSeries;
+
+/// All analyzer rules, in order: ours, then DataFusion's own, which find everything already typed.
+#[must_use]
+pub(crate) fn analyzer_rules(session: &Arc<Session>) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    vec![
+        Arc::new(Resolve::new(Arc::clone(session))),
+        Concerning::grouping_calls(Arc::new(ResolveGroupingFunction::new())),
+        Arc::new(Coercion),
+        Concerning::grouping_sets(Arc::new(GroupingSetColumns)),
+        Concerning::unnested_lists(Arc::new(StreamedSeries { session: Arc::clone(session) })),
+    ]
+}
+
+/// The planners of operators and special forms, to stand before any other.
+#[must_use]
+pub(crate) fn expr_planners(session: &Arc<Session>) -> Vec<Arc<dyn ExprPlanner>> {
+    vec![Arc::new(expr_planner::PostgresOperators { session: Arc::clone(session) })]
+}

@@ -1,0 +1,680 @@
+//! The analyzer rule that gives every expression its PostgreSQL meaning: types of literals, overloads, casts, comparisons, common types.
+//!
+//! It runs before DataFusion's own type coercion, bottom-up, and leaves nothing for it to decide. Running it twice changes nothing: what it
+//! makes, it recognises.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRewriter};
+use datafusion::common::{DFSchema, DFSchemaRef, DataFusionError, ExprSchema, JoinType, Result, ScalarValue};
+use datafusion::functions::core::nullif;
+use datafusion::logical_expr::expr::{Between, Case, InList, InSubquery, Like, ScalarFunction, SetComparison};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, Projection, Subquery, lit};
+use datafusion::optimizer::AnalyzerRule;
+use functions::cast::{CastKind, is_text, lower as lower_cast, marked_literal};
+use functions::error::to_datafusion;
+use functions::type_rules::{Operand, common_type, plain, taken_beside};
+use functions::{
+    ANY_EQUAL, Body, Builtin, NamedFunction, ResolvedFunction, any_interval, comparison_key, comparison_operator,
+    external, extreme_interval, like_operator, missing_operator, negate_definition,
+};
+use plan::balanced;
+use plan::levels::is_membership;
+use session_context::Session;
+use types::interrupt;
+use types::numeric::{Digits, digit_count};
+use types::sql_type::NUMERIC_PRECISION_MAX;
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::coalesce;
+use super::compare::{self, Typed};
+use super::compare_number::is_never;
+use super::comparison_keys;
+use super::copies::{copied, is_cheap};
+use super::fold::fold;
+use super::grouping_set::over_columns;
+use super::guard::{case_of_conditions, guarded};
+use super::no_row::null_without_row;
+use super::recursive::resolve_recursive;
+use super::set_operation::{flattened, resolve_union, resolve_values};
+use super::typed::{field_of, type_of};
+use super::unnest::mark_elements;
+
+/// PostgreSQL's meaning for one session's statement.
+#[derive(Debug)]
+pub(crate) struct Resolve {
+    session: Arc<Session>,
+}
+
+impl Resolve {
+    /// The rule for statements of `session`.
+    #[must_use]
+    pub(crate) fn new(session: Arc<Session>) -> Self {
+        Self { session }
+    }
+}
+
+impl AnalyzerRule for Resolve {
+    fn name(&self) -> &str {
+        "postgresql_semantics"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        resolve_plan(plan, &DFSchema::empty(), &self.session)
+    }
+}
+
+/// Resolves a plan whose correlated references mean `outer`.
+pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
+    interrupt::check().map_err(to_datafusion)?;
+    if let LogicalPlan::RecursiveQuery(query) = plan {
+        return resolve_recursive(query, outer, session);
+    }
+    let plan = match plan {
+        LogicalPlan::Union(union) => LogicalPlan::Union(flattened(union)),
+        plan => plan,
+    };
+    let before: Vec<DFSchemaRef> = plan.inputs().into_iter().map(|input| Arc::clone(input.schema())).collect();
+    let plan = resolve_children(plan, outer, session)?;
+    let is_over_the_same = before.iter().zip(plan.inputs()).all(|(before, input)| Arc::ptr_eq(before, input.schema()));
+    if says_nothing(&plan) {
+        return if is_over_the_same { Ok(plan) } else { plan.recompute_schema() };
+    }
+    let mut schema = input_schema(&plan, is_over_the_same)?;
+    let plan = match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            let written = over_columns(aggregate, |key| rewrite(key, &schema, outer, session))?;
+            schema = Arc::clone(written.input.schema());
+            LogicalPlan::Aggregate(written)
+        }
+        plan => plan,
+    };
+    let plan = match plan {
+        // Row counts stay as they are.
+        LogicalPlan::Limit(_) => plan,
+        LogicalPlan::Sort(mut sort) => {
+            for key in &mut sort.expr {
+                key.expr = ordered(rewrite(key.expr.clone(), &schema, outer, session)?, &schema, session)?;
+            }
+            LogicalPlan::Sort(sort)
+        }
+        LogicalPlan::Values(values) => {
+            return resolve_values(values, |expr| rewrite(expr, &schema, outer, session), session);
+        }
+        LogicalPlan::Union(union) => return resolve_union(union, session),
+        LogicalPlan::Join(mut join) => {
+            join.on = join
+                .on
+                .into_iter()
+                .map(|(left, right)| {
+                    let left = typed(rewrite(left, &schema, outer, session)?, &schema)?;
+                    let right = typed(rewrite(right, &schema, outer, session)?, &schema)?;
+                    compare::comparable_sides("=", left, right, session)
+                })
+                .collect::<Result<_>>()?;
+            join.filter = join.filter.map(|filter| rewrite(filter, &schema, outer, session)).transpose()?;
+            LogicalPlan::Join(join)
+        }
+        plan => {
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| match expr {
+                Expr::Column(_) => Ok(Transformed::no(expr)),
+                // It keeps its name by itself.
+                Expr::Alias(_) => rewrite(expr, &schema, outer, session).map(Transformed::yes),
+                expr => {
+                    let name = names.save(&expr);
+                    let rewritten = rewrite(expr, &schema, outer, session)?;
+                    Ok(Transformed::yes(name.restore(rewritten)))
+                }
+            })?
+            .data
+        }
+    };
+    match plan.recompute_schema()? {
+        LogicalPlan::Aggregate(aggregate) => comparison_keys::aggregate(aggregate, session),
+        LogicalPlan::Distinct(distinct) => comparison_keys::distinct(distinct, session),
+        LogicalPlan::Unnest(unnest) => mark_elements(unnest),
+        plan => Ok(plan),
+    }
+}
+
+/// Whether a node has no expressions, and columns only of its inputs.
+fn says_nothing(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => scan.filters.is_empty(),
+        LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_) => true,
+        LogicalPlan::Join(join) => join.on.is_empty() && join.filter.is_none(),
+        _ => false,
+    }
+}
+
+/// The columns that a node's expressions read. To merge those of two inputs is to look at each of them.
+fn input_schema(plan: &LogicalPlan, is_over_the_same: bool) -> Result<DFSchemaRef> {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema()).map(Arc::new)
+        }
+        LogicalPlan::Join(join)
+            if is_over_the_same
+                && matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full) =>
+        {
+            Ok(Arc::clone(&join.schema))
+        }
+        plan => Ok(match plan.inputs().as_slice() {
+            [input] => Arc::clone(input.schema()),
+            inputs => Arc::new(merge_schema(inputs)),
+        }),
+    }
+}
+
+/// What a LATERAL subquery mentions of the left side has the types that the left side turned out to have.
+fn resolve_children(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
+    if let LogicalPlan::Join(mut join) = plan {
+        join.left = Arc::new(resolve_plan(Arc::unwrap_or_clone(join.left), outer, session)?);
+        let mut nearer = join.left.schema().as_ref().clone();
+        nearer.merge(outer);
+        join.right = Arc::new(resolve_plan(Arc::unwrap_or_clone(join.right), &nearer, session)?);
+        return Ok(LogicalPlan::Join(join));
+    }
+    plan.map_children(|child| resolve_plan(child, outer, session).map(Transformed::yes)).map(|plan| plan.data)
+}
+
+fn rewrite(expr: Expr, schema: &DFSchema, outer: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
+    expr.rewrite(&mut Rewriter { schema, outer, session }).map(|transformed| transformed.data)
+}
+
+/// What rows are sorted and told apart by: intervals go by their length, jsonb by its key.
+pub(super) fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
+    match comparison_key(&type_of(&key, schema)?) {
+        Some(key_of) => key_of(key, session),
+        None => Ok(key),
+    }
+}
+
+/// An expression whose own field would lose the type's mark keeps it through a cast that does nothing.
+pub(crate) fn marked(expr: Expr, sql_type: &SqlType) -> Expr {
+    if sql_type.arrow_metadata().is_empty() {
+        return expr;
+    }
+    let field = Arc::new(sql_type.arrow_field("cast", true));
+    Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field))
+}
+
+fn typed(expr: Expr, schema: &DFSchema) -> Result<Typed> {
+    let sql_type = type_of(&expr, schema)?;
+    Ok(Typed { expr, sql_type })
+}
+
+pub(super) struct Rewriter<'a> {
+    pub(super) schema: &'a DFSchema,
+    outer: &'a DFSchema,
+    pub(super) session: &'a Arc<Session>,
+}
+
+impl TreeNodeRewriter for Rewriter<'_> {
+    type Node = Expr;
+
+    fn f_up(&mut self, expr: Expr) -> Result<Transformed<Expr>> {
+        self.resolve(expr).map(Transformed::yes)
+    }
+}
+
+impl Rewriter<'_> {
+    fn resolve(&self, expr: Expr) -> Result<Expr> {
+        interrupt::check().map_err(to_datafusion)?;
+        match expr {
+            Expr::Literal(value, None) => literal(value),
+            Expr::OuterReferenceColumn(field, column) => {
+                let field = self.outer.field_from_column(&column).map_or(field, Arc::clone);
+                Ok(Expr::OuterReferenceColumn(field, column))
+            }
+            Expr::Cast(cast) if cast.field.name() != "cast" => {
+                let from = type_of(&cast.expr, self.schema)?;
+                let to = SqlType::from_arrow_field(&cast.field)
+                    .ok_or_else(|| external(SqlError::unsupported("a cast to this type")))?;
+                lower_cast(*cast.expr, &from, &to, CastKind::Explicit, self.session).map(|expr| self.mark(expr, &to))
+            }
+            Expr::Negative(operand) => self.negative(*operand),
+            Expr::Not(operand) => Ok(Expr::Not(Box::new(self.condition(*operand, "NOT")?))),
+            Expr::IsTrue(operand) => Ok(Expr::IsTrue(Box::new(self.condition(*operand, "IS TRUE")?))),
+            Expr::IsNotTrue(operand) => Ok(Expr::IsNotTrue(Box::new(self.condition(*operand, "IS NOT TRUE")?))),
+            Expr::IsFalse(operand) => Ok(Expr::IsFalse(Box::new(self.condition(*operand, "IS FALSE")?))),
+            Expr::IsNotFalse(operand) => Ok(Expr::IsNotFalse(Box::new(self.condition(*operand, "IS NOT FALSE")?))),
+            Expr::TryCast(_) => Err(external(SqlError::unsupported("TRY_CAST"))),
+            Expr::ScalarFunction(call) => self.function(call),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => self.binary(*left, op, *right),
+            Expr::Between(between) => self.between(between),
+            Expr::InList(list) => self.in_list(list),
+            Expr::Like(like) => self.like(like),
+            Expr::Case(case) => self.case(case),
+            Expr::AggregateFunction(call) => self.aggregate(call),
+            Expr::WindowFunction(call) => self.window(*call),
+            Expr::ScalarSubquery(subquery) => {
+                let mut subquery = self.subquery(subquery)?;
+                subquery.subquery = Arc::new(null_without_row(Arc::unwrap_or_clone(subquery.subquery))?);
+                Ok(Expr::ScalarSubquery(subquery))
+            }
+            Expr::Exists(mut exists) => {
+                exists.subquery = self.subquery(exists.subquery)?;
+                Ok(Expr::Exists(exists))
+            }
+            Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+                let (expr, subquery) = self.comparable_subquery("=", *expr, subquery)?;
+                Ok(Expr::InSubquery(InSubquery::new(Box::new(expr), subquery, negated)))
+            }
+            Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
+                let (expr, subquery) = self.comparable_subquery(&op.to_string(), *expr, subquery)?;
+                // DataFusion has the subquery of other comparisons two or three times.
+                if let Some(negated) = is_membership(op, &quantifier) {
+                    return Ok(Expr::InSubquery(InSubquery::new(Box::new(expr), subquery, negated)));
+                }
+                Ok(Expr::SetComparison(SetComparison::new(Box::new(expr), subquery, op, quantifier)))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Text literals that were cast are no longer free to become something else.
+    fn mark(&self, expr: Expr, to: &SqlType) -> Expr {
+        match expr {
+            Expr::Literal(value, None) if is_text(to) => marked_literal(value, to),
+            other => other,
+        }
+    }
+
+    fn typed(&self, expr: Expr) -> Result<Typed> {
+        typed(expr, self.schema)
+    }
+
+    pub(super) fn function(&self, call: ScalarFunction) -> Result<Expr> {
+        let Some(named) = call.func.inner().downcast_ref::<NamedFunction>() else {
+            return Ok(Expr::ScalarFunction(call));
+        };
+        let definition = named.definition;
+        if let Some(operator) = comparison_operator(definition.name) {
+            let [left, right]: [Expr; 2] =
+                call.args.try_into().map_err(|_| external(SqlError::internal("a comparison has two sides")))?;
+            return compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session);
+        }
+        let arguments: Vec<SqlType> = call.args.iter().map(|arg| type_of(arg, self.schema)).collect::<Result<_>>()?;
+        if definition.name == "any_equal" {
+            return self.any_equal(call.args, &arguments);
+        }
+        if matches!(definition.name, "coalesce" | "greatest" | "least" | "nullif" | "array_literal") {
+            return self.common_call(definition.name, call.args, &arguments, named);
+        }
+        let (index, mut targets) = definition.choose(&arguments).map_err(external)?;
+        let overload = &definition.overloads[index];
+        for ((arg, from), target) in call.args.iter().zip(&arguments).zip(&mut targets) {
+            if *from == SqlType::Unknown {
+                *target = taken_beside(target, Operand::new(arg, from)).map_err(external)?;
+            }
+        }
+        overload.share_elements(&mut targets);
+        let args: Vec<Expr> = call
+            .args
+            .into_iter()
+            .zip(arguments.iter().zip(&targets))
+            .map(|(arg, (from, to))| lower_cast(arg, from, to, CastKind::Assignment, self.session))
+            .collect::<Result<_>>()?;
+        match overload.body {
+            Body::Native(make) => Ok(make(args)),
+            Body::Builtin(function) => {
+                let expr = Expr::ScalarFunction(ScalarFunction::new_udf(Builtin::udf(function()), args));
+                let wanted = overload.result(&targets).map_err(external)?;
+                self.shaped(expr, &wanted)
+            }
+            Body::Rows(_) => {
+                let function = ResolvedFunction::udf(definition, index, targets, self.session).map_err(external)?;
+                fold(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)), self.schema)
+            }
+        }
+    }
+
+    /// DataFusion's functions choose their own integer widths and string layouts: theirs become PostgreSQL's.
+    fn shaped(&self, expr: Expr, wanted: &SqlType) -> Result<Expr> {
+        if *field_of(&expr, self.schema)?.data_type() == wanted.arrow_type() {
+            return Ok(marked(expr, wanted));
+        }
+        let field = Arc::new(wanted.arrow_field("cast", true));
+        Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
+    }
+
+    /// COALESCE, GREATEST, LEAST and NULLIF take arguments of one type.
+    fn common_call(&self, name: &str, args: Vec<Expr>, arguments: &[SqlType], named: &NamedFunction) -> Result<Expr> {
+        let context = if name == "array_literal" { "ARRAY".to_owned() } else { name.to_uppercase() };
+        if name == "nullif" {
+            let [left, right]: [Expr; 2] = args
+                .try_into()
+                .map_err(|_| external(SqlError::new(Condition::SyntaxError, "NULLIF takes two arguments")))?;
+            // The value has the type that it is compared in.
+            let gives = nullif_type(Operand::new(&left, &arguments[0]), &arguments[1]).map_err(external)?;
+            let left = lower_cast(left, &arguments[0], &gives, CastKind::Explicit, self.session)?;
+            let compared = copied(&left, self.session)?;
+            let equal = compare::lower(Operator::Eq, self.typed(compared)?, self.typed(right)?, self.session)?;
+            if !is_cheap(&left)
+                && let Expr::BinaryExpr(BinaryExpr { left: compared, op: Operator::Eq, right }) = &equal
+                && **compared == left
+            {
+                let call = ScalarFunction::new_udf(Builtin::udf(nullif()), vec![left, right.as_ref().clone()]);
+                return Ok(marked(Expr::ScalarFunction(call), &gives));
+            }
+            let null = Expr::Literal(ScalarValue::try_from(&gives.arrow_type())?, None);
+            let case = Case::new(None, vec![(Box::new(equal), Box::new(null))], Some(Box::new(left)));
+            return Ok(marked(Expr::Case(case), &gives));
+        }
+        let operands: Vec<Operand<'_>> =
+            args.iter().zip(arguments).map(|(arg, sql_type)| Operand::new(arg, sql_type)).collect();
+        let common = common_type(&operands, &context).map_err(external)?;
+        let args: Vec<Expr> = args
+            .into_iter()
+            .zip(arguments)
+            .map(|(arg, from)| lower_cast(arg, from, &common, CastKind::Assignment, self.session))
+            .collect::<Result<_>>()?;
+        let args = if name == "coalesce" { coalesce::flattened(args) } else { args };
+        if name == "coalesce"
+            && let Some(call) = coalesce::eager(&args, &common, self.session)?
+        {
+            return Ok(marked(call, &common));
+        }
+        if common == SqlType::Interval && matches!(name, "greatest" | "least") {
+            return extreme_interval(name == "greatest", args, self.session);
+        }
+        if common == SqlType::Jsonb && matches!(name, "greatest" | "least") {
+            return Err(external(SqlError::unsupported(format_args!("{name} of jsonb"))));
+        }
+        let Body::Builtin(function) = named.definition.overloads[0].body else {
+            return Err(external(SqlError::internal("COALESCE and the like are DataFusion's")));
+        };
+        if name == "array_literal" && matches!(common, SqlType::Array(_)) {
+            return Err(external(SqlError::unsupported("an array of more than one dimension")));
+        }
+        let gives = if name == "array_literal" { SqlType::Array(Box::new(common)) } else { common };
+        let expr = Expr::ScalarFunction(ScalarFunction::new_udf(Builtin::udf(function()), args));
+        if name == "array_literal" { self.shaped(expr, &gives) } else { Ok(marked(expr, &gives)) }
+    }
+
+    /// `x = ANY (array)`: the array's elements and `x` in the type they are compared in.
+    fn any_equal(&self, args: Vec<Expr>, arguments: &[SqlType]) -> Result<Expr> {
+        let [array, value]: [Expr; 2] =
+            args.try_into().map_err(|_| external(SqlError::internal("ANY has two sides")))?;
+        let missing =
+            |sought: &SqlType, element: &SqlType| external(missing_operator("=", &plain(sought), &plain(element)));
+        // Beside a value, an untyped array has elements of its type.
+        let beside = SqlType::Array(Box::new(match &arguments[1] {
+            SqlType::Unknown => SqlType::Text,
+            other => other.clone(),
+        }));
+        let found = taken_beside(&beside, Operand::new(&array, &arguments[0])).map_err(external)?;
+        let element = found
+            .element()
+            .ok_or_else(|| external(missing_operator("= ANY", &plain(&arguments[1]), &plain(&arguments[0]))))?;
+        let common = compare::comparison_type(Operand::new(&value, &arguments[1]), Operand::Typed(&element))
+            .map_err(external)?
+            .ok_or_else(|| missing(&arguments[1], &element))?;
+        // Its values are compared without their trailing blanks, as text.
+        if let (SqlType::Char(None), SqlType::Unknown) = (&common, &arguments[0]) {
+            let array = lower_cast(array, &arguments[0], &found, CastKind::Explicit, self.session)?;
+            return self.any_equal(vec![array, value], &[found, arguments[1].clone()]);
+        }
+        let common = if common == SqlType::Char(None) { SqlType::Text } else { common };
+        let array_type = SqlType::Array(Box::new(common.clone()));
+        let array = lower_cast(array, &arguments[0], &array_type, CastKind::Explicit, self.session)?;
+        let value = lower_cast(value, &arguments[1], &common, CastKind::Explicit, self.session)?;
+        if common == SqlType::Interval {
+            return any_interval(array, value, self.session);
+        }
+        if common == SqlType::Jsonb {
+            return Err(external(SqlError::unsupported("ANY of an array of jsonb")));
+        }
+        let function =
+            ResolvedFunction::udf(&ANY_EQUAL, 0, vec![array_type, common], self.session).map_err(external)?;
+        Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![array, value])))
+    }
+
+    /// Unary minus that notices overflow; a literal's sign is part of it.
+    fn negative(&self, operand: Expr) -> Result<Expr> {
+        let negate = NamedFunction::udf(negate_definition(), self.session);
+        self.function(ScalarFunction::new_udf(negate, vec![operand]))
+    }
+
+    fn binary(&self, left: Expr, operator: Operator, right: Expr) -> Result<Expr> {
+        use Operator as O;
+        let compares = [O::Eq, O::NotEq, O::Lt, O::LtEq, O::Gt, O::GtEq, O::IsDistinctFrom, O::IsNotDistinctFrom];
+        if matches!(operator, O::And | O::Or) {
+            let place = if operator == O::And { "AND" } else { "OR" };
+            let (left, right) = (self.condition(left, place)?, self.condition(right, place)?);
+            let right = guarded(&left, operator, right, self.session)?;
+            return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
+        }
+        if !compares.contains(&operator) {
+            return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
+        }
+        // What this rule made is already of one type, and what is compared by a key is already that.
+        compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session)
+    }
+
+    fn between(&self, between: Between) -> Result<Expr> {
+        let low = compare::lower(
+            Operator::GtEq,
+            self.typed(copied(&between.expr, self.session)?)?,
+            self.typed(*between.low)?,
+            self.session,
+        )?;
+        let high =
+            compare::lower(Operator::LtEq, self.typed(*between.expr)?, self.typed(*between.high)?, self.session)?;
+        let within = low.and(high);
+        Ok(if between.negated { Expr::Not(Box::new(within)) } else { within })
+    }
+
+    /// One list where the literals take the left side's type, else a chain of comparisons.
+    fn in_list(&self, list: InList) -> Result<Expr> {
+        let left = self.typed(*list.expr)?;
+        let mut comparisons = Vec::with_capacity(list.list.len());
+        for element in list.list {
+            let left = Typed { expr: copied(&left.expr, self.session)?, sql_type: left.sql_type.clone() };
+            comparisons.push(compare::lower(Operator::Eq, left, self.typed(element)?, self.session)?);
+        }
+        // A number that is none of the type's is equal to none: where another comparison says what NULL gives, it says nothing.
+        if !comparisons.iter().all(|comparison| is_never(comparison, &left.expr)) {
+            comparisons.retain(|comparison| !is_never(comparison, &left.expr));
+        }
+        if let Some(sought) = self.sought(&left.expr, &comparisons) {
+            let sought = Box::new(sought.clone());
+            let elements = comparisons
+                .into_iter()
+                .filter_map(|comparison| match comparison {
+                    Expr::BinaryExpr(BinaryExpr { right, .. }) => Some(*right),
+                    _ => None,
+                })
+                .collect();
+            return Ok(Expr::InList(InList::new(sought, elements, list.negated)));
+        }
+        let any = balanced(comparisons, Operator::Or).unwrap_or_else(|| lit(false));
+        Ok(if list.negated { Expr::Not(Box::new(any)) } else { any })
+    }
+
+    /// The left operand of all comparisons of an IN list, if the list stays one: where its elements are known before the rows, and where a chain of
+    /// comparisons would be long or compute the operand for each.
+    fn sought<'e>(&self, left: &Expr, comparisons: &'e [Expr]) -> Option<&'e Expr> {
+        let sides = |comparison: &'e Expr| match comparison {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => Some((left.as_ref(), right.as_ref())),
+            _ => None,
+        };
+        let (first, _) = sides(comparisons.first()?)?;
+        if !comparisons.iter().all(|comparison| sides(comparison).is_some_and(|(side, _)| side == first)) {
+            return None;
+        }
+        let mut elements = comparisons.iter().filter_map(sides).map(|(_, element)| element);
+        let are_known = elements.all(|element| matches!(element, Expr::Literal(..) | Expr::Placeholder(_)));
+        let is_better = (are_known && first == left) || !is_cheap(first) || comparisons.len() > CHAIN_MAX;
+        is_better.then_some(first)
+    }
+
+    fn like(&self, like: Like) -> Result<Expr> {
+        let operator = like_operator(like.negated, like.case_insensitive);
+        let value = self.typed(*like.expr)?;
+        let pattern = self.typed(*like.pattern)?;
+        if !is_text(&value.sql_type) || !is_text(&pattern.sql_type) {
+            return Err(external(missing_operator(operator, &plain(&value.sql_type), &plain(&pattern.sql_type))));
+        }
+        // LIKE sees the blanks of char(n): no cast that would trim them.
+        functions::like(operator, vec![value.expr, pattern.expr], self.session)
+    }
+
+    fn case(&self, case: Case) -> Result<Expr> {
+        let (whens, thens): (Vec<_>, Vec<_>) = case.when_then_expr.into_iter().unzip();
+        let (operand, conditions) = match case.expr {
+            Some(operand) => self.simple_case(*operand, whens.into_iter().map(|when| *when).collect())?,
+            None => {
+                let conditions = whens.into_iter().map(|when| self.condition(*when, "CASE/WHEN"));
+                (None, conditions.collect::<Result<Vec<_>>>()?)
+            }
+        };
+        let thens = thens.into_iter().map(|then| self.typed(*then)).collect::<Result<Vec<_>>>()?;
+        let branches: Vec<(Expr, Typed)> = conditions.into_iter().zip(thens).collect();
+        let otherwise = case.else_expr.map(|expr| self.typed(*expr)).transpose()?;
+        // PostgreSQL looks at ELSE first.
+        let results = otherwise.iter().chain(branches.iter().map(|(_, then)| then));
+        let operands: Vec<Operand<'_>> = results.map(|result| Operand::new(&result.expr, &result.sql_type)).collect();
+        let common = common_type(&operands, "CASE").map_err(external)?;
+        let cast = |side: Typed| {
+            lower_cast(side.expr, &side.sql_type, &common, CastKind::Assignment, self.session).map(Box::new)
+        };
+        let branches =
+            branches.into_iter().map(|(when, then)| Ok((Box::new(when), cast(then)?))).collect::<Result<_>>()?;
+        let otherwise = otherwise.map(cast).transpose()?;
+        let case = Case::new(operand.map(Box::new), branches, otherwise);
+        if common == SqlType::Bool {
+            return case_of_conditions(case, self.schema, self.session);
+        }
+        Ok(marked(Expr::Case(case), &common))
+    }
+
+    /// A simple CASE: its operand, if it is compared as one value with all of `whens`, and what it is compared with; else the comparisons. What
+    /// costs nothing is compared by conditions, which rules understand.
+    fn simple_case(&self, operand: Expr, whens: Vec<Expr>) -> Result<(Option<Expr>, Vec<Expr>)> {
+        let operand = self.typed(operand)?;
+        let whens = whens.into_iter().map(|when| self.typed(when)).collect::<Result<Vec<_>>>()?;
+        let compare = |operand: &Typed, whens: &[Typed]| {
+            let of = |when: &Typed| {
+                let operand = Typed { expr: copied(&operand.expr, self.session)?, sql_type: operand.sql_type.clone() };
+                compare::lower(Operator::Eq, operand, when.clone(), self.session)
+            };
+            whens.iter().map(of).collect::<Result<Vec<_>>>()
+        };
+        if is_cheap(&operand.expr) {
+            return Ok((None, compare(&operand, &whens)?));
+        }
+        // Each WHEN may bring the operand to another type: it is computed once, in one that all compare in.
+        let mut common = operand.sql_type.clone();
+        for when in &whens {
+            let sought = Operand::of_type(&common);
+            let when = Operand::new(&when.expr, &when.sql_type);
+            let Some(wider) = compare::comparison_type(sought, when).map_err(external)? else {
+                // An error says which.
+                return Ok((None, compare(&operand, &whens)?));
+            };
+            common = wider;
+        }
+        let cast = |side: Typed| lower_cast(side.expr, &side.sql_type, &common, CastKind::Explicit, self.session);
+        let sides = whens.into_iter().map(|when| Ok(Typed { expr: cast(when)?, sql_type: common.clone() }));
+        let sides = sides.collect::<Result<Vec<_>>>()?;
+        let operand = Typed { expr: cast(operand)?, sql_type: common.clone() };
+        let mut comparisons = sides.into_iter().map(|when| {
+            compare::comparable_sides("=", Typed { expr: operand.expr.clone(), ..operand.clone() }, when, self.session)
+        });
+        let Some(first) = comparisons.next().transpose()? else { return Ok((None, Vec::new())) };
+        let mut values = vec![first.1];
+        for comparison in comparisons {
+            values.push(comparison?.1);
+        }
+        Ok((Some(first.0), values))
+    }
+
+    /// `42804` for what is no boolean where one is asked for.
+    fn condition(&self, expr: Expr, place: &str) -> Result<Expr> {
+        let condition = self.typed(expr)?;
+        match condition.sql_type {
+            SqlType::Bool => Ok(condition.expr),
+            SqlType::Unknown => {
+                lower_cast(condition.expr, &SqlType::Unknown, &SqlType::Bool, CastKind::Assignment, self.session)
+            }
+            other => {
+                let message = format!("argument of {place} must be type boolean, not type {}", plain(&other));
+                Err(external(SqlError::new(Condition::DatatypeMismatch, message)))
+            }
+        }
+    }
+
+    fn subquery(&self, subquery: Subquery) -> Result<Subquery> {
+        let mut outer = self.schema.clone();
+        outer.merge(self.outer);
+        let plan = resolve_plan(Arc::unwrap_or_clone(subquery.subquery), &outer, self.session)?;
+        Ok(Subquery { subquery: Arc::new(plan), ..subquery })
+    }
+
+    /// Both the expression and the subquery's column in the type they are compared in.
+    fn comparable_subquery(&self, operator: &str, expr: Expr, subquery: Subquery) -> Result<(Expr, Subquery)> {
+        let subquery = self.subquery(subquery)?;
+        let left = self.typed(expr)?;
+        let plan = &subquery.subquery;
+        let (qualifier, field) = plan.schema().qualified_field(0);
+        let column = Expr::Column(datafusion::common::Column::from((qualifier, field)));
+        let right = Typed { sql_type: type_of(&column, plan.schema().as_ref())?, expr: column.clone() };
+        let (left, right) = compare::comparable_sides(operator, left, right, self.session)?;
+        if right == column {
+            return Ok((left, subquery));
+        }
+        let cast = right.alias(field.name());
+        let plan = LogicalPlan::Projection(Projection::try_new(vec![cast], Arc::clone(plan))?);
+        Ok((left, Subquery { subquery: Arc::new(plan), ..subquery }))
+    }
+}
+
+/// An IN list with more elements that differ from row to row is no chain of comparisons.
+const CHAIN_MAX: usize = 64;
+
+/// The type of the first argument of NULLIF once it is compared with the second.
+fn nullif_type(left: Operand<'_>, right: &SqlType) -> SqlResult<SqlType> {
+    use SqlType as T;
+    Ok(match (left, right) {
+        (Operand::Typed(T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. }), T::Float4 | T::Float8) => T::Float8,
+        (Operand::Typed(left @ (T::Int2 | T::Int4 | T::Int8)), T::Numeric { .. }) => {
+            Digits::of(left).map_or_else(|| left.clone(), Digits::sql_type)
+        }
+        (Operand::Typed(left), _) => left.clone(),
+        (_, T::Unknown) => T::Text,
+        (untyped, right) => taken_beside(right, untyped)?,
+    })
+}
+
+/// Literals as SqlToRel makes them, in the widths PostgreSQL gives them.
+fn literal(value: ScalarValue) -> Result<Expr> {
+    let value = match value {
+        ScalarValue::Int64(Some(whole)) => {
+            i32::try_from(whole).map_or(value, |narrow| ScalarValue::Int32(Some(narrow)))
+        }
+        ScalarValue::UInt64(Some(whole)) => ScalarValue::Decimal128(Some(i128::from(whole)), 20, 0),
+        ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) => ScalarValue::Utf8View(text),
+        // `1e3` comes as 1 with a scale of -3.
+        ScalarValue::Decimal128(Some(digits), _, scale) if scale < 0 => {
+            let whole =
+                10_i128.checked_pow(u32::from(scale.unsigned_abs())).and_then(|power| digits.checked_mul(power));
+            let whole =
+                whole.filter(|whole| digit_count(*whole) <= NUMERIC_PRECISION_MAX).ok_or_else(too_many_digits)?;
+            ScalarValue::Decimal128(Some(whole), digit_count(whole).max(1), 0)
+        }
+        ScalarValue::Decimal256(..) => return Err(too_many_digits()),
+        other => other,
+    };
+    Ok(Expr::Literal(value, None))
+}
+
+fn too_many_digits() -> DataFusionError {
+    let message = format!("a numeric literal has more than {NUMERIC_PRECISION_MAX} digits");
+    external(SqlError::new(Condition::NumericValueOutOfRange, message))
+}

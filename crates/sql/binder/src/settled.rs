@@ -1,0 +1,93 @@
+//! When an expression means what it will mean, and what it means for another statement.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::{ScalarFunction, WindowFunctionDefinition};
+use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
+use functions::cast::CastFunction;
+use functions::{ResolvedFunction, Settled, external};
+use session_context::Session;
+
+/// When the meaning of `expr` is settled; `None` for one that needs more than values of its row: a subquery, an aggregate, names of
+/// the catalog.
+#[must_use]
+pub fn settled(expr: &Expr) -> Option<Settled> {
+    let mut latest = Some(Settled::WhenPlanned);
+    let walked = expr.apply(|node| {
+        let of_node = match node {
+            Expr::Alias(_)
+            | Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::Placeholder(_)
+            | Expr::BinaryExpr(_)
+            | Expr::Like(_)
+            | Expr::Not(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsNotUnknown(_)
+            | Expr::Negative(_)
+            | Expr::Between(_)
+            | Expr::Case(_)
+            | Expr::Cast(_)
+            | Expr::InList(_) => Some(Settled::WhenPlanned),
+            Expr::ScalarFunction(call) => settled_by(&call.func),
+            _ => None,
+        };
+        latest = latest.zip(of_node).map(|(latest, of_node)| latest.max(of_node));
+        Ok(if latest.is_some() { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    walked.ok()?;
+    latest
+}
+
+/// As [`settled`], of a function alone.
+pub fn settled_by(function: &ScalarUDF) -> Option<Settled> {
+    if system_catalog::is_of_statement(function) { Some(Settled::ByStatement) } else { functions::settled_by(function) }
+}
+
+/// `expr` as it means for a statement of `session`.
+///
+/// # Errors
+/// Bugs: what was planned once cannot be wrong.
+pub fn for_statement(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
+    let plain = expr.transform(|node| {
+        let Expr::ScalarFunction(call) = node else { return Ok(Transformed::no(node)) };
+        let inner = call.func.inner();
+        let again = if let Some(resolved) = inner.downcast_ref::<ResolvedFunction>() {
+            Some(resolved.with_session(session).map_err(external)?)
+        } else if system_catalog::is_of_statement(&call.func) {
+            session.context().and_then(|context| system_catalog::function(call.name(), context))
+        } else {
+            inner.downcast_ref::<CastFunction>().map(|cast| cast.with_session(session))
+        };
+        Ok(match again {
+            Some(func) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args: call.args })),
+            None => Transformed::no(Expr::ScalarFunction(call)),
+        })
+    });
+    plain.map(|plain| plain.data)
+}
+
+/// Whether an expression by itself, without those in it, means the same at another time and to everybody.
+#[must_use]
+pub fn is_settled(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(ScalarFunction { func, .. }) => settled_by(func) == Some(Settled::WhenPlanned),
+        Expr::AggregateFunction(call) => call.func.signature().volatility == Volatility::Immutable,
+        Expr::WindowFunction(call) => match &call.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => {
+                function.signature().volatility == Volatility::Immutable
+            }
+            WindowFunctionDefinition::WindowUDF(function) => function.signature().volatility == Volatility::Immutable,
+        },
+        Expr::ScalarVariable(..) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,141 @@
+//! INSERT.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
+use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr};
+use syntax::statement::{Insert, InsertSource};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::target::Target;
+use super::{conflict, identity, made, references, rows, values};
+use crate::bind::{Binder, settled};
+use crate::planned::{ConflictPlan, WritePlan};
+
+/// The rows of an INSERT, ready to be written. `declared` are the parameter types that the client gave.
+///
+/// # Errors
+/// `42P01`, `42703` and `42701` for wrong names, `42601` for a wrong number of values, `42804` for a type the column does not take, `42P10` for
+/// ON CONFLICT where no key is enforced, `42501` without the privilege; what is wrong with the query.
+pub fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlType>]) -> SqlResult<WritePlan> {
+    let target = Target::of(binder, &insert.table, "insert into")?;
+    let table = &target.table;
+    let columns = positions(table, &insert.columns)?;
+    let arbiters = insert.on_conflict.as_ref().map(|it| conflict::arbiters(table, it)).transpose()?;
+    let is_named = !insert.columns.is_empty();
+    let (source, filled, parameters) = match &insert.source {
+        InsertSource::DefaultValues => (one_row(), Vec::new(), Vec::new()),
+        InsertSource::Query(query) => match values::rows_of(query) {
+            Some(written) => {
+                let rows = values::plan(binder, table, &columns, is_named, &written, declared, insert.overriding)?;
+                (rows.plan, rows.filled, rows.parameters)
+            }
+            None => {
+                let declared = infer(query, table, &columns, declared);
+                let bound = binder.part(query, &declared)?;
+                let filled = filled(&columns, bound.columns.len(), is_named)?;
+                let filled = identity::filled(table, filled, insert.overriding)?;
+                (bound.plan, filled, bound.parameters)
+            }
+        },
+    };
+    let rows = rows::complete(binder, &target, source, &filled)?;
+    let with = match &insert.source {
+        InsertSource::Query(query) => query.with.as_ref(),
+        InsertSource::DefaultValues => None,
+    };
+    let (alias, returning) = (insert.alias.as_ref(), insert.returning.as_ref());
+    // What a part of the statement leaves open, a later one may settle.
+    let mut known: Vec<Option<SqlType>> = parameters.iter().cloned().map(Some).collect();
+    let written = insert.on_conflict.as_ref().and_then(|on_conflict| on_conflict.update.as_ref());
+    let update = written.map(|written| conflict::update(binder, &target, alias, with, written, returning, &known));
+    let mut update = update.transpose()?;
+    if let Some(update) = &update {
+        known = update.plan.parameters.iter().cloned().map(Some).collect();
+    }
+    let (mut input, returning) = match returning {
+        None => (rows::input(binder, table, rows, parameters), None),
+        Some(returning) => {
+            let (made, changed) = (made::inserted(&target, rows)?, target.named(alias));
+            let (input, returning) =
+                binder.inserted(with, &changed, returning, &made, &known, &target.column_names())?;
+            known = input.parameters.iter().cloned().map(Some).collect();
+            (input, returning)
+        }
+    };
+    input.parameters = settled(known)?;
+    if let Some(update) = &mut update {
+        update.plan.parameters.clone_from(&input.parameters);
+    }
+    let referred = update.as_ref().map_or(&[][..], |update| update.old.as_slice());
+    let references = references::plans(binder, table, referred)?;
+    Ok(WritePlan {
+        table: Arc::clone(table),
+        before: Vec::new(),
+        input: Some(input),
+        tag: "INSERT",
+        notices: Vec::new(),
+        returning,
+        conflict: arbiters
+            .filter(|arbiters| !arbiters.is_empty())
+            .map(|arbiters| Box::new(ConflictPlan { arbiters, update, references })),
+    })
+}
+
+/// Where in the table the named columns are; all of them if none is named.
+///
+/// # Errors
+/// `42703` for a name that no column has, `42701` for one that comes twice.
+pub(super) fn positions(table: &Table, names: &[Ident]) -> SqlResult<Vec<usize>> {
+    if names.is_empty() {
+        return Ok((0..table.columns.len()).collect());
+    }
+    let mut positions = Vec::with_capacity(names.len());
+    for name in names {
+        let (position, _) = table.column_by_name(&name.value).ok_or_else(|| {
+            let message = format!("column \"{}\" of relation \"{}\" does not exist", name.value, table.name);
+            SqlError::new(Condition::UndefinedColumn, message)
+        })?;
+        if positions.contains(&position) {
+            let message = format!("column \"{}\" specified more than once", name.value);
+            return Err(SqlError::new(Condition::DuplicateColumn, message));
+        }
+        positions.push(position);
+    }
+    Ok(positions)
+}
+
+/// The columns that `count` values fill.
+///
+/// # Errors
+/// `42601` for more values than columns, and for fewer than are named.
+pub(super) fn filled(columns: &[usize], count: usize, is_named: bool) -> SqlResult<Vec<usize>> {
+    let refused = |message: &str| Err(SqlError::new(Condition::SyntaxError, message));
+    if columns.len() < count {
+        return refused("INSERT has more expressions than target columns");
+    }
+    if count < columns.len() && is_named {
+        return refused("INSERT has more target columns than expressions");
+    }
+    Ok(columns[..count].to_vec())
+}
+
+/// Parameters that stand alone in the SELECT list have the type of the column they fill.
+fn infer(query: &Query, table: &Table, columns: &[usize], declared: &[Option<SqlType>]) -> Vec<Option<SqlType>> {
+    let mut types = declared.to_vec();
+    if let SetExpr::Select(select) = query.body.as_ref() {
+        for (item, position) in select.projection.iter().zip(columns) {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                values::infer(expr, &table.columns[*position].sql_type, &mut types);
+            }
+        }
+    }
+    types
+}
+
+/// A row without columns.
+pub(super) fn one_row() -> LogicalPlan {
+    LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: Arc::new(DFSchema::empty()) })
+}

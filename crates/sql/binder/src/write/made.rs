@@ -1,0 +1,171 @@
+//! Rows that a statement reads, made into what is to become of them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::{Column as ColumnReference, ScalarValue};
+use datafusion::logical_expr::expr::{Case, Cast};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
+use functions::error::from_datafusion;
+use plan::{PLACE, ROW_ID};
+use types::{ColumnId, SqlResult, SqlType};
+
+use super::assign::assign;
+use super::assigned::New;
+use super::rows;
+use super::target::Target;
+use crate::bind::Binder;
+use crate::bind::modification::reading;
+use crate::planned::Action;
+use crate::semantics::marked;
+
+/// The column that says what happens to a row.
+pub const ACTION: &str = "__action";
+
+/// The same within a plan, as an integer.
+const DONE: &str = "done\u{1}";
+
+/// Rows as `bind/modification.rs` reads them.
+pub(super) struct Read<'a> {
+    binder: &'a Binder<'a>,
+    target: &'a Target,
+    plan: LogicalPlan,
+    others: usize,
+    types: Vec<SqlType>,
+}
+
+impl<'a> Read<'a> {
+    /// `plan` has `others` columns beside those of the target and the values.
+    pub(super) fn new(binder: &'a Binder<'a>, target: &'a Target, plan: LogicalPlan, others: usize) -> SqlResult<Self> {
+        let types = rows::column_types(&plan)?;
+        Ok(Self { binder, target, plan, others, types })
+    }
+
+    /// What the column at `position` is then.
+    ///
+    /// # Errors
+    /// `42804` for a value that the column does not take.
+    pub(super) fn new_value(&self, position: usize, new: New) -> SqlResult<Expr> {
+        let column = &self.target.table.columns[position];
+        match new {
+            New::Same => Ok(named(&reading::old(position))),
+            New::Null => rows::null(&column.sql_type),
+            New::Default => rows::default(self.binder, column),
+            New::Value(at) => {
+                let from = &self.types[2 + self.target.table.columns.len() + self.others + at];
+                assign(named(&reading::value(at)), from, &column.name, &column.sql_type, self.binder.session())
+            }
+        }
+    }
+
+    /// The rows with `new` values in the target's columns, all with the same action.
+    ///
+    /// # Errors
+    /// What is wrong with a CHECK.
+    pub(super) fn with_action(self, action: Action, new: Vec<Expr>) -> SqlResult<LogicalPlan> {
+        let of_action = Expr::Literal(ScalarValue::Int8(Some(action as i8)), None).alias(ACTION);
+        let columns = &self.target.table.columns;
+        let mut made = vec![of_action, named(ROW_ID), named(PLACE)];
+        made.extend(new.into_iter().zip(columns).map(|(value, column)| value.alias(&column.name)));
+        made.extend((0..columns.len()).map(|at| named(&reading::old(at))));
+        made.extend((0..self.others).map(|at| named(&reading::other(at))));
+        let made = rows::projection(made, self.plan)?;
+        match action {
+            Action::Delete | Action::Nothing => Ok(made),
+            Action::Insert | Action::Update => rows::checked(self.binder, self.target, made),
+        }
+    }
+}
+
+/// What MERGE's clauses do, by their numbers.
+#[derive(Default)]
+pub(super) struct Clauses(Vec<(Action, Vec<New>)>);
+
+impl Clauses {
+    pub(super) fn push(&mut self, action: Action, columns: Vec<New>) {
+        self.0.push((action, columns));
+    }
+
+    /// Whether rows that are there may lose their value of the column at this position.
+    pub(super) fn sets(&self, position: usize) -> bool {
+        self.0.iter().any(|(action, columns)| match action {
+            Action::Delete => true,
+            Action::Update => columns[position] != New::Same,
+            Action::Nothing | Action::Insert => false,
+        })
+    }
+}
+
+impl Read<'_> {
+    /// The rows that a clause is for, whose number is the first value, as that clause makes them.
+    ///
+    /// # Errors
+    /// As [`Read::new_value`]; what is wrong with a CHECK.
+    pub(super) fn by_clause(mut self, clauses: &Clauses) -> SqlResult<LogicalPlan> {
+        let which = || Box::new(named(&reading::value(0)));
+        let filter = Filter::try_new(Expr::IsNotNull(which()), Arc::new(self.plan.clone()));
+        self.plan = LogicalPlan::Filter(filter.map_err(from_datafusion)?);
+        let by_number = |values: Vec<Expr>| {
+            let branches = values.into_iter().zip(0_i32..).map(|(value, number)| {
+                (Box::new(Expr::Literal(ScalarValue::Int32(Some(number)), None)), Box::new(value))
+            });
+            Expr::Case(Case::new(Some(which()), branches.collect(), None))
+        };
+        let action = |action: &Action| Expr::Literal(ScalarValue::Int32(Some(*action as i32)), None);
+        let actions = clauses.0.iter().map(|(it, _)| action(it)).collect();
+        let columns = &self.target.table.columns;
+        // An integer in SQL's terms, which has none of 8 bits.
+        let done = by_number(actions);
+        let narrow = Arc::new(Field::new("cast", DataType::Int8, true));
+        let narrow = Expr::Cast(Cast::new_from_field(Box::new(done.clone()), narrow));
+        let mut made = vec![narrow.alias(ACTION), named(ROW_ID), named(PLACE), done.alias(DONE)];
+        for (at, column) in columns.iter().enumerate() {
+            let values = clauses.0.iter().map(|(_, new)| self.new_value(at, new[at])).collect::<SqlResult<Vec<_>>>()?;
+            made.push(marked(by_number(values), &column.sql_type).alias(&column.name));
+        }
+        made.extend((0..columns.len()).map(|at| named(&reading::old(at))));
+        made.extend((0..self.others).map(|at| named(&reading::other(at))));
+        let is_delete = || Box::new(named(DONE).eq(action(&Action::Delete)));
+        let made = rows::projection(made, self.plan)?;
+        let made = rows::checked_unless(self.binder, self.target, made, Some(*is_delete()))?;
+        let mut kept: Vec<Expr> = made.schema().columns().into_iter().map(Expr::Column).collect();
+        for (at, column) in columns.iter().enumerate() {
+            let branch = (is_delete(), Box::new(named(&reading::old(at))));
+            let either = Expr::Case(Case::new(None, vec![branch], Some(Box::new(named(&column.name)))));
+            kept.push(marked(either, &column.sql_type).alias(reading::kept(at)));
+        }
+        let words = [(Action::Insert, "INSERT"), (Action::Update, "UPDATE"), (Action::Delete, "DELETE")];
+        let word = |word: &str| Expr::Literal(ScalarValue::Utf8View(Some(word.to_owned())), None);
+        let said = words.iter().map(|(it, said)| (Box::new(action(it)), Box::new(word(said)))).collect();
+        let said = Expr::Case(Case::new(Some(Box::new(named(DONE))), said, None));
+        kept.push(marked(said, &SqlType::Text).alias(reading::ACTION));
+        rows::projection(kept, made)
+    }
+}
+
+/// The columns of a [`crate::ModifyPlan`] before those of RETURNING, with the old values of the columns at `old`.
+pub(super) fn plan_columns(target: &Target, old: &[usize]) -> Vec<String> {
+    let mut columns = vec![ACTION.to_owned(), ROW_ID.to_owned(), PLACE.to_owned()];
+    columns.extend(target.column_names());
+    columns.extend(old.iter().map(|at| reading::old(*at)));
+    columns
+}
+
+/// Rows that are inserted, as RETURNING reads them: with NULLs for what was there before.
+pub(super) fn inserted(target: &Target, rows: LogicalPlan) -> SqlResult<LogicalPlan> {
+    let columns = &target.table.columns;
+    let mut made: Vec<Expr> = columns.iter().map(|column| named(&column.name)).collect();
+    for (at, column) in columns.iter().enumerate() {
+        made.push(rows::null(&column.sql_type)?.alias(reading::old(at)));
+    }
+    rows::projection(made, rows)
+}
+
+pub(super) fn named(name: &str) -> Expr {
+    Expr::Column(ColumnReference::new_unqualified(name))
+}
+
+/// Where in the table the columns of these ids are.
+pub(super) fn positions_of(target: &Target, ids: &[ColumnId]) -> Vec<usize> {
+    ids.iter().filter_map(|id| target.table.columns.iter().position(|column| column.id == *id)).collect()
+}

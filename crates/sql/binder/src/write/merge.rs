@@ -1,0 +1,223 @@
+//! MERGE: for each row of a join, what the first clause that is for it says.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use catalog::Table;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, Join, JoinConstraint, JoinOperator, TableAlias,
+    TableFactor, TableWithJoins, Value, visit_expressions,
+};
+use syntax::expr_of;
+use syntax::statement::{Merge, MergeAction, MergeClause, MergeWhen, is_default};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::assigned::{Assigned, New};
+use super::made::{Clauses, Read, plan_columns, positions_of};
+use super::target::Target;
+use super::values::infer;
+use super::{identity, insert, references};
+use crate::bind::modification::{Clause, Kept, Modification, PRESENT, ROW, Source, first_of};
+use crate::bind::{Binder, settled};
+use crate::planned::{Action, ModifyPlan};
+
+/// The rows of a table that a MERGE changes, takes away and adds. `declared` are the parameter types that the client gave.
+///
+/// # Errors
+/// `42P01`, `42703` and `42712` for wrong names, `42804` for a type the column does not take, `42501` without the privilege, `0A000` for
+/// conditions that differ from one evaluation to the next; what is wrong with its expressions.
+pub fn merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlType>]) -> SqlResult<ModifyPlan> {
+    let target = Target::of(binder, &merge.target.name, "merge into")?;
+    let changed = target.named(merge.target.alias.as_ref());
+    let mut declared = declared.to_vec();
+    let mut values = vec![(which(&merge.clauses)?, Clause::MergeWhen)];
+    let mut clauses = Clauses::default();
+    for (number, clause) in merge.clauses.iter().enumerate() {
+        let made = made(&target.table, clause, values.len(), &mut declared)?;
+        let place = match clause.when {
+            MergeWhen::NotMatched => Clause::MergeInsert,
+            MergeWhen::Matched | MergeWhen::NotMatchedBySource => Clause::Update,
+        };
+        for value in made.values {
+            values.push((guarded(&merge.clauses, number, value), place));
+        }
+        clauses.push(made.action, made.columns);
+    }
+    let is_set = |at: usize| clauses.sets(at);
+    let mut old = target.referenced_columns(binder);
+    old.retain(|id| target.table.columns.iter().zip(0..).any(|(column, at)| column.id == *id && is_set(at)));
+    let columns = plan_columns(&target, &positions_of(&target, &old));
+    let bound = binder.modification(Modification {
+        with: merge.with.as_ref(),
+        source: Source::From(vec![joined(first_of(&changed), merge)?]),
+        changed,
+        condition: None,
+        values,
+        returning: merge.returning.as_ref(),
+        kept: Kept::Either,
+    })?;
+    let (mut input, returning) = binder.modified(&bound, &declared, &columns, |plan| {
+        Read::new(binder, &target, plan, bound.others)?.by_clause(&clauses)
+    })?;
+    input.parameters = settled(input.parameters.into_iter().map(Some).collect())?;
+    let references = references::plans(binder, &target.table, &old)?;
+    let (table, notices) = (Arc::clone(&target.table), Vec::new());
+    Ok(ModifyPlan { table, input, old, references, returning, tag: "MERGE", notices })
+}
+
+/// What a clause makes of a row.
+struct Made {
+    action: Action,
+    columns: Vec<New>,
+    values: Vec<Expr>,
+}
+
+fn made(table: &Table, clause: &MergeClause, first: usize, parameters: &mut Vec<Option<SqlType>>) -> SqlResult<Made> {
+    let nothing = |action| Made { action, columns: vec![New::Null; table.columns.len()], values: Vec::new() };
+    Ok(match &clause.action {
+        MergeAction::Nothing => nothing(Action::Nothing),
+        MergeAction::Delete => nothing(Action::Delete),
+        MergeAction::Update(assignments) => {
+            let Assigned { columns, values } = Assigned::of(table, assignments, first, parameters)?;
+            Made { action: Action::Update, columns, values }
+        }
+        MergeAction::Insert { columns, overriding, values } => {
+            let positions = insert::positions(table, columns)?;
+            let written = values.as_deref().unwrap_or_default();
+            let filled = match values {
+                Some(_) => insert::filled(&positions, written.len(), !columns.is_empty())?,
+                None => Vec::new(),
+            };
+            let mut made =
+                Made { action: Action::Insert, columns: vec![New::Default; table.columns.len()], values: Vec::new() };
+            for (position, value) in filled.into_iter().zip(written).filter(|(_, value)| !is_default(value)) {
+                let column = &table.columns[position];
+                if identity::is_ignored(column, *overriding)? {
+                    continue;
+                }
+                infer(value, &column.sql_type, parameters);
+                made.columns[position] = New::Value(first + made.values.len());
+                made.values.push(value.clone());
+            }
+            made
+        }
+    })
+}
+
+/// The target joined to the source; rows without a match are kept where a clause is for them.
+fn joined(mut target: TableWithJoins, merge: &Merge) -> SqlResult<TableWithJoins> {
+    let has = |when| merge.clauses.iter().any(|clause| clause.when == when);
+    let on = JoinConstraint::On(merge.on.clone());
+    let (keeps_source, keeps_target) = (has(MergeWhen::NotMatched), has(MergeWhen::NotMatchedBySource));
+    let join_operator = match (keeps_source, keeps_target) {
+        (false, false) => JoinOperator::Inner(on),
+        (true, false) => JoinOperator::RightOuter(on),
+        (false, true) => JoinOperator::LeftOuter(on),
+        (true, true) => JoinOperator::FullOuter(on),
+    };
+    let mut source = merge.source.clone();
+    if keeps_target {
+        source.joins.push(present()?);
+    }
+    let relation = if source.joins.is_empty() {
+        source.relation
+    } else {
+        TableFactor::NestedJoin { table_with_joins: Box::new(source), alias: None }
+    };
+    target.joins.push(Join { relation, global: false, join_operator });
+    Ok(target)
+}
+
+/// `CROSS JOIN (SELECT true)`: a column that is true in rows of the source, and NULL where there is none.
+fn present() -> SqlResult<Join> {
+    let Expr::Subquery(subquery) = expr_of(&format!("(SELECT true AS \"{PRESENT}\")"))? else {
+        return Err(SqlError::internal("a row is a subquery"));
+    };
+    let name = Ident::with_quote('"', PRESENT);
+    let alias = TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+    let relation = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+    Ok(Join { relation, global: false, join_operator: JoinOperator::CrossJoin(JoinConstraint::None) })
+}
+
+/// The number of the clause that is for a row; NULL where none is, or one that does nothing.
+fn which(clauses: &[MergeClause]) -> SqlResult<Expr> {
+    let mut conditions = Vec::with_capacity(clauses.len());
+    for (number, clause) in clauses.iter().enumerate() {
+        refuse_volatile(clause)?;
+        let result = match clause.action {
+            MergeAction::Nothing => Value::Null,
+            _ => Value::Number(number.to_string(), false),
+        };
+        conditions.push(CaseWhen { condition: applies(clauses, clause), result: Expr::Value(result.into()) });
+    }
+    let expr = Box::new(case(conditions));
+    Ok(Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::Integer(None), array: false, format: None })
+}
+
+/// The value, computed of no row but those that the clause of this number is for.
+fn guarded(clauses: &[MergeClause], number: usize, value: Expr) -> Expr {
+    if matches!(value, Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
+        return value;
+    }
+    let clause = &clauses[number];
+    let mut condition = applies(clauses, clause);
+    for earlier in clauses[..number].iter().filter(|earlier| earlier.when == clause.when) {
+        if let Some(earlier) = &earlier.condition {
+            let not = Expr::IsNotTrue(Box::new(Expr::Nested(Box::new(earlier.clone()))));
+            condition = and(not, condition);
+        }
+    }
+    case(vec![CaseWhen { condition, result: value }])
+}
+
+/// Whether a clause is for a row, others aside.
+fn applies(clauses: &[MergeClause], clause: &MergeClause) -> Expr {
+    let there = |name: &str| Expr::IsNotNull(Box::new(Expr::Identifier(Ident::with_quote('"', name))));
+    let absent = |name: &str| Expr::IsNull(Box::new(Expr::Identifier(Ident::with_quote('"', name))));
+    let kind = match clause.when {
+        MergeWhen::NotMatched => absent(ROW),
+        MergeWhen::NotMatchedBySource => absent(PRESENT),
+        // Where rows of the target are kept without a match, those of the source are told by a column.
+        MergeWhen::Matched if clauses.iter().any(|other| other.when == MergeWhen::NotMatchedBySource) => {
+            and(there(ROW), there(PRESENT))
+        }
+        MergeWhen::Matched => there(ROW),
+    };
+    match &clause.condition {
+        None => kind,
+        Some(condition) => and(kind, Expr::Nested(Box::new(condition.clone()))),
+    }
+}
+
+/// A condition is asked more than once.
+fn refuse_volatile(clause: &MergeClause) -> SqlResult<()> {
+    let Some(condition) = &clause.condition else { return Ok(()) };
+    let found = visit_expressions(condition, |expr| {
+        let name = match expr {
+            Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()),
+            _ => None,
+        };
+        let is_volatile = name.is_some_and(|name| functions::is_volatile(&name.value.to_lowercase()));
+        if is_volatile { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if found.is_break() {
+        let message = "a volatile function in a WHEN condition of MERGE is not supported";
+        return Err(SqlError::new(Condition::FeatureNotSupported, message));
+    }
+    Ok(())
+}
+
+fn case(conditions: Vec<CaseWhen>) -> Expr {
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions,
+        else_result: None,
+    }
+}
+
+fn and(left: Expr, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::And, right: Box::new(right) }
+}

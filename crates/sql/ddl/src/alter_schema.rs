@@ -1,0 +1,41 @@
+//! ALTER SCHEMA.
+
+use std::sync::Arc;
+
+use binder::DefinePlan;
+use catalog::{Change, Schema};
+use session_context::StatementContext;
+use syntax::statement::{AlterSchema, AlterSchemaAction};
+use types::{Condition, SqlError, SqlResult};
+
+use super::{create_schema, name, view_text};
+
+/// Another name or owner for a schema.
+///
+/// # Errors
+/// `3F000` for an unknown schema, `42P06` for a name that is taken, `42501` for what belongs to others or to the system.
+pub fn alter_schema(context: &StatementContext, alter: &AlterSchema) -> SqlResult<DefinePlan> {
+    let old = name::existing_schema(context, &alter.name.value)?;
+    name::must_own(context, old.owner, "schema", &old.name)?;
+    if old.is_system() {
+        let message = format!("permission denied to alter schema \"{}\"", old.name);
+        return Err(SqlError::new(Condition::InsufficientPrivilege, message)
+            .with_detail("System catalog modifications are currently disallowed."));
+    }
+    let mut plan = DefinePlan { tag: "ALTER SCHEMA".to_owned(), ..DefinePlan::default() };
+    let mut schema = Schema::clone(&old);
+    match &alter.action {
+        AlterSchemaAction::OwnerTo(role) => schema.owner = name::new_owner(context, role)?.oid,
+        AlterSchemaAction::RenameTo(new) => {
+            create_schema::refuse_reserved(&new.value)?;
+            if context.snapshot.schema_by_name(&new.value).is_some() {
+                return Err(create_schema::taken(&new.value));
+            }
+            schema.name.clone_from(&new.value);
+            let moved = context.snapshot.relations(old.oid).map(|relation| relation.oid()).collect::<Vec<_>>();
+            plan.changes = view_text::with_schema_renamed(&context.snapshot, &moved, &old.name, &new.value)?;
+        }
+    }
+    plan.changes.push(Change::PutSchema(Arc::new(schema)));
+    Ok(plan)
+}

@@ -1,0 +1,212 @@
+//! ADD COLUMN, DROP COLUMN, and a column's DEFAULT and NOT NULL.
+
+use catalog::{Column, ConstraintKind, Dependant, Distribution};
+use datafusion::sql::sqlparser::ast::Expr;
+use syntax::statement::{ColumnConstraintKind, ColumnDefinition};
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
+
+use super::Alteration;
+use crate::comment::no_column;
+use crate::create_table::column_constraints;
+use crate::{column, constraint, dependency, name};
+
+/// What rows that are there already have in a new column.
+enum OldRows {
+    /// All the same: its text, `None` for NULL.
+    Have(Option<String>),
+    /// Each a value of its own, which is written; one such value.
+    AreFilled(Option<String>),
+}
+
+impl Alteration<'_> {
+    /// Rows that are there already have the DEFAULT's value of now.
+    pub(super) fn add_column(&mut self, definition: &ColumnDefinition, if_not_exists: bool) -> SqlResult<()> {
+        let name = &definition.name.value;
+        if self.table.column_by_name(name).is_some() {
+            let message = format!("column \"{name}\" of relation \"{}\" already exists", self.table.name);
+            if !if_not_exists {
+                return Err(SqlError::new(Condition::DuplicateColumn, message));
+            }
+            self.notices.push(SqlError::new(Condition::DuplicateColumn, format!("{message}, skipping")));
+            return Ok(());
+        }
+        column::refuse_system_name(name)?;
+        column::refuse_too_many(self.table.columns.len() + 1)?;
+        let column::Defined { column: mut added, sequence } =
+            column::defined(self.binder, &self.table.name, definition)?;
+        added.id = ColumnId(self.table.next_column);
+        self.table.next_column += 1;
+        match sequence {
+            Some(sequence) => {
+                self.fill(&mut added, Some("0".to_owned()));
+                self.bring(&added, sequence)?;
+            }
+            None if added.default.is_some() => match self.value_of_old_rows(definition, &added)? {
+                OldRows::Have(value) => added.missing = value,
+                OldRows::AreFilled(sample) => self.fill(&mut added, sample),
+            },
+            None => {}
+        }
+        self.table.columns.push(added);
+        let constraints: Vec<_> = column_constraints(definition).collect();
+        constraint::add(self.binder, &mut self.table, &constraints)
+    }
+
+    /// Rows that are there get values of their own in the column. What is read of them where they were must be a value too, which nobody sees.
+    fn fill(&mut self, added: &mut Column, sample: Option<String>) {
+        if self.has_rows() {
+            added.missing = sample;
+            self.filled.push(added.id);
+        }
+    }
+
+    fn value_of_old_rows(&self, definition: &ColumnDefinition, added: &Column) -> SqlResult<OldRows> {
+        let default = definition.constraints.iter().find_map(|constraint| match &constraint.kind {
+            ColumnConstraintKind::Default(default) => Some(default),
+            _ => None,
+        });
+        let Some(default) = default else { return Ok(OldRows::Have(None)) };
+        if self.binder.default_expression(default, &added.sql_type)?.is_volatile() {
+            return Ok(OldRows::AreFilled(if !added.not_null {
+                None
+            } else if added.sequences.is_empty() {
+                self.binder.constant_text(default, &added.sql_type)?
+            } else {
+                // No number is taken for nothing.
+                Some("0".to_owned())
+            }));
+        }
+        self.binder.constant_text(default, &added.sql_type).map(OldRows::Have)
+    }
+
+    /// The table's own constraints on the column go with it; what others have on it goes with CASCADE.
+    pub(super) fn drop_column(&mut self, name: &str, if_exists: bool, cascade: bool) -> SqlResult<()> {
+        let Some((index, column)) = self.table.column_by_name(name) else {
+            let missing = no_column(name, &self.table.name);
+            if !if_exists {
+                return Err(missing);
+            }
+            let message = format!("{}, skipping", missing.message);
+            self.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+            return Ok(());
+        };
+        let id = column.id;
+        self.refuse_placed(id, name)?;
+        if self.table.columns.len() == 1 {
+            return Err(SqlError::unsupported("a table without columns"));
+        }
+        let mut dependants = self.context().snapshot.column_dependants(self.old.oid, id);
+        dependants.extend(self.own_references_to(id));
+        let what = format!("column {name} of table {}", name::shown(self.context(), self.old.oid));
+        self.drop_dependants(dependants, &what, &what, cascade)?;
+        self.table.constraints.retain(|constraint| !constraint.kind.columns().contains(&id));
+        self.table.indexes.retain(|index| !index.all_columns().contains(&id));
+        self.table.columns.remove(index);
+        Ok(())
+    }
+
+    /// Drops what depends on a part of the table, or refuses to.
+    pub(super) fn drop_dependants(
+        &mut self,
+        dependants: Vec<Dependant>,
+        what: &str,
+        on: &str,
+        cascade: bool,
+    ) -> SqlResult<()> {
+        let context = self.context();
+        let dependencies = dependency::of_part(context, dependants, on);
+        if !cascade && !dependencies.is_empty() {
+            return Err(dependency::refusal(what, &dependencies));
+        }
+        self.notices.extend(dependency::cascade_notice(&dependencies));
+        let mut views: Vec<Oid> = Vec::new();
+        for dependency in dependencies {
+            match dependency.dependant {
+                Dependant::Constraint { table, oid, .. } if table == self.old.oid => {
+                    self.table.constraints.retain(|constraint| constraint.oid != oid);
+                }
+                Dependant::Constraint { table, oid, .. } => self.drop_constraint_of(table, oid),
+                Dependant::Default { table, column, .. } => self.drop_default_of(table, column),
+                other => views.extend(other.oid()),
+            }
+        }
+        let dropped = context.snapshot.drop_plan(&views, true);
+        self.others.extend(dropped.map_err(|error| SqlError::internal(error.to_string()))?.changes);
+        Ok(())
+    }
+
+    /// Foreign keys of the table to this column of its own, from others.
+    fn own_references_to(&self, id: ColumnId) -> Vec<Dependant> {
+        let references = self.table.constraints.iter().filter(|constraint| match &constraint.kind {
+            ConstraintKind::ForeignKey { columns, references, referenced, .. } => {
+                *references == self.old.oid && referenced.contains(&id) && !columns.contains(&id)
+            }
+            _ => false,
+        });
+        let dependant = |constraint: &catalog::Constraint| Dependant::Constraint {
+            table: self.old.oid,
+            table_name: self.table.name.clone(),
+            oid: constraint.oid,
+            name: constraint.name.clone(),
+        };
+        references.map(dependant).collect()
+    }
+
+    fn refuse_placed(&self, id: ColumnId, name: &str) -> SqlResult<()> {
+        let clause = if self.table.order_columns().contains(&id) {
+            "SORT or CLUSTER"
+        } else if matches!(&self.table.distribution, Distribution::On(columns) if columns.contains(&id)) {
+            "DISTRIBUTE"
+        } else {
+            return Ok(());
+        };
+        let message = format!("cannot drop column \"{name}\" named in {clause} of table \"{}\"", self.table.name);
+        Err(SqlError::new(Condition::DependentObjectsStillExist, message)
+            .with_hint("Use ALTER TABLE ... SET to change how the table's rows are placed first."))
+    }
+
+    pub(super) fn set_default(&mut self, name: &str, default: Option<&Expr>) -> SqlResult<()> {
+        self.refuse_identity(name, default.is_none())?;
+        let sql_type = self.column(name)?.sql_type.clone();
+        let default = default.map(|default| column::default_text(self.binder, name, default, &sql_type));
+        let (default, sequences) = default.transpose()?.flatten().unzip();
+        let column = self.column(name)?;
+        column.default = default;
+        column.sequences = sequences.unwrap_or_default();
+        Ok(())
+    }
+
+    pub(super) fn set_not_null(&mut self, name: &str, not_null: bool) -> SqlResult<()> {
+        let id = self.column(name)?.id;
+        if !not_null && self.table.primary_key().is_some_and(|key| key.contains(&id)) {
+            let message = format!("column \"{name}\" is in a primary key");
+            return Err(SqlError::new(Condition::InvalidTableDefinition, message));
+        }
+        if !not_null {
+            self.refuse_identity(name, false)?;
+        }
+        self.column(name)?.not_null = not_null;
+        Ok(())
+    }
+
+    /// `42601`: an identity column has its values and is NOT NULL by that.
+    fn refuse_identity(&mut self, name: &str, with_hint: bool) -> SqlResult<()> {
+        if self.column(name)?.identity.is_none() {
+            return Ok(());
+        }
+        let message = format!("column \"{name}\" of relation \"{}\" is an identity column", self.table.name);
+        let error = SqlError::new(Condition::SyntaxError, message);
+        Err(if with_hint {
+            error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
+        } else {
+            error
+        })
+    }
+
+    /// The column as it is so far.
+    pub(super) fn column(&mut self, name: &str) -> SqlResult<&mut Column> {
+        let table = &self.table.name;
+        let found = self.table.columns.iter_mut().find(|column| column.name == name);
+        found.ok_or_else(|| no_column(name, table))
+    }
+}

@@ -1,0 +1,105 @@
+//! A column's identity: ADD GENERATED, SET and RESTART of its sequence, DROP IDENTITY.
+
+use std::sync::Arc;
+
+use catalog::{Change, Column, Identity, Sequence};
+use syntax::statement::{IdentityDefinition, SequenceOption};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::Alteration;
+use crate::column_sequence;
+use crate::sequence_options::{self, Use};
+
+impl Alteration<'_> {
+    pub(super) fn add_identity(&mut self, name: &str, definition: &IdentityDefinition) -> SqlResult<()> {
+        let mut column = self.column(name)?.clone();
+        let state = |what: &str| {
+            let message = format!("column \"{name}\" of relation \"{}\" {what}", self.table.name);
+            Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message))
+        };
+        if !column.not_null {
+            return state("must be declared NOT NULL before identity can be added");
+        }
+        if column.identity.is_some() {
+            return state("is already an identity column");
+        }
+        if column.default.is_some() {
+            return state("already has a default value");
+        }
+        let new = column_sequence::identity(self.context(), &mut column, definition)?;
+        self.bring(&column, new)?;
+        *self.column(name)? = column;
+        Ok(())
+    }
+
+    pub(super) fn set_identity(
+        &mut self,
+        name: &str,
+        always: Option<bool>,
+        options: &[SequenceOption],
+    ) -> SqlResult<()> {
+        let Some(identity) = self.column(name)?.identity else { return Err(self.no_identity(name)) };
+        if let Some(always) = always {
+            self.column(name)?.identity = Some(Identity { always, ..identity });
+        }
+        if options.is_empty() {
+            return Ok(());
+        }
+        let context = self.context();
+        let sequence = context.snapshot.sequence(identity.sequence);
+        let sequence = sequence.ok_or_else(|| SqlError::internal("an identity without its sequence"))?;
+        if options.iter().any(|option| matches!(option, SequenceOption::As(_) | SequenceOption::OwnedBy(_))) {
+            return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
+        }
+        let changed = sequence_options::changed(context, sequence, options, Use::Identity)?;
+        self.after.push(Change::PutSequence(Arc::new(changed)));
+        Ok(())
+    }
+
+    pub(super) fn drop_identity(&mut self, name: &str, if_exists: bool) -> SqlResult<()> {
+        let Some(identity) = self.column(name)?.identity.take() else {
+            let missing = self.no_identity(name);
+            if !if_exists {
+                return Err(missing);
+            }
+            let message = format!("{}, skipping", missing.message);
+            self.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+            return Ok(());
+        };
+        self.after.push(Change::DropSequence(identity.sequence));
+        Ok(())
+    }
+
+    /// The sequence of an identity counts in the column's type.
+    pub(super) fn retype_sequence(&mut self, identity: Identity, sql_type: &SqlType) -> SqlResult<()> {
+        let context = self.context();
+        let sequence = context.snapshot.sequence(identity.sequence);
+        let sequence = sequence.ok_or_else(|| SqlError::internal("an identity without its sequence"))?;
+        let option = SequenceOption::As(column_sequence::written_type(sql_type));
+        let changed = sequence_options::changed(context, sequence, &[option], Use::Identity)?;
+        self.after.push(Change::PutSequence(Arc::new(changed)));
+        Ok(())
+    }
+
+    /// Puts a new column's sequence before and after the table.
+    pub(super) fn bring(&mut self, column: &Column, new: column_sequence::NewSequence) -> SqlResult<()> {
+        let (before, after) = column_sequence::placed(self.context(), &self.table, column, new, &self.others)?;
+        self.others.push(before);
+        self.after.push(after);
+        Ok(())
+    }
+
+    /// The table's sequences with what `change` does to them.
+    pub(super) fn with_sequences(&mut self, change: impl Fn(&mut Sequence)) {
+        for sequence in self.context().snapshot.sequences_of(self.old.oid) {
+            let mut sequence = Sequence::clone(sequence);
+            change(&mut sequence);
+            self.after.push(Change::PutSequence(Arc::new(sequence)));
+        }
+    }
+
+    fn no_identity(&self, name: &str) -> SqlError {
+        let message = format!("column \"{name}\" of relation \"{}\" is not an identity column", self.table.name);
+        SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
+    }
+}

@@ -1,0 +1,192 @@
+//! ALTER TABLE and ALTER VIEW: the actions are made to a copy of the table one after the other, in the order in which
+//! PostgreSQL passes over them, and what the rows must then obey is checked at the end.
+
+mod column;
+mod constraint;
+mod identity;
+mod rename;
+mod retype;
+mod row_check;
+mod view;
+
+use binder::{Binder, DefinePlan, RowCheck};
+
+pub(super) use self::rename::refuse_taken_in;
+
+use std::sync::Arc;
+
+use catalog::{Change, Table};
+use session_context::StatementContext;
+use syntax::statement::{AlterAction, AlterTable};
+use types::{ColumnId, Condition, SqlError, SqlResult};
+
+use super::name::{self, Found};
+use super::{placement, storage_parameter};
+
+/// All actions or none.
+///
+/// # Errors
+/// `42P01` or `42809` for what is no such relation, `42501` for what belongs to others, and what is wrong with an action.
+pub fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<DefinePlan> {
+    let context = binder.context();
+    let tag = if alter.view { "ALTER VIEW" } else { "ALTER TABLE" };
+    let Some(found) = name::find(context, &alter.name)? else {
+        let missing = name::no_relation(&alter.name);
+        if !alter.if_exists {
+            return Err(missing);
+        }
+        let notice = SqlError::new(Condition::SuccessfulCompletion, format!("{}, skipping", missing.message));
+        return Ok(DefinePlan { tag: tag.to_owned(), notices: vec![notice], ..DefinePlan::default() });
+    };
+    let mut plan = match found {
+        Found::Table(table) if !alter.view => {
+            name::must_own(context, table.owner, "table", &table.name)?;
+            of_table(binder, &table, &alter.actions)?
+        }
+        Found::External(table) if !alter.view => {
+            name::must_own(context, table.owner, "table", &table.name)?;
+            refuse_of_external(&table, &alter.actions)?;
+            of_table(binder, &table, &alter.actions)?
+        }
+        Found::View(view) => {
+            name::must_own(context, view.owner, "view", &view.name)?;
+            view::altered(context, &view, &alter.actions)?
+        }
+        Found::System => return Err(name::system_table(&alter.name)),
+        Found::Table(_) | Found::External(_) | Found::Sequence(_) | Found::Key | Found::Index(..) => {
+            let kind = if alter.view { "view" } else { "table" };
+            return Err(name::wrong_kind(name::split(context, &alter.name)?.1, kind));
+        }
+    };
+    tag.clone_into(&mut plan.tag);
+    Ok(plan)
+}
+
+/// `42809` for all but another name, schema or owner, and how much its columns are worth keeping: what the files hold is not the table's to say.
+fn refuse_of_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
+    let is_possible = |action: &AlterAction| match action {
+        AlterAction::RenameTo(_) | AlterAction::SetSchema(_) | AlterAction::OwnerTo(_) => true,
+        AlterAction::SetParameters(written) | AlterAction::ResetParameters(written) => {
+            written.iter().all(|parameter| parameter.name.value == "cache")
+        }
+        _ => false,
+    };
+    if actions.iter().all(is_possible) {
+        return Ok(());
+    }
+    let message = format!("ALTER action cannot be performed on relation \"{}\"", table.name);
+    Err(SqlError::new(Condition::WrongObjectType, message).with_detail(
+        "Of an external table only the name, the schema, the owner and the parameter \"cache\" can be altered.",
+    ))
+}
+
+fn of_table(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
+    let mut ordered: Vec<&AlterAction> = actions.iter().collect();
+    ordered.sort_by_key(|action| pass(action));
+    let mut alteration = Alteration::new(binder, table);
+    for action in ordered {
+        alteration.make(action)?;
+    }
+    alteration.finish()
+}
+
+/// In which of PostgreSQL's passes an action is made.
+fn pass(action: &AlterAction) -> u8 {
+    match action {
+        AlterAction::DropColumn { .. }
+        | AlterAction::DropConstraint { .. }
+        | AlterAction::DropIdentity { .. }
+        | AlterAction::SetDefault { default: None, .. }
+        | AlterAction::SetNotNull { not_null: false, .. } => 0,
+        AlterAction::SetType { .. } => 1,
+        AlterAction::AddColumn { .. } => 2,
+        AlterAction::SetNotNull { not_null: true, .. } => 3,
+        AlterAction::AddConstraint(_) | AlterAction::SetEnforced { .. } => 4,
+        AlterAction::SetDefault { default: Some(_), .. }
+        | AlterAction::AddIdentity { .. }
+        | AlterAction::SetIdentity { .. } => 5,
+        _ => 6,
+    }
+}
+
+/// A table on its way from what it is to what the statement makes of it.
+struct Alteration<'a> {
+    binder: &'a Binder<'a>,
+    old: Arc<Table>,
+    table: Table,
+    /// Changes of others, to be made before the table's.
+    others: Vec<Change>,
+    /// Changes of others, to be made after the table's.
+    after: Vec<Change>,
+    notices: Vec<SqlError>,
+    /// New columns of which each row that is there gets a value of its own.
+    filled: Vec<ColumnId>,
+}
+
+impl<'a> Alteration<'a> {
+    fn new(binder: &'a Binder<'a>, table: &Arc<Table>) -> Self {
+        let (old, table) = (Arc::clone(table), Table::clone(table));
+        Self { binder, old, table, others: Vec::new(), after: Vec::new(), notices: Vec::new(), filled: Vec::new() }
+    }
+
+    fn context(&self) -> &'a Arc<StatementContext> {
+        self.binder.context()
+    }
+
+    /// Whether the table has rows now.
+    fn has_rows(&self) -> bool {
+        !self.context().snapshot.rows(self.old.oid).is_empty()
+    }
+
+    fn make(&mut self, action: &AlterAction) -> SqlResult<()> {
+        match action {
+            AlterAction::AddColumn { column, if_not_exists } => self.add_column(column, *if_not_exists),
+            AlterAction::DropColumn { name, if_exists, cascade } => self.drop_column(&name.value, *if_exists, *cascade),
+            AlterAction::SetDefault { column, default } => self.set_default(&column.value, default.as_deref()),
+            AlterAction::SetNotNull { column, not_null } => self.set_not_null(&column.value, *not_null),
+            AlterAction::SetType { column, data_type, collation, using } => {
+                self.set_type(column, data_type, collation.as_ref(), using.as_deref())
+            }
+            AlterAction::AddIdentity { column, identity } => self.add_identity(&column.value, identity),
+            AlterAction::SetIdentity { column, always, options } => self.set_identity(&column.value, *always, options),
+            AlterAction::DropIdentity { column, if_exists } => self.drop_identity(&column.value, *if_exists),
+            AlterAction::AddConstraint(constraint) => self.add_constraint(constraint),
+            AlterAction::DropConstraint { name, if_exists, cascade } => {
+                self.drop_constraint(&name.value, *if_exists, *cascade)
+            }
+            AlterAction::SetEnforced { name, enforced } => self.set_enforced(&name.value, *enforced),
+            AlterAction::RenameColumn { from, to } => self.rename_column(&from.value, &to.value),
+            AlterAction::RenameConstraint { from, to } => self.rename_constraint(&from.value, &to.value),
+            AlterAction::RenameTo(to) => self.rename_to(&to.value),
+            AlterAction::SetSchema(schema) => self.set_schema(&schema.value),
+            AlterAction::OwnerTo(role) => {
+                let owner = name::new_owner(self.context(), role)?.oid;
+                self.table.owner = owner;
+                self.with_sequences(|sequence| sequence.owner = owner);
+                Ok(())
+            }
+            AlterAction::SetDistribution(distribution) => {
+                self.table.distribution = placement::distribution(&self.table, distribution)?;
+                Ok(())
+            }
+            AlterAction::SetOrder(order) => {
+                let order = order.as_ref().map(|order| placement::order(&self.table, order)).transpose()?;
+                self.table.order = order.unwrap_or_default();
+                Ok(())
+            }
+            AlterAction::SetParameters(written) => storage_parameter::set(&mut self.table, written),
+            AlterAction::ResetParameters(written) => storage_parameter::reset(&mut self.table, written),
+        }
+    }
+
+    fn finish(self) -> SqlResult<DefinePlan> {
+        let checks: Vec<RowCheck> = row_check::needed(&self)?;
+        let fill = if self.filled.is_empty() { None } else { Some(row_check::fill(&self)?) };
+        let mut changes = self.others;
+        if self.table != *self.old {
+            changes.push(Change::PutTable(Arc::new(self.table)));
+        }
+        changes.extend(self.after);
+        Ok(DefinePlan { changes, checks, fill, notices: self.notices, ..DefinePlan::default() })
+    }
+}

@@ -1,0 +1,92 @@
+//! New names for a table, its columns and constraints, and another schema. Views that read them are reworded.
+
+use catalog::ConstraintKind;
+use types::{Condition, SqlError, SqlResult};
+
+use super::Alteration;
+use crate::{column, constraint, expression_text, name, view_text};
+
+impl Alteration<'_> {
+    pub(super) fn rename_to(&mut self, to: &str) -> SqlResult<()> {
+        let state = &self.context().snapshot;
+        let schema = name::existing_schema(self.context(), &self.schema_name())?;
+        name::may_create_in(self.context(), &schema, to)?;
+        name::must_be_free(state, &schema, to)?;
+        let moved = view_text::Place { schema: &schema.name, name: to };
+        self.others.extend(view_text::with_relation_moved(state, self.old.oid, &moved)?);
+        to.clone_into(&mut self.table.name);
+        Ok(())
+    }
+
+    pub(super) fn set_schema(&mut self, to: &str) -> SqlResult<()> {
+        let context = self.context();
+        let schema = name::existing_schema(context, to)?;
+        if schema.oid == self.old.schema {
+            return Ok(());
+        }
+        name::refuse_temporary_move(context, self.old.schema, &schema)?;
+        name::may_create_in(context, &schema, &self.table.name)?;
+        refuse_taken_in(context, &schema.name, &self.table.name)?;
+        for key in self.table.constraints.iter().filter(|constraint| constraint.kind.is_key()) {
+            refuse_taken_in(context, &schema.name, &key.name)?;
+        }
+        let moved = view_text::Place { schema: &schema.name, name: &self.table.name };
+        self.others.extend(view_text::with_relation_moved(&context.snapshot, self.old.oid, &moved)?);
+        for sequence in context.snapshot.sequences_of(self.old.oid) {
+            refuse_taken_in(context, &schema.name, &sequence.name)?;
+        }
+        self.table.schema = schema.oid;
+        self.with_sequences(|sequence| sequence.schema = schema.oid);
+        Ok(())
+    }
+
+    pub(super) fn rename_column(&mut self, from: &str, to: &str) -> SqlResult<()> {
+        if self.table.column_by_name(from).is_none() {
+            return Err(SqlError::new(Condition::UndefinedColumn, format!("column \"{from}\" does not exist")));
+        }
+        if self.table.column_by_name(to).is_some() {
+            let message = format!("column \"{to}\" of relation \"{}\" already exists", self.table.name);
+            return Err(SqlError::new(Condition::DuplicateColumn, message));
+        }
+        column::refuse_system_name(to)?;
+        let state = &self.context().snapshot;
+        self.others.extend(view_text::with_column_renamed(state, self.old.oid, from, to)?);
+        for constraint in &mut self.table.constraints {
+            if let ConstraintKind::Check { expression, .. } = &mut constraint.kind {
+                *expression = expression_text::with_column_renamed(expression, from, to)?;
+            }
+        }
+        to.clone_into(&mut self.column(from)?.name);
+        Ok(())
+    }
+
+    pub(super) fn rename_constraint(&mut self, from: &str, to: &str) -> SqlResult<()> {
+        let Some(index) = self.table.constraints.iter().position(|constraint| constraint.name == from) else {
+            let message = format!("constraint \"{from}\" for table \"{}\" does not exist", self.table.name);
+            return Err(SqlError::new(Condition::UndefinedObject, message));
+        };
+        if self.table.constraints[index].kind.is_key() {
+            let schema = self.schema_name();
+            if name::find_in(&self.context().snapshot, &schema, to).is_some() {
+                return Err(name::taken(to));
+            }
+        } else if self.table.constraints.iter().any(|constraint| constraint.name == to) {
+            return Err(constraint::duplicate(to, &self.table.name));
+        }
+        to.clone_into(&mut self.table.constraints[index].name);
+        Ok(())
+    }
+
+    fn schema_name(&self) -> String {
+        self.context().snapshot.schema(self.table.schema).map(|schema| schema.name.clone()).unwrap_or_default()
+    }
+}
+
+/// `42P07` where the schema has a relation of the name.
+pub(crate) fn refuse_taken_in(context: &session_context::StatementContext, schema: &str, name: &str) -> SqlResult<()> {
+    if name::find_in(&context.snapshot, schema, name).is_none() {
+        return Ok(());
+    }
+    let message = format!("relation \"{name}\" already exists in schema \"{schema}\"");
+    Err(SqlError::new(Condition::DuplicateTable, message))
+}

@@ -1,0 +1,134 @@
+//! What the rows of an altered table must obey that nobody asked of them before.
+
+use std::sync::Arc;
+
+use binder::{Binder, ModifyPlan, QueryPlan, RowCheck, write};
+use catalog::{Change, Column, Constraint, ConstraintKind};
+use datafusion::sql::sqlparser::ast::{Expr, Ident};
+use session_context::StatementContext;
+use syntax::statement::{AssignedValue, Assignment, ModifiedTable, Update};
+use types::{Condition, SqlError, SqlResult, SqlType};
+
+use super::Alteration;
+use crate::{key_check, name};
+
+/// The queries to be asked before the changes are made.
+///
+/// # Errors
+/// `23502` at once where a new column leaves the rows without a value that they must have.
+pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
+    let mut checks = Vec::new();
+    let is_known = |constraint: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == constraint.oid);
+    let were_held =
+        |held: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == held.oid && old.enforced);
+    // Where rows get values of their own, these are held to the constraints as they are written.
+    let is_filled = |it: &&Constraint| it.kind.columns().iter().any(|column| alteration.filled.contains(column));
+    let constraints = || alteration.table.constraints.iter().filter(|it| !is_filled(it));
+    for added in constraints().filter(|added| added.enforced && !were_held(added)) {
+        checks.extend(key_check::constraint(alteration.binder, &after(alteration)?, &alteration.table, added)?);
+    }
+    if !alteration.has_rows() {
+        return Ok(checks);
+    }
+    for column in alteration.table.columns.iter().filter(|column| column.not_null) {
+        match alteration.old.column(column.id) {
+            Some(old) if old.not_null => {}
+            Some(old) => checks.extend(not_null(alteration, old, column)?),
+            None if column.missing.is_some() => {}
+            None => return Err(null_found(alteration, column)),
+        }
+    }
+    for constraint in constraints().filter(|constraint| !is_known(constraint)) {
+        if let ConstraintKind::Check { expression, .. } = &constraint.kind {
+            checks.push(check(alteration, constraint, expression)?);
+        }
+    }
+    Ok(checks)
+}
+
+/// Gives each row that is there a value of its own in new columns.
+pub(super) fn fill(alteration: &Alteration<'_>) -> SqlResult<Box<ModifyPlan>> {
+    let context = after(alteration)?;
+    let binder = Binder::new(alteration.binder.environment(), &context);
+    let columns = alteration.filled.iter().filter_map(|id| alteration.table.column(*id));
+    let assignments = columns.map(|column| Assignment {
+        columns: vec![Ident::with_quote('"', &column.name)],
+        value: AssignedValue::One(Box::new(Expr::Identifier(Ident::new("default")))),
+    });
+    let name = name::qualified(schema_name(alteration), &alteration.table.name);
+    let update = Update {
+        with: None,
+        target: ModifiedTable { name, alias: None },
+        assignments: assignments.collect(),
+        from: Vec::new(),
+        condition: None,
+        returning: None,
+    };
+    write::update(&binder, &update, &[]).map(Box::new)
+}
+
+/// No query where the shards have no NULL.
+fn not_null(alteration: &Alteration<'_>, old: &Column, column: &Column) -> SqlResult<Option<RowCheck>> {
+    let context = alteration.context();
+    let rows = context.snapshot.rows(alteration.old.oid);
+    if rows.fresh.is_empty() && rows.own.is_empty() && rows.shards.summary(old).nulls == 0 {
+        return Ok(None);
+    }
+    let condition = format!("{} IS NULL", name::ident(&old.name));
+    let query = query_for(alteration, context, &alteration.old.name, &condition)?;
+    Ok(Some(RowCheck { query, violation: null_found(alteration, column) }))
+}
+
+fn check(alteration: &Alteration<'_>, constraint: &Constraint, expression: &str) -> SqlResult<RowCheck> {
+    let query = query_for(alteration, &after(alteration)?, &alteration.table.name, &format!("NOT ({expression})"))?;
+    let message = format!(
+        "check constraint \"{}\" of relation \"{}\" is violated by some row",
+        constraint.name, alteration.table.name
+    );
+    let violation = SqlError::new(Condition::CheckViolation, message)
+        .with_table(schema_name(alteration), &alteration.table.name)
+        .with_constraint(&constraint.name);
+    Ok(RowCheck { query, violation })
+}
+
+/// What statements see after the alteration.
+fn after(alteration: &Alteration<'_>) -> SqlResult<Arc<StatementContext>> {
+    let context = alteration.context();
+    let mut snapshot = catalog::CatalogState::clone(&context.snapshot);
+    let altered = Change::PutTable(Arc::new(alteration.table.clone()));
+    for change in alteration.others.iter().chain([&altered]) {
+        snapshot = snapshot.apply(change).map_err(|error| SqlError::internal(error.to_string()))?;
+    }
+    Ok(Arc::new(StatementContext { snapshot: Arc::new(snapshot), ..StatementContext::clone(context) }))
+}
+
+/// A query for one row of the table, called `table` in `context`, that fulfils `condition`.
+fn query_for(
+    alteration: &Alteration<'_>,
+    context: &Arc<StatementContext>,
+    table: &str,
+    condition: &str,
+) -> SqlResult<QueryPlan> {
+    let table = name::qualified(schema_name(alteration), table);
+    key_check::planned(alteration.binder, context, &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"))
+}
+
+/// The type of an expression over the rows as they are.
+pub(super) fn type_over(alteration: &Alteration<'_>, expression: &Expr) -> SqlResult<SqlType> {
+    let table = name::qualified(schema_name(alteration), &alteration.old.name);
+    let plan =
+        key_check::planned(alteration.binder, alteration.context(), &format!("SELECT {expression} FROM {table}"))?;
+    let column = plan.columns.into_iter().next();
+    column.map(|column| column.sql_type).ok_or_else(|| SqlError::internal("a query without columns"))
+}
+
+fn schema_name<'a>(alteration: &'a Alteration<'_>) -> &'a str {
+    alteration.context().snapshot.schema(alteration.old.schema).map_or("", |schema| schema.name.as_str())
+}
+
+fn null_found(alteration: &Alteration<'_>, column: &Column) -> SqlError {
+    let message = format!("column \"{}\" of relation \"{}\" contains null values", column.name, alteration.table.name);
+    SqlError::new(Condition::NotNullViolation, message)
+        .with_table(schema_name(alteration), &alteration.table.name)
+        .with_column(&column.name)
+}

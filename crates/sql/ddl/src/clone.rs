@@ -1,0 +1,226 @@
+//! CREATE TABLE … CLONE and UNDROP TABLE: tables that begin with rows that are there already.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use binder::{Binder, DefinePlan, as_of};
+use catalog::{Change, Column, ConstraintKind, Identity, Sequence, SequenceOwner, Table};
+use datafusion::sql::sqlparser::ast::{ObjectName, TableVersion};
+use session_context::StatementContext;
+use syntax::statement::CreateTable;
+use system_catalog::next_of;
+use types::{CommitTs, Condition, Moment, SqlError, SqlResult};
+
+use super::constraint_name::{choose_sequence_name, is_relation};
+use super::create_table::already_exists;
+use super::name::{self, Found};
+
+/// A table with the columns, keys, checks, indexes and rows of another, now or as it was. References to other tables are left out.
+///
+/// # Errors
+/// `42P07` for a name that is taken, `42P01` or `42809` for what is no table, `42501` for a table that belongs to others.
+pub fn clone_table(
+    binder: &Binder<'_>,
+    create: &CreateTable,
+    source: &ObjectName,
+    version: Option<&TableVersion>,
+) -> SqlResult<DefinePlan> {
+    let context = binder.context();
+    let name::Target { schema, name: new_name, temporary, .. } = name::target(context, &create.name, false)?;
+    if temporary {
+        return Err(SqlError::unsupported("a clone among temporary tables"));
+    }
+    let mut plan = DefinePlan { tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
+    if name::find_in(&context.snapshot, &schema.name, new_name).is_some() {
+        if !create.if_not_exists {
+            return Err(name::taken(new_name));
+        }
+        plan.notices.push(already_exists(new_name));
+        return Ok(plan);
+    }
+    let past = match version {
+        Some(version) => {
+            let (past, pin) = as_of::at(context, as_of::written(binder, version)?)?;
+            plan.pins.push(pin);
+            Some(past)
+        }
+        None => None,
+    };
+    let then = past.as_deref().unwrap_or(context);
+    let old = match name::find(then, source)?.ok_or_else(|| name::no_relation(source))? {
+        Found::Table(table) => table,
+        Found::System => return Err(name::system_table(source)),
+        _ => return Err(name::wrong_kind(name::split(context, source)?.1, "table")),
+    };
+    if !context.owns(old.owner) {
+        let message = format!("permission denied for table {}", old.name);
+        return Err(SqlError::new(Condition::InsufficientPrivilege, message));
+    }
+    if then.snapshot.schema(old.schema).is_some_and(|schema| schema.is_temporary()) {
+        return Err(SqlError::unsupported("a clone of a temporary table"));
+    }
+    let mut table = Table {
+        oid: (context.new_oid)(),
+        schema: schema.oid,
+        name: new_name.to_owned(),
+        owner: context.role.oid,
+        ..Table::clone(&old)
+    };
+    rename_keys(context, &mut table, &old);
+    let mut owned = Vec::new();
+    let mut taken: Vec<String> = Vec::new();
+    for position in 0..table.columns.len() {
+        let mut column = table.columns[position].clone();
+        let mine = then.snapshot.sequences_of(old.oid);
+        let Some(sequence) = mine.into_iter().find(|sequence| gives_values_of(sequence, &old, &column)) else {
+            continue;
+        };
+        let sequence = continued(context, sequence, &table, &mut column, &mut taken);
+        table.columns[position] = column;
+        let owner = SequenceOwner { table: table.oid, column: table.columns[position].id };
+        owned.push(Change::PutSequence(Arc::new(Sequence { owned_by: Some(owner), ..sequence.clone() })));
+        plan.changes.push(Change::PutSequence(Arc::new(sequence)));
+    }
+    plan.copied = past.is_none().then_some(old.oid);
+    let rows = Arc::clone(then.snapshot.rows(old.oid));
+    let oid = table.oid;
+    plan.changes.push(Change::PutTable(Arc::new(table)));
+    plan.changes.extend(owned);
+    plan.changes.push(Change::Clone { table: oid, rows });
+    Ok(plan)
+}
+
+/// Keys and indexes share their names with relations: theirs begin with the name of their table, or get it put before.
+fn rename_keys(context: &StatementContext, table: &mut Table, old: &Table) {
+    table.constraints.retain(|constraint| !matches!(constraint.kind, ConstraintKind::ForeignKey { .. }));
+    let mut taken: HashSet<String> = HashSet::new();
+    let probe = table.clone();
+    let mut free = |name: &str| {
+        let rest = name.strip_prefix(old.name.as_str()).unwrap_or(name);
+        let rest = rest.strip_prefix('_').unwrap_or(rest);
+        let base = format!("{}_{rest}", probe.name);
+        let numbered = (1..).map(|number| format!("{base}{number}"));
+        let mut names = std::iter::once(base.clone()).chain(numbered);
+        let chosen = names.find(|name| !taken.contains(name) && !is_relation(&context.snapshot, &probe, name));
+        let chosen = chosen.expect("some number is free");
+        taken.insert(chosen.clone());
+        chosen
+    };
+    for constraint in &mut table.constraints {
+        constraint.oid = (context.new_oid)();
+        if constraint.kind.is_key() {
+            constraint.name = free(&constraint.name);
+        }
+    }
+    for index in &mut table.indexes {
+        index.oid = (context.new_oid)();
+        index.name = free(&index.name);
+    }
+}
+
+/// Whether the sequence is the one of the column's identity or `serial`.
+fn gives_values_of(sequence: &Sequence, table: &Table, column: &Column) -> bool {
+    let is_used = column.identity.is_some_and(|identity| identity.sequence == sequence.oid)
+        || column.sequences.contains(&sequence.oid);
+    is_used && sequence.owned_by == Some(SequenceOwner { table: table.oid, column: column.id })
+}
+
+/// A sequence for the column of the new table that goes on where the old one is by now.
+fn continued(
+    context: &StatementContext,
+    old: &Sequence,
+    table: &Table,
+    column: &mut Column,
+    taken: &mut Vec<String>,
+) -> Sequence {
+    let oid = (context.new_oid)();
+    let position = context.sequences.position(old);
+    let next = if position.is_called { old.after(position.last_value) } else { Some(position.last_value) };
+    let names: Vec<&str> = taken.iter().map(String::as_str).collect();
+    let name = choose_sequence_name(&context.snapshot, table, &column.name, &names);
+    taken.push(name.clone());
+    match column.identity {
+        Some(identity) => column.identity = Some(Identity { sequence: oid, ..identity }),
+        None => {
+            column.default = Some(next_of(oid));
+            column.sequences = vec![oid];
+        }
+    }
+    Sequence {
+        oid,
+        schema: table.schema,
+        name,
+        owner: table.owner,
+        counter: oid,
+        // At its end it stays there.
+        begins: next.unwrap_or(position.last_value),
+        owned_by: None,
+        comment: None,
+        ..old.clone()
+    }
+}
+
+/// The table of that name that was dropped last, as it was before, with its sequences.
+///
+/// # Errors
+/// `42P01` where none was dropped within the retention, `42P07` where its name is taken, `42501` for a table that belongs to others.
+pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResult<DefinePlan> {
+    let name::Target { schema, name: table_name, temporary, .. } = name::target(context, written, false)?;
+    if temporary {
+        return Err(SqlError::unsupported("UNDROP of a temporary table"));
+    }
+    if name::find_in(&context.snapshot, &schema.name, table_name).is_some() {
+        return Err(name::taken(table_name));
+    }
+    let nothing = || {
+        let message = format!("table \"{table_name}\" was not dropped");
+        SqlError::new(Condition::UndefinedTable, message).with_detail("Or it was dropped before the retention began.")
+    };
+    let drop = context.past.last_drop(schema.oid, table_name)?.ok_or_else(nothing)?;
+    if context.snapshot.table(drop.table).is_some() {
+        return Err(nothing());
+    }
+    let before = Moment::Commit(CommitTs(drop.commit.0.saturating_sub(1)));
+    let (past, pin) = as_of::at(context, before)?;
+    let old = past.snapshot.table(drop.table).ok_or_else(nothing)?;
+    name::must_own(context, old.owner, "table", &old.name)?;
+    let mut plan = DefinePlan { tag: "UNDROP TABLE".to_owned(), pins: vec![pin], ..DefinePlan::default() };
+    let mut table = Table::clone(old);
+    if context.snapshot.role(table.owner).is_none() {
+        table.owner = context.role.oid;
+    }
+    let names = table.constraints.iter().filter(|constraint| constraint.kind.is_key()).map(|key| &key.name);
+    for name in names.chain(table.indexes.iter().map(|index| &index.name)) {
+        if name::find_in(&context.snapshot, &schema.name, name).is_some() {
+            return Err(name::taken(name));
+        }
+    }
+    table.constraints.retain(|constraint| {
+        let ConstraintKind::ForeignKey { references, .. } = &constraint.kind else { return true };
+        let is_there = *references == old.oid || context.snapshot.table(*references).is_some();
+        if !is_there {
+            let message =
+                format!("constraint \"{}\" is left out: the table that it refers to is gone", constraint.name);
+            plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+        }
+        is_there
+    });
+    let sequences: Vec<&Arc<Sequence>> = past.snapshot.sequences_of(old.oid).collect();
+    for needed in table.columns.iter().flat_map(|column| &column.sequences) {
+        if context.snapshot.sequence(*needed).is_none() && sequences.iter().all(|own| own.oid != *needed) {
+            return Err(SqlError::new(Condition::UndefinedTable, "a sequence that a column's default needs is gone"));
+        }
+    }
+    let with_owner = |sequence: &Sequence| {
+        let owner = if context.snapshot.role(sequence.owner).is_some() { sequence.owner } else { table.owner };
+        Sequence { owner, ..sequence.clone() }
+    };
+    let free = sequences.iter().map(|sequence| Sequence { owned_by: None, ..with_owner(sequence) });
+    plan.changes.extend(free.map(|sequence| Change::PutSequence(Arc::new(sequence))));
+    let owned: Vec<Change> =
+        sequences.iter().map(|sequence| Change::PutSequence(Arc::new(with_owner(sequence)))).collect();
+    plan.changes.push(Change::PutTable(Arc::new(table)));
+    plan.changes.extend(owned);
+    plan.changes.push(Change::Clone { table: old.oid, rows: Arc::clone(past.snapshot.rows(old.oid)) });
+    Ok(plan)
+}

@@ -1,0 +1,212 @@
+//! A column as CREATE TABLE and ALTER TABLE ADD define it.
+
+use binder::Binder;
+use binder::write::{ACTION, is_assignable};
+use catalog::{Column, Table};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, UnaryOperator, Value};
+use functions::type_rules::plain;
+use plan::{PLACE, ROW_ID};
+use syntax::statement::{ColumnConstraintKind, ColumnDefinition, IdentityDefinition};
+use syntax::text_of;
+use system_catalog::settled_default;
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
+
+use super::column_sequence::{self, NewSequence, serial_type};
+use super::name;
+
+/// Names that PostgreSQL's tables have columns of already, and those of plans that change rows.
+const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, PLACE, ACTION];
+
+/// The column, without its id and without what belongs to the table, and the sequence that it brings.
+///
+/// # Errors
+/// `42601` where it contradicts itself, `0A000` for types tables cannot have, and what is wrong with type or DEFAULT.
+pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefinition) -> SqlResult<Defined> {
+    let name = &definition.name.value;
+    let serial = serial_type(&definition.data_type);
+    let sql_type = serial.clone().map_or_else(|| binder.sql_type(&definition.data_type), Ok)?;
+    refuse_system_type(name, &sql_type)?;
+    check_collation(definition.collation.as_ref(), &sql_type)?;
+    let mut not_null: Option<bool> = serial.is_some().then_some(true);
+    let mut default: Option<&Expr> = None;
+    let mut identity: Option<&IdentityDefinition> = None;
+    for constraint in &definition.constraints {
+        let nullable = match &constraint.kind {
+            ColumnConstraintKind::Null => true,
+            ColumnConstraintKind::NotNull => false,
+            ColumnConstraintKind::Default(expression) => {
+                if default.replace(expression).is_some() || serial.is_some() {
+                    let message =
+                        format!("multiple default values specified for column \"{name}\" of table \"{table}\"");
+                    return Err(SqlError::new(Condition::SyntaxError, message));
+                }
+                continue;
+            }
+            ColumnConstraintKind::Identity(definition) => {
+                if identity.replace(definition).is_some() {
+                    let message =
+                        format!("multiple identity specifications for column \"{name}\" of table \"{table}\"");
+                    return Err(SqlError::new(Condition::SyntaxError, message));
+                }
+                false
+            }
+            _ => continue,
+        };
+        if not_null.is_some_and(|known| known == nullable) {
+            let message = format!("conflicting NULL/NOT NULL declarations for column \"{name}\" of table \"{table}\"");
+            return Err(SqlError::new(Condition::SyntaxError, message));
+        }
+        not_null = Some(!nullable);
+    }
+    if identity.is_some() && (default.is_some() || serial.is_some()) {
+        let message = format!("both default and identity specified for column \"{name}\" of table \"{table}\"");
+        return Err(SqlError::new(Condition::SyntaxError, message));
+    }
+    let default = default.map(|expression| default_text(binder, name, expression, &sql_type)).transpose()?.flatten();
+    let (default, sequences) = default.unzip();
+    let mut column = Column {
+        id: ColumnId(0),
+        name: name.clone(),
+        sql_type,
+        not_null: not_null.unwrap_or(false),
+        default,
+        missing: None,
+        comment: None,
+        identity: None,
+        sequences: sequences.unwrap_or_default(),
+    };
+    let sequence = match identity {
+        Some(identity) => Some(column_sequence::identity(binder.context(), &mut column, identity)?),
+        None if serial.is_some() => Some(column_sequence::serial(binder.context(), &mut column)?),
+        None => None,
+    };
+    Ok(Defined { column, sequence })
+}
+
+/// What a column's definition comes to.
+pub(super) struct Defined {
+    pub(super) column: Column,
+    pub(super) sequence: Option<NewSequence>,
+}
+
+/// The text of a DEFAULT that is kept, as PostgreSQL would show it but for its sequences, and those; `None` for NULL, which is no
+/// default.
+///
+/// # Errors
+/// `42804` where the type does not fit, `0A000` for columns and subqueries.
+pub(super) fn default_text(
+    binder: &Binder<'_>,
+    column: &str,
+    default: &Expr,
+    sql_type: &SqlType,
+) -> SqlResult<Option<(String, Vec<Oid>)>> {
+    let given = binder.default_type(default)?;
+    if !is_assignable(&given, sql_type) {
+        let message = format!(
+            "column \"{column}\" is of type {} but default expression is of type {}",
+            plain(sql_type),
+            plain(&given)
+        );
+        return Err(SqlError::new(Condition::DatatypeMismatch, message)
+            .with_hint("You will need to rewrite or cast the expression."));
+    }
+    binder.default_expression(default, sql_type)?;
+    let (default, sequences) = settled_default(binder.context(), default)?;
+    let text = match &default {
+        Expr::Value(value) => match &value.value {
+            Value::Null => None,
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => {
+                Some(format!("{}::{}", system_catalog::quote_literal(text), unmodified(sql_type)))
+            }
+            other => Some(other.to_string()),
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
+            Expr::Value(value) if matches!(value.value, Value::Number(..)) => {
+                let number = format!("-{}", value.value);
+                let number_type = number_type(&number);
+                Some(format!("'{number}'::{number_type}"))
+            }
+            _ => Some(text_of(&default)),
+        },
+        other => Some(text_of(other)),
+    };
+    Ok(text.map(|text| (text, sequences)))
+}
+
+/// The type of a number as written.
+fn number_type(number: &str) -> SqlType {
+    if number.parse::<i32>().is_ok() {
+        SqlType::Int4
+    } else if number.parse::<i64>().is_ok() {
+        SqlType::Int8
+    } else {
+        SqlType::BARE_NUMERIC
+    }
+}
+
+/// The type's name without its modifier.
+fn unmodified(sql_type: &SqlType) -> String {
+    match sql_type {
+        SqlType::Varchar(_) => "character varying".to_owned(),
+        SqlType::Char(_) => "bpchar".to_owned(),
+        SqlType::Numeric { .. } => "numeric".to_owned(),
+        SqlType::Array(element) => format!("{}[]", unmodified(element)),
+        other => other.to_string(),
+    }
+}
+
+/// `0A000` for PostgreSQL's own catalog types.
+pub(super) fn refuse_system_type(column: &str, sql_type: &SqlType) -> SqlResult<()> {
+    let innermost = sql_type.element().unwrap_or_else(|| sql_type.clone());
+    match innermost {
+        SqlType::Oid
+        | SqlType::Name
+        | SqlType::InternalChar
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regnamespace
+        | SqlType::Regrole
+        | SqlType::Regprocedure
+        | SqlType::Regoperator
+        | SqlType::Int2Vector
+        | SqlType::OidVector => Err(SqlError::unsupported(format!("column \"{column}\" of type {sql_type}"))),
+        SqlType::Unknown => Err(SqlError::new(
+            Condition::InvalidTableDefinition,
+            format!("column \"{column}\" has pseudo-type unknown"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Text sorts by its bytes: the collations that say so are taken, others refused.
+pub(super) fn check_collation(collation: Option<&ObjectName>, sql_type: &SqlType) -> SqlResult<()> {
+    let Some(collation) = collation else { return Ok(()) };
+    if !sql_type.element().unwrap_or_else(|| sql_type.clone()).is_textual() {
+        let message = format!("collations are not supported by type {sql_type}");
+        return Err(SqlError::new(Condition::DatatypeMismatch, message));
+    }
+    let plain = name::plain(collation);
+    match plain.strip_prefix("pg_catalog.").unwrap_or(&plain) {
+        "default" | "C" | "POSIX" | "ucs_basic" => Ok(()),
+        other => Err(SqlError::unsupported(format!("the collation \"{other}\""))),
+    }
+}
+
+/// `42701` for a name that every table has a column of.
+pub(super) fn refuse_system_name(name: &str) -> SqlResult<()> {
+    if !SYSTEM_COLUMNS.contains(&name) {
+        return Ok(());
+    }
+    let message = format!("column name \"{name}\" conflicts with a system column name");
+    Err(SqlError::new(Condition::DuplicateColumn, message))
+}
+
+/// `54011` if a table cannot have so many columns.
+pub(super) fn refuse_too_many(count: usize) -> SqlResult<()> {
+    if count <= Table::COLUMN_COUNT_MAX {
+        return Ok(());
+    }
+    let message = format!("tables can have at most {} columns", Table::COLUMN_COUNT_MAX);
+    Err(SqlError::new(Condition::TooManyColumns, message))
+}

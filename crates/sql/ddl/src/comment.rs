@@ -1,0 +1,100 @@
+//! COMMENT ON.
+
+use std::sync::Arc;
+
+use binder::DefinePlan;
+use catalog::{Change, Constraint, Database, Role, Schema, Sequence, Table, View};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use session_context::StatementContext;
+use syntax::statement::{Comment, CommentOn};
+use types::{Condition, SqlError, SqlResult};
+
+use super::name::{self, Found};
+
+/// Gives an object a comment, or takes it away; an empty one is none.
+///
+/// # Errors
+/// What is wrong with the name, `42501` for what belongs to others.
+pub fn comment(context: &StatementContext, comment: &Comment) -> SqlResult<DefinePlan> {
+    let text = comment.text.clone().filter(|text| !text.is_empty());
+    let change = match &comment.on {
+        CommentOn::Table(name) => {
+            let table = name::owned_table(context, name)?;
+            Change::PutTable(Arc::new(Table { comment: text, ..Table::clone(&table) }))
+        }
+        CommentOn::View(name) => {
+            let view = name::owned_view(context, name)?;
+            Change::PutView(Arc::new(View { comment: text, ..View::clone(&view) }))
+        }
+        CommentOn::Sequence(name) => {
+            let sequence = name::owned_sequence(context, name)?;
+            Change::PutSequence(Arc::new(Sequence { comment: text, ..Sequence::clone(&sequence) }))
+        }
+        CommentOn::Column { relation, column } => on_column(context, relation, column, text)?,
+        CommentOn::Constraint { name, table } => on_constraint(context, name, table, text)?,
+        CommentOn::Schema(name) => {
+            let schema = name::existing_schema(context, &name.value)?;
+            name::must_own(context, schema.owner, "schema", &schema.name)?;
+            Change::PutSchema(Arc::new(Schema { comment: text, ..Schema::clone(&schema) }))
+        }
+        CommentOn::Role(name) => {
+            let role = name::role_named(context, &name.value)?;
+            super::role::may_alter(context, &role)?;
+            Change::PutRole(Arc::new(Role { comment: text, ..Role::clone(&role) }))
+        }
+        CommentOn::Database(name) => {
+            let database = context.snapshot.database();
+            super::role::known_database(context, &name.value)?;
+            name::must_own(context, database.owner, "database", &database.name)?;
+            Change::PutDatabase(Arc::new(Database { comment: text, ..Database::clone(database) }))
+        }
+    };
+    Ok(DefinePlan { changes: vec![change], tag: "COMMENT".to_owned(), ..DefinePlan::default() })
+}
+
+fn on_column(
+    context: &StatementContext,
+    relation: &ObjectName,
+    column: &Ident,
+    text: Option<String>,
+) -> SqlResult<Change> {
+    if let Some(Found::View(view)) = name::find(context, relation)? {
+        name::must_own(context, view.owner, "relation", &view.name)?;
+        let mut view = View::clone(&view);
+        let position = view.columns.iter().position(|(name, _)| *name == column.value);
+        let position = position.ok_or_else(|| no_column(&column.value, &view.name))?;
+        let id = View::column_id(position);
+        match text {
+            Some(text) => view.column_comments.insert(id, text),
+            None => view.column_comments.remove(&id),
+        };
+        return Ok(Change::PutView(Arc::new(view)));
+    }
+    let mut table = Table::clone(&*name::owned_table(context, relation)?);
+    let found = table.columns.iter_mut().find(|known| known.name == column.value);
+    found.ok_or_else(|| no_column(&column.value, &table.name))?.comment = text;
+    Ok(Change::PutTable(Arc::new(table)))
+}
+
+fn on_constraint(
+    context: &StatementContext,
+    name: &Ident,
+    table: &ObjectName,
+    text: Option<String>,
+) -> SqlResult<Change> {
+    let mut table = Table::clone(&*name::owned_table(context, table)?);
+    let found: Option<&mut Constraint> = table.constraints.iter_mut().find(|known| known.name == name.value);
+    found
+        .ok_or_else(|| {
+            let message = format!("constraint \"{}\" for table \"{}\" does not exist", name.value, table.name);
+            SqlError::new(Condition::UndefinedObject, message)
+        })?
+        .comment = text;
+    Ok(Change::PutTable(Arc::new(table)))
+}
+
+/// `42703`.
+pub(super) fn no_column(column: &str, relation: &str) -> SqlError {
+    let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
+    SqlError::new(Condition::UndefinedColumn, message)
+}

@@ -1,0 +1,97 @@
+//! CREATE TABLE AS: a new table with the columns and the rows of a query.
+
+use std::sync::Arc;
+
+use binder::{Binder, DefinePlan, Planned, QueryPlan, WritePlan, write};
+use catalog::{Change, Column};
+use datafusion::logical_expr::Expr;
+use syntax::statement::{CreateTable, TableSource};
+use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
+
+use crate::create_table::{already_exists, new_table, on_commit, place};
+use crate::name::{find_in, taken, target};
+use crate::storage_parameter;
+
+/// The new table and its rows. A table that is there already, with IF NOT EXISTS, is a definition that changes nothing.
+///
+/// # Errors
+/// `42P07` for a name that is taken, `42601` for more names than columns, `42701` for a column that occurs twice; what is wrong with
+/// the query.
+pub fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[Option<SqlType>]) -> SqlResult<Planned> {
+    let (names, query, with_data) = match &create.source {
+        TableSource::Query { column_names, query, with_data } => (column_names, query, *with_data),
+        TableSource::Columns { .. } | TableSource::Clone { .. } => {
+            return Err(SqlError::internal("CREATE TABLE AS is made of a query"));
+        }
+    };
+    let context = binder.context();
+    let target = target(context, &create.name, create.temporary)?;
+    let (schema, name) = (target.schema, target.name);
+    let on_commit = on_commit(create, target.temporary)?;
+    if find_in(&context.snapshot, &schema.name, name).is_some() {
+        if !create.if_not_exists {
+            return Err(taken(name));
+        }
+        let notices = vec![already_exists(name)];
+        return Ok(Planned::Define(DefinePlan { tag: "CREATE TABLE AS".to_owned(), notices, ..DefinePlan::default() }));
+    }
+    let bound = binder.query(query, declared)?;
+    let mut columns = Vec::with_capacity(bound.columns.len());
+    if bound.columns.len() < names.len() {
+        return Err(SqlError::new(Condition::SyntaxError, "too many column names were specified"));
+    }
+    for (place, output) in bound.columns.iter().enumerate() {
+        columns.push(Column {
+            id: ColumnId(0),
+            name: names.get(place).map_or_else(|| output.name.clone(), |name| name.value.clone()),
+            sql_type: stored(&output.sql_type)?,
+            not_null: false,
+            default: None,
+            missing: None,
+            comment: None,
+            identity: None,
+            sequences: Vec::new(),
+        });
+    }
+    let mut table = new_table(binder, &schema, name, columns)?;
+    storage_parameter::of_table(&mut table, &create.parameters)?;
+    table.temporary = on_commit;
+    place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
+    let table = Arc::new(table);
+    let input: Option<SqlResult<QueryPlan>> = with_data.then(|| {
+        let fields = bound.plan.schema().columns();
+        let types = write::column_types(&bound.plan)?;
+        let values = fields.into_iter().zip(types).zip(&table.columns).map(|((field, from), column)| {
+            let value = write::assign(Expr::Column(field), &from, &column.name, &column.sql_type, binder.session())?;
+            Ok(value.alias(&column.name))
+        });
+        let plan = write::projection(values.collect::<SqlResult<Vec<_>>>()?, bound.plan.clone())?;
+        Ok(write::input(binder, &table, plan, bound.parameters.clone()))
+    });
+    Ok(Planned::Write(WritePlan {
+        table: Arc::clone(&table),
+        before: target.made.into_iter().chain([Change::PutTable(table)]).collect(),
+        input: input.transpose()?,
+        tag: "SELECT",
+        notices: Vec::new(),
+        returning: None,
+        conflict: None,
+    }))
+}
+
+/// The type in which a table keeps a query's column.
+fn stored(sql_type: &SqlType) -> SqlResult<SqlType> {
+    use SqlType as T;
+    match sql_type {
+        T::Unknown | T::Name | T::InternalChar | T::Char(None) => Ok(T::Text),
+        T::Oid => Ok(T::Int8),
+        T::Int2Vector | T::OidVector => Err(unstored(sql_type)),
+        object if object.names_objects() => Err(unstored(sql_type)),
+        T::Array(element) => stored(element).map(|element| T::Array(Box::new(element))),
+        other => Ok(other.clone()),
+    }
+}
+
+fn unstored(sql_type: &SqlType) -> SqlError {
+    SqlError::unsupported(format_args!("a column of type {sql_type}"))
+}

@@ -1,0 +1,54 @@
+//! CREATE SCHEMA.
+
+use std::sync::Arc;
+
+use binder::DefinePlan;
+use catalog::{Change, Schema};
+use session_context::StatementContext;
+use syntax::statement::CreateSchema;
+use types::{Condition, SqlError, SqlResult};
+
+use super::name;
+
+/// The schema, owned by the role of AUTHORIZATION or else by the statement's.
+///
+/// # Errors
+/// `42P06` for a name that is taken, `42939` for PostgreSQL's own, `42501` for who may not, `42704` for an unknown role.
+pub fn create_schema(context: &StatementContext, create: &CreateSchema) -> SqlResult<DefinePlan> {
+    let owner = match &create.owner {
+        Some(role) => name::new_owner(context, role)?,
+        None => Arc::clone(&context.role),
+    };
+    let name = create.name.as_ref().map_or(&owner.name, |name| &name.value);
+    if !context.owns(context.snapshot.database().owner) {
+        let message = format!("permission denied for database {}", context.database);
+        return Err(SqlError::new(Condition::InsufficientPrivilege, message));
+    }
+    refuse_reserved(name)?;
+    let mut plan = DefinePlan { tag: "CREATE SCHEMA".to_owned(), ..DefinePlan::default() };
+    if context.snapshot.schema_by_name(name).is_some() {
+        if !create.if_not_exists {
+            return Err(taken(name));
+        }
+        let message = format!("schema \"{name}\" already exists, skipping");
+        plan.notices.push(SqlError::new(Condition::DuplicateSchema, message));
+        return Ok(plan);
+    }
+    let schema = Schema { oid: (context.new_oid)(), name: name.clone(), owner: owner.oid, comment: None };
+    plan.changes.push(Change::PutSchema(Arc::new(schema)));
+    Ok(plan)
+}
+
+/// `42939` for a name that only system schemas may have.
+pub(super) fn refuse_reserved(name: &str) -> SqlResult<()> {
+    if name.starts_with("pg_") {
+        return Err(SqlError::new(Condition::ReservedName, format!("unacceptable schema name \"{name}\""))
+            .with_detail("The prefix \"pg_\" is reserved for system schemas."));
+    }
+    Ok(())
+}
+
+/// `42P06`.
+pub(super) fn taken(name: &str) -> SqlError {
+    SqlError::new(Condition::DuplicateSchema, format!("schema \"{name}\" already exists"))
+}

@@ -1,0 +1,183 @@
+//! CREATE TABLE.
+
+use std::sync::Arc;
+
+use binder::{Binder, DefinePlan};
+use catalog::{Change, Column, Distribution, Schema, Storage, Table, TableOrder};
+use datafusion::sql::sqlparser::ast::Ident;
+use syntax::statement::{
+    ColumnDefinition, CreateTable, LikeTable, TableConstraint, TableSource, {self as statement},
+};
+use types::{CachePolicy, ColumnId, Condition, OnCommit, SqlError, SqlResult};
+
+use super::column_sequence::{self, NewSequence};
+use super::{column, constraint, index, like, name, placement, storage_parameter};
+
+/// A new table with columns of its own.
+///
+/// # Errors
+/// `42P07` for a name that is taken, `42701` for a column that occurs twice, `54011` for too many, and what is wrong with a
+/// type, an expression, a constraint or a key.
+pub fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResult<DefinePlan> {
+    let TableSource::Columns { columns, likes, constraints } = &create.source else {
+        return Err(SqlError::internal("CREATE TABLE AS is not made of columns"));
+    };
+    let context = binder.context();
+    let name::Target { schema, name, temporary, made } = name::target(context, &create.name, create.temporary)?;
+    let on_commit = on_commit(create, temporary)?;
+    let mut plan = DefinePlan { tag: "CREATE TABLE".to_owned(), ..DefinePlan::default() };
+    if name::find_in(&context.snapshot, &schema.name, name).is_some() {
+        if !create.if_not_exists {
+            return Err(name::taken(name));
+        }
+        plan.notices.push(already_exists(name));
+        return Ok(plan);
+    }
+    let mut parts = Parts::default();
+    parts.collect(binder, name, columns, likes)?;
+    let mut table = new_table(binder, &schema, name, parts.columns)?;
+    storage_parameter::of_table(&mut table, &create.parameters)?;
+    table.temporary = on_commit;
+    plan.changes.extend(made);
+    table.constraints = parts.checks;
+    parts.constraints.extend(constraints.iter().cloned());
+    parts.constraints.extend(parts.keys);
+    constraint::add(binder, &mut table, &parts.constraints)?;
+    for copied in parts.indexes {
+        index::add(context, &mut table, copied);
+    }
+    place(&mut table, create.distribution.as_ref(), create.order.as_ref())?;
+    let mut owned = Vec::new();
+    for (position, sequence) in parts.sequences {
+        let column = &table.columns[position];
+        let (before, after) = column_sequence::placed(context, &table, column, sequence, &plan.changes)?;
+        plan.changes.push(before);
+        owned.push(after);
+    }
+    plan.changes.push(Change::PutTable(Arc::new(table)));
+    plan.changes.extend(owned);
+    Ok(plan)
+}
+
+/// What becomes of the table at a commit, if it is temporary.
+///
+/// # Errors
+/// `42P16` for ON COMMIT of one that is not.
+pub(crate) fn on_commit(create: &CreateTable, temporary: bool) -> SqlResult<Option<OnCommit>> {
+    if create.on_commit.is_some() && !temporary {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(SqlError::new(Condition::InvalidTableDefinition, message));
+    }
+    Ok(temporary.then(|| create.on_commit.unwrap_or_default()))
+}
+
+/// The notice of IF NOT EXISTS.
+pub(crate) fn already_exists(name: &str) -> SqlError {
+    SqlError::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists, skipping"))
+}
+
+/// A table of the statement's role with these columns, whose ids are given here. It is not in the catalog yet.
+///
+/// # Errors
+/// `42701` for a column that occurs twice or is called as a system column, `54011` for too many, `0A000` for none.
+pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, columns: Vec<Column>) -> SqlResult<Table> {
+    let mut table = Table {
+        oid: (binder.context().new_oid)(),
+        schema: schema.oid,
+        name: name.to_owned(),
+        owner: binder.context().role.oid,
+        columns: Vec::with_capacity(columns.len()),
+        constraints: Vec::new(),
+        distribution: Distribution::Random,
+        order: TableOrder::None,
+        comment: None,
+        next_column: 1,
+        storage: Storage::default(),
+        indexes: Vec::new(),
+        options: Vec::new(),
+        temporary: None,
+        cache: CachePolicy::default(),
+        external: None,
+    };
+    if columns.is_empty() {
+        return Err(SqlError::unsupported("a table without columns"));
+    }
+    for mut column in columns {
+        if table.column_by_name(&column.name).is_some() {
+            let message = format!("column \"{}\" specified more than once", column.name);
+            return Err(SqlError::new(Condition::DuplicateColumn, message));
+        }
+        column::refuse_system_name(&column.name)?;
+        column::refuse_too_many(table.columns.len() + 1)?;
+        column.id = ColumnId(table.next_column);
+        table.next_column += 1;
+        table.columns.push(column);
+    }
+    Ok(table)
+}
+
+/// Applies DISTRIBUTE, SORT and CLUSTER as written.
+///
+/// # Errors
+/// `42703` for an unknown column, `42701` for one named twice, `42704` for one whose values have no order.
+pub(crate) fn place(
+    table: &mut Table,
+    distribution: Option<&statement::Distribution>,
+    order: Option<&statement::Order>,
+) -> SqlResult<()> {
+    if let Some(distribution) = distribution {
+        table.distribution = placement::distribution(table, distribution)?;
+    }
+    if let Some(order) = order {
+        table.order = placement::order(table, order)?;
+    }
+    Ok(())
+}
+
+/// What the column list of CREATE TABLE comes to.
+#[derive(Default)]
+struct Parts {
+    columns: Vec<Column>,
+    constraints: Vec<TableConstraint>,
+    /// Copied by LIKE as they are.
+    checks: Vec<catalog::Constraint>,
+    /// Copied by LIKE under new names.
+    keys: Vec<TableConstraint>,
+    indexes: Vec<catalog::Index>,
+    /// Of columns, by their positions.
+    sequences: Vec<(usize, NewSequence)>,
+}
+
+impl Parts {
+    fn collect(
+        &mut self,
+        binder: &Binder<'_>,
+        table: &str,
+        columns: &[ColumnDefinition],
+        likes: &[LikeTable],
+    ) -> SqlResult<()> {
+        for position in 0..=columns.len() {
+            for like in likes.iter().filter(|like| like.position == position) {
+                let copied = like::copy(binder, like, self.columns.len())?;
+                let position = self.columns.len();
+                self.sequences.extend(copied.sequences.into_iter().map(|(at, sequence)| (position + at, sequence)));
+                self.columns.extend(copied.columns);
+                self.checks.extend(copied.checks);
+                self.keys.extend(copied.keys);
+                self.indexes.extend(copied.indexes);
+            }
+            let Some(definition) = columns.get(position) else { continue };
+            let defined = column::defined(binder, table, definition)?;
+            self.sequences.extend(defined.sequence.map(|sequence| (self.columns.len(), sequence)));
+            self.columns.push(defined.column);
+            self.constraints.extend(column_constraints(definition));
+        }
+        Ok(())
+    }
+}
+
+/// The constraints of a column that are the table's.
+pub(super) fn column_constraints(definition: &ColumnDefinition) -> impl Iterator<Item = TableConstraint> + '_ {
+    let column: &Ident = &definition.name;
+    definition.constraints.iter().filter_map(move |written| constraint::of_column(column, written))
+}

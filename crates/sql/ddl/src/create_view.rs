@@ -1,0 +1,222 @@
+//! CREATE [OR REPLACE] VIEW.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use binder::{Binder, DefinePlan, QueryPlan};
+use catalog::{CatalogState, Change, Relation, View};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, Visit, Visitor};
+use syntax::statement::CreateView;
+use syntax::text_of;
+use system_catalog::SEQUENCE_COLUMNS;
+use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
+
+use super::name::{self, Found};
+use super::{column, view_text};
+
+/// A view of the query, whose names are settled now: what it reads stays the same whatever is made or renamed later.
+///
+/// # Errors
+/// `42P07` for a name that is taken, `42809` if a table has it, `42P16` where a replacement would change what readers rely
+/// on, `42701` for a column that occurs twice, and what is wrong with the query.
+pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<DefinePlan> {
+    let context = binder.context();
+    if reads_the_past(&create.query) {
+        return Err(SqlError::unsupported("AS OF in a view"));
+    }
+    let query = binder.query(&create.query, &[])?;
+    if !query.parameters.is_empty() {
+        return Err(SqlError::new(Condition::UndefinedParameter, "there is no parameter $1"));
+    }
+    let columns = columns(create, &query)?;
+    let settled = binder.settled(&create.query)?;
+    let used = Used::of(&context.snapshot, &settled);
+    let reads_temporary = used.relations.iter().any(|relation| is_temporary(&context.snapshot, *relation));
+    let temporary = create.temporary || reads_temporary;
+    let name::Target { schema, name, made, .. } = name::target(context, &create.name, temporary)?;
+    let old = match name::find_in(&context.snapshot, &schema.name, name) {
+        None => None,
+        Some(_) if !create.or_replace => return Err(name::taken(name)),
+        Some(Found::View(view)) => Some(view),
+        Some(_) => return Err(name::wrong_kind(name, "view")),
+    };
+    let mut view = View {
+        oid: Oid(0),
+        schema: schema.oid,
+        name: name.to_owned(),
+        owner: context.role.oid,
+        columns,
+        definition: text_of(&settled),
+        depends_on: used.relations.into_iter().collect(),
+        columns_used: used.columns.into_iter().collect(),
+        comment: None,
+        column_comments: BTreeMap::new(),
+    };
+    match old {
+        None => view.oid = (context.new_oid)(),
+        Some(old) => {
+            name::must_own(context, old.owner, "view", &old.name)?;
+            check_replacement(&old, &view)?;
+            refuse_recursion(&context.snapshot, &old, &view)?;
+            view.oid = old.oid;
+            view.owner = old.owner;
+            view.comment.clone_from(&old.comment);
+            view.column_comments.clone_from(&old.column_comments);
+        }
+    }
+    // What a reader will find must be what was planned.
+    view_text::query(&view)?;
+    let mut plan = DefinePlan { tag: "CREATE VIEW".to_owned(), ..DefinePlan::default() };
+    if reads_temporary && !create.temporary {
+        let message = format!("view \"{}\" will be a temporary view", view.name);
+        plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+    }
+    plan.changes.extend(made);
+    plan.changes.push(Change::PutView(Arc::new(view)));
+    Ok(plan)
+}
+
+fn is_temporary(state: &CatalogState, relation: Oid) -> bool {
+    let schema = state.relation_by_oid(relation).and_then(|relation| state.schema(relation.schema()));
+    schema.is_some_and(|schema| schema.is_temporary())
+}
+
+fn reads_the_past(query: &Query) -> bool {
+    struct AsOf;
+    impl Visitor for AsOf {
+        type Break = ();
+
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            match factor {
+                TableFactor::Table { version: Some(_), .. } => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    query.visit(&mut AsOf).is_break()
+}
+
+/// Names and types of the output, the first names as the statement gives them.
+fn columns(create: &CreateView, query: &QueryPlan) -> SqlResult<Vec<(String, SqlType)>> {
+    if create.columns.len() > query.columns.len() {
+        let message = "CREATE VIEW specifies more column names than columns";
+        return Err(SqlError::new(Condition::SyntaxError, message));
+    }
+    column::refuse_too_many(query.columns.len())?;
+    let mut columns: Vec<(String, SqlType)> = Vec::with_capacity(query.columns.len());
+    for (index, output) in query.columns.iter().enumerate() {
+        let name = create.columns.get(index).map_or(&output.name, |name| &name.value);
+        if columns.iter().any(|(known, _)| known == name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(Condition::DuplicateColumn, message));
+        }
+        columns.push((name.clone(), output.sql_type.clone()));
+    }
+    Ok(columns)
+}
+
+/// A replacement may add columns at the end, and nothing else.
+fn check_replacement(old: &View, new: &View) -> SqlResult<()> {
+    let refused = |message: String| SqlError::new(Condition::InvalidTableDefinition, message);
+    if new.columns.len() < old.columns.len() {
+        return Err(refused("cannot drop columns from view".to_owned()));
+    }
+    for ((old_name, old_type), (new_name, new_type)) in old.columns.iter().zip(&new.columns) {
+        if old_name != new_name {
+            let message = format!("cannot change name of view column \"{old_name}\" to \"{new_name}\"");
+            return Err(refused(message)
+                .with_hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead."));
+        }
+        if old_type != new_type {
+            let message =
+                format!("cannot change data type of view column \"{old_name}\" from {old_type} to {new_type}");
+            return Err(refused(message));
+        }
+    }
+    Ok(())
+}
+
+/// `42P17` if the replacement would read itself, directly or through other views.
+fn refuse_recursion(state: &CatalogState, old: &View, new: &View) -> SqlResult<()> {
+    let mut waiting = new.depends_on.clone();
+    let mut seen: BTreeSet<Oid> = BTreeSet::new();
+    while let Some(oid) = waiting.pop() {
+        if oid == old.oid {
+            let message = format!("infinite recursion detected in rules for relation \"{}\"", old.name);
+            return Err(SqlError::new(Condition::InvalidObjectDefinition, message));
+        }
+        if seen.insert(oid)
+            && let Some(view) = state.view(oid)
+        {
+            waiting.extend(&view.depends_on);
+        }
+    }
+    Ok(())
+}
+
+/// The relations that a settled query reads, and the columns of them that it names.
+struct Used<'a> {
+    state: &'a CatalogState,
+    aliases: HashMap<String, Relation>,
+    relations: BTreeSet<Oid>,
+    columns: BTreeSet<(Oid, ColumnId)>,
+}
+
+impl<'a> Used<'a> {
+    fn of(state: &'a CatalogState, query: &Query) -> Self {
+        let mut used = Self { state, aliases: HashMap::new(), relations: BTreeSet::new(), columns: BTreeSet::new() };
+        let _: ControlFlow<()> = query.visit(&mut Relations(&mut used));
+        let _: ControlFlow<()> = query.visit(&mut Columns(&mut used));
+        used
+    }
+
+    fn relation(&self, name: &ObjectName) -> Option<Relation> {
+        let [schema, name] = name.0.as_slice() else { return None };
+        let schema = self.state.schema_by_name(&schema.as_ident()?.value)?;
+        self.state.relation(schema.oid, &name.as_ident()?.value)
+    }
+}
+
+struct Relations<'u, 'a>(&'u mut Used<'a>);
+
+impl Visitor for Relations<'_, '_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, alias, .. } = factor
+            && let Some(relation) = self.0.relation(name)
+        {
+            self.0.relations.insert(relation.oid());
+            if let Some(alias) = alias {
+                self.0.aliases.insert(alias.name.value.clone(), relation);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct Columns<'u, 'a>(&'u mut Used<'a>);
+
+impl Visitor for Columns<'_, '_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && let [alias, column] = parts.as_slice()
+            && let Some(relation) = self.0.aliases.get(&alias.value)
+            && let Some(id) = column_id(relation, &column.value)
+        {
+            self.0.columns.insert((relation.oid(), id));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn column_id(relation: &Relation, name: &str) -> Option<ColumnId> {
+    match relation {
+        Relation::Table(table) => table.column_by_name(name).map(|(_, column)| column.id),
+        Relation::View(view) => view.columns.iter().position(|(known, _)| known == name).map(View::column_id),
+        Relation::Sequence(_) => SEQUENCE_COLUMNS.iter().position(|(known, _)| *known == name).map(View::column_id),
+    }
+}

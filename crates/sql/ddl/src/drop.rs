@@ -1,0 +1,150 @@
+//! DROP TABLE, EXTERNAL TABLE, VIEW, SEQUENCE and SCHEMA.
+
+use std::sync::Arc;
+
+use binder::DefinePlan;
+use catalog::{Schema, Table};
+use datafusion::sql::sqlparser::ast::ObjectName;
+use session_context::StatementContext;
+use syntax::statement::{Drop, DropKind};
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use super::name::{self, Found};
+use super::{dependency, index, role, sequence};
+
+/// Drops objects, with CASCADE what depends on them too.
+///
+/// # Errors
+/// `2BP01` with what depends on them; `42P01`, `3F000` or `42704` for what is not there, `42809` for what is something else.
+pub fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
+    let (tag, kind) = match drop.kind {
+        DropKind::Role => return role::drop_role(context, drop),
+        DropKind::Table => ("DROP TABLE", "table"),
+        DropKind::External => ("DROP EXTERNAL TABLE", "external table"),
+        DropKind::View => ("DROP VIEW", "view"),
+        DropKind::Schema => ("DROP SCHEMA", "schema"),
+        DropKind::Index => return index::drop_index(context, drop),
+        DropKind::Sequence => ("DROP SEQUENCE", "sequence"),
+    };
+    let mut plan = DefinePlan { tag: tag.to_owned(), ..DefinePlan::default() };
+    let mut named: Vec<Oid> = Vec::new();
+    for name in &drop.names {
+        let found = match drop.kind {
+            DropKind::Schema => schema(context, name)?,
+            _ => relation(context, name, kind)?,
+        };
+        match found {
+            Ok(oid) if named.contains(&oid) => {}
+            Ok(oid) => named.push(oid),
+            Err(missing) if drop.if_exists => {
+                let message = format!("{}, skipping", missing.message);
+                plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+            }
+            Err(missing) => return Err(missing),
+        }
+    }
+    let dependencies = dependency::of_objects(context, &named);
+    if !drop.cascade && !dependencies.is_empty() {
+        return Err(match named.as_slice() {
+            [one] => dependency::refusal(&dependency::object(context, *one), &dependencies),
+            _ => several(dependency::refusal("", &dependencies)),
+        });
+    }
+    plan.notices.extend(dependency::cascade_notice(&dependencies));
+    let dropped = context.snapshot.drop_plan(&named, true);
+    plan.changes = dropped.map_err(|error| SqlError::internal(error.to_string()))?.changes;
+    Ok(plan)
+}
+
+fn several(refusal: SqlError) -> SqlError {
+    let message = "cannot drop desired object(s) because other objects depend on them".to_owned();
+    SqlError { message, ..refusal }
+}
+
+/// The index and its table, or the error that IF EXISTS makes a notice.
+pub(super) fn index(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<(Arc<Table>, Oid), SqlError>> {
+    match name::find(context, name)? {
+        Some(Found::Index(table, oid)) => {
+            let owns_schema = context.snapshot.schema(table.schema).is_some_and(|schema| context.owns(schema.owner));
+            if !owns_schema {
+                name::must_own(context, table.owner, "index", name::split(context, name)?.1)?;
+            }
+            Ok(Ok((table, oid)))
+        }
+        // What else it is, or that it is nothing.
+        _ => relation(context, name, "index").map(|found| {
+            Err(match found {
+                Err(missing) => missing,
+                Ok(_) => SqlError::internal("an index is no table"),
+            })
+        }),
+    }
+}
+
+/// The table or view, or the error that IF EXISTS makes a notice.
+fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlResult<Result<Oid, SqlError>> {
+    let (schema, bare) = name::split(context, name)?;
+    let Some(found) = name::find(context, name)? else {
+        if let Some(schema) = schema
+            && let Err(missing) = name::existing_schema(context, schema)
+        {
+            return Ok(Err(missing));
+        }
+        let condition = if kind == "index" { Condition::UndefinedObject } else { Condition::UndefinedTable };
+        let message = format!("{kind} \"{}\" does not exist", name::plain(name));
+        return Ok(Err(SqlError::new(condition, message)));
+    };
+    let (oid, schema, owner) = match (&found, kind) {
+        (Found::Table(table), "table") | (Found::External(table), "table" | "external table") => {
+            (table.oid, table.schema, table.owner)
+        }
+        (Found::View(view), "view") => (view.oid, view.schema, view.owner),
+        (Found::Sequence(sequence), "sequence") => {
+            sequence::refuse_identity(context, sequence)?;
+            (sequence.oid, sequence.schema, sequence.owner)
+        }
+        (Found::System, _) => return Err(name::system_table(name)),
+        (Found::Key, "index") => {
+            let message = format!("cannot drop index {bare} because a constraint requires it");
+            return Err(SqlError::new(Condition::DependentObjectsStillExist, message)
+                .with_hint("You can drop the constraint instead."));
+        }
+        (other, _) => {
+            let right = match other {
+                Found::View(_) => "view",
+                Found::Sequence(_) => "sequence",
+                Found::Key | Found::Index(..) => "index",
+                Found::External(_) => "external table",
+                Found::Table(_) | Found::System => "table",
+            };
+            let article = if matches!(right, "index" | "external table") { "an" } else { "a" };
+            let hint = format!("Use DROP {} to remove {article} {right}.", right.to_uppercase());
+            return Err(name::wrong_kind(bare, kind).with_hint(hint));
+        }
+    };
+    let owns_schema = context.snapshot.schema(schema).is_some_and(|schema| context.owns(schema.owner));
+    if !owns_schema {
+        name::must_own(context, owner, kind, bare)?;
+    }
+    Ok(Ok(oid))
+}
+
+/// The schema, or the error that IF EXISTS makes a notice.
+fn schema(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<Oid, SqlError>> {
+    let schema = match name::existing_schema(context, &name::plain(name)) {
+        Ok(schema) => schema,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    name::must_own(context, schema.owner, "schema", &schema.name)?;
+    refuse_system(&schema)?;
+    Ok(Ok(schema.oid))
+}
+
+/// `2BP01` for a schema of system tables.
+fn refuse_system(schema: &Schema) -> SqlResult<()> {
+    if !schema.is_system() {
+        return Ok(());
+    }
+    let message = format!("cannot drop schema {} because it is required by the database system", schema.name);
+    Err(SqlError::new(Condition::DependentObjectsStillExist, message))
+}

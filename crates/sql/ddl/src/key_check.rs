@@ -1,0 +1,103 @@
+//! Whether the rows of a table obey a key that they were not held to before.
+
+use std::sync::Arc;
+
+use binder::{Binder, QueryPlan, RowCheck};
+use catalog::{Constraint, ConstraintKind, Table};
+use session_context::StatementContext;
+use syntax::Statement;
+use types::{ColumnId, Condition, SqlError, SqlResult};
+
+use super::name;
+
+/// No two rows of `table`, as `context` has it, share the columns; NULLs are shared with nothing.
+pub(super) fn unique(
+    binder: &Binder<'_>,
+    context: &Arc<StatementContext>,
+    table: &Table,
+    key: &str,
+    columns: &[ColumnId],
+) -> SqlResult<RowCheck> {
+    let names = idents(table, columns);
+    let known: Vec<String> = names.iter().map(|name| format!("{name} IS NOT NULL")).collect();
+    let text = format!(
+        "SELECT 1 FROM {} WHERE {} GROUP BY {} HAVING count(*) > 1 LIMIT 1",
+        relation(context, table),
+        known.join(" AND "),
+        names.join(", ")
+    );
+    let violation = SqlError::new(Condition::UniqueViolation, format!("could not create unique index \"{key}\""))
+        .with_detail(format!("Values of ({}) are duplicated.", names.join(", ")))
+        .with_table(schema(context, table), &table.name)
+        .with_constraint(key);
+    Ok(RowCheck { query: planned(binder, context, &text)?, violation })
+}
+
+/// Every row of `table`, as `context` has it, obeys the constraint; `None` for one that is no key.
+pub(super) fn constraint(
+    binder: &Binder<'_>,
+    context: &Arc<StatementContext>,
+    table: &Table,
+    constraint: &Constraint,
+) -> SqlResult<Option<RowCheck>> {
+    match &constraint.kind {
+        ConstraintKind::PrimaryKey { columns } | ConstraintKind::Unique { columns } => {
+            unique(binder, context, table, &constraint.name, columns).map(Some)
+        }
+        ConstraintKind::ForeignKey { columns, references, referenced, .. } => {
+            let target = context.snapshot.table(*references);
+            let target = target.ok_or_else(|| SqlError::internal("a foreign key refers to a table"))?;
+            reference(binder, context, table, &constraint.name, columns, (target, referenced)).map(Some)
+        }
+        ConstraintKind::Check { .. } => Ok(None),
+    }
+}
+
+fn reference(
+    binder: &Binder<'_>,
+    context: &Arc<StatementContext>,
+    table: &Table,
+    key: &str,
+    columns: &[ColumnId],
+    (target, referenced): (&Table, &[ColumnId]),
+) -> SqlResult<RowCheck> {
+    let (own, others) = (idents(table, columns), idents(target, referenced));
+    let known: Vec<String> = own.iter().map(|name| format!("r.{name} IS NOT NULL")).collect();
+    let equal: Vec<String> = own.iter().zip(&others).map(|(own, other)| format!("t.{other} = r.{own}")).collect();
+    let text = format!(
+        "SELECT 1 FROM {} AS r WHERE {} AND NOT EXISTS (SELECT 1 FROM {} AS t WHERE {}) LIMIT 1",
+        relation(context, table),
+        known.join(" AND "),
+        relation(context, target),
+        equal.join(" AND ")
+    );
+    let message = format!("insert or update on table \"{}\" violates foreign key constraint \"{key}\"", table.name);
+    let detail = format!("A value of ({}) is not present in table \"{}\".", own.join(", "), target.name);
+    let violation = SqlError::new(Condition::ForeignKeyViolation, message)
+        .with_detail(detail)
+        .with_table(schema(context, table), &table.name)
+        .with_constraint(key);
+    Ok(RowCheck { query: planned(binder, context, &text)?, violation })
+}
+
+fn idents(table: &Table, columns: &[ColumnId]) -> Vec<String> {
+    let names = columns.iter().filter_map(|id| table.column(*id));
+    names.map(|column| name::ident(&column.name).to_string()).collect()
+}
+
+fn schema<'a>(context: &'a StatementContext, table: &Table) -> &'a str {
+    context.snapshot.schema(table.schema).map_or("", |schema| schema.name.as_str())
+}
+
+fn relation(context: &StatementContext, table: &Table) -> String {
+    name::qualified(schema(context, table), &table.name).to_string()
+}
+
+/// The plan of a query over `context`.
+pub(super) fn planned(binder: &Binder<'_>, context: &Arc<StatementContext>, text: &str) -> SqlResult<QueryPlan> {
+    let binder = Binder::new(binder.environment(), context);
+    match syntax::parse(text)?.into_iter().next().map(|parsed| parsed.statement) {
+        Some(Statement::Query(query)) => binder.query(&query, &[]),
+        _ => Err(SqlError::internal(format!("not a query: {text}"))),
+    }
+}

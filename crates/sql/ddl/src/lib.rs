@@ -1,0 +1,54 @@
+//! CREATE, ALTER, DROP, TRUNCATE, COMMENT and the roles as changes of the catalog.
+//!
+//! Never does I/O: changes are staged by who runs the statement.
+//!
+//! One file per statement; each checks the statement against the snapshot, with PostgreSQL's errors, and gives the whole
+//! change as a [`binder::DefinePlan`]. `name.rs` says what names stand for, `constraint.rs` and `column.rs` what tables are
+//! made of, `dependency.rs` what goes along with what is dropped, `view_text.rs` how views survive renamings.
+
+mod alter_schema;
+mod alter_table;
+mod clone;
+mod cluster;
+mod column;
+mod column_sequence;
+mod comment;
+mod constraint;
+mod constraint_name;
+mod create_as;
+mod create_schema;
+mod create_table;
+mod create_view;
+mod dependency;
+mod drop;
+mod expression_text;
+mod external;
+mod index;
+mod key_check;
+mod key_type;
+mod like;
+mod name;
+mod operator_class;
+mod placement;
+mod role;
+mod sequence;
+mod sequence_options;
+mod storage_parameter;
+mod truncate;
+mod view_text;
+
+pub use self::alter_schema::alter_schema;
+pub use self::alter_table::alter_table;
+pub use self::clone::{clone_table, undrop_table};
+pub use self::cluster::cluster;
+pub use self::comment::comment;
+pub use self::create_as::create_as;
+pub use self::create_schema::create_schema;
+pub use self::create_table::create_table;
+pub use self::create_view::create_view;
+pub use self::drop::drop;
+pub use self::external::create_external_table;
+pub use self::index::create_index;
+pub use self::role::{alter_database, alter_role, create_role};
+pub use self::sequence::{alter_sequence, create_sequence};
+pub use self::truncate::truncate;

@@ -1,0 +1,134 @@
+//! `LIKE table` in CREATE TABLE: columns and what hangs on them, copied.
+
+use std::collections::HashMap;
+
+use binder::Binder;
+use catalog::{Column, Constraint, ConstraintKind, Index, Table};
+use syntax::statement::{LikeTable, TableConstraint, TableConstraintKind};
+use types::{ColumnId, Condition, SqlError, SqlResult};
+
+use super::column_sequence::{self, NewSequence};
+use super::name::{self, Found};
+
+/// What LIKE brings.
+#[derive(Default)]
+pub(super) struct Copied {
+    pub(super) columns: Vec<Column>,
+    /// Under their names.
+    pub(super) checks: Vec<Constraint>,
+    /// To be named anew.
+    pub(super) keys: Vec<TableConstraint>,
+    /// To be named.
+    pub(super) indexes: Vec<Index>,
+    /// Of identity columns, by the columns' positions.
+    pub(super) sequences: Vec<(usize, NewSequence)>,
+}
+
+/// The columns of the table or view, and what INCLUDING asks for. `before` columns stand before them.
+///
+/// # Errors
+/// `42P01` or `42809` for what is no relation with columns, `42501` for what belongs to others.
+pub(super) fn copy(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlResult<Copied> {
+    let context = binder.context();
+    let name = &like.table;
+    match name::find(context, name)?.ok_or_else(|| name::no_relation(name))? {
+        Found::Table(table) | Found::External(table) => {
+            may_read(binder, table.owner, "table", &table.name)?;
+            Ok(of_table(binder, like, &table, before))
+        }
+        Found::View(view) => {
+            may_read(binder, view.owner, "view", &view.name)?;
+            let columns = view.columns.iter().map(|(name, sql_type)| Column {
+                id: ColumnId(0),
+                name: name.clone(),
+                sql_type: sql_type.clone(),
+                not_null: false,
+                default: None,
+                missing: None,
+                comment: None,
+                identity: None,
+                sequences: Vec::new(),
+            });
+            Ok(Copied { columns: columns.collect(), ..Copied::default() })
+        }
+        Found::Sequence(sequence) => {
+            let message = format!("relation \"{}\" is invalid in LIKE clause", sequence.name);
+            Err(SqlError::new(Condition::WrongObjectType, message)
+                .with_detail("This operation is not supported for sequences."))
+        }
+        Found::System => Err(SqlError::unsupported("LIKE of a system table")),
+        Found::Key | Found::Index(..) => {
+            let bare = name::split(context, name)?.1;
+            let message = format!("relation \"{bare}\" is invalid in LIKE clause");
+            Err(SqlError::new(Condition::WrongObjectType, message)
+                .with_detail("This operation is not supported for indexes."))
+        }
+    }
+}
+
+fn may_read(binder: &Binder<'_>, owner: types::Oid, kind: &str, name: &str) -> SqlResult<()> {
+    if binder.context().owns(owner) {
+        return Ok(());
+    }
+    Err(SqlError::new(Condition::InsufficientPrivilege, format!("permission denied for {kind} {name}")))
+}
+
+fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize) -> Copied {
+    let columns: Vec<Column> = table
+        .columns
+        .iter()
+        .map(|column| Column {
+            default: column.default.clone().filter(|_| like.defaults),
+            comment: column.comment.clone().filter(|_| like.comments),
+            missing: None,
+            identity: None,
+            sequences: if like.defaults { column.sequences.clone() } else { Vec::new() },
+            ..column.clone()
+        })
+        .collect();
+    // The copy's ids are given in order, as `new_table` does.
+    let ids: HashMap<ColumnId, ColumnId> = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| {
+            let id = i32::try_from(before + index + 1).unwrap_or(i32::MAX);
+            (column.id, ColumnId(id))
+        })
+        .collect();
+    let mut copied = Copied { columns, ..Copied::default() };
+    for index in table.indexes.iter().filter(|_| like.indexes) {
+        let renumbered = |columns: &[ColumnId]| columns.iter().filter_map(|id| ids.get(id).copied()).collect();
+        let (columns, included) = (renumbered(&index.columns), renumbered(&index.included));
+        copied.indexes.push(Index { columns, included, ..index.clone() });
+    }
+    if like.identity {
+        for (position, column) in copied.columns.iter_mut().enumerate() {
+            let Some(identity) = table.columns[position].identity else { continue };
+            copied.sequences.extend(
+                column_sequence::copied(binder.context(), column, identity).map(|sequence| (position, sequence)),
+            );
+        }
+    }
+    for constraint in &table.constraints {
+        let idents = |columns: &[ColumnId]| {
+            let found = columns.iter().filter_map(|id| table.column(*id));
+            found.map(|column| name::ident(&column.name)).collect::<Vec<_>>()
+        };
+        let key = match &constraint.kind {
+            ConstraintKind::Check { expression, columns } if like.constraints => {
+                let columns = columns.iter().filter_map(|id| ids.get(id).copied()).collect();
+                let kind = ConstraintKind::Check { expression: expression.clone(), columns };
+                let comment = constraint.comment.clone().filter(|_| like.comments);
+                let oid = (binder.context().new_oid)();
+                copied.checks.push(Constraint { oid, name: constraint.name.clone(), kind, enforced: true, comment });
+                continue;
+            }
+            ConstraintKind::PrimaryKey { columns } if like.indexes => TableConstraintKind::PrimaryKey(idents(columns)),
+            ConstraintKind::Unique { columns } if like.indexes => TableConstraintKind::Unique(idents(columns)),
+            _ => continue,
+        };
+        copied.keys.push(TableConstraint { name: None, kind: key, enforced: Some(constraint.enforced) });
+    }
+    copied
+}

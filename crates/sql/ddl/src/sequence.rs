@@ -1,0 +1,159 @@
+//! CREATE SEQUENCE and ALTER SEQUENCE.
+
+use std::sync::Arc;
+
+use binder::DefinePlan;
+use catalog::{Change, Sequence, SequenceOwner};
+use datafusion::sql::sqlparser::ast::ObjectName;
+use session_context::StatementContext;
+use syntax::statement::{AlterSequence, AlterSequenceAction, CreateSequence, SequenceOption};
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use super::name::{self, Found};
+use super::sequence_options::{self, Use};
+use super::view_text;
+
+/// A new sequence.
+///
+/// # Errors
+/// `42P07` for a name that is taken, `22023` for options that contradict each other, and what is wrong with OWNED BY.
+pub fn create_sequence(context: &StatementContext, create: &CreateSequence) -> SqlResult<DefinePlan> {
+    let name::Target { schema, name, made, .. } = name::target(context, &create.name, create.temporary)?;
+    let mut plan = DefinePlan { tag: "CREATE SEQUENCE".to_owned(), ..DefinePlan::default() };
+    if name::find_in(&context.snapshot, &schema.name, name).is_some() {
+        if !create.if_not_exists {
+            return Err(name::taken(name));
+        }
+        plan.notices.push(super::create_table::already_exists(name));
+        return Ok(plan);
+    }
+    let oid = (context.new_oid)();
+    let mut sequence = sequence_options::new(oid, &create.options, Use::Plain)?;
+    (sequence.schema, sequence.owner) = (schema.oid, context.role.oid);
+    name.clone_into(&mut sequence.name);
+    own(context, &mut sequence, &create.options)?;
+    plan.changes.extend(made);
+    plan.changes.push(Change::PutSequence(Arc::new(sequence)));
+    Ok(plan)
+}
+
+/// Other options, another name, schema or owner for a sequence.
+///
+/// # Errors
+/// `42P01` or `42809` for what is no sequence, `42501` for what belongs to others, `22023` for options that contradict each other,
+/// `0A000` for what the table that has the sequence decides.
+pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlResult<DefinePlan> {
+    let mut plan = DefinePlan { tag: "ALTER SEQUENCE".to_owned(), ..DefinePlan::default() };
+    if alter.if_exists && name::find(context, &alter.name)?.is_none() {
+        let message = format!("relation \"{}\" does not exist, skipping", name::plain(&alter.name));
+        plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+        return Ok(plan);
+    }
+    let old = name::owned_sequence(context, &alter.name)?;
+    let state = &context.snapshot;
+    let mut sequence = Sequence::clone(&old);
+    match &alter.action {
+        AlterSequenceAction::Options(options) => {
+            sequence = sequence_options::changed(context, &old, options, Use::Plain)?;
+            if identity_of(context, &old).is_some()
+                && options.iter().any(|option| matches!(option, SequenceOption::OwnedBy(_)))
+            {
+                return Err(linked(context, &old, "cannot change ownership of identity sequence"));
+            }
+            own(context, &mut sequence, options)?;
+        }
+        AlterSequenceAction::RenameTo(to) => {
+            let schema = state.schema(old.schema).ok_or_else(|| SqlError::internal("a sequence without a schema"))?;
+            name::may_create_in(context, schema, &to.value)?;
+            name::must_be_free(state, schema, &to.value)?;
+            let moved = view_text::Place { schema: &schema.name, name: &to.value };
+            plan.changes.extend(view_text::with_relation_moved(state, old.oid, &moved)?);
+            sequence.name.clone_from(&to.value);
+        }
+        AlterSequenceAction::SetSchema(to) => {
+            if old.owned_by.is_some() {
+                return Err(linked(context, &old, "cannot move an owned sequence into another schema"));
+            }
+            let schema = name::existing_schema(context, &to.value)?;
+            if schema.oid == old.schema {
+                return Ok(plan);
+            }
+            name::refuse_temporary_move(context, old.schema, &schema)?;
+            name::may_create_in(context, &schema, &old.name)?;
+            super::alter_table::refuse_taken_in(context, &schema.name, &old.name)?;
+            let moved = view_text::Place { schema: &schema.name, name: &old.name };
+            plan.changes.extend(view_text::with_relation_moved(state, old.oid, &moved)?);
+            sequence.schema = schema.oid;
+        }
+        AlterSequenceAction::OwnerTo(role) => {
+            if old.owned_by.is_some() {
+                return Err(linked(context, &old, &format!("cannot change owner of sequence \"{}\"", old.name)));
+            }
+            sequence.owner = name::new_owner(context, role)?.oid;
+        }
+    }
+    plan.changes.push(Change::PutSequence(Arc::new(sequence)));
+    Ok(plan)
+}
+
+/// `2BP01` for the sequence of an identity column, which alone can drop it.
+pub(super) fn refuse_identity(context: &StatementContext, sequence: &Sequence) -> SqlResult<()> {
+    let Some((table, column)) = identity_of(context, sequence) else { return Ok(()) };
+    let what = format!("column {column} of table {}", name::shown(context, table));
+    let message = format!("cannot drop sequence {} because {what} requires it", name::shown(context, sequence.oid));
+    Err(SqlError::new(Condition::DependentObjectsStillExist, message)
+        .with_hint(format!("You can drop {what} instead.")))
+}
+
+/// The column whose identity the sequence is.
+fn identity_of(context: &StatementContext, sequence: &Sequence) -> Option<(Oid, String)> {
+    let owner = sequence.owned_by?;
+    let column = context.snapshot.table(owner.table)?.column(owner.column)?;
+    let is_identity = column.identity.is_some_and(|identity| identity.sequence == sequence.oid);
+    is_identity.then(|| (owner.table, column.name.clone()))
+}
+
+fn linked(context: &StatementContext, sequence: &Sequence, message: &str) -> SqlError {
+    let table = sequence.owned_by.and_then(|owner| context.snapshot.table(owner.table));
+    let table = table.map_or("", |table| table.name.as_str());
+    SqlError::new(Condition::FeatureNotSupported, message)
+        .with_detail(format!("Sequence \"{}\" is linked to table \"{table}\".", sequence.name))
+}
+
+/// OWNED BY as written.
+fn own(context: &StatementContext, sequence: &mut Sequence, options: &[SequenceOption]) -> SqlResult<()> {
+    let written = options.iter().find_map(|option| match option {
+        SequenceOption::OwnedBy(name) => Some(name),
+        _ => None,
+    });
+    let Some(written) = written else { return Ok(()) };
+    let mut parts = written.0.clone();
+    let column = parts.pop().and_then(|part| part.as_ident().map(|ident| ident.value.clone())).unwrap_or_default();
+    if parts.is_empty() {
+        if column == "none" {
+            sequence.owned_by = None;
+            return Ok(());
+        }
+        return Err(SqlError::new(Condition::SyntaxError, "invalid OWNED BY option")
+            .with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
+    }
+    let relation = ObjectName(parts);
+    let table = match name::find(context, &relation)?.ok_or_else(|| name::no_relation(&relation))? {
+        Found::Table(table) => table,
+        _ => {
+            let bare = name::split(context, &relation)?.1;
+            let message = format!("sequence cannot be owned by relation \"{bare}\"");
+            return Err(SqlError::new(Condition::WrongObjectType, message));
+        }
+    };
+    let refused = |message: &str| Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message));
+    if table.owner != sequence.owner {
+        return refused("sequence must have same owner as table it is linked to");
+    }
+    if table.schema != sequence.schema {
+        return refused("sequence must be in same schema as table it is linked to");
+    }
+    let column = table.column_by_name(&column).ok_or_else(|| super::comment::no_column(&column, &table.name))?.1;
+    sequence.owned_by = Some(SequenceOwner { table: table.oid, column: column.id });
+    Ok(())
+}

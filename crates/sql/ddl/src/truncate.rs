@@ -1,0 +1,88 @@
+//! TRUNCATE.
+
+use std::sync::Arc;
+
+use binder::DefinePlan;
+use catalog::{CatalogState, Change, ConstraintKind, Sequence, Table};
+use session_context::StatementContext;
+use syntax::statement::Truncate;
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use super::name;
+
+/// Takes all rows from the tables, and with CASCADE from those that refer to them.
+///
+/// # Errors
+/// `0A000` if a table that is not named refers to one that is, and what is wrong with a name.
+pub fn truncate(context: &StatementContext, truncate: &Truncate) -> SqlResult<DefinePlan> {
+    let mut plan = DefinePlan { tag: "TRUNCATE TABLE".to_owned(), ..DefinePlan::default() };
+    let mut tables: Vec<Arc<Table>> = Vec::new();
+    for name in &truncate.names {
+        let table = truncatable(context, name)?;
+        if tables.iter().all(|known| known.oid != table.oid) {
+            tables.push(table);
+        }
+    }
+    while let Some((referring, referred)) = outside_reference(&context.snapshot, &tables) {
+        if !truncate.cascade {
+            let detail = format!("Table \"{}\" references \"{}\".", referring.name, referred.name);
+            let hint = format!("Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.", referring.name);
+            let message = "cannot truncate a table referenced in a foreign key constraint";
+            return Err(SqlError::new(Condition::FeatureNotSupported, message).with_detail(detail).with_hint(hint));
+        }
+        may_truncate(context, &referring)?;
+        let message = format!("truncate cascades to table \"{}\"", referring.name);
+        plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
+        tables.push(referring);
+    }
+    plan.changes = tables.iter().map(|table| Change::RemoveAllRows { table: table.oid }).collect();
+    if truncate.restart {
+        let owned = tables.iter().flat_map(|table| context.snapshot.sequences_of(table.oid));
+        plan.changes.extend(owned.map(|sequence| {
+            Change::PutSequence(Arc::new(Sequence {
+                counter: (context.new_oid)(),
+                begins: sequence.start,
+                ..Sequence::clone(sequence)
+            }))
+        }));
+    }
+    Ok(plan)
+}
+
+fn truncatable(
+    context: &StatementContext,
+    name: &datafusion::sql::sqlparser::ast::ObjectName,
+) -> SqlResult<Arc<Table>> {
+    match name::find(context, name)?.ok_or_else(|| name::no_relation(name))? {
+        name::Found::Table(table) => {
+            may_truncate(context, &table)?;
+            Ok(table)
+        }
+        name::Found::System => Err(name::system_table(name)),
+        name::Found::External(_)
+        | name::Found::View(_)
+        | name::Found::Sequence(_)
+        | name::Found::Key
+        | name::Found::Index(..) => Err(name::wrong_kind(name::split(context, name)?.1, "table")),
+    }
+}
+
+fn may_truncate(context: &StatementContext, table: &Table) -> SqlResult<()> {
+    if context.owns(table.owner) {
+        return Ok(());
+    }
+    let message = format!("permission denied for table {}", table.name);
+    Err(SqlError::new(Condition::InsufficientPrivilege, message))
+}
+
+/// A table that refers to one of `tables` and is none of them, with the one it refers to.
+fn outside_reference<'t>(state: &CatalogState, tables: &'t [Arc<Table>]) -> Option<(Arc<Table>, &'t Table)> {
+    let named = |oid: Oid| tables.iter().find(|table| table.oid == oid);
+    state.tables().filter(|table| named(table.oid).is_none()).find_map(|table| {
+        let referred = table.constraints.iter().find_map(|constraint| match &constraint.kind {
+            ConstraintKind::ForeignKey { references, .. } => named(*references),
+            _ => None,
+        })?;
+        Some((Arc::clone(table), referred.as_ref()))
+    })
+}

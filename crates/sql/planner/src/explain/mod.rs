@@ -1,0 +1,86 @@
+//! EXPLAIN's options.
+
+use binder::{ExplainFormat, ExplainPlan, Planned};
+use settings::parse_bool;
+use syntax::statement::StatementOption;
+use types::{Condition, SqlError, SqlResult};
+
+#[cfg(test)]
+mod tests;
+
+/// What to explain and how.
+///
+/// # Errors
+/// `42601` for an option that does not exist or has no such value, `22023` for options that do not go together, `0A000` for those Kiln
+/// does not have.
+pub(crate) fn explain(options: &[StatementOption], inner: Planned) -> SqlResult<ExplainPlan> {
+    let is_explained = matches!(
+        inner,
+        Planned::Query(_) | Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_) | Planned::CopyTo(_)
+    );
+    if !is_explained {
+        return Err(SqlError::unsupported("EXPLAIN of this statement"));
+    }
+    let (mut analyze, mut verbose, mut costs) = (false, false, true);
+    let (mut timing, mut summary) = (None, None);
+    let mut format = ExplainFormat::Text;
+    for option in options {
+        let name = option.name.value.as_str();
+        match name {
+            "analyze" | "analyse" => analyze = switch(option)?,
+            "verbose" => verbose = switch(option)?,
+            "costs" => costs = switch(option)?,
+            "timing" => timing = Some(switch(option)?),
+            "summary" => summary = Some(switch(option)?),
+            "format" => format = format_of(option)?,
+            "buffers" | "wal" | "settings" | "generic_plan" | "memory" | "serialize" => {
+                if option.value.is_none() || switch(option).unwrap_or(true) {
+                    return Err(SqlError::unsupported(format_args!("EXPLAIN option {}", name.to_uppercase())));
+                }
+            }
+            unknown => {
+                let message = format!("unrecognized EXPLAIN option \"{unknown}\"");
+                return Err(SqlError::new(Condition::SyntaxError, message));
+            }
+        }
+    }
+    if timing == Some(true) && !analyze {
+        let message = "EXPLAIN option TIMING requires ANALYZE";
+        return Err(SqlError::new(Condition::InvalidParameterValue, message));
+    }
+    Ok(ExplainPlan {
+        inner: Box::new(inner),
+        analyze,
+        verbose,
+        costs,
+        timing: timing.unwrap_or(analyze),
+        summary: summary.unwrap_or(analyze),
+        format,
+    })
+}
+
+/// On unless something else is said.
+fn switch(option: &StatementOption) -> SqlResult<bool> {
+    let Some(value) = &option.value else { return Ok(true) };
+    value
+        .text()
+        .and_then(parse_bool)
+        .ok_or_else(|| SqlError::new(Condition::SyntaxError, format!("{} requires a Boolean value", option.name.value)))
+}
+
+fn format_of(option: &StatementOption) -> SqlResult<ExplainFormat> {
+    let value = option
+        .value
+        .as_ref()
+        .and_then(|value| value.text())
+        .ok_or_else(|| SqlError::new(Condition::SyntaxError, "format requires a parameter"))?;
+    match value.to_ascii_lowercase().as_str() {
+        "text" => Ok(ExplainFormat::Text),
+        "json" => Ok(ExplainFormat::Json),
+        "xml" | "yaml" => Err(SqlError::unsupported(format_args!("EXPLAIN format {}", value.to_uppercase()))),
+        _ => Err(SqlError::new(
+            Condition::InvalidParameterValue,
+            format!("unrecognized value for EXPLAIN option \"format\": \"{value}\""),
+        )),
+    }
+}

@@ -1,0 +1,128 @@
+//! Plans of prepared queries: bound once, and given the rows of the moment each time that they are executed.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use binder::{OptimizedOnce, Planned, QueryPlan, is_numeric, parameter_index};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableSource};
+use functions::error::from_datafusion;
+use plan::ShardTable;
+use session_context::StatementContext;
+use types::SqlResult;
+use types::stack::with_planning_stack;
+
+use crate::Planner;
+use crate::kept::cacheable_bytes;
+
+#[cfg(test)]
+mod tests;
+
+/// Estimated bytes of all prepared plans of a server.
+const BYTES_MAX: usize = 64 << 20;
+/// A plan of so many estimated bytes gets rows and parameters in less time than another thread takes to begin.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// The analysed plan of a query without rows. It holds for every state of the catalog with the definitions that it was made with.
+#[derive(Debug)]
+pub struct PreparedPlan {
+    query: QueryPlan,
+    memory: PlanMemory,
+}
+
+impl PreparedPlan {
+    /// The plan of a statement that `planner` planned without rows and without values of parameters; `None` where executions may need plans that differ,
+    /// or the plans of other statements fill the memory for them.
+    #[must_use]
+    pub fn new(planned: Planned, planner: &Planner) -> Option<Self> {
+        let Planned::Query(query) = planned else { return None };
+        // Without parameters it is cached with rows, for everybody. The digits of a number decide what a plan is.
+        if query.parameters.is_empty() || query.parameters.iter().any(is_numeric) || !has_all_parameters(&query) {
+            return None;
+        }
+        let memory = PlanMemory::take(cacheable_bytes(&query)?, &planner.prepared_bytes)?;
+        Some(Self { query, memory })
+    }
+
+    /// Whether [`PreparedPlan::with_rows_of`] is done sooner than another thread is asked.
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.memory.bytes <= SMALL_BYTES
+    }
+
+    /// Gives the plan the rows of `context`, which has the same definitions, settings and roles.
+    ///
+    /// # Errors
+    /// `54001` for a plan that nests too deeply.
+    pub fn with_rows_of(&self, context: &StatementContext) -> SqlResult<QueryPlan> {
+        let phases = self.query.phases.anew();
+        let plan = with_planning_stack(|| with_rows(self.query.plan.clone(), context)).map_err(from_datafusion)?;
+        Ok(QueryPlan { plan, phases, optimized: OptimizedOnce::default(), ..self.query.clone() })
+    }
+}
+
+/// Whether each parameter stands in the plan: others decided what it is, such as the moment of AS OF.
+fn has_all_parameters(query: &QueryPlan) -> bool {
+    let mut is_there = vec![false; query.parameters.len()];
+    let walked = query.plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                let at =
+                    if let Expr::Placeholder(placeholder) = part { parameter_index(&placeholder.id) } else { None };
+                if let Some(there) = at.and_then(|at| is_there.get_mut(at)) {
+                    *there = true;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    walked.is_ok() && is_there.into_iter().all(|there| there)
+}
+
+fn with_rows(plan: LogicalPlan, context: &StatementContext) -> Result<LogicalPlan> {
+    // A table that is read twice is one, as it was: what is found out about its rows is found out once.
+    let mut sources: HashMap<*const (), Arc<dyn TableSource>> = HashMap::new();
+    let given = plan.transform_down_with_subqueries(|node| {
+        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
+        let known = sources.entry(Arc::as_ptr(&scan.source).cast());
+        let source = match known {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(place) => {
+                let provider = source_as_provider(&scan.source)?;
+                let Some(table) = provider.downcast_ref::<ShardTable>() else {
+                    return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+                };
+                let rows = Arc::clone(context.snapshot.rows(table.table.oid));
+                Arc::clone(place.insert(provider_as_source(Arc::new(table.with_rows(rows)))))
+            }
+        };
+        scan.source = source;
+        Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+    });
+    given.map(|given| given.data)
+}
+
+/// Memory that a plan has of what all prepared plans may have.
+#[derive(Debug)]
+struct PlanMemory {
+    bytes: usize,
+    all: Arc<AtomicUsize>,
+}
+
+impl PlanMemory {
+    fn take(bytes: usize, all: &Arc<AtomicUsize>) -> Option<Self> {
+        let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= BYTES_MAX);
+        all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Self { bytes, all: Arc::clone(all) })
+    }
+}
+
+impl Drop for PlanMemory {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
