@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blocks::kernels::Kernels;
 
-use super::{Computed, both_valid};
+use super::computed::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// What is done with two numbers.

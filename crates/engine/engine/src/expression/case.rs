@@ -6,7 +6,8 @@ use arrow::array::{StringViewArray, StringViewBuilder};
 use types::ValueGuard;
 
 use super::arithmetic::widened;
-use super::{Computed, Expression, Memory};
+use super::computed::Computed;
+use super::{Expression, Memory};
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result, Selection};
 
 /// What a branch gave, and for which rows.

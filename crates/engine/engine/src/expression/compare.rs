@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blocks::Comparison;
 
 use super::arithmetic::{Side, widened};
-use super::{Computed, both_valid};
+use super::computed::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// Whether the comparison holds, by rows.

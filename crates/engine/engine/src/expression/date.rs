@@ -5,7 +5,7 @@ use std::sync::Arc;
 use types::text::US_PER_DAY;
 use types::{DatePart, Interval};
 
-use super::Computed;
+use super::computed::Computed;
 use crate::{Bounds, Column, Data, Error, Result};
 
 /// What dates and moments count.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use types::numeric::divide_rounding;
 
 use super::arithmetic::{Side, narrowed, widened, zipped};
-use super::{Computed, both_valid};
+use super::computed::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// How one number is divided by another.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use types::numeric::to_float;
 
-use super::{Computed, Rounding, Sign};
+use super::computed::Computed;
+use super::{Rounding, Sign};
 use crate::{Bounds, Column, Data, Error, Result};
 
 /// Exact numbers with so many digits after the point as `float8`.

@@ -10,8 +10,9 @@ use arrow::compute::concat;
 use arrow::datatypes::DataType;
 use types::value_guard;
 
+use super::computed::Computed;
 use super::memory::{Domain, looked_up};
-use super::{Computed, Expression, Memory};
+use super::{Expression, Memory};
 use crate::arrow_form;
 use crate::{Batch, Column, Data, Digest, Error, Result};
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Computed, Expression, Memory};
+use super::computed::Computed;
+use super::{Expression, Memory};
 use crate::{Batch, Bits, Column, Data, Error, Result};
 
 /// Where it is true, and where it is false; NULL in neither.

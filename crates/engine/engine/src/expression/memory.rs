@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Computed;
+use super::computed::Computed;
 use crate::Column;
 use crate::pipeline::Now;
 

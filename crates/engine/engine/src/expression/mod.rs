@@ -3,6 +3,7 @@
 mod arithmetic;
 mod case;
 mod compare;
+mod computed;
 mod date;
 mod digest;
 mod division;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 pub use arithmetic::Operation;
 pub use blocks::{Comparison, Pattern, TextCondition};
 pub(crate) use compare::float_order;
+pub(crate) use computed::Computed;
 pub use date::TimeUnit;
 pub use division::Division;
 pub use foreign::Foreign;
@@ -178,43 +180,6 @@ pub enum Expression {
         function: Arc<dyn Foreign>,
         arguments: Vec<Expression>,
     },
-}
-
-/// A computed column, or one value for all rows.
-#[derive(Debug, Clone)]
-pub(crate) struct Computed {
-    pub(crate) column: Column,
-    /// The column has one row, which stands for all.
-    pub(crate) is_scalar: bool,
-}
-
-impl Computed {
-    fn rows(column: Column) -> Self {
-        Self { column, is_scalar: false }
-    }
-
-    /// A column of as many rows.
-    pub(crate) fn into_column(self, rows: usize) -> Result<Column> {
-        if self.is_scalar { self.column.repeated(rows) } else { Ok(self.column) }
-    }
-
-    /// The validity of the computed rows; a NULL constant's as rows.
-    fn validity(&self, rows: usize) -> Option<Arc<Bits>> {
-        let bits = self.column.validity.as_ref()?;
-        match (self.is_scalar, bits.get_or_false(0)) {
-            (false, _) => Some(Arc::clone(bits)),
-            (true, true) => None,
-            (true, false) => Some(Arc::new(Bits::all(rows, false))),
-        }
-    }
-}
-
-/// The rows where neither side is NULL.
-fn both_valid(left: &Computed, right: &Computed, rows: usize) -> Option<Arc<Bits>> {
-    match (left.validity(rows), right.validity(rows)) {
-        (Some(left), Some(right)) => Some(Arc::new(left.and(&right))),
-        (left, right) => left.or(right),
-    }
 }
 
 impl Expression {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use types::numeric::divide_rounding;
 
-use super::Computed;
 use super::arithmetic::{narrowed, widened};
+use super::computed::Computed;
 use crate::{Bounds, Column, Data, Error, Result};
 
 /// Which whole number stands for one that lies between two.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Computed;
 use super::arithmetic::{narrowed, widened};
+use super::computed::Computed;
 use crate::{Bounds, Column, Data, Error, Result};
 
 /// What becomes of a sign.

@@ -6,8 +6,9 @@ use arrow::array::{Array, StringViewArray, StringViewBuilder};
 use blocks::{Matcher, TextCondition};
 use types::ValueGuard;
 
+use super::Memory;
+use super::computed::Computed;
 use super::memory::{Domain, function_id, looked_up};
-use super::{Computed, Memory};
 use crate::{Bits, Bounds, Column, Data, Error, Result, Strings, TextNumbers};
 
 /// What is computed of a string; none of it fails.

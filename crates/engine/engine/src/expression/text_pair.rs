@@ -7,7 +7,7 @@ use blocks::Comparison;
 use types::ValueGuard;
 use types::value_guard::{VALUE_BYTES_MAX, too_long};
 
-use super::{Computed, both_valid};
+use super::computed::{Computed, both_valid};
 use crate::{Bits, Column, Data, Error, Result};
 
 /// The strings of a column by row.
