@@ -147,7 +147,7 @@ impl Cursor<'_> {
             Some("view") => self.alter_relation(true),
             Some("schema") => self.alter_schema(),
             Some("cluster") => self.alter_cluster(),
-            Some("sequence") => self.alter_sequence(),
+            Some("sequence") => self.alter_sequence().map(|it| Statement::AlterSequence(Box::new(it))),
             Some("role" | "user") if !self.is("user mapping") => self.alter_role(),
             Some("database") => self.alter_database(start),
             _ => Err(self.other_kind(start, "ALTER")),

@@ -6,7 +6,6 @@ use types::SqlResult;
 use super::cursor::Cursor;
 use super::lex::Token;
 use super::option::{OptionValue, StatementOption};
-use super::statement::Statement;
 
 /// `COPY subject FROM | TO place WITH (options) [WHERE filter]`.
 #[derive(Debug, Clone)]
@@ -49,7 +48,7 @@ pub enum CopyPlace {
 }
 
 impl Cursor<'_> {
-    pub(super) fn copy(&mut self) -> SqlResult<Statement> {
+    pub(super) fn copy(&mut self) -> SqlResult<Copy> {
         self.expect("copy")?;
         let mut options = Vec::new();
         if self.is("binary") && matches!(self.peek_at(1), Token::Word(_) | Token::Quoted(_)) {
@@ -93,7 +92,7 @@ impl Cursor<'_> {
         } else {
             None
         };
-        Ok(Statement::Copy(Box::new(Copy { subject, direction, place, options, filter })))
+        Ok(Copy { subject, direction, place, options, filter })
     }
 
     fn copy_place(&mut self) -> SqlResult<CopyPlace> {

@@ -74,16 +74,24 @@ impl Cursor<'_> {
             return Err(self.syntax_error());
         }
         match self.word() {
-            Some("table") if !or_replace => self.create_table(temporary),
-            Some("external") if !or_replace => self.create_external_table(),
+            Some("table") if !or_replace => self.create_table(temporary).map(|it| Statement::CreateTable(Box::new(it))),
+            Some("external") if !or_replace => {
+                self.create_external_table().map(|it| Statement::CreateExternalTable(Box::new(it)))
+            }
             Some("view") => self.create_view(or_replace, temporary),
-            Some("index") if !or_replace => self.create_index(),
-            Some("unique") if !or_replace && self.is("unique index") => self.create_index(),
+            Some("index") if !or_replace => self.create_index().map(|it| Statement::CreateIndex(Box::new(it))),
+            Some("unique") if !or_replace && self.is("unique index") => {
+                self.create_index().map(|it| Statement::CreateIndex(Box::new(it)))
+            }
             Some("recursive") if self.is("recursive view") => Err(self.unsupported("CREATE RECURSIVE VIEW")),
             Some("cluster") if !temporary => self.create_cluster(or_replace),
             Some("schema") if !or_replace => self.create_schema(),
-            Some("sequence") if !or_replace => self.create_sequence(temporary),
-            Some("role" | "user" | "group") if !or_replace && !self.is("user mapping") => self.create_role(),
+            Some("sequence") if !or_replace => {
+                self.create_sequence(temporary).map(|it| Statement::CreateSequence(Box::new(it)))
+            }
+            Some("role" | "user" | "group") if !or_replace && !self.is("user mapping") => {
+                self.create_role().map(|it| Statement::CreateRole(Box::new(it)))
+            }
             _ => Err(self.other_kind(start, "CREATE")),
         }
     }

@@ -5,7 +5,6 @@ use types::interrupt;
 use types::stack::{self, PLAN_LEVELS, too_complex};
 use types::{Condition, SqlError, SqlResult};
 
-use super::Origin;
 use super::lex::{Lexeme, Token, at_or_near, character};
 use crate::keyword::{Category, category};
 
@@ -31,6 +30,14 @@ pub(super) struct Cursor<'a> {
     pub(super) may_select_into: bool,
     /// The query that is being parsed may be followed by DISTRIBUTE, SORT or CLUSTER: they are no aliases then.
     pub(super) clauses_follow_query: bool,
+}
+
+/// The text that a statement comes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) text: &'a str,
+    /// In characters.
+    pub(super) offset: usize,
 }
 
 impl<'a> Cursor<'a> {

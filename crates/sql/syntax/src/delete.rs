@@ -4,7 +4,6 @@ use sqlparser::ast::{Expr, TableWithJoins, With};
 use types::SqlResult;
 
 use super::cursor::Cursor;
-use super::statement::Statement;
 use super::update::{ModifiedTable, Returning};
 
 /// `DELETE FROM table [AS alias] [USING …] [WHERE …] [RETURNING …]`.
@@ -19,12 +18,12 @@ pub struct Delete {
 
 impl Cursor<'_> {
     /// DELETE, after its WITH.
-    pub(super) fn delete(&mut self, with: Option<With>) -> SqlResult<Statement> {
+    pub(super) fn delete(&mut self, with: Option<With>) -> SqlResult<Delete> {
         self.expect("delete from")?;
         let target = self.modified_table()?;
         let using = if self.eat("using") { self.parse_from_items()? } else { Vec::new() };
         let condition = self.condition_of_change()?;
         let returning = self.returning()?;
-        Ok(Statement::Delete(Box::new(Delete { with, target, using, condition, returning })))
+        Ok(Delete { with, target, using, condition, returning })
     }
 }

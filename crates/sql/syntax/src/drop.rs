@@ -5,7 +5,6 @@ use types::SqlResult;
 
 use super::cursor::Cursor;
 use super::lex::Token;
-use super::statement::Statement;
 
 /// `DROP kind names`.
 #[derive(Debug, Clone)]
@@ -63,13 +62,10 @@ pub enum CommentOn {
 }
 
 impl Cursor<'_> {
-    /// DROP, whatever it drops.
-    pub(super) fn drop(&mut self) -> SqlResult<Statement> {
+    /// DROP, whatever it drops but clusters.
+    pub(super) fn drop(&mut self) -> SqlResult<Drop> {
         let start = self.at;
         self.expect("drop")?;
-        if self.is("cluster") {
-            return self.drop_cluster();
-        }
         let kind = match self.word() {
             Some("table") => DropKind::Table,
             Some("external") => {
@@ -96,10 +92,10 @@ impl Cursor<'_> {
             DropKind::Schema | DropKind::Role => self.list(|cursor| Ok(ObjectName::from(vec![cursor.name()?])))?,
         };
         let cascade = kind != DropKind::Role && self.cascade();
-        Ok(Statement::Drop(Drop { kind, names, if_exists, cascade, concurrently }))
+        Ok(Drop { kind, names, if_exists, cascade, concurrently })
     }
 
-    pub(super) fn truncate(&mut self) -> SqlResult<Statement> {
+    pub(super) fn truncate(&mut self) -> SqlResult<Truncate> {
         self.expect("truncate")?;
         self.eat("table");
         let names = self.list(|cursor| {
@@ -113,10 +109,10 @@ impl Cursor<'_> {
             self.eat("continue identity");
         }
         let cascade = self.cascade();
-        Ok(Statement::Truncate(Truncate { names, restart, cascade }))
+        Ok(Truncate { names, restart, cascade })
     }
 
-    pub(super) fn comment(&mut self) -> SqlResult<Statement> {
+    pub(super) fn comment(&mut self) -> SqlResult<Comment> {
         let start = self.at;
         self.expect("comment on")?;
         let kinds = ["table", "view", "sequence", "column", "constraint", "schema", "role", "database"];
@@ -142,7 +138,7 @@ impl Cursor<'_> {
         };
         self.expect("is")?;
         let text = if self.eat("null") { None } else { Some(self.text()?) };
-        Ok(Statement::Comment(Comment { on, text }))
+        Ok(Comment { on, text })
     }
 
     /// `[schema.]table.column`

@@ -4,7 +4,6 @@ use sqlparser::ast::ObjectName;
 use types::SqlResult;
 
 use super::cursor::Cursor;
-use super::statement::Statement;
 use super::table::ColumnDefinition;
 
 /// `CREATE EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS PARQUET LOCATION 'place'`.
@@ -19,7 +18,7 @@ pub struct CreateExternalTable {
 
 impl Cursor<'_> {
     /// CREATE EXTERNAL TABLE, after CREATE.
-    pub(super) fn create_external_table(&mut self) -> SqlResult<Statement> {
+    pub(super) fn create_external_table(&mut self) -> SqlResult<CreateExternalTable> {
         self.expect("external table")?;
         let if_not_exists = self.eat("if not exists");
         let name = self.object_name()?;
@@ -34,6 +33,6 @@ impl Cursor<'_> {
         self.expect("parquet")?;
         self.expect("location")?;
         let location = self.text()?;
-        Ok(Statement::CreateExternalTable(Box::new(CreateExternalTable { name, if_not_exists, columns, location })))
+        Ok(CreateExternalTable { name, if_not_exists, columns, location })
     }
 }

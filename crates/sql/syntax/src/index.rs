@@ -6,7 +6,6 @@ use types::SqlResult;
 use super::cursor::Cursor;
 use super::lex::Token;
 use super::option::StatementOption;
-use super::statement::Statement;
 
 /// `CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table [USING btree] (columns) [INCLUDE (columns)] [WITH (…)]`.
 #[derive(Debug, Clone)]
@@ -35,7 +34,7 @@ pub struct IndexColumn {
 
 impl Cursor<'_> {
     /// CREATE INDEX, after CREATE.
-    pub(super) fn create_index(&mut self) -> SqlResult<Statement> {
+    pub(super) fn create_index(&mut self) -> SqlResult<CreateIndex> {
         let unique = self.eat("unique");
         self.expect("index")?;
         let concurrently = self.eat("concurrently");
@@ -63,7 +62,7 @@ impl Cursor<'_> {
             return Err(self.unsupported("WHERE of an index"));
         }
         let create = CreateIndex { unique, concurrently, if_not_exists, name, table, columns, included, parameters };
-        Ok(Statement::CreateIndex(Box::new(create)))
+        Ok(create)
     }
 
     fn index_column(&mut self) -> SqlResult<IndexColumn> {

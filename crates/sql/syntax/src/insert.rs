@@ -4,7 +4,6 @@ use sqlparser::ast::{Expr, Ident, ObjectName, Query, SetExpr, With};
 use types::SqlResult;
 
 use super::cursor::Cursor;
-use super::statement::Statement;
 use super::update::{Assignment, Returning};
 
 /// `INSERT INTO table [AS alias] [(columns)] source`.
@@ -61,7 +60,7 @@ pub enum ConflictTarget {
 
 impl Cursor<'_> {
     /// INSERT, after its WITH.
-    pub(super) fn insert(&mut self, with: Option<With>) -> SqlResult<Statement> {
+    pub(super) fn insert(&mut self, with: Option<With>) -> SqlResult<Insert> {
         self.expect("insert into")?;
         let table = self.object_name()?;
         let alias = if self.eat("as") { Some(self.name()?) } else { None };
@@ -74,7 +73,7 @@ impl Cursor<'_> {
         let source = self.insert_source(with)?;
         let on_conflict = if self.eat("on conflict") { Some(self.on_conflict()?) } else { None };
         let returning = self.returning()?;
-        Ok(Statement::Insert(Box::new(Insert { table, alias, columns, overriding, source, on_conflict, returning })))
+        Ok(Insert { table, alias, columns, overriding, source, on_conflict, returning })
     }
 
     pub(super) fn overriding(&mut self) -> SqlResult<Option<Overriding>> {

@@ -1,10 +1,12 @@
 //! SQL text to statements, in PostgreSQL's grammar. The trees of queries and expressions are `sqlparser`'s, which DataFusion plans.
 //!
-//! Never looks a name up, and knows neither types of columns nor plans. Untrusted text never panics and never overflows the stack.
+//! Never looks a name up, and knows neither tables nor plans. Untrusted text never panics and never overflows the stack.
+//!
+//! Start at `statement.rs`, which chooses the grammar by the first words; most other files have one statement each.
 //!
 //! - `lex/` makes tokens of the text, `cursor.rs` walks over them, `keyword.rs` has PostgreSQL's words,
-//! - `statement.rs` chooses the grammar by the first words; most other files have one statement each,
-//! - `query/` and `expr/` parse what most statements have in them, `text.rs` parses and writes expressions alone.
+//! - `query/` and `expr/` parse what most statements have in them, `text.rs` parses and writes expressions alone,
+//! - `data_type.rs` is the grammar of a type's name, `sql_type.rs` the type that is meant, with its limits.
 
 mod alter;
 mod as_of;
@@ -40,7 +42,7 @@ use sqlparser::ast::Expr;
 use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
-use self::cursor::Cursor;
+use self::cursor::{Cursor, Origin};
 pub use self::expr::balanced;
 use self::lex::{Lexeme, Token};
 pub use self::query::BALANCED_FROM;
@@ -160,14 +162,6 @@ fn parse_statements(sql: &str) -> SqlResult<Vec<Parsed>> {
         at = end;
     }
     Ok(statements)
-}
-
-/// Where a statement comes from.
-#[derive(Debug, Clone, Copy)]
-struct Origin<'a> {
-    text: &'a str,
-    /// In characters.
-    offset: usize,
 }
 
 /// The lexeme after a statement's last.

@@ -5,7 +5,6 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::insert::Overriding;
-use super::statement::Statement;
 use super::update::{Assignment, ModifiedTable, Returning};
 
 /// `MERGE INTO table [AS alias] USING source ON condition WHEN … THEN … [RETURNING …]`.
@@ -53,7 +52,7 @@ pub enum MergeAction {
 
 impl Cursor<'_> {
     /// MERGE, after its WITH.
-    pub(super) fn merge(&mut self, with: Option<With>) -> SqlResult<Statement> {
+    pub(super) fn merge(&mut self, with: Option<With>) -> SqlResult<Merge> {
         self.expect("merge into")?;
         let target = self.modified_table()?;
         self.expect("using")?;
@@ -69,7 +68,7 @@ impl Cursor<'_> {
         }
         check_reachable(&clauses)?;
         let returning = self.returning()?;
-        Ok(Statement::Merge(Box::new(Merge { with, target, source, on, clauses, returning })))
+        Ok(Merge { with, target, source, on, clauses, returning })
     }
 
     fn merge_clause(&mut self) -> SqlResult<MergeClause> {

@@ -7,7 +7,6 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;
-use super::statement::Statement;
 
 /// A role as statements name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,13 +63,13 @@ impl fmt::Debug for RoleOption {
 
 impl Cursor<'_> {
     /// CREATE ROLE, USER or GROUP, after CREATE.
-    pub(super) fn create_role(&mut self) -> SqlResult<Statement> {
+    pub(super) fn create_role(&mut self) -> SqlResult<CreateRole> {
         let user = self.eat_one_of(&["role", "user", "group"]) == Some("user");
         let name = self.name()?;
         self.refuse_reserved_role(&name)?;
         self.eat("with");
         let options = self.role_options()?;
-        Ok(Statement::CreateRole(Box::new(CreateRole { name, user, options })))
+        Ok(CreateRole { name, user, options })
     }
 
     /// A role, or the words that stand for one.

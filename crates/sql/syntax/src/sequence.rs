@@ -6,7 +6,6 @@ use types::{Condition, SqlError, SqlResult};
 use super::cursor::Cursor;
 use super::lex::Token;
 use super::role::RoleSpec;
-use super::statement::Statement;
 
 /// `CREATE SEQUENCE [IF NOT EXISTS] name options`.
 #[derive(Debug, Clone)]
@@ -63,16 +62,16 @@ pub struct IdentityDefinition {
 
 impl Cursor<'_> {
     /// CREATE SEQUENCE, after CREATE.
-    pub(super) fn create_sequence(&mut self, temporary: bool) -> SqlResult<Statement> {
+    pub(super) fn create_sequence(&mut self, temporary: bool) -> SqlResult<CreateSequence> {
         self.expect("sequence")?;
         let if_not_exists = self.eat("if not exists");
         let name = self.object_name()?;
         let options = self.sequence_options()?;
-        Ok(Statement::CreateSequence(Box::new(CreateSequence { temporary, name, if_not_exists, options })))
+        Ok(CreateSequence { temporary, name, if_not_exists, options })
     }
 
     /// ALTER SEQUENCE, after ALTER.
-    pub(super) fn alter_sequence(&mut self) -> SqlResult<Statement> {
+    pub(super) fn alter_sequence(&mut self) -> SqlResult<AlterSequence> {
         self.expect("sequence")?;
         let if_exists = self.eat("if exists");
         let name = self.object_name()?;
@@ -91,7 +90,7 @@ impl Cursor<'_> {
             }
             AlterSequenceAction::Options(options)
         };
-        Ok(Statement::AlterSequence(Box::new(AlterSequence { name, if_exists, action })))
+        Ok(AlterSequence { name, if_exists, action })
     }
 
     /// `ALWAYS | BY DEFAULT` and what follows, after GENERATED.

@@ -12,7 +12,7 @@ const LENGTH_MAX: u64 = 10_485_760;
 /// The SQL type that is written.
 ///
 /// # Errors
-/// `42704` for a type that does not exist, `0A000` for one that Kiln has not, `22023` for a length or precision out of range.
+/// `42704` for a type that does not exist, `0A000` for one that Kiln has not, `22023` for a length or precision out of range, `42601` for a modifier where there is none.
 pub fn sql_type(written: &DataType) -> SqlResult<T> {
     use DataType as D;
     Ok(match written {

@@ -91,31 +91,35 @@ impl Cursor<'_> {
             Some("with") => {
                 let with = self.with()?;
                 match self.word() {
-                    Some("insert") => self.insert(with),
-                    Some("update") => self.update(with),
-                    Some("delete") => self.delete(with),
-                    Some("merge") => self.merge(with),
+                    Some("insert") => self.insert(with).map(|it| Statement::Insert(Box::new(it))),
+                    Some("update") => self.update(with).map(|it| Statement::Update(Box::new(it))),
+                    Some("delete") => self.delete(with).map(|it| Statement::Delete(Box::new(it))),
+                    Some("merge") => self.merge(with).map(|it| Statement::Merge(Box::new(it))),
                     _ => {
                         self.may_select_into = true;
                         query_or_table(self.query_after(with)?)
                     }
                 }
             }
-            Some("insert") => self.insert(None),
-            Some("update") => self.update(None),
-            Some("delete") => self.delete(None),
-            Some("merge") => self.merge(None),
-            Some("copy") => self.copy(),
+            Some("insert") => self.insert(None).map(|it| Statement::Insert(Box::new(it))),
+            Some("update") => self.update(None).map(|it| Statement::Update(Box::new(it))),
+            Some("delete") => self.delete(None).map(|it| Statement::Delete(Box::new(it))),
+            Some("merge") => self.merge(None).map(|it| Statement::Merge(Box::new(it))),
+            Some("copy") => self.copy().map(|it| Statement::Copy(Box::new(it))),
             Some("explain") => self.explain(),
             Some("create") => self.create(),
             Some("alter") => self.alter(),
-            Some("drop") => self.drop(),
-            Some("truncate") => self.truncate(),
+            Some("drop") if self.is("drop cluster") => {
+                self.expect("drop")?;
+                self.drop_cluster()
+            }
+            Some("drop") => self.drop().map(Statement::Drop),
+            Some("truncate") => self.truncate().map(Statement::Truncate),
             Some("undrop") => {
                 self.expect("undrop table")?;
                 self.object_name().map(Statement::Undrop)
             }
-            Some("comment") => self.comment(),
+            Some("comment") => self.comment().map(Statement::Comment),
             Some("grant" | "revoke") => self.grant(),
             Some("use") if self.is("use cluster") => self.use_cluster(),
             Some(word) => match self.command()? {

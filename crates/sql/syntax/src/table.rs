@@ -7,7 +7,6 @@ use super::cursor::Cursor;
 use super::lex::Token;
 use super::option::StatementOption;
 use super::sequence::IdentityDefinition;
-use super::statement::Statement;
 
 /// `CREATE TABLE`.
 #[derive(Debug, Clone)]
@@ -147,7 +146,7 @@ pub struct SortKey {
 
 impl Cursor<'_> {
     /// CREATE TABLE, after CREATE.
-    pub(super) fn create_table(&mut self, temporary: bool) -> SqlResult<Statement> {
+    pub(super) fn create_table(&mut self, temporary: bool) -> SqlResult<CreateTable> {
         self.expect("table")?;
         let if_not_exists = self.eat("if not exists");
         let name = self.object_name()?;
@@ -164,7 +163,7 @@ impl Cursor<'_> {
             let (temporary, on_commit) = (false, None);
             let table =
                 CreateTable { name, if_not_exists, source, distribution, order, parameters, temporary, on_commit };
-            return Ok(Statement::CreateTable(Box::new(table)));
+            return Ok(table);
         }
         let mut column_names = Vec::new();
         let mut defined = None;
@@ -204,7 +203,7 @@ impl Cursor<'_> {
                 TableSource::Query { column_names, query, with_data }
             }
         };
-        Ok(Statement::CreateTable(Box::new(table)))
+        Ok(table)
     }
 
     /// Whether the parentheses that come next hold names and nothing else: they name a query's columns.

@@ -7,8 +7,7 @@ use sqlparser::ast::{Expr, Value, ValueWithSpan, VisitMut, VisitorMut};
 use types::stack::with_planning_stack;
 use types::{SqlError, SqlResult};
 
-use super::Origin;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Origin};
 use super::lex::lex;
 
 /// SQL text that is read back as the same tree.

@@ -5,7 +5,6 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::cursor::Cursor;
 use super::lex::Token;
-use super::statement::Statement;
 use crate::keyword::{Category, category};
 
 /// `UPDATE table [AS alias] SET … [FROM …] [WHERE …] [RETURNING …]`.
@@ -56,7 +55,7 @@ pub struct Returning {
 
 impl Cursor<'_> {
     /// UPDATE, after its WITH.
-    pub(super) fn update(&mut self, with: Option<With>) -> SqlResult<Statement> {
+    pub(super) fn update(&mut self, with: Option<With>) -> SqlResult<Update> {
         self.expect("update")?;
         let target = self.modified_table()?;
         self.expect("set")?;
@@ -64,7 +63,7 @@ impl Cursor<'_> {
         let from = if self.eat("from") { self.parse_from_items()? } else { Vec::new() };
         let condition = self.condition_of_change()?;
         let returning = self.returning()?;
-        Ok(Statement::Update(Box::new(Update { with, target, assignments, from, condition, returning })))
+        Ok(Update { with, target, assignments, from, condition, returning })
     }
 
     /// `[ONLY] name [*] [[AS] alias]`: there is no inheritance, so ONLY changes nothing.
