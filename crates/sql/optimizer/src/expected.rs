@@ -1,11 +1,11 @@
 //! What EXPLAIN says of rows: the estimates that joins were ordered by, as a tree of what changes how many there are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, LogicalPlan};
 
-use super::{noting, relation_of};
+use crate::estimate::Noted;
 use crate::shared::{Optimized, SharedTable};
 
 /// A part of a plan, for which operators of one kind stand.
@@ -29,24 +29,6 @@ pub enum ExpectedOf {
     Other,
 }
 
-/// The rows of parts of a plan, by their addresses, where somebody asks for them.
-#[derive(Debug, Default)]
-pub(super) struct Noted(Option<HashMap<*const LogicalPlan, f64>>);
-
-impl Noted {
-    pub(super) fn add(&mut self, part: &LogicalPlan, rows: f64) {
-        if let Some(noted) = &mut self.0 {
-            noted.insert(std::ptr::from_ref(part), rows);
-        }
-    }
-
-    fn rows(&self, part: &LogicalPlan) -> f64 {
-        let known = self.0.as_ref().and_then(|noted| noted.get(&std::ptr::from_ref(part)).copied());
-        // Of a scan below a filter that was asked about before, nothing was found out again.
-        known.unwrap_or_else(|| relation_of(part).rows)
-    }
-}
-
 impl Optimized {
     /// The rows that its parts are expected to give.
     #[must_use]
@@ -59,9 +41,7 @@ impl Optimized {
 type Made = HashSet<*const SharedTable>;
 
 fn expected_of(plan: &LogicalPlan, all: &mut Made) -> Expected {
-    let mut noted = Noted(Some(HashMap::new()));
-    noting(plan, &mut noted);
-    part(plan, &noted, all)
+    part(plan, &Noted::of(plan), all)
 }
 
 fn part(plan: &LogicalPlan, noted: &Noted, all: &mut Made) -> Expected {

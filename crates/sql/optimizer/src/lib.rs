@@ -1,18 +1,24 @@
 //! Better plans that mean the same: what Kiln adds to DataFusion's optimizer, and how that is configured.
 //!
-//! Never looks names up and never runs a plan. Start at [`shared::optimize`], the way of a plan through all of it.
+//! Never looks names up. Rules never run a plan; what `dependent/` and `shared/` put into a plan runs parts of it when it runs itself.
 //!
-//! - DataFusion's rules simplify, decorrelate and push down; `passes.rs` goes over a plan with them,
-//! - `join_order/` orders joins by cost, on the estimates of `estimate/`,
-//! - `shared/` computes once what a plan computes several times, `dependent/` evaluates subqueries that have no join form,
-//! - `key_sets/` asks for the keys of a join early, `ranks/` and `series/` are operators of Kiln's own,
-//! - `operators.rs` makes the operators of what comes out.
+//! Start at [`shared::optimize`], the way of a plan through all of it.
 //!
-//! `SET kiln.optimizer = off` leaves DataFusion's rules alone, as the oracle that tests compare with.
+//! - `passes.rs` goes over a plan with DataFusion's rules, which simplify, decorrelate and push down,
+//! - `join_order/` orders joins by cost, on the estimates of `estimate/`; `expected.rs` shows these in EXPLAIN,
+//! - `shared/` computes once what a plan computes several times, as a WITH query that is read twice,
+//! - `dependent/` evaluates correlated subqueries that cannot be decorrelated,
+//! - `key_sets/` finds semi-join reductions for queries on several workers,
+//! - `ranks/` and `series/` are operators of Kiln's own: a limit per rank, and `generate_series`,
+//! - `operators.rs` makes the physical plan.
+//!
+//! `SET kiln.optimizer = off` leaves out Kiln's join order and passes, as the oracle that tests compare with; a few rules of DataFusion's stay wrapped, because
+//! they are wrong or slow without.
 
 pub mod dependent;
 mod distinct;
 mod estimate;
+mod expected;
 mod fenced;
 mod filter_pushdown;
 mod filter_size;
@@ -47,8 +53,8 @@ use datafusion::optimizer::{Optimizer, OptimizerRule};
 
 use self::distinct::DistinctWithoutSums;
 pub(crate) use self::estimate::existence_share;
-pub use self::estimate::relation_of;
-pub use self::estimate::{Expected, ExpectedOf};
+pub(crate) use self::estimate::relation_of;
+pub use self::expected::{Expected, ExpectedOf};
 pub use self::filter_pushdown::physical_rules;
 use self::filter_size::BoundedFilterPushdown;
 use self::if_of_use::IfOfUse;

@@ -1,11 +1,14 @@
-//! What plans are made of beside DataFusion's nodes: the tables that they read, what is believed about rows, and bounds on how much there may be.
+//! What plans are made of beside DataFusion's nodes: the tables that they scan, estimates as plain data, and bounds on their depth and size.
 //!
 //! Never chooses between plans and never runs one.
 //!
-//! - `shard_table.rs` is a table of the catalog as a plan scans it, `stream_table.rs` rows that are pushed from outside,
-//! - `estimate/` is what is believed about rows, `levels.rs` how deep and how large a plan may be,
-//! - `conditions.rs` and `any_expression.rs` are walks that several crates take,
-//! - `stop.rs` makes operators heed a stop where DataFusion's own go on.
+//! Start at `shard_table.rs`, a table of the catalog as a plan scans it.
+//!
+//! - `stream_table.rs` is a leaf whose rows are pushed from outside,
+//! - `estimate/` is what is believed about rows and columns: the optimizer finds it out,
+//! - `levels.rs` refuses plans that are too deep or too large,
+//! - `conditions.rs` gives long chains of AND and OR few levels, `any_expression.rs` looks for an expression anywhere in a plan,
+//! - `stop.rs` lets operators be canceled where DataFusion's own go on.
 
 mod any_expression;
 mod conditions;

@@ -52,7 +52,7 @@ pub struct ShardTable {
     pub pin: Option<Pin>,
     /// The files of an external table, opened: one for each of its shards.
     pub files: Option<Arc<[ShardReader]>>,
-    /// What rules have found out about the rows.
+    /// Facts that rules have found out about the rows.
     pub known: KnownRows,
     schema: SchemaRef,
     planner: Arc<dyn PlanScan>,

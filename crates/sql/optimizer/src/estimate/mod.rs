@@ -2,9 +2,9 @@
 //!
 //! Estimates choose between plans that mean the same; no rewrite's correctness rests on them. Start at [`relation_of`].
 
-mod expected;
 mod grouping;
 mod join;
+mod noted;
 mod predicate;
 mod sample;
 mod scan;
@@ -16,16 +16,14 @@ use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType};
 use plan::estimate::{ColumnFacts, Relation, UNKNOWN_ROWS};
 
-use self::expected::Noted;
-pub use self::expected::{Expected, ExpectedOf};
 pub(crate) use self::grouping::groups;
 pub(crate) use self::join::{
     FILTER, Keys, absence_share, composite_selectivity, existence_share, match_selectivity, share_in_common,
 };
+pub(crate) use self::noted::Noted;
 
 /// The estimate for `plan`.
-#[must_use]
-pub fn relation_of(plan: &LogicalPlan) -> Relation {
+pub(crate) fn relation_of(plan: &LogicalPlan) -> Relation {
     noting(plan, &mut Noted::default())
 }
 

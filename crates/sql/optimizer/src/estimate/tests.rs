@@ -4,7 +4,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
 
 use super::relation_of;
-use crate::estimate::{Expected, ExpectedOf};
+use crate::expected::{Expected, ExpectedOf};
 use crate::fixtures::{Rows, Warehouse};
 use crate::shared::Optimized;
 

@@ -54,7 +54,7 @@ impl Column {
 }
 
 impl ProjectSetExec {
-    /// What its columns are made of.
+    /// Its output columns, in order.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns

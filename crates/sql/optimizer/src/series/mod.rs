@@ -1,6 +1,6 @@
 //! `generate_series`, made row by row: an operator walks each series as its rows are asked for, whatever its length.
 //!
-//! Where UNNEST of lists that `generate_series` makes stands alone, an analyzer rule of the planner puts a [`ProjectSet`] in its place before
+//! Where UNNEST of lists that `generate_series` makes stands alone, an analyzer rule of the binder puts a [`ProjectSet`] in its place before
 //! anything could compute the lists; `exec.rs` runs it. A series within another list stays a list
 //! ([`functions::series`]), of bounded length.
 

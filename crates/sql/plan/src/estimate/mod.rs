@@ -12,21 +12,22 @@ use parking_lot::Mutex;
 
 pub use self::column::{ColumnFacts, position};
 
-/// What is believed about the rows of a plan. Counts are fractions of rows where that is what arithmetic gives.
+/// An estimate of the rows of a plan. Counts are fractions of rows where that is what arithmetic gives.
 #[derive(Debug, Clone)]
 pub struct Relation {
+    /// Their number.
     pub rows: f64,
     /// One per field of the plan's schema, in its order.
     pub columns: Vec<ColumnFacts>,
 }
 
-/// Rows of what nothing is known about.
+/// Rows that are believed to be there where nothing is known.
 pub const UNKNOWN_ROWS: f64 = 1_000.0;
 
-/// What was found out about the rows of a statement's table: rules ask for it again and again.
+/// Facts about the rows of a statement's table, found out once: rules ask for them again and again.
 #[derive(Debug, Default)]
 pub struct KnownRows {
-    /// Of all columns.
+    /// The facts of all columns.
     pub facts: OnceLock<Vec<ColumnFacts>>,
     /// By the filter: what passes it, with all columns.
     pub filtered: Mutex<HashMap<Expr, Arc<Relation>>>,
@@ -60,7 +61,7 @@ impl Relation {
         self
     }
 
-    /// What is known about the values of an expression over the columns of `schema`.
+    /// The facts about the values of an expression over the columns of `schema`.
     #[must_use]
     pub fn facts(&self, expr: &Expr, schema: &DFSchema) -> ColumnFacts {
         match expr {
