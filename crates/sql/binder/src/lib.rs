@@ -1,17 +1,17 @@
 //! Names and types: statements that read and change rows become plans with PostgreSQL's meaning.
 //!
-//! Never does I/O and never runs anything: a statement's [`session_context::StatementContext`] already carries the catalog it sees. What comes out
-//! ([`Planned`]) is run by `execution`.
+//! Never does I/O: a statement's [`session_context::StatementContext`] already carries the catalog it sees. It runs nothing but the subqueries of a LIMIT or
+//! OFFSET, which are counts of the plan ([`QueryPlan::optimized`]).
 //!
-//! - `rewrite/` says in other words what DataFusion does not plan, `bind/` finds names, views, parameters and types,
-//! - `semantics/` gives expressions PostgreSQL's meaning where DataFusion's differs,
+//! Start at [`Binder`] (`bind/mod.rs`).
+//!
+//! - `rewrite/` says in other words what DataFusion cannot plan, before names are known,
+//! - `bind/` finds names (`resolve/`), views and parameters and has DataFusion make a plan (`query.rs`),
+//! - `semantics/` are rules over that plan, which give expressions their types (`resolve.rs`) and PostgreSQL's meaning,
 //! - `write/` plans INSERT, UPDATE, DELETE, MERGE and COPY,
-//! - `planned.rs` is what a statement becomes.
-//!
-//! Start at [`Binder`].
+//! - `planned.rs` is what a statement becomes, and the way of a query's plan to the optimizer.
 
 mod bind;
-mod past;
 mod phases;
 mod planned;
 pub mod portable;
@@ -22,7 +22,8 @@ mod settled;
 pub mod write;
 
 pub use self::bind::{
-    Binder, Environment, NoFragmentCache, as_of, is_numeric, parameter_index, parts_within, types_with_values,
+    Binder, Environment, NoFragmentCache, is_numeric, moment_of, parameter_index, parts_within, statement_at,
+    types_with_values,
 };
 pub use self::phases::{Begun, Phase, Phases};
 pub use self::planned::{
@@ -31,4 +32,4 @@ pub use self::planned::{
     ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
 };
 pub use self::session_command::{ClusterCommand, SessionCommand, check_storage_columns};
-pub use self::settled::{for_statement, is_settled, settled, settled_by};
+pub use self::settled::{for_statement, is_settled, settled};

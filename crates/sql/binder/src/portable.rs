@@ -1,4 +1,4 @@
-//! Operators of the planner's own, taken apart: their expressions and plain data, of which others make the same operators again.
+//! Operators of Kiln's own, taken apart: their expressions and plain data, of which others make the same operators again.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum OwnOperator {
 }
 
 impl OwnOperator {
-    /// What an operator is made of; `None` where it is not the planner's own.
+    /// What an operator is made of; `None` where it is not one of Kiln's.
     #[must_use]
     pub fn of(operator: &dyn ExecutionPlan) -> Option<Self> {
         if let Some(series) = operator.downcast_ref::<ProjectSetExec>() {

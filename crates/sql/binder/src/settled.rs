@@ -48,7 +48,7 @@ pub fn settled(expr: &Expr) -> Option<Settled> {
 }
 
 /// As [`settled`], of a function alone.
-pub fn settled_by(function: &ScalarUDF) -> Option<Settled> {
+pub(crate) fn settled_by(function: &ScalarUDF) -> Option<Settled> {
     if system_catalog::is_of_statement(function) { Some(Settled::ByStatement) } else { functions::settled_by(function) }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use binder::{Binder, DefinePlan, as_of};
+use binder::{Binder, DefinePlan, moment_of, statement_at};
 use catalog::{Change, Column, ConstraintKind, Identity, Sequence, SequenceOwner, Table};
 use datafusion::sql::sqlparser::ast::{ObjectName, TableVersion};
 use session_context::StatementContext;
@@ -40,7 +40,7 @@ pub fn clone_table(
     }
     let past = match version {
         Some(version) => {
-            let (past, pin) = as_of::at(context, as_of::written(binder, version)?)?;
+            let (past, pin) = statement_at(context, moment_of(binder, version)?)?;
             plan.pins.push(pin);
             Some(past)
         }
@@ -181,7 +181,7 @@ pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResu
         return Err(nothing());
     }
     let before = Moment::Commit(CommitTs(drop.commit.0.saturating_sub(1)));
-    let (past, pin) = as_of::at(context, before)?;
+    let (past, pin) = statement_at(context, before)?;
     let old = past.snapshot.table(drop.table).ok_or_else(nothing)?;
     name::must_own(context, old.owner, "table", &old.name)?;
     let mut plan = DefinePlan { tag: "UNDROP TABLE".to_owned(), pins: vec![pin], ..DefinePlan::default() };

@@ -1,10 +1,12 @@
-//! CREATE, ALTER, DROP, TRUNCATE, COMMENT and the roles as changes of the catalog.
+//! CREATE, ALTER, DROP, TRUNCATE, COMMENT, CREATE TABLE AS, CLONE, UNDROP and statements about roles and clusters, as changes of the catalog.
 //!
-//! Never does I/O: changes are staged by who runs the statement.
+//! Never does I/O: execution stages the changes.
 //!
-//! One file per statement; each checks the statement against the snapshot, with PostgreSQL's errors, and gives the whole
-//! change as a [`binder::DefinePlan`]. `name.rs` says what names stand for, `constraint.rs` and `column.rs` what tables are
-//! made of, `dependency.rs` what goes along with what is dropped, `view_text.rs` how views survive renamings.
+//! Start at `create_table.rs`. There is a file per statement: it checks the statement against the snapshot, with PostgreSQL's errors, and gives the whole change as
+//! a [`binder::DefinePlan`].
+//!
+//! - `name.rs` finds what a statement names, `constraint.rs` and `column.rs` read what tables are made of,
+//! - `dependency.rs` finds what has to be dropped with something, `view_text.rs` keeps views right when names change.
 
 mod alter_schema;
 mod alter_table;

@@ -4,18 +4,15 @@
 //! until it has a value the statement is planned on what is committed now, and again when it has one.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{self, Query, TableFactor, TableVersion, Value, VisitMut, VisitorMut};
 use functions::error::from_datafusion;
-use session_context::{Pin, StatementContext};
 use types::{CommitTs, Condition, Moment, SqlError, SqlResult, SqlType};
 
-use super::{Binder, expression, parameter};
-use crate::past;
+use super::{Binder, expression, moment, parameter};
 
 const PLACE: &str = "AS OF";
 
@@ -34,9 +31,9 @@ impl VisitorMut for Decide<'_, '_> {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         let TableFactor::Table { version: Some(version), .. } = factor else { return ControlFlow::Continue(()) };
-        match written(self.0, version) {
+        match moment_of(self.0, version) {
             Ok(moment) => {
-                let mark = Value::SingleQuotedString(past::mark(moment));
+                let mark = Value::SingleQuotedString(moment::mark(moment));
                 *version = TableVersion::VersionAsOf(ast::Expr::value(mark));
                 ControlFlow::Continue(())
             }
@@ -45,16 +42,8 @@ impl VisitorMut for Decide<'_, '_> {
     }
 }
 
-/// The moment that [`decide`] has left in the place of what was written.
-pub(crate) fn decided(version: &TableVersion) -> SqlResult<Moment> {
-    let undecided = || SqlError::internal("the moment of AS OF is not decided");
-    let TableVersion::VersionAsOf(ast::Expr::Value(mark)) = version else { return Err(undecided()) };
-    let Value::SingleQuotedString(mark) = &mark.value else { return Err(undecided()) };
-    past::marked(mark).ok_or_else(undecided)
-}
-
 /// The moment that is written; a time without a zone is the session's.
-pub fn written(binder: &Binder<'_>, version: &TableVersion) -> SqlResult<Moment> {
+pub fn moment_of(binder: &Binder<'_>, version: &TableVersion) -> SqlResult<Moment> {
     // What a view was then may have no table that says so.
     binder.session().note_read_now();
     match version {
@@ -112,11 +101,4 @@ fn value(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResul
         return Ok(None);
     }
     ScalarValue::try_from_array(&expression::evaluate(binder, expr)?, 0).map(Some).map_err(from_datafusion)
-}
-
-/// The statement as it would be at the moment: names mean what they meant then. With what keeps the objects of then.
-pub fn at(context: &StatementContext, moment: Moment) -> SqlResult<(Arc<StatementContext>, Pin)> {
-    let past = context.past.state(moment);
-    let past = past.ok_or_else(|| SqlError::internal("the state of an earlier moment is not at hand"))?;
-    Ok((Arc::new(StatementContext { snapshot: past.state, ..context.clone() }), past.pin))
 }

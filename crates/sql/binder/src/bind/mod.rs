@@ -5,18 +5,22 @@
 //! `SqlToRel` makes the plan from relations and functions that `provider.rs` finds, and the analyzer's rules give every
 //! expression its type. `state.rs` has what a plan is made and run with.
 
-pub mod as_of;
+mod as_of;
+mod asked_count;
 mod cast_type;
+pub(crate) mod changed;
 mod expansion;
 mod expression;
 mod group_keys;
 mod many_windows;
 pub(crate) mod modification;
+mod moment;
 mod named_columns;
 mod output_name;
 mod parameter;
 mod parameter_digits;
 mod place;
+pub(crate) mod plan_names;
 mod provider;
 mod query;
 mod relation;
@@ -41,14 +45,17 @@ use syntax::statement::Returning;
 use syntax::{Parsed, sql_type};
 use types::{Oid, SqlResult, SqlType};
 
-use self::modification::{Changed, Modification};
+pub use self::as_of::moment_of;
+pub(crate) use self::asked_count::ask as ask_counts;
+use self::changed::Changed;
+use self::modification::Modification;
+pub use self::moment::statement_at;
 pub use self::parameter::index as parameter_index;
 pub(crate) use self::parameter::settled;
 pub use self::parameter::types_with_values;
 pub use self::parameter_digits::is_numeric;
 pub(crate) use self::parameter_digits::{depends_on_digits, holds_for_digits};
 use self::place::Text;
-pub(crate) use self::row_count::ask as ask_counts;
 pub use self::state::Environment;
 pub(crate) use self::state::undivided;
 pub use self::state::{NoFragmentCache, parts_within};
@@ -76,6 +83,8 @@ pub struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
+    /// The binder of one statement.
+    #[must_use]
     pub fn new(environment: &'a Environment, context: &'a Arc<StatementContext>) -> Self {
         let session = Arc::new(system_catalog::session(context));
         Self {
@@ -201,7 +210,7 @@ impl<'a> Binder<'a> {
         self.session.has_read_now()
     }
 
-    /// What it shares with the binders of other statements.
+    /// The environment that it shares with the binders of other statements.
     pub fn environment(&self) -> &'a Environment {
         self.environment
     }

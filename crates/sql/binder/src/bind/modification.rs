@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use catalog::Table;
 use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableSource};
@@ -22,31 +21,12 @@ use super::query::{analyze, logical_over, output_type, prepared};
 pub(crate) use super::resolve::{Clause, Kept};
 use super::view::PlanSource;
 use super::{Binder, parameter, resolve};
+use crate::bind::changed::Changed;
+use crate::bind::plan_names::{MADE, MET};
 use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
-
-/// Relations of this schema, which no user's can be in, are plans that the statement has made.
-pub(super) const GIVEN: &str = "given\u{1}";
-/// Tables of this database have the columns that say which row each row is.
-pub(super) const WITH_PLACES: &str = "places\u{1}";
-/// The relations of [`GIVEN`]: rows that were made, and those that an INSERT met.
-pub(super) const MADE: &str = "made";
-pub(super) const MET: &str = "met";
-
-/// A column that is NULL in rows without one of the target, and the relation that has it.
-pub(crate) const ROW: &str = "row\u{1}";
-/// A column that is NULL in rows without one of MERGE's source, and its relation.
-pub(crate) const PRESENT: &str = "present\u{1}";
 
 /// Plans for relations of [`GIVEN`], by name.
 pub(super) type Given = HashMap<&'static str, Arc<dyn TableSource>>;
-
-/// The table that a statement changes, under its name within the statement.
-pub(crate) struct Changed<'a> {
-    pub(crate) table: &'a Arc<Table>,
-    /// The name of its schema.
-    pub(crate) schema: &'a str,
-    pub(crate) alias: Option<&'a Ident>,
-}
 
 /// A statement that changes rows of a table, as far as names go.
 pub(crate) struct Modification<'a> {
@@ -75,29 +55,6 @@ pub(crate) struct Bound {
     pub(crate) others: usize,
     given: Given,
     returning: Option<resolve::Returned>,
-}
-
-/// What the columns of the rows that are read are called: `__row_id` and `__place`, then the target's, the others', the values.
-pub(crate) mod reading {
-    pub(crate) fn old(at: usize) -> String {
-        format!("old\u{1}{at}")
-    }
-
-    pub(crate) fn other(at: usize) -> String {
-        format!("other\u{1}{at}")
-    }
-
-    pub(crate) fn value(at: usize) -> String {
-        format!("value\u{1}{at}")
-    }
-
-    /// Of rows that MERGE made: what `merge_action` says.
-    pub(crate) const ACTION: &str = "action\u{1}";
-
-    /// Of rows that were made: the row that RETURNING gives where it does not say which.
-    pub(crate) fn kept(at: usize) -> String {
-        format!("kept\u{1}{at}")
-    }
 }
 
 /// The target as the first relation of FROM.

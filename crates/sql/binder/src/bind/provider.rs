@@ -20,12 +20,12 @@ use system_catalog::sequence_table;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::cast_type::PostgresTypes;
-use super::modification::{GIVEN, Given, WITH_PLACES};
+use super::modification::Given;
 use super::named_columns::NamedColumns;
 use super::relation::{self, Found, Name};
 use super::undefined::UndefinedFunction;
-use super::{Binder, as_of, view};
-use crate::past;
+use super::{Binder, moment, view};
+use crate::bind::plan_names::{GIVEN, WITH_PLACES};
 
 /// What one statement's SQL is planned with.
 pub(super) struct Provider<'a> {
@@ -55,8 +55,8 @@ impl<'a> Provider<'a> {
     }
 
     fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
-        let moment = name.catalog().and_then(past::marked);
-        let past = moment.map(|moment| as_of::at(self.binder.context, moment)).transpose()?;
+        let moment = name.catalog().and_then(moment::marked);
+        let past = moment.map(|moment| moment::statement_at(self.binder.context, moment)).transpose()?;
         let (context, pin) = match &past {
             Some((context, pin)) => (context, Some(Arc::clone(pin))),
             None => (self.binder.context, self.binder.pin.clone()),

@@ -12,7 +12,7 @@ use functions::cast::{CastKind, lower as lower_cast};
 use functions::error::{from_datafusion, to_datafusion};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use super::{Binder, expression, query};
+use super::{Binder, asked_count, expression, query};
 use crate::semantics::typed::type_of;
 use crate::settled;
 
@@ -75,7 +75,7 @@ fn count(
     let cast = lower_cast(expr, &sql_type, &SqlType::Int8, CastKind::Assignment, binder.session());
     let cast = cast.map_err(from_datafusion)?;
     if is_asked {
-        // The query's to answer when it runs: [`asked`].
+        // The query's to answer when it runs.
         return Ok(Some(Box::new(cast)));
     }
     if cast.exists(|part| Ok(!settled::is_settled(part))).map_err(from_datafusion)? {
@@ -84,61 +84,5 @@ fn count(
     let value = expression::evaluate(binder, cast)?;
     let value = value.as_primitive::<Int64Type>();
     let count = (!value.is_null(0)).then(|| value.value(0));
-    literal(count, clause, negative).map(|count| count.map(Box::new))
-}
-
-/// A count as the plan has it; NULL is no count at all.
-fn literal(count: Option<i64>, clause: &str, negative: Condition) -> SqlResult<Option<Expr>> {
-    match count {
-        None => Ok(None),
-        Some(count @ 0..) => Ok(Some(Expr::Literal(ScalarValue::Int64(Some(count)), None))),
-        Some(_) => Err(SqlError::new(negative, format!("{clause} must not be negative"))),
-    }
-}
-
-/// The plan with every count that a subquery gives as the number that `answer` finds it to be.
-pub(crate) async fn ask<F>(mut plan: LogicalPlan, answer: impl Fn(Expr) -> F) -> SqlResult<LogicalPlan>
-where
-    F: Future<Output = SqlResult<Option<i64>>>,
-{
-    while let Some((count, is_offset)) = asked(&plan)? {
-        let value = answer(count.clone()).await?;
-        let (clause, negative) = if is_offset {
-            ("OFFSET", Condition::InvalidRowCountInOffset)
-        } else {
-            ("LIMIT", Condition::InvalidRowCountInLimit)
-        };
-        let value = literal(value, clause, negative)?.map(Box::new);
-        let answered = plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Limit(Limit { skip, fetch, input }) => {
-                let put =
-                    |place: Option<Box<Expr>>| if place.as_deref() == Some(&count) { value.clone() } else { place };
-                let (skip, fetch) = if is_offset { (put(skip), fetch) } else { (skip, put(fetch)) };
-                Ok(Transformed::yes(LogicalPlan::Limit(Limit { skip, fetch, input })))
-            }
-            other => Ok(Transformed::no(other)),
-        });
-        plan = answered.map_err(from_datafusion)?.data;
-    }
-    Ok(plan)
-}
-
-/// A count that is to be asked for, and whether it is an OFFSET.
-fn asked(plan: &LogicalPlan) -> SqlResult<Option<(Expr, bool)>> {
-    let mut found = None;
-    plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Limit(limit) = node {
-            for (count, is_offset) in [(&limit.skip, true), (&limit.fetch, false)] {
-                if let Some(count) = count
-                    && !matches!(count.as_ref(), Expr::Literal(..) | Expr::Placeholder(_))
-                {
-                    found = Some((count.as_ref().clone(), is_offset));
-                    return Ok(TreeNodeRecursion::Stop);
-                }
-            }
-        }
-        Ok(TreeNodeRecursion::Continue)
-    })
-    .map_err(from_datafusion)?;
-    Ok(found)
+    asked_count::literal(count, clause, negative).map(|count| count.map(Box::new))
 }

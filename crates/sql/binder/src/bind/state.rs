@@ -19,7 +19,7 @@ use crate::semantics;
 /// States that are kept: more settings than these nobody changes.
 const MADE_MAX: usize = 16;
 
-/// What binders of all statements of a server share.
+/// Shared by the binders of all statements of a server: who makes scans, and DataFusion's state for settings.
 #[derive(Debug)]
 pub struct Environment {
     /// Makes the scans of tables.

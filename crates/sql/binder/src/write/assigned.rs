@@ -8,9 +8,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::identity;
 use super::values::infer;
-
-/// The relation that a query with values for several columns is within its statement.
-pub(crate) const ASSIGNED: &str = "assigned\u{1}";
+use crate::bind::plan_names::ASSIGNED;
 
 /// What becomes of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,8 @@ use super::assigned::Assigned;
 use super::made::{Read, plan_columns, positions_of};
 use super::target::Target;
 use crate::bind::Binder;
-use crate::bind::modification::{Clause, Kept, Modification, Source, reading};
+use crate::bind::modification::{Clause, Kept, Modification, Source};
+use crate::bind::plan_names::reading;
 use crate::planned::{Action, ConflictUpdate};
 
 /// The keys whose violation is the conflict; none where the table has no key and nothing is to be done.

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use catalog::Table;
-use datafusion::common::DFSchema;
-use datafusion::logical_expr::{EmptyRelation, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Ident, Query, SelectItem, SetExpr};
 use syntax::statement::{Insert, InsertSource};
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -26,7 +24,7 @@ pub fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlType>]
     let arbiters = insert.on_conflict.as_ref().map(|it| conflict::arbiters(table, it)).transpose()?;
     let is_named = !insert.columns.is_empty();
     let (source, filled, parameters) = match &insert.source {
-        InsertSource::DefaultValues => (one_row(), Vec::new(), Vec::new()),
+        InsertSource::DefaultValues => (values::one_row(), Vec::new(), Vec::new()),
         InsertSource::Query(query) => match values::rows_of(query) {
             Some(written) => {
                 let rows = values::plan(binder, table, &columns, is_named, &written, declared, insert.overriding)?;
@@ -35,7 +33,7 @@ pub fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlType>]
             None => {
                 let declared = infer(query, table, &columns, declared);
                 let bound = binder.part(query, &declared)?;
-                let filled = filled(&columns, bound.columns.len(), is_named)?;
+                let filled = values::filled(&columns, bound.columns.len(), is_named)?;
                 let filled = identity::filled(table, filled, insert.overriding)?;
                 (bound.plan, filled, bound.parameters)
             }
@@ -107,21 +105,6 @@ pub(super) fn positions(table: &Table, names: &[Ident]) -> SqlResult<Vec<usize>>
     Ok(positions)
 }
 
-/// The columns that `count` values fill.
-///
-/// # Errors
-/// `42601` for more values than columns, and for fewer than are named.
-pub(super) fn filled(columns: &[usize], count: usize, is_named: bool) -> SqlResult<Vec<usize>> {
-    let refused = |message: &str| Err(SqlError::new(Condition::SyntaxError, message));
-    if columns.len() < count {
-        return refused("INSERT has more expressions than target columns");
-    }
-    if count < columns.len() && is_named {
-        return refused("INSERT has more target columns than expressions");
-    }
-    Ok(columns[..count].to_vec())
-}
-
 /// Parameters that stand alone in the SELECT list have the type of the column they fill.
 fn infer(query: &Query, table: &Table, columns: &[usize], declared: &[Option<SqlType>]) -> Vec<Option<SqlType>> {
     let mut types = declared.to_vec();
@@ -133,9 +116,4 @@ fn infer(query: &Query, table: &Table, columns: &[usize], declared: &[Option<Sql
         }
     }
     types
-}
-
-/// A row without columns.
-pub(super) fn one_row() -> LogicalPlan {
-    LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: Arc::new(DFSchema::empty()) })
 }

@@ -15,7 +15,7 @@ use super::assigned::New;
 use super::rows;
 use super::target::Target;
 use crate::bind::Binder;
-use crate::bind::modification::reading;
+use crate::bind::plan_names::reading;
 use crate::planned::Action;
 use crate::semantics::marked;
 

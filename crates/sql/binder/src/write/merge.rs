@@ -17,8 +17,9 @@ use super::assigned::{Assigned, New};
 use super::made::{Clauses, Read, plan_columns, positions_of};
 use super::target::Target;
 use super::values::infer;
-use super::{identity, insert, references};
-use crate::bind::modification::{Clause, Kept, Modification, PRESENT, ROW, Source, first_of};
+use super::{identity, insert, references, values};
+use crate::bind::modification::{Clause, Kept, Modification, Source, first_of};
+use crate::bind::plan_names::{PRESENT, ROW};
 use crate::bind::{Binder, settled};
 use crate::planned::{Action, ModifyPlan};
 
@@ -86,7 +87,7 @@ fn made(table: &Table, clause: &MergeClause, first: usize, parameters: &mut Vec<
             let positions = insert::positions(table, columns)?;
             let written = values.as_deref().unwrap_or_default();
             let filled = match values {
-                Some(_) => insert::filled(&positions, written.len(), !columns.is_empty())?,
+                Some(_) => values::filled(&positions, written.len(), !columns.is_empty())?,
                 None => Vec::new(),
             };
             let mut made =

@@ -20,7 +20,6 @@ mod update;
 mod values;
 
 pub use self::assign::{assign, is_assignable};
-pub(crate) use self::assigned::ASSIGNED;
 pub use self::copy::copy;
 pub use self::copy_options::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};
 pub use self::delete::delete;

@@ -138,6 +138,10 @@ pub(super) fn null(sql_type: &SqlType) -> SqlResult<Expr> {
     Ok(typed_literal(value, sql_type))
 }
 
+/// The `columns` of each row of `input`.
+///
+/// # Errors
+/// Bugs: names of columns are settled.
 pub fn projection(columns: Vec<Expr>, input: LogicalPlan) -> SqlResult<LogicalPlan> {
     Projection::try_new(columns, Arc::new(input)).map(LogicalPlan::Projection).map_err(from_datafusion)
 }

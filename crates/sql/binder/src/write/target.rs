@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use crate::bind::Binder;
-use crate::bind::modification::Changed;
+use crate::bind::changed::Changed;
 
 /// The table that rows are written to.
 pub(super) struct Target {

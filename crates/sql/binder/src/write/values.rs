@@ -12,7 +12,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Values};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Values};
 use datafusion::sql::sqlparser::ast::{self, Query, SelectItem, SetExpr, UnaryOperator, Value};
 use functions::error::from_datafusion;
 use syntax::statement::{Overriding, is_default};
@@ -21,7 +21,7 @@ use types::sql_type::NUMERIC_PRECISION_MAX;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::assign::assign;
-use super::{identity, insert, rows};
+use super::{identity, rows};
 use crate::bind::Binder;
 use crate::bind::modification::select;
 use crate::semantics::typed::type_of;
@@ -54,7 +54,7 @@ pub(super) fn plan(
     if written.iter().any(|row| row.len() != width) {
         return Err(SqlError::new(Condition::SyntaxError, "VALUES lists must all be the same length"));
     }
-    let filled = insert::filled(columns, width, is_named)?;
+    let filled = filled(columns, width, is_named)?;
     let mut bound = Bound::of(binder, table, &filled, written, declared)?;
     let mut cells = Vec::with_capacity(written.len());
     for row in written {
@@ -84,7 +84,7 @@ pub(super) fn plan(
         _ if cells.len() == 1 || bound.has_subqueries => {
             let one = |row: Vec<Expr>| {
                 let columns = row.into_iter().zip(names()).map(|(value, name)| value.alias(name)).collect();
-                rows::projection(columns, insert::one_row())
+                rows::projection(columns, one_row())
             };
             let mut plans = cells.into_iter().map(one);
             let first = plans.next().ok_or_else(|| SqlError::internal("VALUES without rows"))??;
@@ -282,4 +282,24 @@ fn batch(schema: Schema, rows: Vec<Vec<ScalarValue>>) -> datafusion::common::Res
     }
     let columns = columns.into_iter().map(ScalarValue::iter_to_array).collect::<Result<Vec<ArrayRef>, _>>()?;
     Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+}
+
+/// The columns that `count` values fill.
+///
+/// # Errors
+/// `42601` for more values than columns, and for fewer than are named.
+pub(super) fn filled(columns: &[usize], count: usize, is_named: bool) -> SqlResult<Vec<usize>> {
+    let refused = |message: &str| Err(SqlError::new(Condition::SyntaxError, message));
+    if columns.len() < count {
+        return refused("INSERT has more expressions than target columns");
+    }
+    if count < columns.len() && is_named {
+        return refused("INSERT has more target columns than expressions");
+    }
+    Ok(columns[..count].to_vec())
+}
+
+/// A row without columns.
+pub(super) fn one_row() -> LogicalPlan {
+    LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: Arc::new(DFSchema::empty()) })
 }

@@ -9,12 +9,11 @@ mod retype;
 mod row_check;
 mod view;
 
-use binder::{Binder, DefinePlan, RowCheck};
-
 pub(super) use self::rename::refuse_taken_in;
 
 use std::sync::Arc;
 
+use binder::{Binder, DefinePlan, RowCheck};
 use catalog::{Change, Table};
 use session_context::StatementContext;
 use syntax::statement::{AlterAction, AlterTable};

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAli
 use session_context::StatementContext;
 use system_catalog::SEQUENCE_COLUMNS;
 
-use crate::bind::as_of;
+use crate::bind::moment;
 use crate::bind::relation::{Found, Name, find};
 
 /// The names of all columns that the relations and SELECT lists of a query have.
@@ -61,8 +61,8 @@ impl Visitor for Names<'_> {
         match factor {
             TableFactor::Table { name, alias, version, .. } => {
                 self.alias(alias.as_ref());
-                let moment = version.as_ref().and_then(|version| as_of::decided(version).ok());
-                let past = moment.and_then(|moment| as_of::at(self.context, moment).ok());
+                let moment = version.as_ref().and_then(|version| moment::decided(version).ok());
+                let past = moment.and_then(|moment| moment::statement_at(self.context, moment).ok());
                 let context = past.as_ref().map_or(self.context, |(context, _)| context);
                 // What does not exist is reported where it is resolved.
                 let found = Name::of(name, context).and_then(|name| find(context, &name));

@@ -16,11 +16,10 @@ use types::{ColumnId, Condition, Moment, Oid, SqlError, SqlResult};
 use super::Resolver;
 use super::placement::{self, Clause};
 use super::scope::{Column, Origin, Relation, Scope, column_expr, quoted};
-use crate::bind::as_of;
+use crate::bind::moment;
+use crate::bind::plan_names::ASSIGNED;
 use crate::bind::relation::{self, Found, Name};
-use crate::past;
 use crate::rewrite::row;
-use crate::write::ASSIGNED;
 
 impl Resolver<'_> {
     /// Resolves a FROM clause; the scope has what its items bring.
@@ -62,7 +61,7 @@ impl Resolver<'_> {
                 if sample.is_some() {
                     return Err(SqlError::unsupported("TABLESAMPLE"));
                 }
-                let moment = version.take().map(|version| as_of::decided(&version)).transpose()?;
+                let moment = version.take().map(|version| moment::decided(&version)).transpose()?;
                 self.table(name, alias, moment)
             }
             TableFactor::Derived { lateral, subquery, alias, sample: None } => {
@@ -122,7 +121,7 @@ impl Resolver<'_> {
                 .collect();
             return self.aliased(None, &wanted.name, alias, columns);
         }
-        let past = moment.map(|moment| as_of::at(self.context, moment)).transpose()?;
+        let past = moment.map(|moment| moment::statement_at(self.context, moment)).transpose()?;
         let context = past.as_ref().map_or(self.context, |(context, _)| context);
         let found = relation::find(context, &wanted).map_err(|error| {
             let first = name.0.first().and_then(|part| part.as_ident());
@@ -182,7 +181,7 @@ impl Resolver<'_> {
         };
         let mut parts = vec![quoted(&schema), quoted(&wanted.name)];
         if let Some(moment) = moment {
-            parts.insert(0, quoted(&past::mark(moment)));
+            parts.insert(0, quoted(&moment::mark(moment)));
         }
         *name = ObjectName::from(parts);
         let mut scope = self.aliased(Some(schema), &wanted.name, alias, columns)?;

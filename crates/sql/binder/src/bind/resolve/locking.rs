@@ -14,10 +14,10 @@ use types::{Condition, LockMode, LockWait, SqlError, SqlResult};
 use super::placement::{self, Clause};
 use super::scope::{column_expr, quoted};
 use super::{Bound, BoundColumn, Resolver, column_names};
-use crate::bind::modification::WITH_PLACES;
+use crate::bind::moment;
 use crate::bind::place::Text;
+use crate::bind::plan_names::WITH_PLACES;
 use crate::bind::relation::{self, Found, Name};
-use crate::past;
 
 /// A table whose rows a query locks; of its columns `__row_id` and `__place` the first has this number in the query's output.
 pub(in crate::bind) struct Locked {
@@ -189,7 +189,7 @@ fn lockable(
         return Ok(None);
     }
     let first = name.0.first().and_then(|part| part.as_ident());
-    if first.is_some_and(|first| past::marked(&first.value).is_some()) {
+    if first.is_some_and(|first| moment::marked(&first.value).is_some()) {
         return Err(SqlError::unsupported(format_args!("{clause} with AS OF")));
     }
     match relation::find(context, &Name::of(name, context)?)? {

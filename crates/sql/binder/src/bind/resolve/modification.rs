@@ -15,8 +15,9 @@ use types::{SqlError, SqlResult};
 use super::placement::{self, Clause};
 use super::scope::{Column, Relation, Scope, column_expr, quoted};
 use super::{BoundColumn, Resolver, column_names, named, select};
-use crate::bind::modification::{Changed, GIVEN, MADE, MET, ROW, WITH_PLACES, reading};
+use crate::bind::changed::Changed;
 use crate::bind::place::Text;
+use crate::bind::plan_names::{GIVEN, MADE, MET, ROW, WITH_PLACES, reading};
 
 /// A statement whose names are not settled yet.
 pub(in crate::bind) struct WrittenModification<'a> {
