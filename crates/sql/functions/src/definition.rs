@@ -14,6 +14,7 @@ use crate::type_rules::{is_implicit, is_preferred, plain, same_kind, shared};
 /// One name with all its overloads, in order of preference where several fit alike.
 #[derive(Debug)]
 pub struct Definition {
+    /// The name in SQL, in lower case; an operator's sign.
     pub name: &'static str,
     pub(crate) volatility: Volatility,
     pub overloads: &'static [Overload],

@@ -114,6 +114,8 @@ fn schema_error(error: &SchemaError) -> SqlError {
     }
 }
 
+/// `42703` for a column that is not among the `valid` ones, with one that may be meant as its hint; `42P01` where no relation is called so.
+#[must_use]
 pub fn missing_column(field: &Column, valid: &[Column]) -> SqlError {
     match &field.relation {
         Some(relation) => {

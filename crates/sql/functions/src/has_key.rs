@@ -16,11 +16,15 @@ pub struct HasKey {
 }
 
 impl HasKey {
+    /// The condition that a value is among `keys`.
+    #[must_use]
     pub fn of(keys: KeySet) -> ScalarUDF {
         let signature = Signature::any(1, Volatility::Immutable);
         ScalarUDF::new_from_impl(Self { keys: Arc::new(keys), signature })
     }
 
+    /// The keys that are looked for.
+    #[must_use]
     pub fn keys(&self) -> &KeySet {
         &self.keys
     }

@@ -1,8 +1,16 @@
-//! PostgreSQL's functions by name, and those that no name in SQL stands for but plans call: casts, keys, constraints of rows. Functions that read the
-//! catalog are not here: the system catalog makes those.
+//! PostgreSQL's functions, operators, casts and aggregates, and the internal functions that only plans call.
 //!
-//! A function is a [`definition::Definition`]: a table of overloads with their bodies. [`scalar`], [`aggregate`] and [`window`] find them by
-//! name; what they do not find does not exist, so that no function of DataFusion's answers with other semantics.
+//! Never reads the catalog: functions that do are made by `system_catalog`. There is no fallback: a name that [`scalar`], [`aggregate`] and [`window`] do not
+//! find is no function, because DataFusion's of that name would answer with other semantics.
+//!
+//! Start at `definition.rs`: a function is a [`Definition`], a table of overloads with their bodies. `function.rs` makes DataFusion functions of it.
+//!
+//! - arguments and types: `type_rules.rs` (implicit casts, common types), `cast/`, `call.rs` (access to arguments and results),
+//! - functions of one kind of values: `arithmetic/`, `math.rs`, `text/`, `pattern.rs`, `like.rs`, `datetime/`, `json/`, `array.rs`, `comparison.rs`, `conditional.rs`,
+//! - `aggregate/`; window functions in `counted.rs` and `directed.rs`; `builtin.rs` has DataFusion's functions under shorter column names,
+//! - internal functions: `grouping_key.rs`, `has_key.rs` with `key_set.rs`, `row_constraints.rs` (NOT NULL and CHECK), `series/` (lists of `generate_series`),
+//! - forms for others: `portable.rs` for other processes, `by_value.rs`, `on_dates.rs`, `on_numbers.rs` and `on_texts.rs` for the engine and reads by key,
+//! - `error.rs` words DataFusion's errors as PostgreSQL does.
 
 mod aggregate;
 mod arithmetic;

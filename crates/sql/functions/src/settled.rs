@@ -18,7 +18,7 @@ pub enum Settled {
     ByStatement,
 }
 
-/// When the meaning of a call is settled, but for the functions of the system catalog; `None` for one that needs names of the catalog.
+/// The moment when the meaning of a call is settled, but for the functions of the system catalog; `None` for one that needs names of the catalog.
 #[must_use]
 pub fn settled_by(function: &ScalarUDF) -> Option<Settled> {
     let inner = function.inner();

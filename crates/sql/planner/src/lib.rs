@@ -1,6 +1,9 @@
-//! The way of a statement from text to plan, and plans that are kept for those who ask again.
+//! The way of a statement from text to plan, and plans that are kept for statements that come again.
 //!
-//! Never does I/O and never runs anything. Start at `planner.rs`: which statement goes where.
+//! Never does I/O and never runs anything. Start at `planner.rs`: which statement goes to which crate.
+//!
+//! - `kept.rs` has the plans of queries without parameters, by their texts; `prepared_plan.rs` those of prepared statements,
+//! - `session/` plans SET, SHOW and what else concerns the session alone, `explain/` reads the options of EXPLAIN.
 
 mod explain;
 mod kept;

@@ -1,10 +1,13 @@
 //! The context of one statement: the catalog that it sees, its role, its time and its settings.
 //!
-//! Never looks a name up, and never waits: the session fetches what is not at hand and plans again.
+//! Never looks a name up, and never waits. Where a moment of AS OF or the files of an external table are not at hand, the session fetches them and
+//! plans the statement again.
 //!
-//! - `statement.rs`: the surroundings of one statement,
-//! - `session.rs`: the facts that functions and casts read, wherever a plan runs,
-//! - `past.rs`: earlier snapshots, `files.rs`: the files of external tables, `sequences.rs`: numbers, `activity.rs`: sessions and workers.
+//! Start at `statement.rs`, the context itself.
+//!
+//! - `session.rs` has the part of it that functions and casts read, wherever a plan runs,
+//! - `past.rs` gives earlier snapshots of the catalog, `files.rs` the files of external tables, `sequences.rs` the next numbers of sequences,
+//! - `activity.rs` says which sessions and workers there are, for the system tables.
 
 mod activity;
 mod files;

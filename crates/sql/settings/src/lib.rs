@@ -1,7 +1,9 @@
 //! The settings of a session under PostgreSQL's names: what SET takes, SHOW gives and statements obey.
 //!
-//! A [`Settings`] is a value: the gateway keeps copies to roll back to. What Kiln does not honour has one value and refuses
-//! others; `definition.rs` lists everything.
+//! Never knows whose session it is: a [`Settings`] is copied freely, and whoever has a copy can go back to it. A setting that Kiln does not honour
+//! accepts only the value that it has.
+//!
+//! Start at `definition.rs`, which lists every setting; `value.rs` reads what SET is given, `obeyed.rs` gives what statements ask for.
 
 mod definition;
 mod obeyed;

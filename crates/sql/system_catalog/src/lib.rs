@@ -7,7 +7,8 @@
 //!
 //! Never does I/O: what it shows is what the statement's context has.
 //!
-//! Start at `definition.rs`, then `source.rs` (what the rows come from), then any file of `pg_catalog/`.
+//! Start at `definition.rs`, then `source.rs` (what the rows come from), then any file of `pg_catalog/`. Functions are in `system_functions/`;
+//! `view_definition.rs` is `pg_get_viewdef`, `text.rs` writes names, constraints and indexes, `type_name.rs` is `format_type`.
 
 mod definition;
 mod information_schema;
@@ -35,7 +36,7 @@ use self::definition::{Definition, RELATIONS};
 pub use self::object_names::{CatalogNames, session};
 pub use self::sequence_default::{next_of, settled_default};
 pub use self::sequence_table::{SEQUENCE_COLUMNS, sequence_table};
-pub use self::system_functions::{is_of_statement, read_name, show_name};
+pub use self::system_functions::{is_of_statement, show_name};
 use self::table::SystemTable;
 pub use self::text::{quote_ident, quote_literal};
 
@@ -70,7 +71,7 @@ pub fn functions(context: &Arc<StatementContext>) -> Vec<Arc<ScalarUDF>> {
     system_functions::all(context)
 }
 
-/// The function of that name, lower case and without its schema, as [`functions`] has it.
+/// The function of that name, lower case and without its schema, as [`functions()`] has it.
 #[must_use]
 pub fn function(name: &str, context: &Arc<StatementContext>) -> Option<Arc<ScalarUDF>> {
     system_functions::named(name, context)

@@ -9,11 +9,10 @@ use datafusion::sql::sqlparser::ast::{
     Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 use session_context::StatementContext;
-use syntax::Statement;
+use syntax::{Statement, sql_type};
 
 use super::source::{self, Body, Relation};
 use super::text::{is_visible, quote_ident};
-use syntax::sql_type;
 
 /// `pg_get_viewdef`: the query, ended by a semicolon.
 pub(super) fn view_definition(context: &StatementContext, relation: &Relation<'_>) -> Option<String> {

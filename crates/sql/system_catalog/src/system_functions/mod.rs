@@ -23,7 +23,8 @@ use types::SqlResult;
 
 use self::call::{Call, SystemFunction};
 pub(super) use self::names::parse_name;
-pub use self::names::{read_name, show_name};
+pub(crate) use self::names::read_name;
+pub use self::names::show_name;
 use super::rows::Cell;
 
 /// Functions of PostgreSQL that return sets; Kiln has them as scalar functions that return the set's rows as a list.

@@ -45,7 +45,7 @@ fn as_text(cell: &Cell) -> String {
 }
 
 /// The number a text names as a value of `sql_type`, one of the `reg…` types; digits are the number itself.
-pub fn read_name(sql_type: &SqlType, text: &str, context: &Arc<StatementContext>) -> SqlResult<u32> {
+pub(crate) fn read_name(sql_type: &SqlType, text: &str, context: &Arc<StatementContext>) -> SqlResult<u32> {
     if text == "-" && *sql_type != SqlType::Regoperator {
         return Ok(0);
     }
