@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use execution::encode::TextStyle;
 use execution::{PointRun, decode};
-use system_catalog::CatalogNames;
 use types::{SqlResult, SqlType};
 
 use crate::http::metrics::Kind;
@@ -108,8 +107,10 @@ impl Session {
         let Some(found) = self.gateway.execution.rows_at_once(&run, self.block.transaction())? else { return Ok(None) };
         let Some(columns) = &portal.columns else { return Ok(None) };
         statement.is(Kind::Query);
-        let style =
-            TextStyle { zone: self.settings().zone(), names: Arc::new(CatalogNames::new(self.context(statement))) };
+        let style = TextStyle {
+            zone: self.settings().zone(),
+            names: Arc::new(system_catalog::names(&self.context(statement))),
+        };
         let count = rows::put_all(found, columns, &portal.formats, &style, &mut client.outbox.buffer)?;
         self.gateway.metrics.rows_out.inc_by(count);
         Ok(Some(count))

@@ -16,7 +16,6 @@ use futures::stream::BoxStream;
 use pgwire::messages::PgWireBackendMessage;
 use session_context::StatementContext;
 use settings::Settings;
-use system_catalog::CatalogNames;
 use tokio_util::sync::CancellationToken;
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
@@ -467,7 +466,7 @@ impl Session {
             query_id: statement.query_id,
             cancel: cancel.clone(),
             settings: Arc::clone(self.settings()),
-            names: Arc::new(CatalogNames::new(Arc::clone(names))),
+            names: Arc::new(system_catalog::names(names)),
             progress: Arc::default(),
             share: Arc::new(QueryShare::new(priority(self.settings())).with_query(statement.query_id)),
             ran: Arc::default(),

@@ -1,10 +1,10 @@
 //! What a system table is: its name, its columns and the function that fills it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
-use types::SqlType;
+use types::{Oid, SqlType};
 
 use super::rows::{Cell, Rows};
 use super::source::Source;
@@ -92,17 +92,37 @@ pub(super) fn type_named(name: &str) -> SqlType {
     }
 }
 
-/// Every system table by schema and name.
-pub(super) static RELATIONS: LazyLock<HashMap<(&'static str, &'static str), Arc<SystemRelation>>> =
-    LazyLock::new(|| {
-        super::definitions()
-            .map(|definition| ((definition.schema, definition.name), Arc::new(SystemRelation::new(definition))))
-            .collect()
-    });
+/// System tables by their names and by their numbers.
+pub(super) struct SystemTables {
+    /// By the schema, then by the name.
+    by_name: HashMap<&'static str, HashMap<&'static str, Arc<SystemRelation>>>,
+    /// In the order of the numbers, so that listings are stable.
+    by_oid: Vec<Arc<SystemRelation>>,
+}
 
-/// Every system table in the order of the numbers, so that listings are stable.
-pub(super) static BY_OID: LazyLock<Vec<Arc<SystemRelation>>> = LazyLock::new(|| {
-    let mut relations: Vec<_> = RELATIONS.values().map(Arc::clone).collect();
-    relations.sort_by_key(|relation| relation.definition.oid);
-    relations
-});
+impl SystemTables {
+    pub(super) fn of(definitions: impl Iterator<Item = &'static Definition>) -> Self {
+        let mut by_oid: Vec<_> = definitions.map(|definition| Arc::new(SystemRelation::new(definition))).collect();
+        by_oid.sort_by_key(|relation| relation.definition.oid);
+        let mut by_name: HashMap<_, HashMap<_, _>> = HashMap::new();
+        for relation in &by_oid {
+            let of_schema = by_name.entry(relation.definition.schema).or_default();
+            of_schema.insert(relation.definition.name, Arc::clone(relation));
+        }
+        Self { by_name, by_oid }
+    }
+
+    /// All of them, by their numbers.
+    pub(super) fn all(&self) -> &[Arc<SystemRelation>] {
+        &self.by_oid
+    }
+
+    pub(super) fn named(&self, schema: &str, name: &str) -> Option<&Arc<SystemRelation>> {
+        self.by_name.get(schema)?.get(name)
+    }
+
+    pub(super) fn numbered(&self, oid: Oid) -> Option<&Arc<SystemRelation>> {
+        let at = self.by_oid.binary_search_by_key(&oid.0, |relation| relation.definition.oid).ok()?;
+        Some(&self.by_oid[at])
+    }
+}

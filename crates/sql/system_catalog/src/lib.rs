@@ -14,6 +14,8 @@ mod definition;
 mod information_schema;
 mod object_names;
 mod pg_catalog;
+mod registry;
+mod relation_names;
 mod rows;
 mod sequence_default;
 mod sequence_table;
@@ -29,14 +31,17 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::ScalarUDF;
-use session_context::StatementContext;
+use datafusion::sql::sqlparser::ast::Expr;
+use session_context::{Session, StatementContext};
+use types::{Oid, SqlResult, SqlType};
 
 pub use self::definition::TABLEOID;
-use self::definition::{Definition, RELATIONS};
-pub use self::object_names::{CatalogNames, session};
-pub use self::sequence_default::{next_of, settled_default};
+pub use self::object_names::CatalogNames;
+use self::registry::SYSTEM_TABLES;
+pub use self::sequence_default::next_of;
 pub use self::sequence_table::{SEQUENCE_COLUMNS, sequence_table};
-pub use self::system_functions::{is_of_statement, show_name};
+use self::source::Relations;
+pub use self::system_functions::is_of_statement;
 use self::table::SystemTable;
 pub use self::text::{quote_ident, quote_literal};
 
@@ -49,8 +54,8 @@ pub const SCHEMAS: [&str; 3] = ["pg_catalog", "information_schema", "sys"];
 /// The system table `schema.name` as `context`'s statement sees it.
 #[must_use]
 pub fn table(schema: &str, name: &str, context: &Arc<StatementContext>) -> Option<Arc<dyn TableProvider>> {
-    let relation = RELATIONS.get(&(schema, name))?;
-    Some(Arc::new(SystemTable::new(Arc::clone(relation), Arc::clone(context))))
+    let table = SystemTable::named(schema, name, context, &SYSTEM_TABLES)?;
+    Some(Arc::new(table))
 }
 
 /// Whether a table's rows are made of what the server knows.
@@ -62,21 +67,43 @@ pub fn is_system_table(table: &dyn TableProvider) -> bool {
 /// Whether there is a system table `schema.name`.
 #[must_use]
 pub fn has_table(schema: &str, name: &str) -> bool {
-    RELATIONS.contains_key(&(schema, name))
+    SYSTEM_TABLES.named(schema, name).is_some()
 }
 
 /// The functions that answer from `context`: names of things, their definitions, sizes and privileges, the session itself.
 #[must_use]
 pub fn functions(context: &Arc<StatementContext>) -> Vec<Arc<ScalarUDF>> {
-    system_functions::all(context)
+    system_functions::all(context, &SYSTEM_TABLES)
 }
 
 /// The function of that name, lower case and without its schema, as [`functions()`] has it.
 #[must_use]
 pub fn function(name: &str, context: &Arc<StatementContext>) -> Option<Arc<ScalarUDF>> {
-    system_functions::named(name, context)
+    system_functions::named(name, context, &SYSTEM_TABLES)
 }
 
-fn definitions() -> impl Iterator<Item = &'static Definition> {
-    pg_catalog::definitions().chain(information_schema::definitions()).chain(sys::definitions())
+/// The names of the objects that the statement sees, on its search path.
+#[must_use]
+pub fn names(context: &Arc<StatementContext>) -> CatalogNames {
+    CatalogNames::new(Arc::clone(context), &SYSTEM_TABLES)
+}
+
+/// The facts of a statement that its functions and casts read, with the names of the objects that it sees.
+#[must_use]
+pub fn session(context: &Arc<StatementContext>) -> Session {
+    object_names::session(context, &SYSTEM_TABLES)
+}
+
+/// The text that a value of one of the `reg…` types prints: the name, `-` for none, the bare number of what is gone.
+#[must_use]
+pub fn show_name(sql_type: &SqlType, oid: u32, context: &StatementContext) -> String {
+    system_functions::show_name(sql_type, oid, Relations { context, system: &SYSTEM_TABLES })
+}
+
+/// A DEFAULT with its sequences by their ids, and those ids.
+///
+/// # Errors
+/// `42P01` for a sequence that does not exist.
+pub fn settled_default(context: &StatementContext, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
+    sequence_default::settled_default(Relations { context, system: &SYSTEM_TABLES }, default)
 }

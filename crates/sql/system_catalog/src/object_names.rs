@@ -5,34 +5,43 @@ use std::sync::Arc;
 use session_context::{Session, StatementContext};
 use types::{ObjectNames, SqlResult, SqlType};
 
+use super::definition::SystemTables;
+use super::source::Relations;
 use super::system_functions::{read_name, show_name};
 
 /// The names of the objects that one statement sees.
-#[derive(Debug)]
 pub struct CatalogNames {
     context: Arc<StatementContext>,
+    system: &'static SystemTables,
 }
 
 impl CatalogNames {
-    /// The names in the statement's catalog, on its search path.
-    #[must_use]
-    pub fn new(context: Arc<StatementContext>) -> Self {
-        Self { context }
+    pub(super) fn new(context: Arc<StatementContext>, system: &'static SystemTables) -> Self {
+        Self { context, system }
+    }
+
+    fn relations(&self) -> Relations<'_> {
+        Relations { context: &self.context, system: self.system }
     }
 }
 
 impl ObjectNames for CatalogNames {
     fn show(&self, sql_type: &SqlType, oid: u32) -> String {
-        show_name(sql_type, oid, &self.context)
+        show_name(sql_type, oid, self.relations())
     }
 
     fn read(&self, sql_type: &SqlType, text: &str) -> SqlResult<u32> {
-        read_name(sql_type, text, &self.context)
+        read_name(sql_type, text, self.relations())
+    }
+}
+
+impl std::fmt::Debug for CatalogNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CatalogNames").field("context", &self.context).finish_non_exhaustive()
     }
 }
 
 /// The facts of a statement that its functions and casts read, with the names of the objects that it sees.
-#[must_use]
-pub fn session(context: &Arc<StatementContext>) -> Session {
-    Session::new(Arc::clone(context), Arc::new(CatalogNames::new(Arc::clone(context))))
+pub(super) fn session(context: &Arc<StatementContext>, system: &'static SystemTables) -> Session {
+    Session::new(Arc::clone(context), Arc::new(CatalogNames::new(Arc::clone(context), system)))
 }

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
 };
-use session_context::StatementContext;
 use syntax::{expr_of, text_of};
 use types::{Oid, SqlResult, SqlType};
 
+use crate::source::Relations;
 use crate::system_functions::{read_name, show_name};
 
 /// Functions whose first argument is a sequence.
@@ -20,9 +19,9 @@ const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
 ///
 /// # Errors
 /// `42P01` for a sequence that does not exist.
-pub fn settled_default(context: &Arc<StatementContext>, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
+pub(crate) fn settled_default(relations: Relations<'_>, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
     let mut default = default.clone();
-    let mut settler = Settler { context, found: Vec::new() };
+    let mut settler = Settler { relations, found: Vec::new() };
     match default.visit(&mut settler) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok((default, settler.found)),
@@ -30,13 +29,13 @@ pub fn settled_default(context: &Arc<StatementContext>, default: &Expr) -> SqlRe
 }
 
 /// The text of a DEFAULT as clients see it.
-pub(crate) fn shown_default<'t>(context: &StatementContext, text: &'t str) -> Cow<'t, str> {
+pub(crate) fn shown_default<'t>(relations: Relations<'_>, text: &'t str) -> Cow<'t, str> {
     if !text.contains("::regclass") && !text.contains("::REGCLASS") {
         return Cow::Borrowed(text);
     }
     let Ok(mut default) = expr_of(text) else { return Cow::Borrowed(text) };
     // Nothing breaks off.
-    let _: ControlFlow<()> = default.visit(&mut Namer { context });
+    let _: ControlFlow<()> = default.visit(&mut Namer { relations });
     Cow::Owned(text_of(&default))
 }
 
@@ -47,7 +46,7 @@ pub fn next_of(sequence: Oid) -> String {
 }
 
 struct Settler<'a> {
-    context: &'a Arc<StatementContext>,
+    relations: Relations<'a>,
     found: Vec<Oid>,
 }
 
@@ -57,10 +56,10 @@ impl VisitorMut for Settler<'_> {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         let Some(argument) = sequence_argument(expr) else { return ControlFlow::Continue(()) };
         let Some(text) = constant(argument) else { return ControlFlow::Continue(()) };
-        match read_name(&SqlType::Regclass, text, self.context) {
+        match read_name(&SqlType::Regclass, text, self.relations) {
             Err(error) => ControlFlow::Break(error),
             Ok(oid) => {
-                if self.context.snapshot.sequence(Oid(oid)).is_some() && !self.found.contains(&Oid(oid)) {
+                if self.relations.state().sequence(Oid(oid)).is_some() && !self.found.contains(&Oid(oid)) {
                     self.found.push(Oid(oid));
                 }
                 if let Ok(mut call) = expr_of(&next_of(Oid(oid)))
@@ -75,7 +74,7 @@ impl VisitorMut for Settler<'_> {
 }
 
 struct Namer<'a> {
-    context: &'a StatementContext,
+    relations: Relations<'a>,
 }
 
 impl VisitorMut for Namer<'_> {
@@ -87,7 +86,7 @@ impl VisitorMut for Namer<'_> {
             && let Value::SingleQuotedString(text) = &mut value.value
             && let Ok(oid) = text.parse::<u32>()
         {
-            *text = show_name(&SqlType::Regclass, oid, self.context);
+            *text = show_name(&SqlType::Regclass, oid, self.relations);
             *data_type = DataType::Custom(ObjectName::from(vec![Ident::new("regclass")]), Vec::new());
         }
         ControlFlow::Continue(())

@@ -4,7 +4,7 @@ use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Index,
 use session_context::StatementContext;
 use types::{ColumnId, Oid, SqlType};
 
-use super::definition::BY_OID;
+use super::definition::{SystemRelation, SystemTables};
 use crate::sequence_table::SEQUENCE_COLUMNS;
 
 /// The role that owns what Kiln itself brings.
@@ -13,7 +13,15 @@ pub(super) const SYSTEM_OWNER: Oid = Oid(10);
 /// A statement's view of everything a system table can show.
 pub(super) struct Source<'a> {
     pub(super) context: &'a StatementContext,
+    pub(super) relations: Relations<'a>,
     pub(super) wanted: Wanted,
+}
+
+/// The relations that a statement sees: those of the catalog, and the system's own tables.
+#[derive(Clone, Copy)]
+pub(super) struct Relations<'a> {
+    pub(super) context: &'a StatementContext,
+    pub(super) system: &'static SystemTables,
 }
 
 /// What alone is asked for, where a query says so. More does no harm.
@@ -42,7 +50,7 @@ pub(super) enum Body<'a> {
     Sequence(&'a Sequence),
     /// A declared key, shown as the index PostgreSQL would have made for it.
     Key(Key<'a>),
-    System(&'static super::definition::SystemRelation),
+    System(&'static SystemRelation),
 }
 
 /// A PRIMARY KEY or UNIQUE constraint or an index, with its table.
@@ -73,17 +81,12 @@ pub(super) struct Attribute<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(context: &'a StatementContext, wanted: Wanted) -> Self {
-        Self { context, wanted }
+    pub(super) fn new(relations: Relations<'a>, wanted: Wanted) -> Self {
+        Self { context: relations.context, relations, wanted }
     }
 
     pub(super) fn state(&self) -> &'a CatalogState {
         &self.context.snapshot
-    }
-
-    /// Every relation: users' tables, views, sequences and keys, then the system's own tables.
-    pub(super) fn relations(&self) -> Vec<Relation<'a>> {
-        relations(self.state())
     }
 
     /// The name of a schema, empty for one that is gone.
@@ -97,87 +100,96 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Every relation of `state`: users' tables, views, sequences and keys, then the system's own tables.
-pub(super) fn relations(state: &CatalogState) -> Vec<Relation<'_>> {
-    let tables = state.tables().flat_map(|table| {
-        let relation = Relation {
-            oid: table.oid,
-            name: &table.name,
-            schema: table.schema,
-            owner: table.owner,
-            body: Body::Table(table),
-        };
-        std::iter::once(relation).chain(keys(table).map(Relation::of_key))
-    });
-    let views = state.views().map(|view| Relation {
-        oid: view.oid,
-        name: &view.name,
-        schema: view.schema,
-        owner: view.owner,
-        body: Body::View(view),
-    });
-    let sequences = state.sequences().map(|sequence| Relation::of_sequence(sequence));
-    let system = BY_OID.iter().filter(|relation| !relation.definition.kind.is_empty()).map(|relation| Relation {
-        oid: Oid(relation.definition.oid),
-        name: relation.definition.name,
-        schema: schema_oid(state, relation.definition.schema),
-        owner: SYSTEM_OWNER,
-        body: Body::System(relation),
-    });
-    tables.chain(views).chain(sequences).chain(system).collect()
-}
-
-/// The relation with number `oid`.
-pub(super) fn relation(state: &CatalogState, oid: Oid) -> Option<Relation<'_>> {
-    if let Some(table) = state.table(oid) {
-        return Some(Relation {
-            oid,
-            name: &table.name,
-            schema: table.schema,
-            owner: table.owner,
-            body: Body::Table(table),
-        });
+impl<'a> Relations<'a> {
+    pub(super) fn state(self) -> &'a CatalogState {
+        &self.context.snapshot
     }
-    if let Some(view) = state.view(oid) {
-        return Some(Relation {
-            oid,
+
+    /// Every relation: users' tables, views, sequences and keys, then the system's own tables.
+    pub(super) fn all(self) -> Vec<Relation<'a>> {
+        let state = self.state();
+        let tables = state.tables().flat_map(|table| {
+            let relation = Relation {
+                oid: table.oid,
+                name: &table.name,
+                schema: table.schema,
+                owner: table.owner,
+                body: Body::Table(table),
+            };
+            std::iter::once(relation).chain(keys(table).map(Relation::of_key))
+        });
+        let views = state.views().map(|view| Relation {
+            oid: view.oid,
             name: &view.name,
             schema: view.schema,
             owner: view.owner,
             body: Body::View(view),
         });
+        let sequences = state.sequences().map(|sequence| Relation::of_sequence(sequence));
+        let system =
+            self.system.all().iter().filter(|relation| !relation.definition.kind.is_empty()).map(|relation| Relation {
+                oid: Oid(relation.definition.oid),
+                name: relation.definition.name,
+                schema: schema_oid(state, relation.definition.schema),
+                owner: SYSTEM_OWNER,
+                body: Body::System(relation),
+            });
+        tables.chain(views).chain(sequences).chain(system).collect()
     }
-    if let Some(sequence) = state.sequence(oid) {
-        return Some(Relation::of_sequence(sequence));
-    }
-    if oid < Oid::FIRST_USER {
-        let at = BY_OID.binary_search_by_key(&oid.0, |relation| relation.definition.oid).ok()?;
-        let relation = &BY_OID[at];
-        return Some(Relation {
-            oid,
-            name: relation.definition.name,
-            schema: schema_oid(state, relation.definition.schema),
-            owner: SYSTEM_OWNER,
-            body: Body::System(relation),
-        });
-    }
-    state.tables().flat_map(|table| keys(table)).find(|key| key.oid == oid).map(Relation::of_key)
-}
 
-/// The relation called `name` in the schema called `schema`.
-pub(super) fn relation_named<'a>(state: &'a CatalogState, schema: &str, name: &str) -> Option<Relation<'a>> {
-    if let Some(system) = super::definition::RELATIONS.get(&(schema, name)) {
-        return relation(state, Oid(system.definition.oid));
-    }
-    let schema = state.schema_by_name(schema)?.oid;
-    let found = match state.relation(schema, name) {
-        Some(found) => found.oid(),
-        None => {
-            let mut keys = state.tables().filter(|table| table.schema == schema).flat_map(|table| keys(table));
-            keys.find(|key| key.name == name)?.oid
+    /// The relation with number `oid`.
+    pub(super) fn numbered(self, oid: Oid) -> Option<Relation<'a>> {
+        let state = self.state();
+        if let Some(table) = state.table(oid) {
+            return Some(Relation {
+                oid,
+                name: &table.name,
+                schema: table.schema,
+                owner: table.owner,
+                body: Body::Table(table),
+            });
         }
-    };
-    relation(state, found)
+        if let Some(view) = state.view(oid) {
+            return Some(Relation {
+                oid,
+                name: &view.name,
+                schema: view.schema,
+                owner: view.owner,
+                body: Body::View(view),
+            });
+        }
+        if let Some(sequence) = state.sequence(oid) {
+            return Some(Relation::of_sequence(sequence));
+        }
+        if oid < Oid::FIRST_USER {
+            let relation = self.system.numbered(oid)?;
+            return Some(Relation {
+                oid,
+                name: relation.definition.name,
+                schema: schema_oid(state, relation.definition.schema),
+                owner: SYSTEM_OWNER,
+                body: Body::System(relation),
+            });
+        }
+        state.tables().flat_map(|table| keys(table)).find(|key| key.oid == oid).map(Relation::of_key)
+    }
+
+    /// The relation called `name` in the schema called `schema`.
+    pub(super) fn named(self, schema: &str, name: &str) -> Option<Relation<'a>> {
+        if let Some(system) = self.system.named(schema, name) {
+            return self.numbered(Oid(system.definition.oid));
+        }
+        let state = self.state();
+        let schema = state.schema_by_name(schema)?.oid;
+        let found = match state.relation(schema, name) {
+            Some(found) => found.oid(),
+            None => {
+                let mut keys = state.tables().filter(|table| table.schema == schema).flat_map(|table| keys(table));
+                keys.find(|key| key.name == name)?.oid
+            }
+        };
+        self.numbered(found)
+    }
 }
 
 /// A constraint with the table that has it.

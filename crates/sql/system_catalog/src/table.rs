@@ -15,19 +15,27 @@ use functions::error::to_datafusion;
 use session_context::StatementContext;
 use types::Oid;
 
-use super::definition::SystemRelation;
+use super::definition::{SystemRelation, SystemTables};
 use super::rows::Rows;
-use super::source::{Source, Wanted};
+use super::source::{Relations, Source, Wanted};
 
 /// A table of `pg_catalog`, `information_schema` or `sys` for one statement.
 pub(super) struct SystemTable {
     relation: Arc<SystemRelation>,
     context: Arc<StatementContext>,
+    system: &'static SystemTables,
 }
 
 impl SystemTable {
-    pub(super) fn new(relation: Arc<SystemRelation>, context: Arc<StatementContext>) -> Self {
-        Self { relation, context }
+    /// The table called `name` in `schema`, if there is one.
+    pub(super) fn named(
+        schema: &str,
+        name: &str,
+        context: &Arc<StatementContext>,
+        system: &'static SystemTables,
+    ) -> Option<Self> {
+        let relation = Arc::clone(system.named(schema, name)?);
+        Some(Self { relation, context: Arc::clone(context), system })
     }
 }
 
@@ -48,7 +56,8 @@ impl TableProvider for SystemTable {
         filters: &[Expr],
         _limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let source = Source::new(&self.context, wanted(filters));
+        let relations = Relations { context: &self.context, system: self.system };
+        let source = Source::new(relations, wanted(filters));
         let mut rows = Rows::new(&self.relation);
         (self.relation.definition.rows)(&source, &mut rows);
         if let Some(error) = rows.failure() {

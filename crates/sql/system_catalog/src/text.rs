@@ -1,11 +1,10 @@
 //! Catalog objects as SQL text: quoted names, constraint, index and view definitions, as PostgreSQL's `ruleutils` words them.
 
 use catalog::{CatalogState, Constraint, ConstraintKind, KeyOrder, Table};
-use session_context::StatementContext;
 use types::ColumnId;
 
 use super::pg_catalog::access;
-use super::source::{self, Key, Relation};
+use super::source::{self, Key, Relation, Relations};
 
 /// `name`, in double quotes where PostgreSQL's `quote_ident` would put them.
 pub fn quote_ident(name: &str) -> String {
@@ -27,32 +26,29 @@ pub(super) fn qualified(schema: &str, name: &str) -> String {
 }
 
 /// A relation's name as `regclass` prints it: with its schema only where the search path does not find it.
-pub(super) fn relation_name(context: &StatementContext, relation: &Relation<'_>) -> String {
-    if is_visible(context, relation) {
+pub(super) fn relation_name(relations: Relations<'_>, relation: &Relation<'_>) -> String {
+    if is_visible(relations, relation) {
         quote_ident(relation.name)
     } else {
-        qualified(source::schema_name(&context.snapshot, relation.schema), relation.name)
+        qualified(source::schema_name(relations.state(), relation.schema), relation.name)
     }
 }
 
 /// Whether the search path, with `pg_catalog` in front, finds this relation under its bare name.
-pub(super) fn is_visible(context: &StatementContext, relation: &Relation<'_>) -> bool {
-    let state = &context.snapshot;
-    let found =
-        context.search_path().into_iter().find_map(|schema| source::relation_named(state, &schema, relation.name));
+pub(super) fn is_visible(relations: Relations<'_>, relation: &Relation<'_>) -> bool {
+    let found = relations.context.search_path().into_iter().find_map(|schema| relations.named(&schema, relation.name));
     found.is_some_and(|found| found.oid == relation.oid)
 }
 
 /// `pg_get_constraintdef`. What Kiln declares but does not enforce says so.
-pub(super) fn constraint_definition(context: &StatementContext, table: &Table, constraint: &Constraint) -> String {
+pub(super) fn constraint_definition(relations: Relations<'_>, table: &Table, constraint: &Constraint) -> String {
     match &constraint.kind {
         ConstraintKind::PrimaryKey { columns } => format!("PRIMARY KEY ({})", column_list(table, columns)),
         ConstraintKind::Unique { columns } => format!("UNIQUE ({})", column_list(table, columns)),
         ConstraintKind::Check { expression, .. } => format!("CHECK (({}))", strip_parentheses(expression)),
         ConstraintKind::ForeignKey { columns, references, referenced, on_update, on_delete, delete_columns } => {
-            let state: &CatalogState = &context.snapshot;
-            let target = state.table(*references);
-            let name = source::relation(state, *references).map(|relation| relation_name(context, &relation));
+            let target = relations.state().table(*references);
+            let name = relations.numbered(*references).map(|relation| relation_name(relations, &relation));
             let mut text = format!(
                 "FOREIGN KEY ({}) REFERENCES {}({})",
                 column_list(table, columns),
@@ -99,7 +95,7 @@ pub(super) fn action_words(code: &str) -> Option<&'static str> {
 }
 
 /// `pg_get_indexdef` of a declared key; with `column` only that column's name, from 1.
-pub(super) fn index_definition(context: &StatementContext, key: Key<'_>, column: usize) -> String {
+pub(super) fn index_definition(state: &CatalogState, key: Key<'_>, column: usize) -> String {
     let names: Vec<String> =
         source::column_names(key.table, &key.all_columns().collect::<Vec<_>>()).into_iter().map(quote_ident).collect();
     if column > 0 {
@@ -109,7 +105,7 @@ pub(super) fn index_definition(context: &StatementContext, key: Key<'_>, column:
     let columns: Vec<String> = columns.iter().zip(key.orders()).map(|(name, order)| in_order(name, &order)).collect();
     let schema = match key.table.temporary {
         Some(_) => "pg_temp",
-        None => source::schema_name(&context.snapshot, key.table.schema),
+        None => source::schema_name(state, key.table.schema),
     };
     let mut text = format!(
         "CREATE {}INDEX {} ON {} USING {} ({})",

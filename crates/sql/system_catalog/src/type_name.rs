@@ -3,7 +3,7 @@
 use types::SqlType;
 
 use super::pg_catalog::{PSEUDO_TYPES, SCHEMA};
-use super::system_functions::parse_name;
+use super::relation_names::parse_name;
 
 /// `format_type`: the SQL name of the type with this number and modifier (-1 for none).
 pub(super) fn name(oid: u32, modifier: i32) -> Option<String> {

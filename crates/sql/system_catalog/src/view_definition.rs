@@ -8,14 +8,13 @@ use datafusion::sql::sqlparser::ast::{
     DataType, Distinct, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind,
     Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
-use session_context::StatementContext;
 use syntax::{Statement, sql_type};
 
-use super::source::{self, Body, Relation};
+use super::source::{Body, Relation, Relations};
 use super::text::{is_visible, quote_ident};
 
 /// `pg_get_viewdef`: the query, ended by a semicolon.
-pub(super) fn view_definition(context: &StatementContext, relation: &Relation<'_>) -> Option<String> {
+pub(super) fn view_definition(relations: Relations<'_>, relation: &Relation<'_>) -> Option<String> {
     let Body::View(view) = relation.body else { return None };
     let parsed = syntax::parse(&view.definition).ok().and_then(|statements| statements.into_iter().next());
     // A text that does not read is shown as it is.
@@ -24,7 +23,7 @@ pub(super) fn view_definition(context: &StatementContext, relation: &Relation<'_
     };
     order_by_expressions(&mut query);
     name_outputs(&mut query.body, view);
-    let _: ControlFlow<()> = query.visit(&mut Shorten { context });
+    let _: ControlFlow<()> = query.visit(&mut Shorten { relations });
     let mut text = " ".to_owned();
     write_query(&mut text, &query);
     text.push(';');
@@ -69,7 +68,7 @@ fn name_outputs(body: &mut SetExpr, view: &View) {
 
 /// Leaves out schemas that the search path finds, aliases that say nothing, and quotes.
 struct Shorten<'a> {
-    context: &'a StatementContext,
+    relations: Relations<'a>,
 }
 
 impl VisitorMut for Shorten<'_> {
@@ -138,9 +137,9 @@ impl Shorten<'_> {
         let idents: Vec<String> = name.0.iter().filter_map(|part| Some(part.as_ident()?.value.clone())).collect();
         let shown = match idents.as_slice() {
             [schema, bare] => {
-                let found = source::relation_named(&self.context.snapshot, schema, bare);
+                let found = self.relations.named(schema, bare);
                 match found {
-                    Some(relation) if is_visible(self.context, &relation) => vec![bare.clone()],
+                    Some(relation) if is_visible(self.relations, &relation) => vec![bare.clone()],
                     _ => idents,
                 }
             }

@@ -48,7 +48,7 @@ pub(super) const TABLES: &[Definition] = &[
 
 /// Relations that have columns in the standard's sense, with each column.
 fn for_each_column(source: &Source<'_>, mut visit: impl FnMut(&Relation<'_>, &Attribute<'_>)) {
-    for relation in source.relations().into_iter().filter(|relation| matches!(relation.kind(), "r" | "v")) {
+    for relation in source.relations.all().into_iter().filter(|relation| matches!(relation.kind(), "r" | "v")) {
         for attribute in relation.attributes() {
             visit(&relation, &attribute);
         }
@@ -59,7 +59,7 @@ fn columns(source: &Source<'_>, rows: &mut Rows) {
     let database = &source.context.database;
     for_each_column(source, |relation, attribute| {
         let described = TypeColumns::of(&attribute.sql_type);
-        let default = attribute.default.map(|default| shown_default(source.context, default).into_owned());
+        let default = attribute.default.map(|default| shown_default(source.relations, default).into_owned());
         let identity = attribute.identity;
         let sequence = identity.and_then(|identity| source.state().sequence(identity.sequence));
         row!(rows, table_catalog: database, table_schema: source.schema_name(relation.schema),

@@ -33,7 +33,7 @@ fn enabled_roles(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn table_privileges(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations() {
+    for relation in source.relations.all() {
         let owner = source.role_name(relation.owner);
         let privileges: &[&str] = match relation.body {
             Body::Table(table) if table.external.is_some() => &["SELECT"],
@@ -49,7 +49,7 @@ fn table_privileges(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn column_privileges(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations() {
+    for relation in source.relations.all() {
         let owner = source.role_name(relation.owner);
         let privileges: &[&str] = match relation.body {
             Body::Table(table) if table.external.is_some() => &["SELECT"],

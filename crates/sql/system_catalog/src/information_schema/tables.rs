@@ -2,7 +2,7 @@
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};
-use super::super::source::{self, Source};
+use super::super::source::Source;
 use super::super::view_definition::view_definition;
 use super::{view, yes_or_no};
 
@@ -64,7 +64,7 @@ fn schemata(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations() {
+    for relation in source.relations.all() {
         if source.context.refuse_temporary_of_others(relation.schema).is_err() {
             continue;
         }
@@ -84,16 +84,16 @@ fn tables(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn views(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations().into_iter().filter(|relation| relation.kind() == "v") {
+    for relation in source.relations.all().into_iter().filter(|relation| relation.kind() == "v") {
         row!(rows, table_catalog: &source.context.database, table_schema: source.schema_name(relation.schema),
-            table_name: relation.name, view_definition: view_definition(source.context, &relation));
+            table_name: relation.name, view_definition: view_definition(source.relations, &relation));
     }
 }
 
 fn view_table_usage(source: &Source<'_>, rows: &mut Rows) {
     let database = &source.context.database;
     for view in source.state().views() {
-        for used in view.depends_on.iter().filter_map(|oid| source::relation(source.state(), *oid)) {
+        for used in view.depends_on.iter().filter_map(|oid| source.relations.numbered(*oid)) {
             row!(rows, view_catalog: database, view_schema: source.schema_name(view.schema), view_name: &view.name,
                 table_catalog: database, table_schema: source.schema_name(used.schema), table_name: used.name);
         }

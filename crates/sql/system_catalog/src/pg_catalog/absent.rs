@@ -1,7 +1,7 @@
 //! Catalogs of what Kiln does not have: they exist so that clients' queries run, and they are truly empty.
 
 use super::super::definition::{Definition, nothing};
-use super::{catalog, view};
+use super::declared::{catalog, view};
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(

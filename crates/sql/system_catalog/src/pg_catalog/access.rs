@@ -7,7 +7,7 @@ use types::{Oid, SqlType};
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
-use super::catalog;
+use super::declared::catalog;
 
 /// Tables are Parquet shards; declared keys are not enforced and have no structure behind them. Their "access methods" say so.
 pub(crate) const SHARDS: &str = "shards";
@@ -105,7 +105,7 @@ pub(crate) static OPERATORS: LazyLock<Vec<OperatorEntry>> = LazyLock::new(|| {
 });
 
 fn operators(source: &Source<'_>, rows: &mut Rows) {
-    let schema = schema_oid(source.state(), super::SCHEMA);
+    let schema = schema_oid(source.state(), super::declared::SCHEMA);
     for operator in OPERATORS.iter() {
         row!(rows, oid: operator.oid, oprname: operator.name, oprnamespace: schema, oprowner: SYSTEM_OWNER,
             oprcanmerge: operator.name == "=", oprcanhash: operator.name == "=", oprleft: operator.operand,

@@ -4,7 +4,7 @@ use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
 use super::database::DATABASE;
-use super::view;
+use super::declared::view;
 
 pub(super) const TABLES: &[Definition] = &[
     view(

@@ -4,8 +4,8 @@ use types::SqlType;
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};
-use super::super::source::{self, Body, Source};
-use super::catalog;
+use super::super::source::{Body, Source};
+use super::declared::catalog;
 use super::type_;
 use crate::sequence_default::shown_default;
 
@@ -25,8 +25,8 @@ pub(super) const TABLES: &[Definition] = &[
 
 fn attribute(source: &Source<'_>, rows: &mut Rows) {
     let relations = match source.wanted.relation {
-        Some(oid) => source::relation(source.state(), oid).into_iter().collect(),
-        None => source.relations(),
+        Some(oid) => source.relations.numbered(oid).into_iter().collect(),
+        None => source.relations.all(),
     };
     for relation in relations {
         for attribute in relation.attributes() {
@@ -43,11 +43,11 @@ fn attribute(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn attrdef(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations().iter().filter(|relation| matches!(relation.body, Body::Table(_))) {
+    for relation in source.relations.all().iter().filter(|relation| matches!(relation.body, Body::Table(_))) {
         for attribute in relation.attributes() {
             if let Some(default) = attribute.default {
                 // A default has no number of its own in Kiln: its table's number stands in.
-                let default = shown_default(source.context, default);
+                let default = shown_default(source.relations, default);
                 row!(rows, oid: relation.oid, adrelid: relation.oid, adnum: attribute.number, adbin: default.into_owned());
             }
         }

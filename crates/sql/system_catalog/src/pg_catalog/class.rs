@@ -8,7 +8,7 @@ use super::super::definition::Definition;
 use super::super::rows::{Cell, Rows, row};
 use super::super::source::{Body, Relation, Source, keys};
 use super::access;
-use super::catalog;
+use super::declared::catalog;
 use crate::sequence_table::SEQUENCE_COLUMNS;
 
 pub(super) const TABLES: &[Definition] = &[
@@ -32,7 +32,7 @@ const PAGE_BYTES: u64 = 8192;
 
 fn class(source: &Source<'_>, rows: &mut Rows) {
     let referring = referring(source);
-    for relation in source.relations() {
+    for relation in source.relations.all() {
         let facts = Facts::of(source, &relation);
         row!(rows, oid: relation.oid, relname: relation.name, relnamespace: relation.schema, relowner: relation.owner,
             relam: facts.access_method, relfilenode: facts.file, relpages: facts.bytes.div_ceil(PAGE_BYTES),

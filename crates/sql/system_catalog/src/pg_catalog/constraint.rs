@@ -7,7 +7,7 @@ use super::super::definition::Definition;
 use super::super::rows::{Cell, Rows, row};
 use super::super::source::{Key, Source, column, keys};
 use super::super::text::action_code;
-use super::catalog;
+use super::declared::catalog;
 use super::type_;
 
 pub(super) const TABLES: &[Definition] = &[

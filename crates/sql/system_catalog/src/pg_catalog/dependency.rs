@@ -7,7 +7,7 @@ use super::super::definition::nothing;
 use super::super::rows::{Rows, row};
 use super::super::source::{Body, Source};
 use super::super::view_definition::view_definition;
-use super::catalog;
+use super::declared::catalog;
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(
@@ -81,8 +81,8 @@ fn depend(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn rewrite(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations() {
-        if let Some(definition) = view_definition(source.context, &relation) {
+    for relation in source.relations.all() {
+        if let Some(definition) = view_definition(source.relations, &relation) {
             row!(rows, oid: relation.oid, rulename: "_RETURN", ev_class: relation.oid, ev_action: definition);
         }
     }
@@ -94,7 +94,7 @@ fn description(source: &Source<'_>, rows: &mut Rows) {
             row!(rows, objoid: schema.oid, classoid: PG_NAMESPACE, description: comment);
         }
     }
-    for relation in source.relations() {
+    for relation in source.relations.all() {
         if let Some(comment) = relation.comment() {
             row!(rows, objoid: relation.oid, classoid: PG_CLASS, description: comment);
         }

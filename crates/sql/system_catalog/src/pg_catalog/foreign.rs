@@ -3,7 +3,7 @@
 use super::super::definition::Definition;
 use super::super::rows::{Cell, Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source};
-use super::catalog;
+use super::declared::catalog;
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(

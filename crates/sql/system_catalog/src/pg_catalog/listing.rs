@@ -5,7 +5,7 @@ use super::super::rows::{Rows, row};
 use super::super::source::{Body, Source};
 use super::super::text::index_definition;
 use super::super::view_definition::view_definition;
-use super::view;
+use super::declared::view;
 
 pub(super) const TABLES: &[Definition] = &[
     view(
@@ -50,7 +50,7 @@ const fn rows_function(
     columns: &'static str,
     rows: fn(&Source<'_>, &mut Rows),
 ) -> Definition {
-    Definition { schema: super::SCHEMA, name, oid, kind: "", columns, rows }
+    Definition { schema: super::declared::SCHEMA, name, oid, kind: "", columns, rows }
 }
 
 fn keywords(_: &Source<'_>, rows: &mut Rows) {
@@ -60,7 +60,7 @@ fn keywords(_: &Source<'_>, rows: &mut Rows) {
 }
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations().into_iter().filter(|relation| relation.kind() == "r") {
+    for relation in source.relations.all().into_iter().filter(|relation| relation.kind() == "r") {
         let has_keys =
             matches!(relation.body, Body::Table(table) if super::super::source::keys(table).next().is_some());
         row!(rows, schemaname: source.schema_name(relation.schema), tablename: relation.name,
@@ -69,17 +69,17 @@ fn tables(source: &Source<'_>, rows: &mut Rows) {
 }
 
 fn views(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations().into_iter().filter(|relation| relation.kind() == "v") {
+    for relation in source.relations.all().into_iter().filter(|relation| relation.kind() == "v") {
         row!(rows, schemaname: source.schema_name(relation.schema), viewname: relation.name,
-            viewowner: source.role_name(relation.owner), definition: view_definition(source.context, &relation));
+            viewowner: source.role_name(relation.owner), definition: view_definition(source.relations, &relation));
     }
 }
 
 fn indexes(source: &Source<'_>, rows: &mut Rows) {
-    for relation in source.relations() {
+    for relation in source.relations.all() {
         if let Body::Key(key) = relation.body {
             row!(rows, schemaname: source.schema_name(relation.schema), tablename: &key.table.name,
-                indexname: relation.name, indexdef: index_definition(source.context, key, 0));
+                indexname: relation.name, indexdef: index_definition(source.state(), key, 0));
         }
     }
 }

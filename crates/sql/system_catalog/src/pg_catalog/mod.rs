@@ -7,11 +7,13 @@ mod attribute;
 mod class;
 mod constraint;
 mod database;
+mod declared;
 mod dependency;
 mod foreign;
 mod listing;
 mod role;
 mod routine;
+mod routine_list;
 mod sequence;
 mod settings;
 mod shard_statistics;
@@ -19,14 +21,11 @@ mod signatures;
 mod type_;
 mod type_forms;
 
-pub(super) use routine::{routine_by_oid, routine_named};
-pub(super) use type_::PSEUDO_TYPES;
+pub(super) use self::declared::SCHEMA;
+pub(super) use self::routine_list::{routine_by_oid, routine_named};
+pub(super) use self::type_::PSEUDO_TYPES;
 
 use super::definition::Definition;
-use super::rows::Rows;
-use super::source::Source;
-
-pub(super) const SCHEMA: &str = "pg_catalog";
 
 /// Every table of the schema.
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
@@ -50,14 +49,4 @@ pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
     ]
     .into_iter()
     .flatten()
-}
-
-/// A base catalog with PostgreSQL's number.
-const fn catalog(oid: u32, name: &'static str, columns: &'static str, rows: fn(&Source<'_>, &mut Rows)) -> Definition {
-    Definition { schema: SCHEMA, name, oid, kind: "r", columns, rows }
-}
-
-/// A view over catalogs.
-const fn view(oid: u32, name: &'static str, columns: &'static str, rows: fn(&Source<'_>, &mut Rows)) -> Definition {
-    Definition { schema: SCHEMA, name, oid, kind: "v", columns, rows }
 }

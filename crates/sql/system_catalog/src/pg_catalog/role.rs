@@ -5,7 +5,7 @@ use ::catalog::Role;
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
-use super::{catalog, view};
+use super::declared::{catalog, view};
 
 const ROLE_COLUMNS: &str = "rolname name, rolsuper bool, rolinherit bool, rolcreaterole bool, rolcreatedb bool, \
      rolcanlogin bool, rolreplication bool = f, rolconnlimit int4, rolpassword text = ********, \

@@ -3,7 +3,7 @@
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
-use super::{catalog, view};
+use super::declared::{catalog, view};
 
 pub(super) const TABLES: &[Definition] = &[
     catalog(

@@ -6,7 +6,7 @@ use chrono_tz::{OffsetComponents, OffsetName};
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
 use super::super::source::Source;
-use super::view;
+use super::declared::view;
 
 pub(super) const TABLES: &[Definition] = &[
     view(

@@ -4,7 +4,7 @@ use super::super::definition::{Definition, nothing};
 use super::super::rows::{Cell, Rows, row};
 use super::super::source::Source;
 use super::super::sys::datum_text;
-use super::view;
+use super::declared::view;
 
 const TABLE_ACTIVITY: &str = "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, \
      idx_tup_fetch int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_tup_hot_upd int8, n_live_tup int8, \

@@ -5,7 +5,7 @@ use types::SqlType;
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
-use super::catalog;
+use super::declared::catalog;
 use super::type_forms::{self, forms};
 
 pub(super) const TABLES: &[Definition] = &[
@@ -56,7 +56,7 @@ pub(crate) const PSEUDO_TYPES: &[(u32, &str)] = &[
 ];
 
 fn types(source: &Source<'_>, rows: &mut Rows) {
-    let schema = schema_oid(source.state(), super::SCHEMA);
+    let schema = schema_oid(source.state(), super::declared::SCHEMA);
     let arrays = forms(type_forms::ARRAY);
     for sql_type in SqlType::scalars() {
         let pseudo = sql_type == SqlType::Unknown;
@@ -97,7 +97,7 @@ pub(super) fn collation_named(name: &str) -> u32 {
 }
 
 fn collations(source: &Source<'_>, rows: &mut Rows) {
-    let schema = schema_oid(source.state(), super::SCHEMA);
+    let schema = schema_oid(source.state(), super::declared::SCHEMA);
     for (oid, name, provider, locale) in COLLATIONS {
         row!(rows, oid: oid, collname: name, collnamespace: schema, collowner: SYSTEM_OWNER, collprovider: provider,
             collcollate: locale, collctype: locale);

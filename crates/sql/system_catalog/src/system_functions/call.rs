@@ -14,20 +14,26 @@ use datafusion::logical_expr::{
 use session_context::StatementContext;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-use super::Declaration;
-use crate::definition::type_named;
+use super::declaration::Declaration;
+use crate::definition::{SystemTables, type_named};
+use crate::relation_names::relation_named;
 use crate::rows::{Cell, to_array};
-use crate::source::{self, Relation};
+use crate::source::{Relation, Relations};
 
 /// The arguments of one row, with the statement they are asked in.
 pub(crate) struct Call<'a> {
     pub(crate) context: &'a Arc<StatementContext>,
+    system: &'static SystemTables,
     arguments: &'a [Cell],
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn of(context: &'a Arc<StatementContext>, arguments: &'a [Cell]) -> Self {
-        Self { context, arguments }
+    pub(super) fn of(context: &'a Arc<StatementContext>, system: &'static SystemTables, arguments: &'a [Cell]) -> Self {
+        Self { context, system, arguments }
+    }
+
+    pub(super) fn relations(&self) -> Relations<'a> {
+        Relations { context: self.context, system: self.system }
     }
 
     pub(super) fn state(&self) -> &'a catalog::CatalogState {
@@ -76,9 +82,9 @@ impl<'a> Call<'a> {
     pub(super) fn relation(&self, at: usize) -> SqlResult<Option<Relation<'a>>> {
         match self.cell(at) {
             Cell::Text(text) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                super::names::relation_named(self.context, text).map(Some)
+                relation_named(self.relations(), text).map(Some)
             }
-            _ => Ok(source::relation(self.state(), self.oid(at)?)),
+            _ => Ok(self.relations().numbered(self.oid(at)?)),
         }
     }
 }
@@ -87,25 +93,30 @@ impl<'a> Call<'a> {
 pub(super) struct SystemFunction {
     declaration: &'static Declaration,
     context: Arc<StatementContext>,
+    system: &'static SystemTables,
     signature: Signature,
     result: SqlType,
 }
 
 impl SystemFunction {
-    pub(super) fn new(declaration: &'static Declaration, context: &Arc<StatementContext>) -> Self {
+    pub(super) fn new(
+        declaration: &'static Declaration,
+        context: &Arc<StatementContext>,
+        system: &'static SystemTables,
+    ) -> Self {
         let arities = declaration.arity.clone().map(|count| match count {
             0 => TypeSignature::Nullary,
             count => TypeSignature::Any(count),
         });
         let signature = Signature::one_of(arities.collect(), declaration.volatility);
-        Self { declaration, context: Arc::clone(context), signature, result: type_named(declaration.result) }
+        Self { declaration, context: Arc::clone(context), system, signature, result: type_named(declaration.result) }
     }
 
     fn call_row(&self, arguments: &[Cell]) -> DfResult<Cell> {
         if self.declaration.strict && arguments.contains(&Cell::Null) {
             return Ok(Cell::Null);
         }
-        (self.declaration.call)(&Call { context: &self.context, arguments })
+        (self.declaration.call)(&Call::of(&self.context, self.system, arguments))
             .map_err(|error| DataFusionError::External(Box::new(error)))
     }
 }

@@ -2,7 +2,8 @@
 
 use types::{ColumnId, Oid};
 
-use super::{Call, Declaration, function};
+use super::call::Call;
+use super::declaration::{Declaration, function};
 use crate::pg_catalog::routine_by_oid;
 use crate::rows::Cell;
 use crate::source::{self, Body};
@@ -25,22 +26,22 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("pg_get_expr", 2..=3, "text", |call| Ok(call.text(0).into())),
     function("pg_get_constraintdef", 1..=2, "text", |call| {
         let found = source::constraint(call.state(), call.oid(0)?);
-        let written = found.map(|(table, constraint)| constraint_definition(call.context, table, constraint));
+        let written = found.map(|(table, constraint)| constraint_definition(call.relations(), table, constraint));
         Ok(written.map(|written| if call.bool(1) { pretty(written) } else { written }).into())
     }),
     function("pg_get_indexdef", 1..=3, "text", |call| {
         let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
         let Body::Key(key) = relation.body else { return Ok(Cell::Null) };
         let column = usize::try_from(if call.len() > 1 { call.number(1)? } else { 0 }).unwrap_or(0);
-        Ok(index_definition(call.context, key, column).into())
+        Ok(index_definition(call.state(), key, column).into())
     }),
     function("pg_get_viewdef", 1..=2, "text", |call| {
-        Ok(call.relation(0)?.and_then(|relation| view_definition(call.context, &relation)).into())
+        Ok(call.relation(0)?.and_then(|relation| view_definition(call.relations(), &relation)).into())
     }),
     function("pg_get_ruledef", 1..=2, "text", |call| {
         let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
-        let name = crate::text::relation_name(call.context, &relation);
-        let definition = view_definition(call.context, &relation);
+        let name = crate::text::relation_name(call.relations(), &relation);
+        let definition = view_definition(call.relations(), &relation);
         Ok(definition.map(|query| format!("CREATE RULE \"_RETURN\" AS ON SELECT TO {name} DO INSTEAD {query}")).into())
     }),
     function("pg_get_triggerdef", 1..=2, "text", |_| Ok(Cell::Null)),
@@ -69,7 +70,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("obj_description", 1..=2, "text", |call| {
         let oid = call.oid(0)?;
         let of = |catalog: &str| call.len() == 1 || call.text(1) == catalog;
-        let relation = source::relation(call.state(), oid).filter(|_| of("pg_class"));
+        let relation = call.relations().numbered(oid).filter(|_| of("pg_class"));
         let schema = call.state().schema(oid).filter(|_| of("pg_namespace"));
         let constraint = source::constraint(call.state(), oid).filter(|_| of("pg_constraint"));
         let comment = relation.and_then(|relation| relation.comment());
@@ -93,14 +94,14 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         .into())
     }),
     function("pg_describe_object", 3..=3, "text", |call| {
-        let Some(relation) = source::relation(call.state(), call.oid(1)?) else { return Ok(Cell::Null) };
+        let Some(relation) = call.relations().numbered(call.oid(1)?) else { return Ok(Cell::Null) };
         let kind = match relation.kind() {
             "v" => "view",
             "i" => "index",
             "S" => "sequence",
             _ => "table",
         };
-        Ok(format!("{kind} {}", crate::text::relation_name(call.context, &relation)).into())
+        Ok(format!("{kind} {}", crate::text::relation_name(call.relations(), &relation)).into())
     }),
 ];
 

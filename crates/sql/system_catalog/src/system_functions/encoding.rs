@@ -1,6 +1,6 @@
 //! Encodings by number and name. Kiln stores UTF-8 alone; the others are named because clients ask.
 
-use super::{Declaration, function};
+use super::declaration::{Declaration, function};
 use crate::rows::Cell;
 
 /// PostgreSQL's encodings in the order of their numbers.

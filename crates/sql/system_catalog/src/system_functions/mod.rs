@@ -1,6 +1,7 @@
 //! Functions that answer from the statement's catalog and session, declared by name, arity, result and a function of one row.
 
 mod call;
+mod declaration;
 mod describe;
 mod encoding;
 mod names;
@@ -14,18 +15,15 @@ mod subscripts;
 mod visibility;
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 
-use datafusion::logical_expr::{ScalarUDF, Volatility};
+use datafusion::logical_expr::ScalarUDF;
 use session_context::StatementContext;
-use types::SqlResult;
 
-use self::call::{Call, SystemFunction};
-pub(super) use self::names::parse_name;
-pub(crate) use self::names::read_name;
-pub use self::names::show_name;
-use super::rows::Cell;
+use self::call::SystemFunction;
+use self::declaration::Declaration;
+pub(crate) use self::names::{read_name, show_name};
+use super::definition::SystemTables;
 
 /// Functions of PostgreSQL that return sets; Kiln has them as scalar functions that return the set's rows as a list.
 pub(super) const SET_RETURNING: &[&str] = &[
@@ -41,42 +39,6 @@ pub(super) const SET_RETURNING: &[&str] = &[
 /// Waits, so that it is no function of one row.
 const SLEEP: &str = "pg_sleep";
 
-/// One function, declared.
-pub(super) struct Declaration {
-    name: &'static str,
-    arity: RangeInclusive<usize>,
-    /// The result's type, as in a system table's column.
-    result: &'static str,
-    /// Whether a NULL argument makes the result NULL without a call.
-    strict: bool,
-    volatility: Volatility,
-    call: fn(&Call<'_>) -> SqlResult<Cell>,
-}
-
-/// A function of its arguments and the statement: NULL in, NULL out.
-const fn function(
-    name: &'static str,
-    arity: RangeInclusive<usize>,
-    result: &'static str,
-    call: fn(&Call<'_>) -> SqlResult<Cell>,
-) -> Declaration {
-    Declaration { name, arity, result, strict: true, volatility: Volatility::Stable, call }
-}
-
-impl Declaration {
-    /// Is called with NULLs too.
-    const fn with_nulls(mut self) -> Self {
-        self.strict = false;
-        self
-    }
-
-    /// Does something: must run each time it is met, and only then.
-    const fn volatile(mut self) -> Self {
-        self.volatility = Volatility::Volatile;
-        self
-    }
-}
-
 /// Whether it is one of these, but for what waits: made for one statement, and again for another by its name.
 pub fn is_of_statement(function: &ScalarUDF) -> bool {
     let inner = function.inner();
@@ -84,19 +46,23 @@ pub fn is_of_statement(function: &ScalarUDF) -> bool {
 }
 
 /// Every function for one statement.
-pub(super) fn all(context: &Arc<StatementContext>) -> Vec<Arc<ScalarUDF>> {
-    BY_NAME.values().map(|declaration| bound(declaration, context)).collect()
+pub(super) fn all(context: &Arc<StatementContext>, system: &'static SystemTables) -> Vec<Arc<ScalarUDF>> {
+    BY_NAME.values().map(|declaration| bound(declaration, context, system)).collect()
 }
 
 /// The function of that name for one statement.
-pub(super) fn named(name: &str, context: &Arc<StatementContext>) -> Option<Arc<ScalarUDF>> {
+pub(super) fn named(
+    name: &str,
+    context: &Arc<StatementContext>,
+    system: &'static SystemTables,
+) -> Option<Arc<ScalarUDF>> {
     if name == SLEEP {
         return Some(sleep::pg_sleep(&context.clock));
     }
     if name == sequence::NEXTVAL {
-        return Some(sequence::Nextval::udf(context));
+        return Some(sequence::Nextval::udf(context, system));
     }
-    BY_NAME.get(name).map(|declaration| bound(declaration, context))
+    BY_NAME.get(name).map(|declaration| bound(declaration, context, system))
 }
 
 /// Whether there is a function of that name.
@@ -104,8 +70,12 @@ pub(super) fn exists(name: &str) -> bool {
     name == SLEEP || name == sequence::NEXTVAL || BY_NAME.contains_key(name) || SET_RETURNING.contains(&name)
 }
 
-fn bound(declaration: &'static Declaration, context: &Arc<StatementContext>) -> Arc<ScalarUDF> {
-    Arc::new(ScalarUDF::from(SystemFunction::new(declaration, context)))
+fn bound(
+    declaration: &'static Declaration,
+    context: &Arc<StatementContext>,
+    system: &'static SystemTables,
+) -> Arc<ScalarUDF> {
+    Arc::new(ScalarUDF::from(SystemFunction::new(declaration, context, system)))
 }
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Declaration>> = LazyLock::new(|| {

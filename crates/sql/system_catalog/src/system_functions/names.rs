@@ -1,22 +1,20 @@
 //! Names to numbers and back: the `reg…` types, and quoting.
 
-use std::sync::Arc;
-
 use catalog::CatalogState;
-use session_context::StatementContext;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-use super::{Declaration, function};
+use super::declaration::{Declaration, function};
 use crate::pg_catalog::access::{OPERATORS, OperatorEntry};
 use crate::pg_catalog::{SCHEMA, routine_by_oid, routine_named};
+use crate::relation_names::{parse_name, relation_named};
 use crate::rows::Cell;
-use crate::source::{self, Relation};
+use crate::source::{self, Relations};
 use crate::text::{quote_ident, quote_literal, relation_name};
 use crate::type_name;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[
     function("to_regclass", 1..=1, "regclass", |call| {
-        Ok(relation_named(call.context, call.text(0)).ok().map(|relation| relation.oid).into())
+        Ok(relation_named(call.relations(), call.text(0)).ok().map(|relation| relation.oid).into())
     }),
     function("to_regtype", 1..=1, "regtype", |call| Ok(type_named(call.text(0)).ok().into())),
     function("to_regproc", 1..=1, "regproc", |call| Ok(procedure_named(call.text(0)).ok().into())),
@@ -45,16 +43,16 @@ fn as_text(cell: &Cell) -> String {
 }
 
 /// The number a text names as a value of `sql_type`, one of the `reg…` types; digits are the number itself.
-pub(crate) fn read_name(sql_type: &SqlType, text: &str, context: &Arc<StatementContext>) -> SqlResult<u32> {
+pub(crate) fn read_name(sql_type: &SqlType, text: &str, relations: Relations<'_>) -> SqlResult<u32> {
     if text == "-" && *sql_type != SqlType::Regoperator {
         return Ok(0);
     }
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return types::text::parse_oid(text);
     }
-    let state = &context.snapshot;
+    let state = relations.state();
     let oid = match sql_type {
-        SqlType::Regclass => relation_named(context, text)?.oid,
+        SqlType::Regclass => relation_named(relations, text)?.oid,
         SqlType::Regtype => type_named(text)?,
         SqlType::Regproc => procedure_named(text)?,
         SqlType::Regprocedure => signature_named(text)?,
@@ -67,10 +65,10 @@ pub(crate) fn read_name(sql_type: &SqlType, text: &str, context: &Arc<StatementC
 }
 
 /// What a value of one of the `reg…` types prints: the name, `-` for none, the bare number of what is gone.
-pub fn show_name(sql_type: &SqlType, oid: u32, context: &StatementContext) -> String {
-    let state = &context.snapshot;
+pub(crate) fn show_name(sql_type: &SqlType, oid: u32, relations: Relations<'_>) -> String {
+    let state = relations.state();
     let name = match sql_type {
-        SqlType::Regclass => source::relation(state, Oid(oid)).map(|relation| relation_name(context, &relation)),
+        SqlType::Regclass => relations.numbered(Oid(oid)).map(|relation| relation_name(relations, &relation)),
         SqlType::Regtype => type_name::name(oid, -1),
         SqlType::Regproc => procedure_name(Oid(oid)),
         SqlType::Regprocedure => signature_name(Oid(oid)),
@@ -85,61 +83,6 @@ pub fn show_name(sql_type: &SqlType, oid: u32, context: &StatementContext) -> St
         None if oid == 0 && *sql_type != SqlType::Regoperator => "-".to_owned(),
         None => oid.to_string(),
     }
-}
-
-/// Splits `a."B".c` into its parts, folded to lower case where not quoted.
-pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
-    let invalid = || SqlError::new(Condition::InvalidName, "invalid name syntax");
-    let mut parts = Vec::new();
-    let mut rest = text.trim();
-    loop {
-        let (part, after) = if let Some(quoted) = rest.strip_prefix('"') {
-            let mut part = String::new();
-            let mut from = quoted;
-            loop {
-                let end = from.find('"').ok_or_else(invalid)?;
-                part.push_str(&from[..end]);
-                from = &from[end + 1..];
-                match from.strip_prefix('"') {
-                    Some(after) => {
-                        part.push('"');
-                        from = after;
-                    }
-                    None => break (part, from),
-                }
-            }
-        } else {
-            let end = rest.find(|c: char| c == '.' || c.is_whitespace() || c == '"').unwrap_or(rest.len());
-            (rest[..end].to_lowercase(), &rest[end..])
-        };
-        if part.is_empty() {
-            return Err(invalid());
-        }
-        parts.push(part);
-        let after = after.trim_start();
-        match after.strip_prefix('.') {
-            Some(after) => rest = after.trim_start(),
-            None if after.is_empty() => return Ok(parts),
-            None => return Err(invalid()),
-        }
-    }
-}
-
-/// The relation a name means; `42P01` where it means none.
-pub(super) fn relation_named<'a>(context: &'a Arc<StatementContext>, text: &str) -> SqlResult<Relation<'a>> {
-    let parts = parse_name(text)?;
-    let state = &context.snapshot;
-    let found = match parts.as_slice() {
-        [name] => context.search_path().iter().find_map(|schema| source::relation_named(state, schema, name)),
-        [schema, name] => source::relation_named(state, &context.schema_name(schema), name),
-        [database, schema, name] if *database == context.database => {
-            source::relation_named(state, &context.schema_name(schema), name)
-        }
-        _ => None,
-    };
-    found.ok_or_else(|| {
-        SqlError::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", parts.join(".")))
-    })
 }
 
 fn type_named(text: &str) -> SqlResult<Oid> {

@@ -2,7 +2,8 @@
 
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use super::{Call, Declaration, function};
+use super::call::Call;
+use super::declaration::{Declaration, function};
 use crate::rows::Cell;
 use crate::source::{Body, SYSTEM_OWNER};
 

@@ -16,7 +16,8 @@ use session_context::StatementContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::call::{Call, cells};
-use super::{Declaration, function};
+use super::declaration::{Declaration, function};
+use crate::definition::SystemTables;
 use crate::rows::Cell;
 use crate::source::{Body, Relation};
 
@@ -119,13 +120,14 @@ fn refuse_read_only(context: &StatementContext, function: &str) -> SqlResult<()>
 /// `nextval` for one statement.
 pub(super) struct Nextval {
     context: Arc<StatementContext>,
+    system: &'static SystemTables,
     signature: Signature,
 }
 
 impl Nextval {
-    pub(super) fn udf(context: &Arc<StatementContext>) -> Arc<ScalarUDF> {
+    pub(super) fn udf(context: &Arc<StatementContext>, system: &'static SystemTables) -> Arc<ScalarUDF> {
         let signature = Signature::any(1, Volatility::Volatile);
-        Arc::new(ScalarUDF::from(Self { context: Arc::clone(context), signature }))
+        Arc::new(ScalarUDF::from(Self { context: Arc::clone(context), system, signature }))
     }
 
     /// `count` numbers of the sequence that the cell names; none for NULL.
@@ -134,7 +136,7 @@ impl Nextval {
             return Ok(None);
         }
         let arguments = std::slice::from_ref(name);
-        let sequence = sequence(&Call::of(&self.context, arguments), 0)?;
+        let sequence = sequence(&Call::of(&self.context, self.system, arguments), 0)?;
         refuse_read_only(&self.context, NEXTVAL)?;
         let numbers = self.context.sequences.next(sequence, count);
         numbers.map(Some).ok_or_else(|| {

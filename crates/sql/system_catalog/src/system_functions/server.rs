@@ -2,7 +2,7 @@
 
 use settings::SERVER_VERSION;
 
-use super::{Declaration, function};
+use super::declaration::{Declaration, function};
 use crate::rows::Cell;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[

@@ -3,7 +3,8 @@
 use session_context::Assignment;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use super::{Declaration, function};
+use super::call::Call;
+use super::declaration::{Declaration, function};
 use crate::rows::Cell;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[
@@ -42,7 +43,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
 ];
 
 /// The value as SHOW will print it; NULL goes back to what RESET does.
-fn set_config(call: &super::Call<'_>) -> SqlResult<Cell> {
+fn set_config(call: &Call<'_>) -> SqlResult<Cell> {
     if *call.cell(0) == Cell::Null {
         return Err(SqlError::new(Condition::NullValueNotAllowed, "SET requires parameter name"));
     }
@@ -58,7 +59,7 @@ fn set_config(call: &super::Call<'_>) -> SqlResult<Cell> {
 }
 
 /// Cancels another session's statement, or ends the session: its own role's, or any for a superuser.
-fn signal(call: &super::Call<'_>, terminate: bool) -> SqlResult<Cell> {
+fn signal(call: &Call<'_>, terminate: bool) -> SqlResult<Cell> {
     let pid = i32::try_from(call.number(0)?).unwrap_or(0);
     let activity = &call.context.activity;
     let Some(session) = activity.sessions().into_iter().find(|session| session.pid == pid) else {

@@ -3,7 +3,8 @@
 use types::SqlResult;
 use types::text::parse_array;
 
-use super::{Call, Declaration, function};
+use super::call::Call;
+use super::declaration::{Declaration, function};
 use crate::rows::Cell;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[

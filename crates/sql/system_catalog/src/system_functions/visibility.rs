@@ -1,16 +1,16 @@
 //! The `pg_…_is_visible` family: whether a bare name finds the object.
 
-use super::{Call, Declaration, function};
+use super::call::Call;
+use super::declaration::{Declaration, function};
 use crate::pg_catalog::routine_by_oid;
 use crate::rows::Cell;
-use crate::source;
 use crate::text::is_visible;
 use crate::type_name;
 
 pub(super) const FUNCTIONS: &[Declaration] = &[
     function("pg_table_is_visible", 1..=1, "bool", |call| {
-        let relation = source::relation(call.state(), call.oid(0)?);
-        Ok(relation.map(|relation| is_visible(call.context, &relation)).into())
+        let relation = call.relations().numbered(call.oid(0)?);
+        Ok(relation.map(|relation| is_visible(call.relations(), &relation)).into())
     }),
     function("pg_type_is_visible", 1..=1, "bool", |call| Ok(type_name::name(call.oid(0)?.0, -1).map(|_| true).into())),
     function("pg_function_is_visible", 1..=1, "bool", |call| Ok(routine_by_oid(call.oid(0)?).map(|_| true).into())),

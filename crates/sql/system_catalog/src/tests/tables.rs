@@ -2,16 +2,19 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use types::SqlType;
 
 use super::fixture::{self, context};
-use crate::definition::{BY_OID, RELATIONS};
+use crate::registry::SYSTEM_TABLES;
 use crate::rows::Rows;
-use crate::source::{Source, Wanted};
+use crate::source::{Relations, Source, Wanted};
 
 /// All rows of a system table.
 fn rows_of(schema: &str, name: &str) -> RecordBatch {
     let context = context();
-    let relation = RELATIONS.get(&(schema, name)).unwrap_or_else(|| panic!("{schema}.{name} is declared"));
+    let relation = SYSTEM_TABLES.named(schema, name).unwrap_or_else(|| panic!("{schema}.{name} is declared"));
     let mut rows = Rows::new(relation);
-    (relation.definition.rows)(&Source::new(&context, Wanted::default()), &mut rows);
+    (relation.definition.rows)(
+        &Source::new(Relations { context: &context, system: &SYSTEM_TABLES }, Wanted::default()),
+        &mut rows,
+    );
     rows.finish().unwrap_or_else(|error| panic!("{schema}.{name}: {error}"))
 }
 
@@ -33,14 +36,15 @@ fn texts<const N: usize>(batch: &RecordBatch, columns: [&str; N]) -> Vec<[String
 
 #[test]
 fn every_table_fills_as_it_is_declared() {
-    for relation in BY_OID.iter() {
+    for relation in SYSTEM_TABLES.all().iter() {
         let batch = rows_of(relation.definition.schema, relation.definition.name);
         // A catalog's `tableoid` is among what is read, not among what is declared.
         let hidden = usize::from(relation.definition.kind == "r");
         assert_eq!(batch.num_columns(), relation.columns.len() + hidden);
     }
-    let distinct: std::collections::BTreeSet<u32> = BY_OID.iter().map(|relation| relation.definition.oid).collect();
-    assert_eq!(distinct.len(), BY_OID.len(), "two system tables share a number");
+    let distinct: std::collections::BTreeSet<u32> =
+        SYSTEM_TABLES.all().iter().map(|relation| relation.definition.oid).collect();
+    assert_eq!(distinct.len(), SYSTEM_TABLES.all().len(), "two system tables share a number");
 }
 
 #[test]

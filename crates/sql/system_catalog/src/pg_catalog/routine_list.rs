@@ -1,0 +1,73 @@
+//! PostgreSQL's functions by their numbers and names, whether Kiln has them or not.
+
+use std::sync::LazyLock;
+
+use types::{Oid, SqlType};
+
+use super::signatures::SIGNATURES;
+use super::type_::PSEUDO_TYPES;
+use super::type_forms;
+
+/// A function's entry in `pg_proc`.
+pub(crate) struct Routine {
+    pub(crate) oid: Oid,
+    pub(crate) name: &'static str,
+    /// Numbers of the argument types.
+    pub(crate) arguments: Vec<u32>,
+    pub(crate) result: u32,
+    pub(crate) returns_set: bool,
+    /// `f`unction, `a`ggregate or `w`indow function.
+    pub(crate) kind: &'static str,
+    /// `i`mmutable, `s`table or `v`olatile.
+    pub(crate) volatility: &'static str,
+    /// Reads or prints the values of a type, as every type of Kiln's can be.
+    pub(super) is_form: bool,
+}
+
+pub(super) static ROUTINES: LazyLock<Vec<Routine>> = LazyLock::new(|| {
+    let forms = type_forms::SIGNATURES.lines().filter_map(Routine::parse);
+    let forms = forms.map(|routine| Routine { is_form: true, ..routine });
+    SIGNATURES.lines().filter_map(Routine::parse).chain(forms).collect()
+});
+
+/// The function with this number.
+pub(crate) fn routine_by_oid(oid: Oid) -> Option<&'static Routine> {
+    ROUTINES.iter().find(|routine| routine.oid == oid)
+}
+
+/// The functions with this name.
+pub(crate) fn routine_named(name: &str) -> impl Iterator<Item = &'static Routine> {
+    ROUTINES.iter().filter(move |routine| routine.name == name)
+}
+
+impl Routine {
+    /// Reads `oid name(argument,…) result flags`; flags are a volatility letter, a kind letter and `*` for a set.
+    fn parse(line: &'static str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let oid = words.next()?.parse().ok()?;
+        let (name, arguments) = words.next()?.strip_suffix(')')?.split_once('(')?;
+        let result = type_number(words.next()?)?;
+        let flags = words.next()?;
+        let arguments = arguments.split(',').filter(|name| !name.is_empty()).map(type_number).collect::<Option<_>>()?;
+        Some(Self {
+            oid: Oid(oid),
+            name,
+            arguments,
+            result,
+            returns_set: flags.contains('*'),
+            kind: flags.get(1..2)?,
+            volatility: flags.get(0..1)?,
+            is_form: false,
+        })
+    }
+}
+
+fn type_number(name: &str) -> Option<u32> {
+    if let Some((oid, _)) = PSEUDO_TYPES.iter().find(|(_, pseudo)| *pseudo == name) {
+        return Some(*oid);
+    }
+    if let Some(element) = name.strip_prefix('_') {
+        return SqlType::scalars().find(|sql_type| sql_type.typname() == element).map(|sql_type| sql_type.array_oid());
+    }
+    SqlType::scalars().find(|sql_type| sql_type.typname() == name).map(|sql_type| sql_type.oid())
+}

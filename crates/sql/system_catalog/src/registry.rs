@@ -1,0 +1,11 @@
+//! Every system table that there is.
+
+use std::sync::LazyLock;
+
+use super::definition::SystemTables;
+use super::{information_schema, pg_catalog, sys};
+
+pub(super) static SYSTEM_TABLES: LazyLock<SystemTables> = LazyLock::new(|| {
+    let definitions = pg_catalog::definitions().chain(information_schema::definitions()).chain(sys::definitions());
+    SystemTables::of(definitions)
+});

@@ -1,0 +1,60 @@
+//! Relations by their names as text: `name`, `schema.name`, `database.schema.name`.
+
+use types::{Condition, SqlError, SqlResult};
+
+use super::source::{Relation, Relations};
+
+/// Splits `a."B".c` into its parts, folded to lower case where not quoted.
+pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
+    let invalid = || SqlError::new(Condition::InvalidName, "invalid name syntax");
+    let mut parts = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let (part, after) = if let Some(quoted) = rest.strip_prefix('"') {
+            let mut part = String::new();
+            let mut from = quoted;
+            loop {
+                let end = from.find('"').ok_or_else(invalid)?;
+                part.push_str(&from[..end]);
+                from = &from[end + 1..];
+                match from.strip_prefix('"') {
+                    Some(after) => {
+                        part.push('"');
+                        from = after;
+                    }
+                    None => break (part, from),
+                }
+            }
+        } else {
+            let end = rest.find(|c: char| c == '.' || c.is_whitespace() || c == '"').unwrap_or(rest.len());
+            (rest[..end].to_lowercase(), &rest[end..])
+        };
+        if part.is_empty() {
+            return Err(invalid());
+        }
+        parts.push(part);
+        let after = after.trim_start();
+        match after.strip_prefix('.') {
+            Some(after) => rest = after.trim_start(),
+            None if after.is_empty() => return Ok(parts),
+            None => return Err(invalid()),
+        }
+    }
+}
+
+/// The relation a name means; `42P01` where it means none.
+pub(crate) fn relation_named<'a>(relations: Relations<'a>, text: &str) -> SqlResult<Relation<'a>> {
+    let parts = parse_name(text)?;
+    let context = relations.context;
+    let found = match parts.as_slice() {
+        [name] => context.search_path().iter().find_map(|schema| relations.named(schema, name)),
+        [schema, name] => relations.named(&context.schema_name(schema), name),
+        [database, schema, name] if *database == context.database => {
+            relations.named(&context.schema_name(schema), name)
+        }
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        SqlError::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", parts.join(".")))
+    })
+}
