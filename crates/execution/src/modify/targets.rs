@@ -40,8 +40,8 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// What `batches`, in the columns of [`binder::ModifyPlan`], say about rows of `table`; `once` where it is an error that they say it
-    /// twice of one row.
+    /// The changes to rows of `table` in `batches`, whose columns are those of [`binder::ModifyPlan`]. With `once`, two changes to one row are an
+    /// error.
     pub(crate) fn of(
         table: &Table,
         old: &[ColumnId],

@@ -20,7 +20,7 @@ pub enum OwnOperator {
 }
 
 impl OwnOperator {
-    /// What an operator is made of; `None` where it is not one of Kiln's.
+    /// The parts of an operator of Kiln's own; `None` for any other.
     #[must_use]
     pub fn of(operator: &dyn ExecutionPlan) -> Option<Self> {
         if let Some(series) = operator.downcast_ref::<ProjectSetExec>() {

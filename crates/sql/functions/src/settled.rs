@@ -35,7 +35,7 @@ pub fn settled_by(function: &ScalarUDF) -> Option<Settled> {
     (function.signature().volatility == Volatility::Immutable).then_some(Settled::WhenPlanned)
 }
 
-/// What a call without arguments, as of the time, gives a statement of `session`, without compiling it; `None` for any other expression.
+/// The value of a call without arguments, such as `now()`, for a statement of `session`; `None` for any other expression. Nothing is compiled.
 #[must_use]
 pub fn call_alone(expr: &Expr, session: &Session) -> Option<SqlResult<ScalarValue>> {
     let Expr::ScalarFunction(call) = expr else { return None };

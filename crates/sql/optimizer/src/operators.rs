@@ -19,7 +19,7 @@ impl Optimized {
     /// The operators that run the plan and what makes its shared rows, which is asked for once. They fail with `57014` soon after `stop` fires.
     ///
     /// # Errors
-    /// What scans find wrong when they are planned, `54001` for too many levels, and bugs.
+    /// Errors of scans that are planned, `54001` for too many levels, and bugs.
     pub async fn operators(&self, state: &SessionState, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
         for table in &self.shared {
             table.run_by(operators(table.plan(), state, stop).await?);

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{self, TableVersion, Value};
 use session_context::{Pin, StatementContext};
 use types::{CommitTs, Moment, SqlError, SqlResult};
 
-/// What a relation's name begins with, as a catalog, where it is one of the past: no name that is written has the byte.
+/// The prefix of the catalog in a past relation's name. No written name has its last byte.
 const MARK: &str = "past\u{1}";
 
 /// The first part of the names of relations as of the moment.

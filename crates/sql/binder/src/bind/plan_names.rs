@@ -16,7 +16,7 @@ pub(crate) const PRESENT: &str = "present\u{1}";
 /// The relation that a query with values for several columns is within its statement.
 pub(crate) const ASSIGNED: &str = "assigned\u{1}";
 
-/// What the columns of the rows that are read are called: `__row_id` and `__place`, then the target's, the others', the values.
+/// Names of columns of the rows that a change reads: after `__row_id` and `__place` the target's, the other relations', the values.
 pub(crate) mod reading {
     pub(crate) fn old(at: usize) -> String {
         format!("old\u{1}{at}")
@@ -30,10 +30,10 @@ pub(crate) mod reading {
         format!("value\u{1}{at}")
     }
 
-    /// Of rows that MERGE made: what `merge_action` says.
+    /// The column of `merge_action`, of rows that MERGE made.
     pub(crate) const ACTION: &str = "action\u{1}";
 
-    /// Of rows that were made: the row that RETURNING gives where it does not say which.
+    /// A column of the row that RETURNING gives where it does not say whether old or new.
     pub(crate) fn kept(at: usize) -> String {
         format!("kept\u{1}{at}")
     }

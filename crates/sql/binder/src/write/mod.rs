@@ -1,6 +1,6 @@
 //! Rows to be written: INSERT, UPDATE, DELETE, MERGE and COPY FROM; and COPY TO, which shares COPY's syntax.
 //!
-//! What a statement writes becomes a plan of whole rows of its table (`rows.rs`): values are cast as assignments are (`assign.rs`), columns
+//! Each statement becomes a plan of whole rows of its table (`rows.rs`): values are cast as assignments are (`assign.rs`), columns
 //! without one get their DEFAULT, NOT NULL and CHECK are asked of every row ([`functions::Constrained`]). Execution writes what comes out.
 
 mod assign;

@@ -1,4 +1,4 @@
-//! How many rows a plan gives and what its columns hold, guessed from the catalog's statistics and samples.
+//! Estimates of a plan's rows and of its columns' values, from the catalog's statistics and samples.
 //!
 //! Estimates choose between plans that mean the same; no rewrite's correctness rests on them. Start at [`relation_of`].
 

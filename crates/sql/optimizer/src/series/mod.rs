@@ -1,6 +1,6 @@
 //! `generate_series`, made row by row: an operator walks each series as its rows are asked for, whatever its length.
 //!
-//! Where UNNEST of lists that `generate_series` makes stands alone, an analyzer rule of the binder puts a [`ProjectSet`] in its place before
+//! An analyzer rule of the binder puts a [`ProjectSet`] in the place of an UNNEST whose lists all come from `generate_series`, before
 //! anything could compute the lists; `exec.rs` runs it. A series within another list stays a list
 //! ([`functions::series`]), of bounded length.
 
