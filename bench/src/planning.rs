@@ -17,27 +17,44 @@ const RUNS: usize = 3;
 const TIME_MAX: Duration = Duration::from_secs(10);
 /// Times below this say nothing about growth.
 const GROWTH_FROM: Duration = Duration::from_millis(20);
-/// Twice the size multiplies the time at most by this.
-const GROWTH_MAX: f64 = 2.5;
 
-/// Shapes by name, the sizes to begin and to end with, and the time for the last, if there is one that it must keep.
-const MEASURED: [(&str, usize, usize, Option<f64>); 16] = [
-    ("parameters", 1_024, 65_535, Some(0.5)),
-    ("or", 3_125, 100_000, Some(2.0)),
-    ("and", 3_125, 100_000, None),
-    ("union all", 625, 10_000, Some(5.0)),
-    ("union", 625, 10_000, None),
-    ("scalar subquery", 15, 60, Some(0.1)),
-    ("exists", 15, 60, Some(0.1)),
-    ("in", 15, 60, Some(0.1)),
-    ("subquery in FROM", 15, 60, Some(0.1)),
-    ("subquery of a table in FROM", 15, 60, None),
-    ("with chain of filters", 50, 400, None),
-    ("with read twice", 5, 20, None),
-    ("simple case", 15, 60, None),
-    ("sum", 50, 800, None),
-    ("concatenation", 50, 800, None),
-    ("not in of expressions", 625, 10_000, None),
+/// How the time of planning may grow with the size of a statement: twice the size multiplies it at most by [`Growth::max`].
+#[derive(Debug, Clone, Copy)]
+enum Growth {
+    Linear,
+    /// By the square, because the plan itself does, or because DataFusion names and hashes a nested call once for each call around it.
+    Quadratic,
+}
+
+impl Growth {
+    /// The exact factor and what a measurement may add to it.
+    const fn max(self) -> f64 {
+        match self {
+            Self::Linear => 2.5,
+            Self::Quadratic => 4.5,
+        }
+    }
+}
+
+/// Shapes by name, the sizes to begin and to end with, the time in seconds for the last, if there is one that it must keep, and the growth.
+const MEASURED: [(&str, usize, usize, Option<f64>, Growth); 16] = [
+    ("parameters", 1_024, 65_535, Some(0.5), Growth::Linear),
+    ("or", 3_125, 100_000, Some(2.0), Growth::Linear),
+    ("and", 3_125, 100_000, None, Growth::Linear),
+    ("union all", 625, 10_000, Some(5.0), Growth::Linear),
+    ("union", 625, 10_000, None, Growth::Linear),
+    ("scalar subquery", 15, 60, Some(0.1), Growth::Linear),
+    ("exists", 15, 60, Some(0.1), Growth::Linear),
+    ("in", 15, 60, Some(0.1), Growth::Linear),
+    ("subquery in FROM", 15, 60, Some(0.1), Growth::Linear),
+    // Each of n filters compares a sum of up to n terms.
+    ("subquery of a table in FROM", 15, 60, None, Growth::Quadratic),
+    ("with chain of filters", 50, 400, None, Growth::Quadratic),
+    ("with read twice", 5, 20, None, Growth::Linear),
+    ("simple case", 15, 60, None, Growth::Linear),
+    ("sum", 50, 800, None, Growth::Quadratic),
+    ("concatenation", 50, 800, None, Growth::Quadratic),
+    ("not in of expressions", 625, 10_000, None, Growth::Linear),
 ];
 
 /// Measures a server; what is too slow, or grows too fast, is a violation.
@@ -56,7 +73,7 @@ pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&s
         violations: Vec::new(),
     };
     say(&format!("{:<30}{:>9}{:>12}{:>9}", "statement", "size", "seconds", "growth"));
-    for (name, first, last, most) in MEASURED {
+    for (name, first, last, most, allowed) in MEASURED {
         let shape = shapes().into_iter().find(|shape| shape.name == name);
         let (mut size, mut before) = (first, None);
         loop {
@@ -74,7 +91,8 @@ pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&s
             let shown = growth.map_or_else(String::new, |growth| format!("{growth:.2}"));
             say(&format!("{name:<30}{size:>9}{:>12.4}{shown:>9}", time.as_secs_f64()));
             report.figures.push((format!("{name} {size}"), time.as_secs_f64()));
-            if growth.is_some_and(|growth| growth > GROWTH_MAX) && before.is_some_and(|before| before >= GROWTH_FROM) {
+            if growth.is_some_and(|growth| growth > allowed.max()) && before.is_some_and(|before| before >= GROWTH_FROM)
+            {
                 report.violations.push(format!("{name} of {size} takes {shown} times as long as half of it"));
             }
             if let Some(most) = most.filter(|most| size == last && time.as_secs_f64() > *most) {
