@@ -19,8 +19,11 @@ const STRIPES: usize = 16;
 #[repr(align(128))]
 struct Stripe(AtomicI64);
 
-/// The bytes of all large blocks are the sum of these counters. One counter may be negative: another thread may free what its threads allocated.
-static LARGE_HELD_BYTES: [Stripe; STRIPES] = [const { Stripe(AtomicI64::new(0)) }; STRIPES];
+/// The bytes of all large blocks: the sum of these counters. One of them may be negative: another thread may free what its threads allocated.
+struct HeldBytes([Stripe; STRIPES]);
+
+/// Those of the process.
+static LARGE_HELD: HeldBytes = HeldBytes::new();
 
 /// The most that large blocks may hold when more values are to be made.
 static LARGE_BYTES_MAX: AtomicI64 = AtomicI64::new(i64::MAX);
@@ -36,7 +39,7 @@ pub fn note_allocated(bytes: usize) {
     // A thread that is ending has no counters any more.
     let _ = ALLOCATED_BYTES.try_with(|noted| noted.set(noted.get().wrapping_add(bytes as u64)));
     if LARGE_BYTES <= bytes {
-        note_large(bytes.cast_signed());
+        LARGE_HELD.add(bytes.cast_signed());
     }
 }
 
@@ -45,7 +48,7 @@ pub fn note_allocated(bytes: usize) {
 pub fn note_freed(bytes: usize) {
     let _ = FREED_BYTES.try_with(|noted| noted.set(noted.get().wrapping_add(bytes as u64)));
     if LARGE_BYTES <= bytes {
-        note_large(-bytes.cast_signed());
+        LARGE_HELD.add(-bytes.cast_signed());
     }
 }
 
@@ -54,16 +57,26 @@ thread_local! {
     static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-fn note_large(bytes: isize) {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let stripe = STRIPE.try_with(|own| {
-        if own.get() == usize::MAX {
-            own.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
-        }
-        own.get()
-    });
-    // A thread that is ending has none any more.
-    LARGE_HELD_BYTES[stripe.unwrap_or(0)].0.fetch_add(bytes as i64, Ordering::Relaxed);
+impl HeldBytes {
+    const fn new() -> Self {
+        Self([const { Stripe(AtomicI64::new(0)) }; STRIPES])
+    }
+
+    fn add(&self, bytes: isize) {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let stripe = STRIPE.try_with(|own| {
+            if own.get() == usize::MAX {
+                own.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+            }
+            own.get()
+        });
+        // A thread that is ending has none any more.
+        self.0[stripe.unwrap_or(0)].0.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+
+    fn sum(&self) -> i64 {
+        self.0.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
+    }
 }
 
 /// Has [`check_room`] refuse what would have the large blocks of the process hold more than `bytes`.
@@ -71,17 +84,12 @@ pub fn limit_large(bytes: usize) {
     LARGE_BYTES_MAX.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
 }
 
-/// Bytes of all large blocks of the process; 0 where the program's allocator notes nothing.
-fn large_held_bytes() -> i64 {
-    LARGE_HELD_BYTES.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
-}
-
 /// Whether the process may hold `bytes` more.
 ///
 /// # Errors
 /// `53200` if not.
 pub fn check_room(bytes: usize) -> SqlResult<()> {
-    let (held, most) = (large_held_bytes(), LARGE_BYTES_MAX.load(Ordering::Relaxed));
+    let (held, most) = (LARGE_HELD.sum(), LARGE_BYTES_MAX.load(Ordering::Relaxed));
     if held.saturating_add_unsigned(bytes as u64) <= most {
         return Ok(());
     }
@@ -109,14 +117,20 @@ pub(crate) fn held_bytes() -> i64 {
 mod tests {
     use super::*;
 
+    // Other tests allocate meanwhile, so that the counters of the process say nothing here.
     #[test]
-    fn large_blocks_are_counted_whoever_frees_them() {
-        let before = large_held_bytes();
-        note_allocated(1 << 30);
-        note_allocated(LARGE_BYTES - 1);
-        assert_eq!(large_held_bytes(), before + (1 << 30));
-        std::thread::spawn(|| note_freed(1 << 30)).join().expect("it only counts");
-        assert_eq!(large_held_bytes(), before);
+    fn what_one_thread_allocates_another_may_free() {
+        let held = HeldBytes::new();
+        held.add(1 << 30);
+        assert_eq!(held.sum(), 1 << 30);
+        std::thread::scope(|scope| {
+            scope.spawn(|| held.add(-(1 << 30)));
+        });
+        assert_eq!(held.sum(), 0);
+    }
+
+    #[test]
+    fn without_a_limit_there_is_room_for_anything() {
         assert_eq!(check_room(1 << 40), Ok(()));
     }
 }
