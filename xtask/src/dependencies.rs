@@ -15,6 +15,7 @@ pub(crate) const ORDER: &[&str] = &[
     "rowstore",
     "shards",
     "catalog",
+    "history",
     "txn",
     "engine",
     "syntax",

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::Role;
+use history::HistoryError;
 use txn::locks::LockWait;
-use txn::{Claim, ClaimError, CleanReport, HistoryError, Isolation, Token, Transaction, Work, Written};
+use txn::{Claim, ClaimError, CleanReport, Isolation, Token, Transaction, Work, Written};
 use types::random::SeededRandom;
 use types::{CommitTs, Moment, Random, ShardId};
 

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use catalog::{Change, Constraint, ConstraintKind, SortColumn, Storage, Table, TableOrder};
+use history::{HistoryError, HistorySettings};
 use kv::log::Logged;
 use kv::sim::{Disk, Store};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use objects::{Fault, FaultStore, Objects};
 use parking_lot::Mutex;
 use tempfile::TempDir;
-use txn::{Committer, HistoryError, HistorySettings, Isolation, Snapshot, Transactions};
+use txn::{Committer, Isolation, Snapshot, Transactions};
 use types::random::SeededRandom;
 use types::{ColumnId, CommitTs, Condition, Moment, Oid, Random, SqlError, SqlType};
 use uuid::Uuid;
@@ -167,7 +168,7 @@ impl World {
     /// The disk is lost: a new one has what the bucket tells as of the moment; the newest commit in it.
     pub(super) async fn lose_disk(&self, moment: Moment) -> CommitTs {
         let folder = self.new_folder();
-        let restored = txn::restore(&self.bucket, &folder, moment, false, &|_| ()).await;
+        let restored = history::restore(&self.bucket, &folder, moment, false, &|_| ()).await;
         let restored = restored.unwrap_or_else(|error| panic!("the bucket holds what was copied: {error:?}"));
         let commit = restored.commit;
         let file = folder.join("catalog");
@@ -226,7 +227,7 @@ impl World {
                 Transactions::open_driven(log, self.bucket.clone(), clock, settings).expect("a new disk does not fail");
             transactions.copy_log().await.expect("the bucket does not fail");
         }
-        let restored = txn::restore(&self.bucket, &self.new_folder(), Moment::Newest, false, &|_| ()).await;
+        let restored = history::restore(&self.bucket, &self.new_folder(), Moment::Newest, false, &|_| ()).await;
         assert!(
             matches!(restored, Err(HistoryError::TwoHistories { .. })),
             "two histories are restored as one: {restored:?}"
@@ -275,10 +276,10 @@ impl Life {
         sorted: bool,
     ) -> Result<Option<(Arc<Self>, Committer)>, HistoryError> {
         let store = Arc::new(world.disk().open().expect("nobody else has the disk"));
-        match txn::compare_with_storage(&*store, &world.bucket).await {
+        match history::compare_with_storage(&*store, &world.bucket).await {
             Ok(()) => {}
             Err(error) if error.is_divergence() => return Err(error),
-            Err(HistoryError::Store(_) | HistoryError::Recover(_)) => return Ok(None),
+            Err(HistoryError::Store(_) | HistoryError::DamagedStore { .. }) => return Ok(None),
             Err(error) => panic!("the bucket does not fail: {error:?}"),
         }
         drop(store);
@@ -289,7 +290,7 @@ impl Life {
         let store = Arc::new(world.disk().open().expect("nobody else has the disk"));
         let clock: Arc<dyn types::Clock> = Arc::clone(&world.pace) as _;
         let kv = Arc::clone(&store) as Arc<dyn TxKv>;
-        txn::begin_timeline(&kv, &world.bucket).await.ok()?;
+        history::begin_timeline(&kv, &world.bucket).await.ok()?;
         let log = Arc::new(Logged::open(kv, Arc::clone(&clock), u64::MAX).ok()?);
         let settings = world.history_settings();
         let (transactions, committer) =
@@ -337,7 +338,7 @@ impl Life {
             // What the retention does not cover may go while it is looked for.
             HistoryError::Objects(objects::Error::NotFound { .. }) | HistoryError::Gap { .. } => self.world.forgets(),
             HistoryError::Objects(_) => self.world.may_have_failed() || self.transactions.is_poisoned(),
-            HistoryError::Store(_) | HistoryError::Recover(_) => self.transactions.is_poisoned(),
+            HistoryError::Store(_) | HistoryError::DamagedStore { .. } => self.transactions.is_poisoned(),
             _ => false,
         };
         self.world.note(format!("the past: {error}"));

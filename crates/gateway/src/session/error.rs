@@ -42,7 +42,7 @@ pub(crate) fn from_txn(error: txn::Error) -> SqlError {
         }
         txn::Error::Ended { .. }
         | txn::Error::Committer(_)
-        | txn::Error::TimelineNotBegun
+        | txn::Error::OpenHistory(_)
         | txn::Error::List(_)
         | txn::Error::Claim(_)
         | txn::Error::History(_) => SqlError::internal(error.to_string()),

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use history::HistoryError;
 use parking_lot::Mutex;
 use session_context::{CommittedRow, HistoryRow, LastDrop, Past, PastState, StatementOutcomeRow};
-use txn::{HistoryError, Snapshot, Transactions};
+use txn::{Snapshot, Transactions};
 use types::{Condition, Moment, Oid, SqlError, SqlResult};
 
 use crate::session::Session;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
+use history::{Progress, RESTORING};
 use objects::Objects;
-use txn::{Progress, RESTORING};
 use types::text::{format_timestamptz, parse_timestamptz};
 use types::{Clock, CommitTs, Failpoint, Moment, SessionZone, SystemClock, SystemRandom, failpoint};
 
@@ -70,7 +70,7 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
         Progress::Log { objects } => println!("reading the log: {objects} objects"),
         Progress::Records { until } => println!("read the log up to record {until}"),
     };
-    let restored = txn::restore(&objects, &arguments.data, moment, arguments.incomplete, &tell)
+    let restored = history::restore(&objects, &arguments.data, moment, arguments.incomplete, &tell)
         .await
         .context("cannot restore the warehouse")?;
     if let Some(gap) = restored.gap {

@@ -12,6 +12,7 @@ use anyhow::Context;
 use execution::{CacheDisk, Execution, FreshLimits, SettleSettings};
 use fleet::{Fleet, FleetSettings};
 use gateway::{ClusterSettings, Clusters, Gateway, GatewayConfig, TlsFiles};
+use history::{HistorySettings, RESTORING};
 use kubernetes::Warehouse;
 use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
@@ -19,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use txn::{CleanSettings, HistorySettings, OutcomeSettings, RESTORING, Transactions};
+use txn::{CleanSettings, OutcomeSettings, Transactions};
 use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom, failpoint};
 
 use crate::config::Config;
@@ -120,9 +121,9 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     Failpoint::Claimed.pass();
     // And after it: nobody else writes any more, and what somebody has written meanwhile is seen.
     standing::check(&kv, &claimed, instance, &config).await?;
-    txn::begin_timeline(&kv, &claimed).await.context("cannot begin a timeline in the storage")?;
+    history::begin_timeline(&kv, &claimed).await.context("cannot begin a timeline in the storage")?;
     let lacks_checkpoint =
-        txn::lacks_first_checkpoint(&*kv, &claimed).await.context("cannot look for checkpoints in the storage")?;
+        history::lacks_first_checkpoint(&*kv, &claimed).await.context("cannot look for checkpoints in the storage")?;
     let log = kv::log::Logged::open(kv, Arc::clone(&clock), LOG_WAITING_MAX)
         .with_context(|| format!("cannot read the catalog {}", catalog.display()))?;
     let reserve = (0 < reserve_bytes)

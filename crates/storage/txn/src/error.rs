@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Conflict, HistoryError};
+use history::HistoryError;
+
+use crate::Conflict;
 
 /// Result of a transaction's step.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -46,9 +48,9 @@ pub enum Error {
     /// A record of the store that this crate keeps is not what was written.
     #[error("the stored {what} is damaged")]
     Damaged { what: &'static str },
-    /// Nobody may be served from a restored store before its timeline is known to the storage.
-    #[error("the restored store has not begun its timeline")]
-    TimelineNotBegun,
+    /// The store's history does not let anybody be served from it.
+    #[error(transparent)]
+    OpenHistory(Box<HistoryError>),
     /// The thread that commits could not be started.
     #[error("failed to start the committer")]
     Committer(#[source] std::io::Error),
@@ -61,4 +63,15 @@ pub enum Error {
     /// The bucket could not be listed.
     #[error("failed to list the objects of tables")]
     List(#[source] objects::Error),
+}
+
+impl Error {
+    /// What keeps a store from being opened, as told by its history.
+    pub(crate) fn from_opening(error: HistoryError) -> Self {
+        match error {
+            HistoryError::Store(error) => Self::Store(error),
+            HistoryError::DamagedStore { what } => Self::Damaged { what },
+            error => Self::OpenHistory(Box::new(error)),
+        }
+    }
 }

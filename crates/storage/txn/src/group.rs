@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use catalog::{CatalogState, Change, ObjectKind, stored};
+use history::put_last_commit;
 use kv::{BATCH_BYTES_MAX, Batch, VALUE_BYTES_MAX};
 use rowstore::OwnRows;
 use shards::ShardMeta;
@@ -16,7 +17,6 @@ use crate::garbage::{Garbage, objects_removed};
 use crate::moves::{Move, Moves};
 use crate::outcome::{self, Outcome, Token, Written};
 use crate::reads::{ReadSet, Writes};
-use crate::recover::put_last_commit;
 use crate::{Conflict, Error, Reason, Result, Snapshot, conflict, dropped, uploads};
 
 /// Most bytes of rows that a transaction changes, and that the transactions of a group change together; the rest of a batch is for

@@ -4,7 +4,7 @@
 //! [`Error::Conflict`] and runs again.
 //!
 //! Start at `transaction.rs` for what a session does, then `committer.rs` for how it becomes durable; `conflict.rs` says what
-//! cannot happen side by side, `clean.rs` when an object may go, `history/` how the past is kept, `outcome/` how a client learns what it
+//! cannot happen side by side, `clean.rs` when an object may go, `past.rs` how the past is read, `outcome/` how a client learns what it
 //! has committed.
 
 mod bind;
@@ -15,18 +15,17 @@ mod dropped;
 mod error;
 mod garbage;
 mod group;
-mod history;
 mod holder;
 pub mod locks;
 mod moves;
 mod oids;
 mod outcome;
+mod past;
 mod reads;
 mod recover;
 mod room;
 mod row_ids;
 mod sequences;
-mod tenure;
 mod transaction;
 mod transactions;
 mod uploads;
@@ -47,10 +46,6 @@ pub use conflict::{Conflict, Reason};
 pub use dropped::LastDrop;
 pub use error::{Error, Result};
 pub use group::Held;
-pub use history::{
-    Gap, HistoryError, HistorySettings, HistoryStatus, Progress, RESTORING, Restored, begin_timeline,
-    compare_with_storage, fork_from_nothing, lacks_first_checkpoint, restore,
-};
 pub use moves::RowNow;
 pub use outcome::{
     Claim, ClaimError, Known, Outcome, OutcomeSettings, STATEMENTS_MAX, TOKEN_BYTES_MAX, Token, Work, WorkDigest,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use catalog::{CatalogState, stored};
+use history::{last_commit, parse_commit, put_last_commit};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use types::{CommitTs, Failpoint};
 
@@ -21,7 +22,7 @@ pub(crate) struct Recovered {
 
 /// Reads the store; a new one gets a fresh catalog first.
 pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
-    let Some(ts) = last_commit(kv)? else {
+    let Some(ts) = last_commit(kv).map_err(Error::from_opening)? else {
         let catalog = CatalogState::fresh();
         let ts = CommitTs(1);
         let mut batch = Batch::new();
@@ -47,27 +48,9 @@ pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
     Ok(Recovered { ts, catalog, floor, uploads })
 }
 
-/// Records that all commits up to `ts` are in the store.
-pub(crate) fn put_last_commit(batch: &mut Batch, ts: CommitTs) {
-    batch.put(Space::Meta, LAST_COMMIT, ts.0.to_be_bytes().to_vec());
-}
-
 /// Records that objects which commits before `ts` name may be gone.
 pub(crate) fn put_floor(batch: &mut Batch, ts: CommitTs) {
     batch.put(Space::Meta, FLOOR, ts.0.to_be_bytes().to_vec());
 }
 
-/// The newest commit in the store; `None` in a new one.
-pub(crate) fn last_commit(kv: &dyn TxKv) -> Result<Option<CommitTs>> {
-    let Some(bytes) = kv.get(Space::Meta, LAST_COMMIT)? else { return Ok(None) };
-    parse_commit(&bytes).map(Some).ok_or(Error::Damaged { what: "number of the last commit" })
-}
-
-/// A commit's number as it is stored.
-pub(crate) fn parse_commit(bytes: &[u8]) -> Option<CommitTs> {
-    <[u8; 8]>::try_from(bytes).ok().map(|bytes| CommitTs(u64::from_be_bytes(bytes)))
-}
-
 const FLOOR: &[u8] = b"floor";
-/// Where the newest commit's number lies in the space `Meta`.
-pub(crate) const LAST_COMMIT: &[u8] = b"last_commit";

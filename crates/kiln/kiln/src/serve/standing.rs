@@ -24,14 +24,14 @@ pub(super) async fn check(
     config: &Config,
 ) -> anyhow::Result<()> {
     let (data, storage) = (config.data.display(), &config.storage);
-    match txn::compare_with_storage(&**kv, objects).await {
+    match history::compare_with_storage(&**kv, objects).await {
         Ok(()) => Ok(()),
         // The claim, which is not taken from another instance, says who that is.
         Err(divergence) if divergence.is_divergence() && is_claimed_by_other(objects, instance).await? => Ok(()),
         Err(divergence) if divergence.is_divergence() && config.new_timeline => {
             let error = &divergence as &dyn Error;
             tracing::warn!(error, %data, "beginning a new timeline: what the storage has beyond the data folder is left behind");
-            txn::fork_from_nothing(kv).await.with_context(|| format!("cannot begin a new timeline in {data}"))
+            history::fork_from_nothing(kv).await.with_context(|| format!("cannot begin a new timeline in {data}"))
         }
         Err(divergence) if divergence.is_divergence() => Err(divergence).with_context(|| {
             format!(

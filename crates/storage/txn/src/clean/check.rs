@@ -1,5 +1,6 @@
 //! What lies in the bucket against what is known of it. Everything there is of exactly one class.
 
+use history::is_history;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,7 +8,6 @@ use objects::Object;
 use types::CommitTs;
 
 use crate::garbage;
-use crate::history::is_history;
 use crate::{Error, Result, Transactions};
 
 /// Where a storage is claimed.
@@ -153,7 +153,7 @@ impl Known {
         } else if self.in_flight.contains(object) {
             (StorageClass::InFlight, None)
         } else if is_history(object) {
-            let is_log = object.starts_with(crate::history::LOG);
+            let is_log = object.starts_with(history::LOG);
             (if is_log { StorageClass::Log } else { StorageClass::Checkpoint }, None)
         } else if object == CLAIM {
             (StorageClass::Claim, None)

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use catalog::{CatalogState, stored};
 use futures::{StreamExt, TryStreamExt, stream};
+use history::TABLES;
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use types::{CommitTs, Failpoint, Mutation};
@@ -26,8 +27,6 @@ mod tests;
 
 pub use check::{StorageClass, StorageRow};
 
-/// Where all objects of tables lie, below the storage prefix.
-pub(crate) const TABLES: &str = "tables";
 /// Objects whose records one durable write removes.
 const CHUNK: usize = 1_000;
 /// Objects are kept for so much longer than the retention, and at most for twice as long.

@@ -5,6 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use catalog::{Sequence, SequencePosition};
+use history::{History, HistorySettings, Recent, Tenure};
 use kv::log::Logged;
 use kv::{Batch, TxKv};
 use objects::Objects;
@@ -13,7 +14,6 @@ use types::{Clock, CommitTs, Oid, RowId};
 
 use crate::committer::{Committer, Request};
 use crate::group::Proposal;
-use crate::history::{History, HistorySettings, Recent};
 use crate::holder::Holder;
 use crate::locks::{LockManager, TxnId};
 use crate::moves::Moves;
@@ -24,7 +24,6 @@ use crate::recover::{Recovered, recover};
 use crate::room::Room;
 use crate::row_ids::RowIds;
 use crate::sequences::{Exhausted, Sequences};
-use crate::tenure::Tenure;
 use crate::uploads::InFlight;
 use crate::visible::Visible;
 use crate::{Error, Isolation, Result, Snapshot, Transaction};
@@ -106,7 +105,8 @@ impl Transactions {
         clock: Arc<dyn Clock>,
         settings: HistorySettings,
     ) -> Result<Arc<Self>> {
-        let history = History::open(Arc::clone(&log), objects.clone(), Arc::clone(&clock), settings)?;
+        let history = History::open(Arc::clone(&log), objects.clone(), Arc::clone(&clock), settings)
+            .map_err(Error::from_opening)?;
         Self::start(log, objects, clock, Some(history))
     }
 
@@ -132,7 +132,8 @@ impl Transactions {
         clock: Arc<dyn Clock>,
         settings: HistorySettings,
     ) -> Result<(Arc<Self>, Committer)> {
-        let history = History::open(Arc::clone(&log), objects.clone(), Arc::clone(&clock), settings)?;
+        let history = History::open(Arc::clone(&log), objects.clone(), Arc::clone(&clock), settings)
+            .map_err(Error::from_opening)?;
         let (transactions, committer) = Self::recover(log, objects, clock, Some(history))?;
         Ok((Arc::new(transactions), committer))
     }

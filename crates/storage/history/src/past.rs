@@ -1,4 +1,4 @@
-//! Snapshots of the past: from memory where they are recent, else rebuilt from the bucket.
+//! States of the past that were rebuilt from the bucket, the newest of which are kept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,58 +7,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use catalog::stored;
 use types::{CommitTs, Moment};
 
-use super::rebuild::rebuild;
-use super::recent::Known;
-use super::upload::blocking;
-use super::{History, HistoryError, Result, timeline};
-use crate::{Snapshot, Transactions};
+use crate::rebuild::rebuild;
+use crate::recent::Known;
+use crate::upload::blocking;
+use crate::{History, HistoryError, Result, timeline};
 
 /// Rebuilt states that are kept for the next question.
 const KEPT: usize = 4;
 
 /// States that were rebuilt, the one used last at the end.
 #[derive(Debug, Default)]
-pub(super) struct Rebuilt {
+pub(crate) struct Rebuilt {
     states: tokio::sync::Mutex<VecDeque<Known>>,
     /// Numbers the folders that states are rebuilt in.
     folders: AtomicU64,
 }
 
-impl Transactions {
-    /// What was committed at a moment within the retention. The objects that the snapshot names stay as long as it lives.
-    ///
-    /// # Errors
-    /// [`HistoryError::TooOld`] and [`HistoryError::NotYet`] for moments outside; others where the bucket does not answer.
-    pub async fn as_of(&self, moment: Moment) -> Result<Snapshot> {
-        let newest = self.current();
-        let now_us = self.core.clock.now_us();
-        match moment {
-            Moment::Newest => return Ok(newest),
-            Moment::Commit(commit) if commit == newest.ts => return Ok(newest),
-            Moment::Commit(commit) if newest.ts < commit => return Err(HistoryError::NotYet),
-            Moment::Time(us) if now_us < us => return Err(HistoryError::NotYet),
-            Moment::Commit(_) | Moment::Time(_) => {}
-        }
-        let Some(history) = &self.core.history else { return Err(HistoryError::None) };
-        let retention = i64::try_from(history.retention().as_micros()).unwrap_or(i64::MAX);
-        let cutoff_us = now_us.saturating_sub(retention);
-        if matches!(moment, Moment::Time(us) if us < cutoff_us) {
-            return Err(HistoryError::TooOld);
-        }
-        let known = match self.core.recent.find(moment) {
-            Some(known) => known,
-            None => history.rebuilt(moment).await?,
-        };
-        if known.until_us < cutoff_us {
-            return Err(HistoryError::TooOld);
-        }
-        self.core.visible.past(known.ts, known.state).ok_or(HistoryError::TooOld)
-    }
-}
-
 impl History {
     /// The state at the moment, from the bucket. One is rebuilt at a time: the next may ask for the same.
-    async fn rebuilt(&self, moment: Moment) -> Result<Known> {
+    ///
+    /// # Errors
+    /// [`HistoryError::TooOld`] and [`HistoryError::Gap`]; others where the bucket does not answer.
+    pub async fn rebuilt(&self, moment: Moment) -> Result<Known> {
         let mut states = self.rebuilt.states.lock().await;
         if let Some(position) = states.iter().position(|known| known.is_at(moment)) {
             let known = states.remove(position).expect("found above");
@@ -90,7 +60,7 @@ impl History {
         Ok(known)
     }
 
-    async fn known(&self, moment: Moment, rebuilt: super::rebuild::Rebuilt) -> Result<Known> {
+    async fn known(&self, moment: Moment, rebuilt: crate::rebuild::Rebuilt) -> Result<Known> {
         if let Some(gap) = rebuilt.gap {
             return Err(HistoryError::Gap { from: gap.from, to: gap.to });
         }

@@ -9,9 +9,9 @@ use objects::Objects;
 use serde::{Deserialize, Serialize};
 use types::Failpoint;
 
-use super::names::{self, LogName};
-use super::upload::blocking;
-use super::{HistoryError, Result};
+use crate::names::{self, LogName};
+use crate::upload::blocking;
+use crate::{HistoryError, Result};
 
 /// The timeline of a warehouse that was never restored.
 const FIRST: u32 = 1;
@@ -25,13 +25,13 @@ const FORK: &[u8] = b"fork";
 
 /// How a timeline begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Begin {
+pub(crate) struct Begin {
     #[serde(default = "first_format")]
-    pub(super) format: u32,
+    pub(crate) format: u32,
     /// The timeline it goes on from.
-    pub(super) parent: u32,
+    pub(crate) parent: u32,
     /// The last record that both have.
-    pub(super) after: u64,
+    pub(crate) after: u64,
 }
 
 fn first_format() -> u32 {
@@ -39,19 +39,19 @@ fn first_format() -> u32 {
 }
 
 impl Begin {
-    pub(super) fn new(parent: u32, after: u64) -> Self {
+    pub(crate) fn new(parent: u32, after: u64) -> Self {
         Self { format: FORMAT, parent, after }
     }
 
     /// Whether the timeline goes on from no other.
-    pub(super) fn is_root(&self) -> bool {
+    pub(crate) fn is_root(&self) -> bool {
         self.parent == NONE
     }
 }
 
 /// The timeline of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Timeline {
+pub(crate) enum Timeline {
     Begun(u32),
     /// It is to begin, and so.
     Forked(Begin),
@@ -59,14 +59,14 @@ pub(super) enum Timeline {
 
 /// A timeline that leads to another, and the last of its records that does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Leg {
-    pub(super) timeline: u32,
-    pub(super) until: u64,
+pub(crate) struct Leg {
+    pub(crate) timeline: u32,
+    pub(crate) until: u64,
 }
 
 /// The timeline of the store.
-pub(super) fn of(kv: &dyn TxKv) -> crate::Result<Timeline> {
-    let damaged = || crate::Error::Damaged { what: "number of the timeline" };
+pub(crate) fn of(kv: &dyn TxKv) -> Result<Timeline> {
+    let damaged = || HistoryError::DamagedStore { what: "number of the timeline" };
     if let Some(bytes) = kv.get(Space::Meta, FORK)? {
         return serde_json::from_slice(&bytes).map(Timeline::Forked).map_err(|_| damaged());
     }
@@ -79,7 +79,7 @@ pub(super) fn of(kv: &dyn TxKv) -> crate::Result<Timeline> {
 ///
 /// # Errors
 /// [`HistoryError::LeftBehind`]; others where the storage does not answer.
-pub(super) async fn refuse_left_behind(own: u32, objects: &Objects) -> Result<()> {
+pub(crate) async fn refuse_left_behind(own: u32, objects: &Objects) -> Result<()> {
     let newer = own + 1;
     match objects.get(&names::begin(newer)).await {
         Ok(_) => Err(HistoryError::LeftBehind { own, newer }),
@@ -89,7 +89,7 @@ pub(super) async fn refuse_left_behind(own: u32, objects: &Objects) -> Result<()
 }
 
 /// The store is to begin a timeline at its first start.
-pub(super) fn fork(batch: &mut Batch, begin: &Begin) {
+pub(crate) fn fork(batch: &mut Batch, begin: &Begin) {
     batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("numbers"));
 }
 
@@ -113,10 +113,10 @@ pub async fn fork_from_nothing(kv: &Arc<dyn TxKv>) -> Result<()> {
 /// # Errors
 /// Where the store or the storage refuses; it is begun at the next start then.
 pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()> {
-    let timeline = of(&**kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
+    let timeline = of(&**kv)?;
     let Timeline::Forked(begin) = timeline else { return Ok(()) };
-    let mut listed = objects.list(super::LOG).await?;
-    listed.extend(objects.list(super::CHECKPOINTS).await?);
+    let mut listed = objects.list(crate::LOG).await?;
+    listed.extend(objects.list(crate::CHECKPOINTS).await?);
     let mut timeline = newest(listed.iter().map(|object| object.name.as_str())) + 1;
     while !write_begin(objects, timeline, &begin).await? {
         timeline += 1;
@@ -135,7 +135,7 @@ pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()>
 }
 
 /// The highest timeline that objects of these names belong to.
-pub(super) fn newest<'a>(objects: impl Iterator<Item = &'a str>) -> u32 {
+pub(crate) fn newest<'a>(objects: impl Iterator<Item = &'a str>) -> u32 {
     let of = |object: &str| {
         let log = LogName::parse(object).map(|name| name.timeline);
         let checkpoint = || {
@@ -149,7 +149,7 @@ pub(super) fn newest<'a>(objects: impl Iterator<Item = &'a str>) -> u32 {
 }
 
 /// What leads to the newest record of `timeline`, oldest first.
-pub(super) async fn path(objects: &Objects, timeline: u32) -> Result<Vec<Leg>> {
+pub(crate) async fn path(objects: &Objects, timeline: u32) -> Result<Vec<Leg>> {
     let mut path = vec![Leg { timeline, until: u64::MAX }];
     let mut first = path[0];
     while first.timeline != FIRST {
@@ -177,14 +177,14 @@ async fn write_begin(objects: &Objects, timeline: u32, begin: &Begin) -> Result<
 ///
 /// # Errors
 /// Where the storage does not tell, or tells what this version does not read.
-pub(super) async fn begin_of(objects: &Objects, timeline: u32) -> Result<Option<Begin>> {
+pub(crate) async fn begin_of(objects: &Objects, timeline: u32) -> Result<Option<Begin>> {
     if timeline == FIRST { Ok(None) } else { read_begin(objects, timeline).await.map(Some) }
 }
 
 async fn read_begin(objects: &Objects, timeline: u32) -> Result<Begin> {
     let bytes = objects.get(&names::begin(timeline)).await?;
     let begin: Begin = serde_json::from_slice(&bytes).map_err(|_| damaged(timeline, "it does not read"))?;
-    if FORMAT < begin.format { Err(damaged(timeline, super::NEWER)) } else { Ok(begin) }
+    if FORMAT < begin.format { Err(damaged(timeline, crate::NEWER)) } else { Ok(begin) }
 }
 
 fn damaged(timeline: u32, reason: &'static str) -> HistoryError {

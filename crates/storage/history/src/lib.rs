@@ -10,10 +10,13 @@
 //! A restore begins a new timeline, as in PostgreSQL: what an older one went on to say is never mixed with it. A start makes sure that the
 //! store's log is the bucket's, and a restore that all its records are of one history.
 //!
+//! Never knows what a transaction is, and writes to the store only where it restores it or begins a timeline: `txn` writes through [`History::write`].
+//!
 //! Start at `plan.rs` for which objects a moment needs and `start.rs` for what a start compares, then `upload.rs` and `checkpoint.rs` for how they come about.
 
 mod checkpoint;
 mod error;
+mod last_commit;
 mod log_object;
 mod names;
 mod past;
@@ -23,6 +26,7 @@ mod recent;
 mod restore;
 mod retain;
 mod start;
+mod tenure;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -40,24 +44,21 @@ use parking_lot::Mutex;
 use types::{Clock, Reserve};
 use uuid::Uuid;
 
-pub use error::HistoryError;
-pub(crate) use names::{CHECKPOINTS, LOG, is_history};
+pub use error::{HistoryError, Result};
+pub use last_commit::{last_commit, parse_commit, put_last_commit};
+pub use names::{CHECKPOINTS, LOG, TABLES, is_history};
 pub use plan::Gap;
 pub use rebuild::Progress;
-pub(crate) use recent::Recent;
+pub use recent::{Known, Recent};
 pub use restore::{RESTORING, Restored, restore};
 pub use start::{compare_with_storage, lacks_first_checkpoint};
+pub use tenure::Tenure;
 pub use timeline::{begin_timeline, fork_from_nothing};
 
 use self::timeline::Timeline;
-use crate::Transactions;
-use crate::tenure::Tenure;
 
 /// Why an object is not read.
-const NEWER: &str = "a newer version of Kiln has written it";
-
-/// Result of a step in the past.
-pub(crate) type Result<T, E = HistoryError> = std::result::Result<T, E>;
+pub const NEWER: &str = "a newer version of Kiln has written it";
 
 /// How history is kept.
 #[derive(Debug, Clone)]
@@ -81,7 +82,7 @@ pub struct HistorySettings {
 
 /// The history of one store.
 #[derive(Debug)]
-pub(crate) struct History {
+pub struct History {
     log: Arc<Logged>,
     objects: Objects,
     clock: Arc<dyn Clock>,
@@ -127,14 +128,9 @@ impl History {
     ///
     /// # Errors
     /// Where the store cannot be read, or has not begun its timeline: [`begin_timeline`].
-    pub(crate) fn open(
-        log: Arc<Logged>,
-        objects: Objects,
-        clock: Arc<dyn Clock>,
-        settings: HistorySettings,
-    ) -> crate::Result<Self> {
+    pub fn open(log: Arc<Logged>, objects: Objects, clock: Arc<dyn Clock>, settings: HistorySettings) -> Result<Self> {
         let Timeline::Begun(timeline) = timeline::of(&*log as &dyn TxKv)? else {
-            return Err(crate::Error::TimelineNotBegun);
+            return Err(HistoryError::TimelineNotBegun);
         };
         // What an earlier server had begun.
         if settings.folder.exists()
@@ -157,7 +153,9 @@ impl History {
         })
     }
 
-    pub(crate) fn tenure(&self) -> Tenure {
+    /// How long the server may write.
+    #[must_use]
+    pub fn tenure(&self) -> Tenure {
         self.tenure.clone()
     }
 
@@ -166,21 +164,43 @@ impl History {
         self.tenure.is_over() || self.log.store().is_poisoned()
     }
 
-    pub(crate) fn retention(&self) -> Duration {
+    /// How long a moment can be gone back to.
+    #[must_use]
+    pub fn retention(&self) -> Duration {
         self.settings.retention
     }
 
     /// Writes a commit; when that was, in microseconds since 1970, as the log tells it.
-    pub(crate) fn write(&self, batch: Batch) -> kv::Result<i64> {
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn write(&self, batch: Batch) -> kv::Result<i64> {
         self.log.write_logged(batch)
     }
 
-    /// When the newest record was written.
-    pub(crate) fn newest_us(&self) -> i64 {
+    /// When the newest record was written, in microseconds since 1970.
+    #[must_use]
+    pub fn newest_us(&self) -> i64 {
         self.log.position().newest_us
     }
 
-    fn status(&self) -> HistoryStatus {
+    /// Copies the log to the bucket and makes checkpoints for as long as the server runs.
+    pub async fn keep(&self) {
+        tokio::join!(self.keep_uploading(), self.keep_checkpoints());
+    }
+
+    /// Copies what the log holds by now; commits from now on do not wait for room in it.
+    ///
+    /// # Errors
+    /// Where the store cannot be read or the bucket cannot be written.
+    pub async fn end(&self) -> Result<()> {
+        self.log.end();
+        self.upload().await
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub fn status(&self) -> HistoryStatus {
         let status = self.status.lock();
         let checkpoint = self.checkpointed.load(Ordering::Relaxed);
         HistoryStatus {
@@ -192,52 +212,5 @@ impl History {
             checkpoint: (checkpoint != 0).then_some(checkpoint),
             last_checkpoint_us: status.last_checkpoint_us,
         }
-    }
-}
-
-impl Transactions {
-    /// Copies the log to the bucket and makes checkpoints for as long as the server runs. Without a history it returns at once.
-    pub async fn keep_history(&self) {
-        if let Some(history) = &self.core.history {
-            tokio::join!(history.keep_uploading(), history.keep_checkpoints());
-        }
-    }
-
-    /// Copies what the log holds by now; commits from now on do not wait for room in it. Without a history there is nothing to do.
-    ///
-    /// # Errors
-    /// Where the store cannot be read or the bucket cannot be written.
-    pub async fn end_history(&self) -> Result<()> {
-        let Some(history) = &self.core.history else { return Ok(()) };
-        history.log.end();
-        history.upload().await
-    }
-
-    /// Copies what the log holds by now. Without a history there is nothing to do.
-    ///
-    /// # Errors
-    /// As [`Self::end_history`].
-    pub async fn copy_log(&self) -> Result<()> {
-        match &self.core.history {
-            Some(history) => history.upload().await,
-            None => Ok(()),
-        }
-    }
-
-    /// Makes a checkpoint now, and removes what no moment within the retention needs. Without a history there is nothing to do.
-    ///
-    /// # Errors
-    /// As [`Self::end_history`], and where the data folder cannot be written.
-    pub async fn make_checkpoint(&self) -> Result<()> {
-        match &self.core.history {
-            Some(history) => history.checkpoint().await,
-            None => Ok(()),
-        }
-    }
-
-    /// How far the history has come; `None` for a warehouse that keeps none.
-    #[must_use]
-    pub fn history_status(&self) -> Option<HistoryStatus> {
-        self.core.history.as_ref().map(History::status)
     }
 }

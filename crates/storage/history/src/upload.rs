@@ -8,8 +8,8 @@ use kv::log::Record;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use types::{Failpoint, Mutation};
 
-use super::names::LogName;
-use super::{History, Result, log_object};
+use crate::names::LogName;
+use crate::{History, Result, log_object};
 
 /// Bytes of records in one object, but for a single longer one.
 const OBJECT_BYTES: usize = 8 * 1024 * 1024;
@@ -17,7 +17,7 @@ const OBJECT_BYTES: usize = 8 * 1024 * 1024;
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl History {
-    pub(super) async fn keep_uploading(&self) {
+    pub(crate) async fn keep_uploading(&self) {
         let mut pause = self.settings.upload_every;
         while !self.is_over() {
             match self.upload().await {
@@ -32,7 +32,10 @@ impl History {
     }
 
     /// Copies every record that is in the log by now.
-    pub(crate) async fn upload(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Where the store cannot be read or the bucket cannot be written.
+    pub async fn upload(&self) -> Result<()> {
         let _alone = self.uploading.lock().await;
         let until = self.log.position().newest;
         let timeline = self.timeline;
@@ -59,7 +62,7 @@ impl History {
         Ok(())
     }
 
-    pub(super) fn failed(&self, step: &str, error: &super::HistoryError) {
+    pub(crate) fn failed(&self, step: &str, error: &crate::HistoryError) {
         tracing::warn!(error = error as &dyn std::error::Error, "failed to {step}; it is tried again");
         let mut status = self.status.lock();
         status.failures += 1;
@@ -84,7 +87,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Runs `step` where it may wait for a disk.
-pub(super) async fn blocking<T: Send + 'static>(step: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(step: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     // A runtime of one thread is a test's, and a simulation's steps must not depend on a second thread.
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return step();

@@ -10,12 +10,12 @@ use objects::Objects;
 use types::{CommitTs, Failpoint, Moment, Mutation};
 use uuid::Uuid;
 
-use super::plan::Gap;
-use super::rebuild::{Progress, rebuild};
-use super::timeline::{self, Begin};
-use super::upload::blocking;
-use super::{CHECKPOINTS, HistoryError, LOG, Result};
-use crate::clean::TABLES;
+use crate::names::TABLES;
+use crate::plan::Gap;
+use crate::rebuild::{Progress, rebuild};
+use crate::timeline::{self, Begin};
+use crate::upload::blocking;
+use crate::{CHECKPOINTS, HistoryError, LOG, Result};
 
 /// The folder in a data folder that is there while it is being restored.
 pub const RESTORING: &str = "restoring";
@@ -36,7 +36,7 @@ pub struct Restored {
     pub gap: Option<Gap>,
     /// Objects that it names and that are not there.
     pub missing: Vec<String>,
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 /// Rebuilds the store of the storage's warehouse as of `moment` in the folder `data`, which must be empty or not there. It begins a new

@@ -4,16 +4,16 @@ use kv::log::Record;
 use kv::{Op, Space};
 use types::{CommitTs, Moment};
 
-use super::checkpoint::Manifest;
-use super::names::LogName;
-use super::timeline::Leg;
-use crate::recover::{LAST_COMMIT, parse_commit};
+use crate::checkpoint::Manifest;
+use crate::last_commit::{LAST_COMMIT, parse_commit};
+use crate::names::LogName;
+use crate::timeline::Leg;
 
 /// An object of the log, and up to which record it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LogPart {
-    pub(super) name: LogName,
-    pub(super) until: u64,
+pub(crate) struct LogPart {
+    pub(crate) name: LogName,
+    pub(crate) until: u64,
 }
 
 /// Records that no object holds.
@@ -24,7 +24,7 @@ pub struct Gap {
 }
 
 /// The checkpoints that lie on the way to the moment, the one to try first at the end.
-pub(super) fn checkpoints(manifests: Vec<Manifest>, path: &[Leg], moment: Moment) -> Vec<Manifest> {
+pub(crate) fn checkpoints(manifests: Vec<Manifest>, path: &[Leg], moment: Moment) -> Vec<Manifest> {
     let mut usable: Vec<Manifest> = manifests
         .into_iter()
         .filter(|manifest| path.iter().any(|leg| leg.timeline == manifest.timeline && manifest.record <= leg.until))
@@ -40,7 +40,7 @@ pub(super) fn checkpoints(manifests: Vec<Manifest>, path: &[Leg], moment: Moment
 
 /// The objects that hold the records after `after`, in order, up to the first gap. Those that hold some of them a second time, or `after` itself, are among
 /// them: that they tell the same has to be seen.
-pub(super) fn log_after(names: &[LogName], path: &[Leg], after: u64) -> (Vec<LogPart>, Option<Gap>) {
+pub(crate) fn log_after(names: &[LogName], path: &[Leg], after: u64) -> (Vec<LogPart>, Option<Gap>) {
     let mut parts = Vec::new();
     let mut covered = after;
     for leg in path {
@@ -66,7 +66,7 @@ pub(super) fn log_after(names: &[LogName], path: &[Leg], after: u64) -> (Vec<Log
 }
 
 /// The newest commit in the record, if there is any.
-pub(super) fn commit_of(record: &Record) -> Option<CommitTs> {
+pub(crate) fn commit_of(record: &Record) -> Option<CommitTs> {
     record.batch.ops().iter().rev().find_map(|op| match op {
         Op::Put { space: Space::Meta, key, value } if key[..] == *LAST_COMMIT => parse_commit(value),
         _ => None,
@@ -74,7 +74,7 @@ pub(super) fn commit_of(record: &Record) -> Option<CommitTs> {
 }
 
 /// Whether the moment lies before a record with this commit.
-pub(super) fn is_before(moment: Moment, record: &Record, commit: CommitTs) -> bool {
+pub(crate) fn is_before(moment: Moment, record: &Record, commit: CommitTs) -> bool {
     match moment {
         Moment::Newest => false,
         Moment::Time(us) => us < record.written_us,

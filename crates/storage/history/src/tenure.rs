@@ -7,29 +7,34 @@ use tokio::sync::watch;
 
 /// Shared by all who write.
 #[derive(Debug, Clone)]
-pub(crate) struct Tenure {
+pub struct Tenure {
     /// `None` where the storage is nobody else's, as in tests.
     claim: Option<Arc<Claim>>,
     is_over: watch::Sender<bool>,
 }
 
 impl Tenure {
-    pub(crate) fn new(claim: Option<Arc<Claim>>) -> Self {
+    /// That of a server whose storage has the claim.
+    #[must_use]
+    pub fn new(claim: Option<Arc<Claim>>) -> Self {
         Self { claim, is_over: watch::Sender::new(false) }
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         *self.is_over.borrow()
     }
 
     /// Waits for the end.
-    pub(crate) async fn over(&self) {
+    pub async fn over(&self) {
         let mut is_over = self.is_over.subscribe();
         // The sender lives in `self`: waiting ends with the value alone.
         let _ = is_over.wait_for(|is_over| *is_over).await;
     }
 
-    pub(crate) fn end(&self) {
+    /// Ends it: a write to the store has failed.
+    pub fn end(&self) {
         self.is_over.send_replace(true);
     }
 
@@ -37,7 +42,7 @@ impl Tenure {
     ///
     /// # Errors
     /// [`objects::Error::ClaimLost`], which is the end; others where the storage does not answer.
-    pub(crate) async fn check(&self) -> objects::Result<()> {
+    pub async fn check(&self) -> objects::Result<()> {
         let Some(claim) = &self.claim else { return Ok(()) };
         let checked = claim.check().await;
         if let Err(error @ objects::Error::ClaimLost { .. }) = &checked

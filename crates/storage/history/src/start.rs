@@ -6,10 +6,10 @@ use kv::log::Record;
 use objects::Objects;
 use types::Mutation;
 
-use super::checkpoint::Manifest;
-use super::names::{self, CheckpointName, LogName};
-use super::timeline::{self, Timeline};
-use super::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
+use crate::checkpoint::Manifest;
+use crate::names::{self, CheckpointName, LogName};
+use crate::timeline::{self, Timeline};
+use crate::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
 
 /// The newest record that the bucket has of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub async fn compare_with_storage(kv: &dyn TxKv, objects: &Objects) -> Result<()
     if Mutation::StartIgnoresStorage.is_on() {
         return Ok(());
     }
-    let timeline = timeline::of(kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
+    let timeline = timeline::of(kv)?;
     let Timeline::Begun(own) = timeline else { return Ok(()) };
     timeline::refuse_left_behind(own, objects).await?;
     let (oldest, newest) = (kv::log::oldest(kv)?, kv::log::newest(kv)?);
@@ -58,7 +58,7 @@ pub async fn compare_with_storage(kv: &dyn TxKv, objects: &Objects) -> Result<()
 /// # Errors
 /// Where the store or the storage does not answer.
 pub async fn lacks_first_checkpoint(kv: &dyn TxKv, objects: &Objects) -> Result<bool> {
-    let timeline = timeline::of(kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
+    let timeline = timeline::of(kv)?;
     let Timeline::Begun(own) = timeline else { return Ok(false) };
     let is_root = timeline::begin_of(objects, own).await?.is_some_and(|begin| begin.is_root());
     Ok(is_root && checkpoints(objects, own).await?.is_empty())

@@ -17,10 +17,10 @@ use types::{CommitTs, Failpoint, Mutation};
 use uuid::Uuid;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::names::CheckpointName;
-use super::upload::blocking;
-use super::{History, HistoryError, NEWER, Result};
-use crate::recover::last_commit;
+use crate::last_commit::last_commit;
+use crate::names::CheckpointName;
+use crate::upload::blocking;
+use crate::{History, HistoryError, NEWER, Result};
 
 /// 1 did not say which record it contains but by its number.
 const FORMAT: u32 = 2;
@@ -32,46 +32,46 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// What a checkpoint is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Manifest {
-    pub(super) format: u32,
-    pub(super) instance: String,
-    pub(super) timeline: u32,
+pub(crate) struct Manifest {
+    pub(crate) format: u32,
+    pub(crate) instance: String,
+    pub(crate) timeline: u32,
     /// The newest record of the log that it contains.
-    pub(super) record: u64,
+    pub(crate) record: u64,
     /// That record's checksum; `None` in format 1.
     #[serde(default)]
-    pub(super) record_checksum: Option<String>,
+    pub(crate) record_checksum: Option<String>,
     /// When that was written, in microseconds since 1970.
-    pub(super) written_us: i64,
+    pub(crate) written_us: i64,
     /// The newest commit that it contains.
-    pub(super) commit: u64,
+    pub(crate) commit: u64,
     /// Size and XXH3 of the compressed file.
-    pub(super) bytes: u64,
-    pub(super) checksum: String,
+    pub(crate) bytes: u64,
+    pub(crate) checksum: String,
 }
 
 impl Manifest {
-    pub(super) fn name(&self) -> CheckpointName {
+    pub(crate) fn name(&self) -> CheckpointName {
         CheckpointName { timeline: self.timeline, record: self.record }
     }
 
-    pub(super) fn instance(&self) -> Result<Uuid> {
+    pub(crate) fn instance(&self) -> Result<Uuid> {
         let object = || self.name().manifest();
         self.instance.parse().map_err(|_| HistoryError::Damaged { object: object(), reason: "its instance is none" })
     }
 
     /// Whether it ends with this record.
-    pub(super) fn contains(&self, record: &Record) -> bool {
+    pub(crate) fn contains(&self, record: &Record) -> bool {
         let checksum = record_checksum_text(record.checksum);
         self.record == record.number && self.record_checksum.as_ref().is_none_or(|expected| *expected == checksum)
     }
 
     /// The checksum of its newest record, where it tells of one.
-    pub(super) fn record_checksum(&self) -> Option<u64> {
+    pub(crate) fn record_checksum(&self) -> Option<u64> {
         self.record_checksum.as_deref().and_then(|text| u64::from_str_radix(text, 16).ok())
     }
 
-    pub(super) async fn read(objects: &Objects, name: CheckpointName) -> Result<Self> {
+    pub(crate) async fn read(objects: &Objects, name: CheckpointName) -> Result<Self> {
         let damaged = |reason| HistoryError::Damaged { object: name.manifest(), reason };
         let bytes = objects.get(&name.manifest()).await?;
         let manifest: Self = serde_json::from_slice(&bytes).map_err(|_| damaged("it does not read"))?;
@@ -86,7 +86,7 @@ impl Manifest {
 }
 
 impl History {
-    pub(super) async fn keep_checkpoints(&self) {
+    pub(crate) async fn keep_checkpoints(&self) {
         // Due at the start where there is none, or the newest is too old.
         let mut newest: Option<i64> = None;
         let mut is_known = false;
@@ -116,7 +116,10 @@ impl History {
     }
 
     /// Makes a checkpoint, then removes what no moment within the retention needs any more.
-    pub(crate) async fn checkpoint(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// As [`Self::upload`], and where the data folder cannot be written.
+    pub async fn checkpoint(&self) -> Result<()> {
         let folder = self.settings.folder.join("checkpoint");
         let timeline = self.timeline;
         self.check_room()?;
@@ -159,7 +162,7 @@ impl History {
     }
 
     async fn newest_checkpoint(&self) -> Result<Option<Manifest>> {
-        let listed = self.objects.list(super::CHECKPOINTS).await?;
+        let listed = self.objects.list(crate::CHECKPOINTS).await?;
         let names = listed.iter().filter_map(|object| CheckpointName::parse_manifest(&object.name));
         let timeline = self.timeline;
         let newest = names.filter(|name| name.timeline == timeline).max();
@@ -201,7 +204,7 @@ fn contained(copy: &Path) -> Result<(Record, CommitTs)> {
     let damaged = |reason| HistoryError::Damaged { object: copy.display().to_string(), reason };
     let kv = kv::redb::open(copy)?;
     let record = kv::log::newest(&kv)?.ok_or_else(|| damaged("it has no record of the log"))?;
-    let commit = last_commit(&kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
+    let commit = last_commit(&kv)?;
     Ok((record, commit.ok_or_else(|| damaged("it has no commit"))?))
 }
 
@@ -240,7 +243,7 @@ async fn send(objects: &Objects, manifest: &Manifest, file: &Path) -> Result<()>
 }
 
 /// Fetches the store that the checkpoint is of to the file `to`, which must not be there.
-pub(super) async fn fetch(objects: &Objects, manifest: &Manifest, to: &Path) -> Result<()> {
+pub(crate) async fn fetch(objects: &Objects, manifest: &Manifest, to: &Path) -> Result<()> {
     let object = manifest.name().data();
     let damaged = |reason| HistoryError::Damaged { object: objects.object_url(&object), reason };
     let compressed = to.with_extension("zst");

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// Result of a step in the past.
+pub type Result<T, E = HistoryError> = std::result::Result<T, E>;
+
 /// A failure of the history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
@@ -31,8 +34,12 @@ pub enum HistoryError {
     None,
     #[error("the catalog as of that moment cannot be read")]
     Catalog(#[from] catalog::Error),
-    #[error(transparent)]
-    Recover(Box<crate::Error>),
+    /// A record of the store is not what was written.
+    #[error("the stored {what} is damaged")]
+    DamagedStore { what: &'static str },
+    /// Nobody may be served from a restored store before its timeline is known to the storage.
+    #[error("the restored store has not begun its timeline")]
+    TimelineNotBegun,
     #[error("{} is not empty", path.display())]
     NotEmpty { path: PathBuf },
     #[error("{count} objects that the warehouse needs are missing, the first is {first}")]

@@ -16,18 +16,21 @@ const KEEP_US: i64 = 30_000_000;
 
 /// A state, and when it was the newest.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) ts: CommitTs,
-    pub(crate) state: Arc<CatalogState>,
+pub struct Known {
+    /// The commit that made it.
+    pub ts: CommitTs,
+    pub state: Arc<CatalogState>,
     /// The moments at which it was the newest: from the first time, before the second.
-    pub(crate) from_us: i64,
-    pub(crate) until_us: i64,
+    pub from_us: i64,
+    pub until_us: i64,
     /// The commit that followed.
-    pub(crate) next: CommitTs,
+    pub next: CommitTs,
 }
 
 impl Known {
-    pub(crate) fn is_at(&self, moment: Moment) -> bool {
+    /// Whether it was the newest at the moment.
+    #[must_use]
+    pub fn is_at(&self, moment: Moment) -> bool {
         match moment {
             Moment::Newest => false,
             Moment::Time(us) => self.from_us <= us && us < self.until_us,
@@ -38,19 +41,20 @@ impl Known {
 
 /// States from the last moments, oldest first.
 #[derive(Debug)]
-pub(crate) struct Recent {
+pub struct Recent {
     states: Mutex<VecDeque<Known>>,
 }
 
 impl Recent {
     /// The state at the start, since when it is known.
-    pub(crate) fn new(ts: CommitTs, state: Arc<CatalogState>, from_us: i64) -> Self {
+    #[must_use]
+    pub fn new(ts: CommitTs, state: Arc<CatalogState>, from_us: i64) -> Self {
         let first = Known { ts, state, from_us, until_us: i64::MAX, next: CommitTs(u64::MAX) };
         Self { states: Mutex::new(VecDeque::from([first])) }
     }
 
     /// Another state is the newest.
-    pub(crate) fn add(&self, ts: CommitTs, state: Arc<CatalogState>, now_us: i64) {
+    pub fn add(&self, ts: CommitTs, state: Arc<CatalogState>, now_us: i64) {
         let mut states = self.states.lock();
         if let Some(last) = states.back_mut() {
             (last.until_us, last.next) = (now_us, ts);
@@ -67,14 +71,15 @@ impl Recent {
     }
 
     /// Keeps the newest alone.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         let mut states = self.states.lock();
         let older = states.len().saturating_sub(1);
         states.drain(..older);
     }
 
     /// The state at the moment, if it is among those kept.
-    pub(crate) fn find(&self, moment: Moment) -> Option<Known> {
+    #[must_use]
+    pub fn find(&self, moment: Moment) -> Option<Known> {
         self.states.lock().iter().rev().find(|known| known.is_at(moment)).cloned()
     }
 }

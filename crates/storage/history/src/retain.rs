@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use futures::{StreamExt, stream};
 use types::{Failpoint, Mutation};
 
-use super::checkpoint::Manifest;
-use super::names::{CheckpointName, LogName};
-use super::timeline::{self, Leg};
-use super::{CHECKPOINTS, History, LOG, Result};
+use crate::checkpoint::Manifest;
+use crate::names::{CheckpointName, LogName};
+use crate::timeline::{self, Leg};
+use crate::{CHECKPOINTS, History, LOG, Result};
 
 /// Objects deleted at a time.
 const DELETES_AT_ONCE: usize = 16;
 
 impl History {
     /// `newest` is the checkpoint that was made last, by this server, which makes one at a time.
-    pub(super) async fn remove_old(&self, newest: CheckpointName) -> Result<()> {
+    pub(crate) async fn remove_old(&self, newest: CheckpointName) -> Result<()> {
         let retention = i64::try_from(self.settings.retention.as_micros()).unwrap_or(i64::MAX);
         let now_us = self.clock.now_us();
         let cutoff_us = if Mutation::LogPrunedTooEarly.is_on() { now_us } else { now_us.saturating_sub(retention) };

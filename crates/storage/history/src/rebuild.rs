@@ -11,13 +11,13 @@ use objects::Objects;
 use types::{CommitTs, Failpoint, Moment, Mutation};
 use uuid::Uuid;
 
-use super::checkpoint::{Manifest, fetch};
-use super::names::{CheckpointName, LogName};
-use super::plan::{self, Gap};
-use super::timeline::Leg;
-use super::upload::blocking;
-use super::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
-use crate::recover::last_commit;
+use crate::checkpoint::{Manifest, fetch};
+use crate::last_commit::last_commit;
+use crate::names::{CheckpointName, LogName};
+use crate::plan::{self, Gap};
+use crate::timeline::Leg;
+use crate::upload::blocking;
+use crate::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
 
 /// Objects of the log fetched at a time.
 const FETCHES_AT_ONCE: usize = 8;
@@ -27,17 +27,17 @@ const WRITE_BYTES: usize = 32 * 1024 * 1024;
 
 /// A store as of a moment.
 #[derive(Debug)]
-pub(super) struct Rebuilt {
-    pub(super) kv: Arc<dyn TxKv>,
-    pub(super) instance: Uuid,
+pub(crate) struct Rebuilt {
+    pub(crate) kv: Arc<dyn TxKv>,
+    pub(crate) instance: Uuid,
     /// The newest record in it.
-    pub(super) last: Record,
+    pub(crate) last: Record,
     /// The newest commit in it.
-    pub(super) commit: CommitTs,
+    pub(crate) commit: CommitTs,
     /// The next commit, and when it was, where the log tells of one.
-    pub(super) next: Option<(CommitTs, i64)>,
+    pub(crate) next: Option<(CommitTs, i64)>,
     /// What is missing after it.
-    pub(super) gap: Option<Gap>,
+    pub(crate) gap: Option<Gap>,
 }
 
 /// What is told while a store is rebuilt.
@@ -60,7 +60,7 @@ pub enum Progress<'a> {
 }
 
 /// Rebuilds the store as of `moment` in the file `file`, which must not be there. A gap in the log ends it early.
-pub(super) async fn rebuild(
+pub(crate) async fn rebuild(
     objects: &Objects,
     path: &[Leg],
     moment: Moment,
@@ -86,7 +86,7 @@ pub(super) async fn rebuild(
         return Err(HistoryError::NoStart);
     }
     tell(Progress::Log { objects: parts.len() });
-    let mut commit = last_commit(&*kv).map_err(|error| HistoryError::Recover(Box::new(error)))?;
+    let mut commit = last_commit(&*kv)?;
     let mut fetched = stream::iter(parts)
         .map(|part| async move {
             let bytes = match objects.get(&part.name.object()).await {

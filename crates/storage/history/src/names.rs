@@ -1,32 +1,36 @@
 //! The names of objects of the history. Numbers are hexadecimal of a fixed width, so that names sort as they do.
 
-pub(crate) const LOG: &str = "log";
-pub(crate) const CHECKPOINTS: &str = "checkpoints";
+/// The folder of the log.
+pub const LOG: &str = "log";
+/// The folder of checkpoints.
+pub const CHECKPOINTS: &str = "checkpoints";
+/// The folder of what checkpoints and the log name: the objects of tables.
+pub const TABLES: &str = "tables";
 const DATA: &str = ".redb.zst";
 const MANIFEST: &str = ".json";
 const BEGIN: &str = "begin.json";
 
 /// The records that an object of the log holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LogName {
-    pub(super) timeline: u32,
-    pub(super) first: u64,
-    pub(super) last: u64,
+pub(crate) struct LogName {
+    pub(crate) timeline: u32,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
 }
 
 /// The record that a checkpoint was made after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct CheckpointName {
-    pub(super) timeline: u32,
-    pub(super) record: u64,
+pub(crate) struct CheckpointName {
+    pub(crate) timeline: u32,
+    pub(crate) record: u64,
 }
 
 impl LogName {
-    pub(super) fn object(self) -> String {
+    pub(crate) fn object(self) -> String {
         format!("{LOG}/{:08x}/{:016x}-{:016x}", self.timeline, self.first, self.last)
     }
 
-    pub(super) fn parse(object: &str) -> Option<Self> {
+    pub(crate) fn parse(object: &str) -> Option<Self> {
         let (timeline, range) = object.strip_prefix(LOG)?.strip_prefix('/')?.split_once('/')?;
         let (first, last) = range.split_once('-')?;
         let name = Self {
@@ -39,19 +43,19 @@ impl LogName {
 }
 
 impl CheckpointName {
-    pub(super) fn data(self) -> String {
+    pub(crate) fn data(self) -> String {
         format!("{CHECKPOINTS}/{:08x}/{:016x}{DATA}", self.timeline, self.record)
     }
 
-    pub(super) fn manifest(self) -> String {
+    pub(crate) fn manifest(self) -> String {
         format!("{CHECKPOINTS}/{:08x}/{:016x}{MANIFEST}", self.timeline, self.record)
     }
 
-    pub(super) fn parse_data(object: &str) -> Option<Self> {
+    pub(crate) fn parse_data(object: &str) -> Option<Self> {
         Self::parse(object.strip_suffix(DATA)?)
     }
 
-    pub(super) fn parse_manifest(object: &str) -> Option<Self> {
+    pub(crate) fn parse_manifest(object: &str) -> Option<Self> {
         Self::parse(object.strip_suffix(MANIFEST)?)
     }
 
@@ -62,22 +66,23 @@ impl CheckpointName {
 }
 
 /// The folder of a timeline's objects below [`LOG`] or [`CHECKPOINTS`].
-pub(super) fn folder(of: &str, timeline: u32) -> String {
+pub(crate) fn folder(of: &str, timeline: u32) -> String {
     format!("{of}/{timeline:08x}")
 }
 
 /// Where it is told how a timeline begins.
-pub(super) fn begin(timeline: u32) -> String {
+pub(crate) fn begin(timeline: u32) -> String {
     format!("{LOG}/{timeline:08x}/{BEGIN}")
 }
 
-pub(super) fn parse_begin(object: &str) -> Option<u32> {
+pub(crate) fn parse_begin(object: &str) -> Option<u32> {
     let (timeline, name) = object.strip_prefix(LOG)?.strip_prefix('/')?.split_once('/')?;
     if name == BEGIN { number::<8>(timeline)?.try_into().ok() } else { None }
 }
 
-/// Whether an object below [`LOG`] or [`CHECKPOINTS`] is one of the history.
-pub(crate) fn is_history(object: &str) -> bool {
+/// Whether an object below [`LOG`] or `checkpoints` is one of the history.
+#[must_use]
+pub fn is_history(object: &str) -> bool {
     LogName::parse(object).is_some()
         || parse_begin(object).is_some()
         || CheckpointName::parse_data(object).is_some()

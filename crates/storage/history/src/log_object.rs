@@ -7,8 +7,8 @@ use kv::log::Record;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::names::LogName;
-use super::{HistoryError, NEWER, Result};
+use crate::names::LogName;
+use crate::{HistoryError, NEWER, Result};
 
 /// Its last character is the format: 1 held records that are not chained, 2 holds such that are.
 const MAGIC: &[u8; 8] = b"KILNLOG2";
@@ -19,7 +19,7 @@ const HEAD_BYTES: usize = MAGIC.len() + 16 + 4 + 8 + 8 + 8;
 const LEVEL: i32 = 1;
 
 /// The object that holds `records`, which are not none and follow each other.
-pub(super) fn encode(instance: Uuid, name: LogName, records: &[Bytes]) -> Bytes {
+pub(crate) fn encode(instance: Uuid, name: LogName, records: &[Bytes]) -> Bytes {
     let mut content = Vec::with_capacity(records.iter().map(|record| 8 + record.len()).sum());
     for record in records {
         content.put_u64(record.len() as u64);
@@ -43,7 +43,7 @@ pub(super) fn encode(instance: Uuid, name: LogName, records: &[Bytes]) -> Bytes 
 ///
 /// # Errors
 /// Where it is not what was written under this name.
-pub(super) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)> {
+pub(crate) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)> {
     let damaged = |reason| HistoryError::Damaged { object: name.object(), reason };
     let end = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or_else(|| damaged("it is cut short"))?;
     let magic = bytes.get(..MAGIC.len()).filter(|_| HEAD_BYTES <= end);
