@@ -55,6 +55,7 @@ const OWNERS: &[(&str, &[&str])] = &[
             "planner",
             "execution",
             "gateway",
+            "tests",
         ],
     ),
     ("datafusion-distributed", &["execution"]),

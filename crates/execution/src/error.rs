@@ -60,7 +60,8 @@ pub(crate) fn from_objects(error: objects::Error) -> SqlError {
 }
 
 /// The error of a transaction's step while rows are written.
-pub(crate) fn from_txn(error: txn::Error) -> SqlError {
+#[must_use]
+pub fn from_txn(error: txn::Error) -> SqlError {
     let condition = match &error {
         txn::Error::Conflict(_) => Condition::SerializationFailure,
         txn::Error::Catalog(catalog::Error::DuplicateName { .. }) => Condition::DuplicateTable,

@@ -31,8 +31,6 @@ mod run;
 mod runtime;
 mod scan;
 mod settle;
-#[cfg(test)]
-mod simulation;
 mod spill_room;
 #[cfg(test)]
 mod sql_fixture;
@@ -41,15 +39,19 @@ mod threads;
 pub mod workers;
 mod write;
 
+pub use error::from_txn;
 pub use execution::{Config, Execution};
+pub use lookup::{Found, KeyColumns};
 pub use point::{PointProgram, PointRows, PointRun, StoredRows};
 pub use progress::Progress;
 pub use query_memory::{MemoryUse, QueryMemory};
 pub use ran::Ran;
 pub use run::{RowStream, RunContext};
-pub use scan::PartKey;
+pub use scan::{FRESH_PLACE, PartKey};
 pub use settle::{FreshLimits, Pace, SettleSettings};
 pub use shards::BUCKETS;
 pub use shards::{CacheDisk, DiskPart, TierUse};
+pub use table_columns::{column_defs, place_columns};
 pub use threads::{PlanningThreads, Priority, QueryShare, StandingThread, standing_threads};
 pub use workers::Lease;
+pub use write::{Load, Loaded, stage_rows};

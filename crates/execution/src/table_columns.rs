@@ -10,7 +10,8 @@ use crate::error::from_shards;
 use crate::write::in_form_of;
 
 /// All columns, in the table's order.
-pub(crate) fn column_defs(table: &Table) -> Vec<ColumnDef> {
+#[must_use]
+pub fn column_defs(table: &Table) -> Vec<ColumnDef> {
     table.columns.iter().map(column_def).collect()
 }
 
@@ -26,7 +27,8 @@ pub(crate) fn column_def(column: &Column) -> ColumnDef {
 }
 
 /// The columns that say which row each is and where, as a statement that changes rows reads them.
-pub(crate) fn place_columns() -> [ColumnDef; 2] {
+#[must_use]
+pub fn place_columns() -> [ColumnDef; 2] {
     [(ROW_ID_COLUMN, ROW_ID), (ORDINAL_COLUMN, PLACE)].map(|(id, name)| ColumnDef {
         id,
         name: name.to_owned(),

@@ -27,7 +27,10 @@ pub(crate) fn pieces(found: &[Found]) -> usize {
 
 impl Execution {
     /// The rows in the order given. `table` is the catalog's, with all of its columns: rows of shards are kept for other statements.
-    pub(crate) async fn fetch(&self, table: &Arc<Table>, rows: &TableRows, found: &[Found]) -> SqlResult<Vec<Tuple>> {
+    ///
+    /// # Errors
+    /// What the storage reports.
+    pub async fn fetch(&self, table: &Arc<Table>, rows: &TableRows, found: &[Found]) -> SqlResult<Vec<Tuple>> {
         let mut fetched = Vec::with_capacity(found.len());
         for Found { row, place } in found {
             fetched.push(match place {

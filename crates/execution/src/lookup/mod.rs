@@ -24,28 +24,26 @@ pub(crate) use shard_keys::KeyCache;
 
 /// What keys are looked up in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct KeyColumns<'a> {
-    pub(crate) table: &'a Arc<Table>,
+pub struct KeyColumns<'a> {
+    pub table: &'a Arc<Table>,
     /// The index that fresh rows are found by; without one they are looked at one by one.
-    pub(crate) index: Option<Oid>,
-    pub(crate) columns: &'a [ColumnId],
+    pub index: Option<Oid>,
+    pub columns: &'a [ColumnId],
 }
 
 /// A row that has a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) row: RowId,
-    pub(crate) place: RowPlace,
+pub struct Found {
+    pub row: RowId,
+    pub place: RowPlace,
 }
 
 impl Execution {
     /// For each key the rows of `rows` that have it.
-    pub(crate) async fn find(
-        &self,
-        of: KeyColumns<'_>,
-        rows: &TableRows,
-        keys: &[Vec<u8>],
-    ) -> SqlResult<Vec<Vec<Found>>> {
+    ///
+    /// # Errors
+    /// What the storage reports.
+    pub async fn find(&self, of: KeyColumns<'_>, rows: &TableRows, keys: &[Vec<u8>]) -> SqlResult<Vec<Vec<Found>>> {
         let mut found = match of.index {
             Some(_) => vec![Vec::new(); keys.len()],
             None => fresh_by_scan(of, rows, keys)?,

@@ -12,10 +12,11 @@ use crate::Execution;
 
 /// A row that is put into a table, or the keys of one that was there.
 #[derive(Debug, Clone)]
-pub(crate) struct NewRow {
+pub struct NewRow {
     /// Of the row that it replaces.
-    pub(crate) id: Option<RowId>,
-    pub(crate) tuple: Tuple,
+    pub id: Option<RowId>,
+    /// Its values.
+    pub tuple: Tuple,
 }
 
 /// Whether the rows may be put into the table in the place of those they replace, of which they differ in the columns `set` at most
@@ -23,7 +24,7 @@ pub(crate) struct NewRow {
 ///
 /// # Errors
 /// `23505`, `23503`.
-pub(crate) async fn check(
+pub async fn check(
     execution: &Execution,
     table: &Arc<Table>,
     new: &[NewRow],

@@ -15,25 +15,29 @@ use crate::{Execution, RunContext};
 
 /// How long a statement waits for locks.
 #[derive(Debug, Clone)]
-pub(crate) struct Waits {
+pub struct Waits {
     timeout: Option<Duration>,
     cancel: CancellationToken,
 }
 
 impl Waits {
-    pub(crate) fn of(context: &RunContext) -> Self {
+    /// As the settings of the statement say, and until it is cancelled.
+    #[must_use]
+    pub fn of(context: &RunContext) -> Self {
         Self { timeout: context.settings.lock_timeout(), cancel: context.cancel.clone() }
     }
 
-    pub(crate) fn wait(&self) -> LockWait {
+    /// How a lock is asked for.
+    #[must_use]
+    pub fn wait(&self) -> LockWait {
         LockWait::Block { timeout: self.timeout }
     }
 
     /// Waits for the lock unless the statement is cancelled first.
-    pub(crate) async fn interruptibly(
-        &self,
-        locked: impl Future<Output = Result<Locked, LockError>>,
-    ) -> SqlResult<Locked> {
+    ///
+    /// # Errors
+    /// `57014`, and where the lock is not had: `40P01`, `55P03`.
+    pub async fn interruptibly(&self, locked: impl Future<Output = Result<Locked, LockError>>) -> SqlResult<Locked> {
         tokio::select! {
             biased;
             // Most locks are had at once.

@@ -27,13 +27,11 @@ mod targets;
 mod tests;
 mod unique;
 
-pub(crate) use constraints::{NewRow, check};
+pub use constraints::{NewRow, check};
 pub(crate) use follow::{Following, is_seen};
-pub(crate) use lock::Waits;
-pub use lock::from_lock;
-#[cfg(test)]
-pub(crate) use targets::place_of;
-pub(crate) use targets::{Many, Targets, columns_from, tuples};
+pub use lock::{Waits, from_lock};
+pub(crate) use targets::columns_from;
+pub use targets::{Many, Targets, place_of, tuples};
 pub(crate) use unique::{index_name, newest, taken};
 
 /// What a statement that changes rows did.
@@ -144,7 +142,10 @@ impl Execution {
     }
 
     /// Puts many rows into shards and takes away what they were; what RETURNING gives of them.
-    pub(crate) async fn write_many(
+    ///
+    /// # Errors
+    /// What the storage reports.
+    pub async fn write_many(
         &self,
         table: &Arc<Table>,
         mut many: Many,
@@ -157,7 +158,10 @@ impl Execution {
     }
 
     /// Locks the rows, looks at them again and at the constraints of what they become.
-    pub(crate) async fn claim(
+    ///
+    /// # Errors
+    /// Those of locks and of constraints: `23505`, `23503`, `40P01`, `55P03`, `57014`.
+    pub async fn claim(
         &self,
         table: &Arc<Table>,
         old: &[ColumnId],

@@ -23,7 +23,7 @@ use crate::write::in_form_of;
 const LEADING: usize = 3;
 
 /// The rows that a statement changes.
-pub(crate) struct Targets {
+pub struct Targets {
     table: Oid,
     /// The plan's rows without those that do nothing; of rows that are patched what RETURNING gives alone.
     batches: Vec<RecordBatch>,
@@ -36,7 +36,7 @@ pub(crate) struct Targets {
     /// The columns of `new_rows` that are not as they were; `None` where that is not known.
     pub(super) set: Option<Arc<[ColumnId]>>,
     /// What is put into the table goes to shards at once: `new_rows` are there only where constraints ask for them.
-    pub(crate) are_many: bool,
+    pub are_many: bool,
 }
 
 impl Targets {
@@ -62,7 +62,10 @@ impl Targets {
     }
 
     /// As [`Targets::of`]; more than `fresh_rows_max` rows that are put into the table are many.
-    pub(crate) fn of_at_most(
+    ///
+    /// # Errors
+    /// `21000` for a row that is changed twice, `40001`.
+    pub fn of_at_most(
         fresh_rows_max: usize,
         table: &Table,
         old: &[ColumnId],
@@ -190,7 +193,10 @@ impl Targets {
     }
 
     /// What is staged, and what RETURNING gives: its columns are the last `returning` ones.
-    pub(crate) fn changes(
+    ///
+    /// # Errors
+    /// A plan whose rows are not what it promised.
+    pub fn changes(
         self,
         returning: Option<usize>,
         transaction: &Transaction,
@@ -224,7 +230,7 @@ impl Targets {
 }
 
 /// Changed and new rows on their way to shards.
-pub(crate) struct Many {
+pub struct Many {
     table: Oid,
     /// The table's columns, then [`plan::ROW_ID`].
     pub(crate) rows: Vec<RecordBatch>,
@@ -235,7 +241,10 @@ pub(crate) struct Many {
 
 impl Targets {
     /// The same for rows that go to shards, ids and all.
-    pub(crate) fn many(self, table: &Table, returning: Option<usize>, transaction: &Transaction) -> SqlResult<Many> {
+    ///
+    /// # Errors
+    /// A plan whose rows are not what it promised.
+    pub fn many(self, table: &Table, returning: Option<usize>, transaction: &Transaction) -> SqlResult<Many> {
         let inserted = self.actions.iter().filter(|(action, _)| *action == Action::Insert).count() as u64;
         let mut next = if 0 < inserted { transaction.allocate_row_ids(inserted) } else { RowId(0) };
         let (mut rows, mut returned) = (Vec::new(), Vec::new());
@@ -313,7 +322,10 @@ pub(crate) fn were_changed(
 }
 
 /// Where the value of `__place` says that a row is.
-pub(crate) fn place_of(place: i64, rows: &TableRows) -> SqlResult<RowPlace> {
+///
+/// # Errors
+/// A shard that `rows` does not have.
+pub fn place_of(place: i64, rows: &TableRows) -> SqlResult<RowPlace> {
     if place < 0 {
         return Ok(RowPlace::Fresh);
     }
@@ -325,7 +337,10 @@ pub(crate) fn place_of(place: i64, rows: &TableRows) -> SqlResult<RowPlace> {
 }
 
 /// Rows of all columns of a table as they are stored.
-pub(crate) fn tuples(table: &Table, columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
+///
+/// # Errors
+/// Values that the store does not hold.
+pub fn tuples(table: &Table, columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
     let ids: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
     let columns = table.columns.iter().zip(columns).map(|(column, values)| in_form_of(values, &column.sql_type));
     ordered_rows(&ids, &columns.collect::<SqlResult<Vec<_>>>()?)

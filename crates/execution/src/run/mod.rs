@@ -223,7 +223,10 @@ impl Execution {
     }
 
     /// Runs `task` on the query threads; a cancelled or dropped run leaves nothing behind.
-    pub(crate) async fn run<T: Send + 'static>(
+    ///
+    /// # Errors
+    /// Those of the task, and `57014`.
+    pub async fn run<T: Send + 'static>(
         &self,
         context: &RunContext,
         task: impl Future<Output = SqlResult<T>> + Send + 'static,

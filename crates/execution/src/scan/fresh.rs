@@ -11,7 +11,7 @@ use types::{RowId, SqlResult};
 use crate::error::from_rowstore;
 
 /// The place of every fresh row in a statement's scan.
-pub(crate) const FRESH_PLACE: i64 = -1;
+pub const FRESH_PLACE: i64 = -1;
 
 /// The columns of these rows.
 pub(crate) fn batch_of(

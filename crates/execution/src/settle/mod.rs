@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use catalog::{Change, Compacted, Settled, Storage, Table, TableRows};
+use catalog::{Change, Compacted, Settled, Storage, Table, TableRows, TableShards};
 use txn::{Isolation, Snapshot};
 use types::{Failpoint, Oid, ShardId, SqlResult};
 
@@ -94,10 +94,22 @@ impl Execution {
     /// # Errors
     /// What the storage reports; the shards then stay.
     pub async fn compact(self: &Arc<Self>, table: Oid) -> SqlResult<usize> {
+        self.compact_chosen(table, |table, shards| choose::shards(shards, bucket_keys(table).is_some())).await
+    }
+
+    /// As [`Self::compact`], with the shards that `choose` says.
+    ///
+    /// # Errors
+    /// As [`Self::compact`].
+    pub async fn compact_chosen(
+        self: &Arc<Self>,
+        table: Oid,
+        choose: impl FnOnce(&Table, &TableShards) -> Vec<ShardId>,
+    ) -> SqlResult<usize> {
         let _alone = self.settling.lock().await;
         let snapshot = self.transactions.current();
         let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
-        let chosen = choose::shards(&snapshot.state.rows(table).shards, bucket_keys(&definition).is_some());
+        let chosen = choose(&definition, &snapshot.state.rows(table).shards);
         if chosen.is_empty() {
             return Ok(0);
         }

@@ -261,7 +261,10 @@ struct Conflicts {
 }
 
 /// Stages new fresh rows.
-pub(crate) fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>) -> SqlResult<()> {
+///
+/// # Errors
+/// `54000` where a row or all of them are too big.
+pub fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>) -> SqlResult<()> {
     let mut next = transaction.allocate_row_ids(rows.len() as u64);
     let changes = rows.into_iter().map(|tuple| {
         let id = next;

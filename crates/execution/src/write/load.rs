@@ -29,7 +29,7 @@ use crate::threads::beside;
 const SHARD_BYTES: u64 = 100 << 20;
 
 /// A load into one table, before it runs. Shared by the tasks that write its shards.
-pub(crate) struct Load {
+pub struct Load {
     pub(super) table: Arc<Table>,
     pub(super) columns: Vec<ColumnDef>,
     pub(super) shard_bytes: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Load {
 }
 
 /// What a load has written and not staged yet.
-pub(crate) struct Loaded {
+pub struct Loaded {
     table: Arc<Table>,
     rows: u64,
     shards: Vec<Arc<ShardMeta>>,
@@ -57,12 +57,8 @@ pub(crate) struct Loaded {
 
 impl Load {
     /// A load into `table` within `transaction`; up to `fresh_rows_max` rows become fresh ones.
-    pub(crate) fn new(
-        execution: &Execution,
-        table: &Arc<Table>,
-        transaction: &Transaction,
-        fresh_rows_max: usize,
-    ) -> Self {
+    #[must_use]
+    pub fn new(execution: &Execution, table: &Arc<Table>, transaction: &Transaction, fresh_rows_max: usize) -> Self {
         Self {
             fresh_rows_max,
             columns: column_defs(table),
@@ -85,7 +81,10 @@ impl Load {
     }
 
     /// Writes all rows of `operators`, in the table's order.
-    pub(crate) async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<Loaded> {
+    ///
+    /// # Errors
+    /// Those of the operators and of the storage; what was written is deleted with the transaction's end.
+    pub async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<Loaded> {
         let operators = order::ordered_apart(&self.table, operators, &task).await?;
         let streams = execute_stream_partitioned(operators, Arc::clone(&task)).map_err(from_datafusion)?;
         let load = Arc::new(self);
@@ -127,7 +126,7 @@ impl Load {
 
 impl Loaded {
     /// Makes the rows part of the transaction; their number.
-    pub(crate) fn stage(self, transaction: &mut Transaction) -> SqlResult<u64> {
+    pub fn stage(self, transaction: &mut Transaction) -> SqlResult<u64> {
         if self.rows == 0 {
             return Ok(0);
         }

@@ -37,9 +37,8 @@ use crate::{Execution, RunContext};
 pub(crate) use conform::{in_form_of, with_digits};
 use dealt::dealt;
 use gathered::Gathered;
-#[cfg(test)]
-pub(crate) use gathered::stage_rows;
-pub(crate) use load::Load;
+pub use gathered::stage_rows;
+pub use load::{Load, Loaded};
 pub(crate) use order::ordered;
 pub(crate) use shards_of::ShardsOf;
 

@@ -8,6 +8,8 @@ use arrow::datatypes::{DataType, Field, Schema};
 use catalog::Change;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
+use execution::modify::{Attempt, NewRow, Targets, Waits, check, tuples};
+use execution::{KeyColumns, Load, from_txn, stage_rows};
 use functions::error::from_datafusion;
 use plan::schema_of;
 use txn::Transaction;
@@ -16,13 +18,8 @@ use types::{CommitTs, Condition, SqlResult};
 
 use super::client::{Client, below};
 use super::history::{Row, Write, Writes};
-use super::life::{KEY, KEY_COLUMNS};
+use super::life::{KEY, KEY_COLUMNS, TABLE, context};
 use super::look::{Seen, place_number, values};
-use crate::error::from_txn;
-use crate::fixtures::{TABLE, context};
-use crate::lookup::KeyColumns;
-use crate::modify::{Attempt, NewRow, Targets, Waits, check, tuples};
-use crate::write::{Load, stage_rows};
 
 /// Keys that rows have.
 const KEYS: u64 = 40;

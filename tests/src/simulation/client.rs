@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::Role;
+use catalog::{Role, Table, TableShards};
+use execution::from_txn;
 use history::HistoryError;
 use txn::locks::LockWait;
 use txn::{Claim, ClaimError, CleanReport, Isolation, Token, Transaction, Work, Written};
@@ -11,10 +12,8 @@ use types::random::SeededRandom;
 use types::{CommitTs, Moment, Random, ShardId};
 
 use super::history::Writes;
-use super::life::Life;
+use super::life::{Life, TABLE};
 use super::statement::Statement;
-use crate::error::from_txn;
-use crate::fixtures::TABLE;
 
 /// One that runs transactions.
 pub(super) struct Client {
@@ -170,15 +169,17 @@ pub(super) async fn settle(life: Arc<Life>, random: SeededRandom) {
 
 /// Puts any shards together: what is worth it in a real table takes many.
 async fn compact(life: &Life, random: &SeededRandom) -> types::SqlResult<String> {
-    let _alone = life.execution.settling.lock().await;
-    let snapshot = life.newest();
-    let rows = snapshot.state.rows(TABLE);
-    let chosen: Vec<ShardId> = rows.shards.shards.ids().filter(|_| below(random, 3) != 0).collect();
-    if chosen.is_empty() {
+    let mut chosen = 0;
+    let choose = |_: &Table, shards: &TableShards| {
+        let some: Vec<ShardId> = shards.shards.ids().filter(|_| below(random, 3) != 0).collect();
+        chosen = some.len();
+        some
+    };
+    let count = life.execution.compact_chosen(TABLE, choose).await?;
+    if chosen == 0 {
         return Ok("nothing to compact".to_owned());
     }
-    let count = life.execution.compact_shards(&life.table, rows.shards_only(&chosen)).await?;
-    Ok(format!("compacted {count} of {} shards", chosen.len()))
+    Ok(format!("compacted {count} of {chosen} shards"))
 }
 
 /// Cleans.

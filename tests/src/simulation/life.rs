@@ -6,26 +6,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use catalog::{Change, Constraint, ConstraintKind, SortColumn, Storage, Table, TableOrder};
+use catalog::{
+    Change, Column, Constraint, ConstraintKind, Distribution, Role, Schema, SortColumn, Storage, Table, TableOrder,
+};
+use execution::{Config, Execution, RunContext};
 use history::{HistoryError, HistorySettings};
 use kv::log::Logged;
 use kv::sim::{Disk, Store};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use objects::{Fault, FaultStore, Objects};
 use parking_lot::Mutex;
+use settings::Settings;
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 use txn::{Committer, Isolation, Snapshot, Transactions};
 use types::random::SeededRandom;
-use types::{ColumnId, CommitTs, Condition, Moment, Oid, Random, SqlError, SqlType};
+use types::{CachePolicy, ColumnId, CommitTs, Condition, Moment, ObjectNames, Oid, QueryId, Random, SqlError, SqlType};
 use uuid::Uuid;
 
 use super::client::below;
 use super::history::{History, Tokens};
 use super::look::{Look, Scanner};
 use super::pace::Pace;
-use crate::fixtures::{self, TABLE};
-use crate::{Config, Execution};
 
+/// The one table.
+pub(super) const TABLE: Oid = Oid(20_000);
 /// Its primary key, on the second column.
 pub(super) const KEY: Oid = Oid(20_001);
 pub(super) const KEY_COLUMNS: [ColumnId; 1] = [ColumnId(2)];
@@ -365,22 +370,70 @@ impl Life {
 fn table(sorted: bool) -> Arc<Table> {
     let key = SortColumn { column: ColumnId(2), descending: false, nulls_first: false };
     let order = if sorted { TableOrder::Sort(vec![key]) } else { TableOrder::None };
-    let mut table = Table::clone(&fixtures::table(order));
-    table.storage = Storage::Hybrid;
-    let mut column = table.columns[0].clone();
-    table.columns.clear();
-    for (id, name, sql_type) in [(1, "number", SqlType::Int8), (2, "key", SqlType::Int4), (3, "version", SqlType::Int8)]
-    {
-        (column.id, column.name, column.sql_type) = (ColumnId(id), name.to_owned(), sql_type);
-        table.columns.push(column.clone());
-    }
-    table.next_column = 4;
-    table.constraints.push(Constraint {
+    let column = |id, name: &str, sql_type| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        sql_type,
+        not_null: true,
+        default: None,
+        missing: None,
+        comment: None,
+        identity: None,
+        sequences: Vec::new(),
+    };
+    let key = Constraint {
         oid: KEY,
         name: "t_pkey".to_owned(),
         kind: ConstraintKind::PrimaryKey { columns: KEY_COLUMNS.to_vec() },
         enforced: true,
         comment: None,
-    });
-    Arc::new(table)
+    };
+    Arc::new(Table {
+        oid: TABLE,
+        schema: Schema::PUBLIC,
+        name: "t".to_owned(),
+        owner: Role::BOOTSTRAP,
+        columns: vec![
+            column(1, "number", SqlType::Int8),
+            column(2, "key", SqlType::Int4),
+            column(3, "version", SqlType::Int8),
+        ],
+        constraints: vec![key],
+        distribution: Distribution::Random,
+        order,
+        comment: None,
+        next_column: 4,
+        storage: Storage::Hybrid,
+        indexes: Vec::new(),
+        options: Vec::new(),
+        temporary: None,
+        cache: CachePolicy::default(),
+        external: None,
+    })
+}
+
+/// That of a statement which nobody cancels.
+pub(super) fn context() -> RunContext {
+    RunContext {
+        query_id: QueryId(1),
+        cancel: CancellationToken::new(),
+        settings: Arc::new(Settings::default()),
+        names: Arc::new(Nameless),
+        progress: Arc::default(),
+        share: Arc::default(),
+        ran: Arc::default(),
+        memory: Arc::default(),
+        lease: None,
+        distribution: None,
+    }
+}
+
+/// A catalog that names nothing: no statement shows an object's name.
+#[derive(Debug)]
+struct Nameless;
+
+impl ObjectNames for Nameless {
+    fn show(&self, _: &SqlType, oid: u32) -> String {
+        oid.to_string()
+    }
 }

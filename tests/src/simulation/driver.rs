@@ -11,8 +11,7 @@ use types::random::SeededRandom;
 use types::{CommitTs, Moment, Random};
 
 use super::client::{Client, below, clean, keep_history, look_back, read, settle};
-use super::life::{Life, World};
-use crate::fixtures::TABLE;
+use super::life::{Life, TABLE, World};
 
 const CLIENTS: u64 = 4;
 const READERS: u64 = 2;

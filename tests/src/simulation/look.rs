@@ -9,6 +9,8 @@ use catalog::{RowPlace, Table, TableRows};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
+use execution::modify::place_of;
+use execution::{Execution, FRESH_PLACE, column_defs, place_columns};
 use functions::error::from_datafusion;
 use futures::TryStreamExt;
 use objects::Objects;
@@ -19,9 +21,6 @@ use shards::{ColumnDef, ROW_ID_COLUMN, RowGroupRead, RowIds, ShardMeta, ShardRea
 use types::{ColumnId, RowId, ShardId, SqlResult};
 
 use super::history::{Row, Rows};
-use crate::Execution;
-use crate::modify::place_of;
-use crate::table_columns::{column_defs, place_columns};
 
 /// A row where it lies.
 #[derive(Debug, Clone, Copy)]
@@ -171,7 +170,7 @@ fn values_of(batch: &RecordBatch, row: usize) -> (i64, Row) {
 /// The number of the place, as scans of `rows` tell it.
 pub(super) fn place_number(place: RowPlace, rows: &TableRows) -> i64 {
     match place {
-        RowPlace::Fresh => crate::scan::FRESH_PLACE,
+        RowPlace::Fresh => FRESH_PLACE,
         RowPlace::Shard { shard, ordinal } => {
             let number = rows.shards.shards.position(shard).expect("a place is in a shard of the state");
             i64::try_from(number).expect("few shards") << 32 | i64::from(ordinal)

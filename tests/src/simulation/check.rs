@@ -7,8 +7,7 @@ use kv::key::KeyReader;
 use kv::{Direction, KeyRange, Space, TxKv};
 use txn::Snapshot;
 
-use super::life::Life;
-use crate::fixtures::TABLE;
+use super::life::{Life, TABLE};
 
 impl Life {
     /// The newest commit holds the rows that were acknowledged.
