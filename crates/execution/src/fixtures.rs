@@ -22,8 +22,8 @@ use types::{
     Clock, ColumnId, ObjectNames, Oid, QueryId, Random, SessionZone, SqlResult, SqlType, SystemClock, SystemRandom,
 };
 
-use crate::encode::TextStyle;
 use crate::{Config, Execution, RunContext};
+use value_codec::encode::TextStyle;
 
 /// All that writes and reads need.
 pub(crate) struct Warehouse {

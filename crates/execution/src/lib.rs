@@ -1,16 +1,14 @@
-//! Runs plans: shard scans, writes, COPY both ways, EXPLAIN, and values between Arrow and PostgreSQL's formats.
+//! Runs plans: shard scans, writes, COPY both ways and EXPLAIN.
 //!
 //! Never parses SQL and never decides visibility: `planner` makes the plans, `txn` commits what they wrote.
 //!
 //! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `workers/` for what it runs on, `scan/`, `write/` for rows on their
-//! way into tables, `copy/` for loading and unloading, `encode/` and `decode/` for values on the wire.
+//! way into tables, `copy/` for loading and unloading.
 
 mod cache_keeper;
 pub mod copy;
 mod cover;
-pub mod decode;
 pub mod distribute;
-pub mod encode;
 mod error;
 mod execution;
 mod explain;

@@ -10,9 +10,9 @@ use types::{SessionZone, SqlResult};
 use super::chain::{Effect, Step};
 use super::expression::internal;
 use super::source::{KeyedRows, position_of};
-use crate::encode::{Format, StoredEncoder};
 use crate::error::from_rowstore;
 use crate::table_columns::column_defs;
+use value_codec::encode::{Format, StoredEncoder};
 
 /// Stored rows and the columns of them that are wanted.
 #[derive(Debug)]

@@ -20,9 +20,9 @@ use types::interrupt::canceled;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 
 use crate::distribute::{Attempts, Distribution, Purpose, Spread};
-use crate::encode::TextStyle;
 use crate::threads::{QueryShare, Threads};
 use crate::{Execution, Lease, Progress, QueryMemory, Ran};
+use value_codec::encode::TextStyle;
 
 mod prepare;
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::io;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use execution::encode::Format;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::response::CommandComplete;
 use types::{Condition, QueryId, SqlError, SqlResult};
+use value_codec::encode::Format;
 
 use crate::pg::frontend::{Frontend, violation};
 use crate::pg::rows::format_code;

@@ -306,7 +306,7 @@ impl Connection {
         };
         self.client.put(match columns {
             Some(columns) => {
-                let formats = formats.unwrap_or_else(|| vec![execution::encode::Format::Text; columns.len()]);
+                let formats = formats.unwrap_or_else(|| vec![value_codec::encode::Format::Text; columns.len()]);
                 PgWireBackendMessage::RowDescription(row_description(&columns, &formats))
             }
             None => PgWireBackendMessage::NoData(NoData::new()),

@@ -6,7 +6,6 @@ use std::task::Poll;
 use arrow::array::RecordBatch;
 use binder::OutputColumn;
 use bytes::{BufMut, BytesMut};
-use execution::encode::{ColumnEncoder, Format, StoredEncoder, TextStyle};
 use execution::{PointRows, StoredRows};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
@@ -14,6 +13,7 @@ use pgwire::messages::data::{FieldDescription, RowDescription};
 use tokio_util::sync::DropGuard;
 use txn::Snapshot;
 use types::{Condition, SqlError, SqlResult};
+use value_codec::encode::{ColumnEncoder, Format, StoredEncoder, TextStyle};
 
 use crate::pg::client::lost;
 use crate::pg::frontend::violation;

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use execution::encode::TextStyle;
-use execution::{PointRun, decode};
+use execution::PointRun;
 use types::{SqlResult, SqlType};
+use value_codec::decode;
+use value_codec::encode::TextStyle;
 
 use crate::http::metrics::Kind;
 use crate::pg::client::Client;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use binder::write::CopyFormat;
 use binder::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan};
 use bytes::Bytes;
-use execution::encode::Format;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use txn::{Work, WorkDigest};
 use types::SqlResult;
+use value_codec::encode::Format;
 
 use crate::pg::client::Client;
 use crate::session::Session;

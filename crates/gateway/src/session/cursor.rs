@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use binder::{Planned, QueryPlan, SessionCommand};
 use datafusion::sql::sqlparser::ast::Expr;
-use execution::encode::Format;
 use session_context::StatementContext;
 use syntax::statement::FetchDirection;
 use types::{Condition, SqlError, SqlResult};
+use value_codec::encode::Format;
 
 use crate::life::State;
 use crate::pg::client::Client;

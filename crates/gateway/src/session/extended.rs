@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
-use execution::decode;
-use execution::encode::Format;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::extendedquery::PortalSuspended;
 use pgwire::messages::response::EmptyQueryResponse;
 use planner::PreparedPlan;
 use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
+use value_codec::decode;
+use value_codec::encode::Format;
 
 use crate::life::State;
 use crate::pg::client::Client;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use binder::Planned;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
-use execution::encode::Format;
 use types::{Condition, SqlError};
+use value_codec::encode::Format;
 
 use crate::pg::rows::{Columns, Rows};
 use crate::session::by_key::KeptProgram;

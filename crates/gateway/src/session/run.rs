@@ -8,7 +8,6 @@ use arrow::datatypes::Schema;
 use binder::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
 use catalog::{CatalogState, Change, ConstraintKind};
 use datafusion::scalar::ScalarValue;
-use execution::encode::Format;
 use execution::modify::{Attempt, Modified};
 use execution::{Priority, QueryShare, RunContext};
 use futures::StreamExt;
@@ -19,6 +18,7 @@ use settings::Settings;
 use tokio_util::sync::CancellationToken;
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
+use value_codec::encode::Format;
 
 use crate::http::metrics::Kind;
 use crate::life::State;

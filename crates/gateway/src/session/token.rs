@@ -8,11 +8,11 @@ use binder::Planned;
 use bytes::BytesMut;
 use catalog::{CatalogState, Change, Table};
 use datafusion::scalar::ScalarValue;
-use execution::encode::BinaryEncoder;
 use execution::modify::from_lock;
 use txn::locks::LockWait;
 use txn::{Claim, ClaimError, Token, Work, WorkDigest, Written};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
+use value_codec::encode::BinaryEncoder;
 
 use crate::pg::client::Client;
 use crate::session::Session;

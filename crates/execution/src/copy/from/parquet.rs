@@ -18,9 +18,9 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::source::Inputs;
 use crate::copy::files::cannot_read;
-use crate::decode::ColumnBuilder;
 use crate::error::from_shards;
 use crate::progress::Progress;
+use value_codec::decode::ColumnBuilder;
 
 /// The largest file that a client may send: it is kept in memory, for a Parquet file is read from its end.
 const STDIN_BYTES_MAX: usize = 1 << 30;

@@ -15,7 +15,7 @@ use super::fields::{Failure, Field, Fields, Span};
 use super::header;
 use super::layout::{Dialect, Header, Layout, Marks, Target};
 use super::text::TextSplitter;
-use crate::decode::{ColumnBuilder, invalid_utf8};
+use value_codec::decode::{ColumnBuilder, invalid_utf8};
 
 /// What a chunk held.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::cut::Eol;
 use super::fields::{Failure, Fields, Span};
 use super::layout::Marks;
-use crate::decode::utf8;
+use value_codec::decode::utf8;
 
 /// Splits text format into records and fields.
 #[derive(Debug)]

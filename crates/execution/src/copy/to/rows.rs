@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use types::{SqlResult, SqlType};
 
 use crate::copy::from::{SIGNATURE, TRAILER};
-use crate::encode::{BinaryEncoder, TextEncoder, TextStyle};
+use value_codec::encode::{BinaryEncoder, TextEncoder, TextStyle};
 
 /// How rows are written; the same for all batches of a COPY.
 #[derive(Debug)]

@@ -14,9 +14,9 @@ use types::{Condition, Oid, SqlError, SqlResult};
 use super::parquet;
 use super::rows::{Column, RowFormat, Rows, Style};
 use crate::copy::files::FileWriter;
-use crate::encode::Format;
 use crate::progress::CopyKind;
 use crate::{Execution, Progress, RowStream, RunContext};
+use value_codec::encode::Format;
 
 /// Rows on their way to a client.
 pub struct CopyOut {

@@ -8,8 +8,8 @@ use types::text::DateContext;
 use types::{SessionZone, SqlType};
 
 use super::rows::*;
-use crate::decode::ColumnBuilder;
 use crate::fixtures::text_style;
+use value_codec::decode::ColumnBuilder;
 
 fn format(style: Style, types: &[SqlType]) -> RowFormat {
     let columns = types

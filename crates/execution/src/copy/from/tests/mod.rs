@@ -17,9 +17,9 @@ use types::text::DateContext;
 use types::{SessionZone, SqlError, SqlType};
 
 use super::*;
-use crate::encode::TextEncoder;
 use crate::fixtures::text_style;
 use crate::progress::Progress;
+use value_codec::encode::TextEncoder;
 
 /// A COPY under test.
 pub(super) struct Copy {

@@ -86,7 +86,7 @@ fn number<const N: usize, T>(bytes: &[u8], read: impl FnOnce([u8; N]) -> T) -> O
 ///
 /// # Errors
 /// 22021 with the first offending bytes in hexadecimal.
-pub(crate) fn utf8(bytes: &[u8]) -> SqlResult<&str> {
+pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
     let text = std::str::from_utf8(bytes);
     let valid = text.map_or_else(|error| error.valid_up_to(), str::len);
     match memchr::memchr(0, &bytes[..valid]) {
@@ -97,7 +97,8 @@ pub(crate) fn utf8(bytes: &[u8]) -> SqlResult<&str> {
 
 /// 22021 for the sequence that starts at `at`: as many bytes as its first byte announces, up to the end or to a line end, so
 /// that it says the same wherever lines were cut apart.
-pub(crate) fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {
+#[must_use]
+pub fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {
     let announced = match bytes.get(at) {
         Some(0xc0..=0xdf) => 2,
         Some(0xe0..=0xef) => 3,
