@@ -7,17 +7,16 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use objects::Objects;
 use plan::PlanScan;
+use scheduler::{PlanningThreads, SpillSettings, Threads, bound_values, keep_spill_room, runtime};
 use shards::{BlockCache, CacheDisk, TierUse};
 use txn::Transactions;
-use types::{Clock, Condition, Random, SqlError, SqlResult};
+use types::{Clock, Condition, Random, Reserve, SqlError, SqlResult};
 
 use crate::external::KnownFiles;
 use crate::fragment_cache::FragmentCache;
 use crate::lookup::{KeyCache, SettledRows};
-use crate::runtime::runtime;
 use crate::scan::{OpenedShards, ScanPlanner};
 use crate::settle::Paces;
-use crate::threads::{PlanningThreads, Threads};
 use crate::workers::EmbeddedWorkers;
 
 /// Memory of planning at least, however little operators have: the longest statements that are answered take as much.
@@ -49,6 +48,11 @@ impl Config {
     }
 
     /// Parts of one plan that run at the same time: one per thread. Simulations, which have none, divide rows as well, and alike on every machine.
+    /// Where operators spill.
+    pub(crate) fn spill(&self) -> SpillSettings {
+        SpillSettings { folder: self.spill_folder.clone(), bytes_max: self.spill_bytes_max }
+    }
+
     fn parts(&self) -> usize {
         if self.threads == 0 { SIMULATED_PARTS } else { self.threads }
     }
@@ -111,7 +115,8 @@ impl Execution {
         random: Arc<dyn Random>,
         config: Config,
     ) -> SqlResult<Arc<Self>> {
-        let runtime = runtime(&config)?;
+        bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
+        let runtime = runtime(config.memory_bytes, &config.spill())?;
         let threads = Arc::new(query_threads(&config, &clock)?);
         let planning = Arc::new(PlanningThreads::new(config.threads, config.planning_memory_bytes(), &clock));
         let (cores, memory) = (config.threads, Arc::clone(&runtime.memory_pool));
@@ -179,6 +184,11 @@ impl Execution {
     #[must_use]
     pub fn random(&self) -> &Arc<dyn Random> {
         &self.random
+    }
+
+    /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
+    pub async fn keep_spill_room(&self, reserve: Reserve) {
+        keep_spill_room(&self.runtime.disk_manager, &reserve, || self.spill_bytes_max, &self.clock).await;
     }
 
     /// Memory and spill space, shared by all plans.

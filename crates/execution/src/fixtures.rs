@@ -21,9 +21,9 @@ use txn::{Isolation, Transaction, Transactions};
 use types::{
     Clock, ColumnId, ObjectNames, Oid, QueryId, Random, SessionZone, SqlResult, SqlType, SystemClock, SystemRandom,
 };
+use value_codec::encode::TextStyle;
 
 use crate::{Config, Execution, RunContext};
-use value_codec::encode::TextStyle;
 
 /// All that writes and reads need.
 pub(crate) struct Warehouse {

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cluster::{ClusterEvent, WorkerId};
-use execution::{Progress, QueryMemory, QueryShare};
+use execution::Progress;
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
+use scheduler::{QueryMemory, QueryShare};
 use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, SessionRow, StatementRow, WorkerRow};
 use shards::TierUse;
 use types::{Clock, Condition, QueryId, Random, SqlError, SqlResult};

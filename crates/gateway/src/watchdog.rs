@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use execution::{StandingThread, standing_threads};
+use scheduler::{StandingThread, standing_threads};
 
 use crate::gateway::Gateway;
 

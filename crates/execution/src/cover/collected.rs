@@ -8,13 +8,13 @@ use engine::aggregate::{AggregateSpec, Aside, Common, Divided, GroupRows, Groups
 use engine::join::{Build, JoinTable};
 use engine::pipeline::{Collected, Sink};
 use parking_lot::Mutex;
+use scheduler::{at_length, place};
 
 use super::pipelines::{Built, Run};
 use super::plan::Input;
 use super::run::Ended;
 use super::spill::Parts;
 use super::workers::{self, Member};
-use crate::threads::{at_length, place};
 
 /// The part of all memory that a filter of a scan may take.
 const FILTER_SHARE: usize = 64;

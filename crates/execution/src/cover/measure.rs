@@ -12,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use engine::expression::Calls;
 use engine::pipeline::{Busy, Now, Source};
 use parking_lot::Mutex;
+use scheduler::clock;
 
 use super::memory::OperatorMemory;
 use super::pipelines::Run;
@@ -20,7 +21,6 @@ use super::share::Share;
 use super::spill::{Parts, SortedRun};
 use super::stage::Stage;
 use super::workers::Member;
-use crate::threads::clock;
 
 /// What the operators that a program stands for would have done.
 #[derive(Debug, Default)]

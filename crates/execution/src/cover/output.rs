@@ -8,11 +8,11 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::Result as DfResult;
 use engine::pipeline::Relief;
 use engine::{Batch, arrow_form};
+use scheduler::outside;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
 
 use super::run::Ended;
-use crate::threads::outside;
 
 /// The way out of a program. Workers hold it, and nothing of the run beside it, which holds workers.
 pub(super) struct Output {

@@ -13,6 +13,7 @@ use engine::pipeline::{Border, Collected, Now, Pipeline, Relief, Sink, Source, S
 use engine::sort::SortedRows;
 use engine::spill::Parting;
 use parking_lot::Mutex;
+use scheduler::pause;
 
 use super::measure::{Measured, timed};
 use super::output::Output;
@@ -25,7 +26,6 @@ use super::spill::{JoinParts, Parts, RunWriter, Runs, Spiller, no_rows, parting_
 use super::stage::Stage;
 use super::top::Top;
 use super::workers::{self, Member, Own};
-use crate::threads::pause;
 
 /// A program that runs.
 pub(super) struct Run {

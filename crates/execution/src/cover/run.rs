@@ -16,6 +16,7 @@ use functions::error::to_datafusion;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
+use scheduler::beside;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Condition, SqlError};
@@ -28,7 +29,6 @@ use super::refusals::Refusals;
 use super::spill::SpillFailed;
 use super::{Sorts, cover_with};
 use crate::distribute::{reads_once, undecided};
-use crate::threads::beside;
 
 /// Batches that wait for a slow reader.
 const BATCHES_AHEAD: usize = 2;

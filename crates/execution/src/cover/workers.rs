@@ -12,11 +12,11 @@ use engine::join::Build;
 use engine::pipeline::{Busy, Collected, Room, Worker};
 use engine::sort::Sorting;
 use parking_lot::Mutex;
+use scheduler::{beside, pause};
 use tokio::task::{JoinError, JoinSet};
 
 use super::run::Ended;
 use super::spill::{Parts, RunWriter, SortedRun, Spiller};
-use crate::threads::{beside, pause};
 
 /// Memory is asked for in steps of so many bytes: the pool is one for all queries.
 const STEP_BYTES: usize = 256 << 10;

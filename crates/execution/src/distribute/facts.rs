@@ -9,12 +9,12 @@ use binder::NoFragmentCache;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::prelude::SessionConfig;
+use scheduler::Priority;
 use serde::{Deserialize, Serialize};
 use tonic::metadata::{MetadataMap, MetadataValue};
 use uuid::Uuid;
 
 use super::codec::{FormError, read, write};
-use crate::Priority;
 
 /// The header's name.
 const HEADER: &str = "x-kiln-query";

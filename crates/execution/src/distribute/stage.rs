@@ -12,13 +12,13 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::{EmptyRecordBatchStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::{StreamExt, stream};
+use scheduler::{QueryShare, Threads};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::active::Active;
 use super::failure::leaving;
 use super::reports::Counts;
-use crate::threads::{QueryShare, Threads};
 
 /// Batches that wait for a slow reader.
 const BATCHES_AHEAD: usize = 2;

@@ -23,6 +23,7 @@ use futures::Stream;
 use objects::Objects;
 use parking_lot::{Mutex, RwLock};
 use plan::stop::stoppable;
+use scheduler::{QueryMemory, QueryShare, Threads, WorkerMemory, bound_values, keep_spill_room, runtime};
 use shards::{BlockCache, BlockPlace, DiskPart, HotBlock, TierUse};
 use tokio_util::sync::CancellationToken;
 use types::{Clock, Reserve, SqlResult};
@@ -34,15 +35,11 @@ use super::codec::Codec;
 use super::facts::QueryFacts;
 use super::failure::leaving;
 use super::stage::StageExec;
+use crate::Config;
 use crate::cover::cover_stage;
 use crate::execution::{block_cache, query_threads};
 use crate::fragment_cache::FragmentCache;
-use crate::runtime::{bound_values, runtime};
 use crate::scan::ScanPlanner;
-use crate::spill_room::keep_room;
-use crate::threads::Threads;
-use crate::workers::WorkerMemory;
-use crate::{Config, QueryMemory, QueryShare};
 
 #[cfg(test)]
 mod tests;
@@ -109,7 +106,8 @@ impl Worker {
         let fragments = Arc::new(FragmentCache::new(config.fragment_cache_bytes));
         let scans = Arc::new(ScanPlanner::new(objects, Arc::default(), Arc::clone(&blocks), fragments));
         let memory = WorkerMemory::new(Arc::new(UnboundedMemoryPool::default()), Some(config.memory_bytes));
-        let mut runtime = runtime(config)?.as_ref().clone();
+        bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
+        let mut runtime = runtime(config.memory_bytes, &config.spill())?.as_ref().clone();
         runtime.memory_pool = Arc::clone(&memory) as Arc<dyn MemoryPool>;
         let inner = Arc::new(Inner {
             scans,
@@ -159,7 +157,7 @@ impl Worker {
     /// Lets tasks spill no more than they may, and leave the reserve of the spill folder's disk as it is, for as long as it is polled.
     pub async fn keep_spill_room(&self, reserve: Reserve) {
         let most = || self.inner.spill_bytes_max.load(Ordering::Relaxed);
-        keep_room(&self.inner.runtime.disk_manager, &reserve, most, &self.inner.clock).await;
+        keep_spill_room(&self.inner.runtime.disk_manager, &reserve, most, &self.inner.clock).await;
     }
 
     /// What its tasks ask for again and again of what is wanted: see [`shards::BlockCache::hot`].

@@ -5,10 +5,10 @@ use rowstore::{Tuple, batch_of};
 use std::sync::Arc;
 
 use types::{ColumnId, ObjectNames, SessionZone, SqlType};
+use value_codec::encode::{TextEncoder, TextStyle};
 
 use crate::scan::stored_column;
 use crate::table_columns::column_def;
-use value_codec::encode::{TextEncoder, TextStyle};
 
 /// Names and values of some columns of a row, each joined by commas.
 pub(super) fn shown(table: &Table, columns: &[ColumnId], row: &Tuple) -> (String, String) {

@@ -6,13 +6,13 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use rowstore::{StoredColumn, Tuple, batch_of};
 use types::{SessionZone, SqlResult};
+use value_codec::encode::{Format, StoredEncoder};
 
 use super::chain::{Effect, Step};
 use super::expression::internal;
 use super::source::{KeyedRows, position_of};
 use crate::error::from_rowstore;
 use crate::table_columns::column_defs;
-use value_codec::encode::{Format, StoredEncoder};
 
 /// Stored rows and the columns of them that are wanted.
 #[derive(Debug)]

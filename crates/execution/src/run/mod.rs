@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use binder::{OutputColumn, QueryPlan};
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use functions::error::from_datafusion;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
+use scheduler::{Lease, QueryMemory, QueryShare, Threads};
 use settings::Settings;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
@@ -18,12 +19,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use types::interrupt::canceled;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
-
-use crate::distribute::{Attempts, Distribution, Purpose, Spread};
-use crate::threads::{QueryShare, Threads};
-use crate::{Execution, Lease, Progress, QueryMemory, Ran};
 use value_codec::encode::TextStyle;
 
+use crate::distribute::{Attempts, Distribution, Purpose, Spread};
+use crate::{Execution, Progress, Ran};
+
+#[cfg(test)]
+mod memory_tests;
 mod prepare;
 #[cfg(test)]
 mod tests;
@@ -71,6 +73,18 @@ pub struct RowStream {
     pub columns: Vec<OutputColumn>,
     /// Ends after its first error.
     pub stream: BoxStream<'static, SqlResult<RecordBatch>>,
+}
+
+impl RunContext {
+    /// What a plan's operators run with: the query's own memory of what all share, or of its worker's part of it.
+    pub(crate) fn task(&self, state: &SessionState) -> Arc<TaskContext> {
+        let mut runtime = state.runtime_env().as_ref().clone();
+        if let Some(lease) = &self.lease {
+            runtime.memory_pool = lease.memory();
+        }
+        let runtime = self.memory.limited(&runtime, self.settings.query_memory());
+        Arc::new(TaskContext::from(state).with_runtime(runtime))
+    }
 }
 
 impl Execution {
@@ -219,7 +233,7 @@ impl Execution {
     }
 
     fn threads_of<'a>(&'a self, context: &'a RunContext) -> &'a Threads {
-        context.lease.as_ref().map_or(&self.threads, |lease| &lease.threads)
+        context.lease.as_ref().map_or(&self.threads, |lease| lease.threads())
     }
 
     /// Runs `task` on the query threads; a cancelled or dropped run leaves nothing behind.

@@ -15,6 +15,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMe
 use functions::error::to_datafusion;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
+use scheduler::{clock, pause};
 use shards::cache::PredicateOrder;
 use shards::prune::Pruning;
 use shards::{ORDINAL_COLUMN, Predicate, RowGroupRead, ShardReader, prune};
@@ -23,7 +24,6 @@ use super::by_key::rows_of_lists;
 use super::parts::{Part, Queue};
 use super::{Scan, fresh, predicates};
 use crate::error::from_shards;
-use crate::threads::{clock, pause};
 
 /// Names of the counters in a scan's metrics.
 pub(crate) mod counter {

@@ -11,6 +11,7 @@ use datafusion::prelude::SessionConfig;
 use functions::error::from_datafusion;
 use futures::StreamExt;
 use plan::ShardTable;
+use scheduler::{Priority, QueryShare};
 use shards::{RowIds, RowSample, ShardMeta};
 use txn::Transaction;
 use types::{RowId, SqlError, SqlResult};
@@ -18,7 +19,6 @@ use types::{RowId, SqlError, SqlResult};
 use crate::Execution;
 use crate::error::from_shards;
 use crate::modify::columns_from;
-use crate::threads::{Priority, QueryShare};
 use crate::write::{Load, ShardsOf, ordered, sample};
 
 /// What became of the rows.

@@ -1,10 +1,8 @@
 //! Workers in the server's own process: each has query threads and a share of the memory, and all read by the same caches.
 //!
-//! Start at [`EmbeddedWorkers`], which makes them as a control plane says, and `lease.rs`, which is what a statement holds while it runs on
-//! one. `memory.rs` is a worker's share of the memory, `state_file.rs` where the clusters that there should be are kept.
+//! Start at [`EmbeddedWorkers`], which makes them as a control plane says; `room.rs` is what one of them has, `state_file.rs` where the clusters that
+//! there should be are kept.
 
-mod lease;
-mod memory;
 mod room;
 mod state_file;
 
@@ -19,15 +17,11 @@ use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
 use cluster::{Worker, WorkerId, WorkerSpec, WorkerState};
 use datafusion::execution::memory_pool::MemoryPool;
 use parking_lot::Mutex;
+use scheduler::{Hold, Lease, Threads, WorkerMemory};
 use types::{Clock, Random};
 
-use crate::threads::Threads;
-
-pub use lease::{Hold, Lease};
-pub use state_file::StateFile;
-
-pub(crate) use memory::WorkerMemory;
 use room::Room;
+pub use state_file::StateFile;
 
 /// A test has a server say that it and the workers in its process are of this version.
 const TEST_VERSION: &str = "KILN_TEST_VERSION";
@@ -98,13 +92,13 @@ impl EmbeddedWorkers {
             one.room.as_ref()
         });
         let least = able.min_by_key(|room| room.running())?;
-        Some(Lease::of(least))
+        Some(least.lease())
     }
 
     /// What a statement for a cluster of other processes has of this one: the threads and memory of what runs without a worker.
     #[must_use]
     pub fn lease_for(&self, hold: Box<dyn Hold>) -> Arc<Lease> {
-        Lease::for_processes(Arc::clone(&self.threads), Arc::clone(&self.memory), hold)
+        Lease::new(Arc::clone(&self.threads), Arc::clone(&self.memory), hold)
     }
 
     /// Bytes of memory that a worker's statements have.

@@ -1,23 +1,22 @@
 //! One worker: its threads, its memory, and how many statements it runs.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cluster::WorkerId;
+use cluster::{Worker, WorkerId};
 use datafusion::execution::memory_pool::MemoryPool;
 use parking_lot::RwLock;
+use scheduler::{Hold, Lease, Threads, WorkerMemory};
 use tokio_util::sync::CancellationToken;
-
-use super::memory::WorkerMemory;
-use crate::threads::Threads;
 
 /// What a worker has. It may get other threads: those that it had go with the last statement that runs on them.
 pub(super) struct Room {
-    pub(super) id: WorkerId,
+    id: WorkerId,
     threads: RwLock<(Arc<Threads>, usize)>,
-    pub(super) memory: Arc<WorkerMemory>,
+    memory: Arc<WorkerMemory>,
     running: AtomicU32,
-    pub(super) ended: CancellationToken,
+    ended: CancellationToken,
 }
 
 impl Room {
@@ -52,20 +51,47 @@ impl Room {
         self.running.load(Ordering::Relaxed)
     }
 
-    pub(super) fn enter(&self) {
+    /// For a statement, which counts as running here until it drops it.
+    pub(super) fn lease(self: &Arc<Self>) -> Arc<Lease> {
         self.running.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn leave(&self) {
-        self.running.fetch_sub(1, Ordering::Relaxed);
+        Lease::new(
+            self.threads(),
+            Arc::clone(&self.memory) as Arc<dyn MemoryPool>,
+            Box::new(HeldRoom(Arc::clone(self))),
+        )
     }
 
     /// Whatever runs here stops.
     pub(super) fn end(&self) {
         self.ended.cancel();
     }
+}
 
-    pub(super) fn pool(&self) -> Arc<dyn MemoryPool> {
-        Arc::clone(&self.memory) as Arc<dyn MemoryPool>
+/// One statement's hold on a room.
+struct HeldRoom(Arc<Room>);
+
+impl Hold for HeldRoom {
+    fn worker(&self) -> WorkerId {
+        self.0.id
+    }
+
+    fn processes(&self) -> &[Worker] {
+        &[]
+    }
+
+    fn ended(&self) -> &CancellationToken {
+        &self.0.ended
+    }
+}
+
+impl Drop for HeldRoom {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for HeldRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HeldRoom").field(&self.0.id).finish()
     }
 }

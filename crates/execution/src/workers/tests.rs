@@ -8,12 +8,11 @@ use cluster::{
     WorkerId, WorkerSpec, WorkerState,
 };
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryConsumer, MemoryPool};
+use scheduler::{Threads, WorkerMemory};
 use types::random::SeededRandom;
 use types::{Oid, SystemClock};
 
-use super::memory::WorkerMemory;
 use super::{EmbeddedWorkers, StateFile};
-use crate::threads::Threads;
 
 const MEMORY: u64 = 1 << 20;
 
@@ -78,7 +77,7 @@ fn the_worker_with_all_cores_has_the_threads_of_the_process() {
     let host = host(2);
     let is_own = |worker: &Worker| {
         let lease = host.lease(std::slice::from_ref(worker)).unwrap();
-        Arc::ptr_eq(&lease.threads, &host.threads)
+        Arc::ptr_eq(lease.threads(), &host.threads)
     };
     let first = start(&host, 0, spec(2_000, MEMORY));
     let second = start(&host, 1, spec(2_000, MEMORY));

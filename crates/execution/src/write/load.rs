@@ -10,6 +10,7 @@ use functions::error::from_datafusion;
 use futures::StreamExt;
 use objects::Objects;
 use parking_lot::Mutex;
+use scheduler::beside;
 use shards::{ColumnDef, RowIds, RowSample, ShardMeta, ShardWriter, WriteOptions};
 use tokio::task::JoinSet;
 use txn::{Transaction, Uploads};
@@ -23,7 +24,6 @@ use crate::Execution;
 use crate::error::{from_shards, from_txn};
 use crate::modify::tuples;
 use crate::table_columns::{Bucketing, column_defs, place_columns};
-use crate::threads::beside;
 
 /// The size of file at which a shard ends and the next begins.
 const SHARD_BYTES: u64 = 100 << 20;

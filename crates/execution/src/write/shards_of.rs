@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use scheduler::beside;
 use shards::{BucketRuns, ShardMeta, ShardWriter};
 use tokio_util::task::AbortOnDropHandle;
 use types::{SqlError, SqlResult};
@@ -10,7 +11,6 @@ use types::{SqlError, SqlResult};
 use super::load::{Load, Portion};
 use crate::error::from_shards;
 use crate::settle::SMALL_BUCKET_BYTES;
-use crate::threads::beside;
 
 /// Rows that are held back until it is clear that there are enough of them for a shard of their own; more where more may be fresh ones.
 const HELD_ROWS_MAX: usize = 65_536;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use cluster::placement::{Part, Placement, have_room};
 use cluster::{ClusterId, Worker, WorkerId, WorkerState};
 use execution::distribute::{Cluster, Distribution, Exchange, JoinExchange};
-use execution::{BUCKETS, Lease, PartKey};
+use execution::{BUCKETS, PartKey};
 use fleet::task_url;
+use scheduler::Lease;
 use settings::Settings;
 use url::Url;
 

@@ -29,11 +29,12 @@ use cluster::{
     Actor, Admission, Candidate, Choice, ClusterId, ControlPlane, HardwareInstance, HardwareKind, Inventory, Limits,
     LocalControlPlane, PlaneError, Settings, Unavailable, WlmProfile, balance,
 };
+use execution::Execution;
 use execution::distribute::Channels;
 use execution::workers::{EmbeddedWorkers, StateFile};
-use execution::{Execution, Lease};
 use fleet::Processes;
 use parking_lot::Mutex;
+use scheduler::Lease;
 use types::{Clock, Condition, Oid, Random, SqlError, SqlResult};
 
 use owners::Owners;

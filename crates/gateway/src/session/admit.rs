@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use binder::Planned;
 use cluster::admission::Request;
 use cluster::{Actor, Author, Choice, ClusterId, Permit, Refusal};
-use execution::Lease;
+use scheduler::Lease;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::life::State;

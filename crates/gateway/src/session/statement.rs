@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use binder::Phases;
-use execution::Lease;
 use parking_lot::Mutex;
+use scheduler::Lease;
 use settings::Settings;
 use tokio::sync::SetOnce;
 use tracing::Instrument;

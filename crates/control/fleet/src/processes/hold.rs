@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cluster::{Worker, WorkerState};
-use execution::workers::Hold;
+use cluster::{Worker, WorkerId, WorkerState};
+use scheduler::Hold;
 use tokio_util::sync::CancellationToken;
 
 use super::Processes;
@@ -40,7 +40,11 @@ impl Held {
 }
 
 impl Hold for Held {
-    fn workers(&self) -> &[Worker] {
+    fn worker(&self) -> WorkerId {
+        self.workers.first().expect("somebody is held").id
+    }
+
+    fn processes(&self) -> &[Worker] {
         &self.workers
     }
 

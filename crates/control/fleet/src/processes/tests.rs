@@ -150,7 +150,7 @@ async fn statements_count_on_all_workers_of_their_cluster() {
     ready(&host);
     let first = host.hold(&host.observe()).expect("it is ready");
     let second = host.hold(&host.observe()).expect("it is ready");
-    assert_eq!(first.workers()[0].id, id);
+    assert_eq!(first.processes()[0].id, id);
     assert_eq!(host.observe()[0].running, 2);
     drop(second);
     host.drain(id);

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 use types::interrupt::canceled;
 use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
+use value_codec::decode::ColumnBuilder;
 
 use super::source::Inputs;
 use crate::copy::files::cannot_read;
 use crate::error::from_shards;
 use crate::progress::Progress;
-use value_codec::decode::ColumnBuilder;
 
 /// The largest file that a client may send: it is kept in memory, for a Parquet file is read from its end.
 const STDIN_BYTES_MAX: usize = 1 << 30;

@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
 use types::{Condition, SqlError, SqlResult};
+use value_codec::decode::{ColumnBuilder, invalid_utf8};
 
 use super::context::{Origin, Part};
 use super::csv::CsvSplitter;
@@ -15,7 +16,6 @@ use super::fields::{Failure, Field, Fields, Span};
 use super::header;
 use super::layout::{Dialect, Header, Layout, Marks, Target};
 use super::text::TextSplitter;
-use value_codec::decode::{ColumnBuilder, invalid_utf8};
 
 /// What a chunk held.
 #[derive(Debug)]

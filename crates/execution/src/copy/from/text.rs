@@ -1,9 +1,10 @@
 //! PostgreSQL's own text format: one line a record, backslash escapes, `\N` for NULL unless said otherwise.
 
+use value_codec::decode::utf8;
+
 use super::cut::Eol;
 use super::fields::{Failure, Fields, Span};
 use super::layout::Marks;
-use value_codec::decode::utf8;
 
 /// Splits text format into records and fields.
 #[derive(Debug)]

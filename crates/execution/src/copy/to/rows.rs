@@ -3,9 +3,9 @@
 use arrow::array::RecordBatch;
 use bytes::{BufMut, BytesMut};
 use types::{SqlResult, SqlType};
+use value_codec::encode::{BinaryEncoder, TextEncoder, TextStyle};
 
 use crate::copy::from::{SIGNATURE, TRAILER};
-use value_codec::encode::{BinaryEncoder, TextEncoder, TextStyle};
 
 /// How rows are written; the same for all batches of a COPY.
 #[derive(Debug)]

@@ -10,13 +10,13 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use objects::{Objects, Writer};
 use types::{Condition, Oid, SqlError, SqlResult};
+use value_codec::encode::Format;
 
 use super::parquet;
 use super::rows::{Column, RowFormat, Rows, Style};
 use crate::copy::files::FileWriter;
 use crate::progress::CopyKind;
 use crate::{Execution, Progress, RowStream, RunContext};
-use value_codec::encode::Format;
 
 /// Rows on their way to a client.
 pub struct CopyOut {

@@ -6,10 +6,10 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::Schema;
 use types::text::DateContext;
 use types::{SessionZone, SqlType};
+use value_codec::decode::ColumnBuilder;
 
 use super::rows::*;
 use crate::fixtures::text_style;
-use value_codec::decode::ColumnBuilder;
 
 fn format(style: Style, types: &[SqlType]) -> RowFormat {
     let columns = types

@@ -20,6 +20,7 @@ use engine::Digest;
 use engine::aggregate::{AggregateSpec, CompactGroups, Groups};
 use engine::pipeline::{Pipeline, Sink, Source};
 use parking_lot::Mutex;
+use scheduler::pause;
 use shards::ResultKey;
 use types::{CachePolicy, Oid};
 
@@ -29,7 +30,6 @@ use super::run::Ended;
 use super::workers::{self, Member};
 use crate::fragment_cache::FragmentCache;
 use crate::scan::ShardScanExec;
-use crate::threads::pause;
 use unit::{Unit, few_of_clustered, is_worth, units};
 
 pub(super) use foreign::digest as foreign_digest;

@@ -9,6 +9,7 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use engine::Batch;
 use engine::sort::{Merge, Merged, SortSpec};
 use engine::window::ByPartition;
+use scheduler::{at_length, pause};
 
 use super::file::Piece;
 use super::runs::{RunWriter, Runs, SortedRun};
@@ -16,7 +17,6 @@ use crate::cover::measure::Spills;
 use crate::cover::run::Ended;
 use crate::cover::source::Given;
 use crate::cover::workers;
-use crate::threads::{at_length, pause};
 
 /// The part of all memory that the blocks of runs may take, where that is enough for two.
 const BLOCKS_SHARE: usize = 4;

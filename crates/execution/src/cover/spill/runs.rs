@@ -9,9 +9,9 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryLimit;
 use engine::sort::{SortSpec, Sorter, Sorting};
 use engine::{Batch, Data};
+use scheduler::at_length;
 
 use super::file::{OpenFile, PIECE_BYTES, PIECE_ROWS, Piece};
-use crate::threads::at_length;
 
 /// The part of all memory that a block has, about.
 const BLOCK_SHARE: usize = 256;

@@ -15,11 +15,11 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use types::text::DateContext;
 use types::{SessionZone, SqlError, SqlType};
+use value_codec::encode::TextEncoder;
 
 use super::*;
 use crate::fixtures::text_style;
 use crate::progress::Progress;
-use value_codec::encode::TextEncoder;
 
 /// A COPY under test.
 pub(super) struct Copy {

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 /// A pool over the one of the process. Where its limit becomes less than what is taken, nothing is taken back, and nobody gets more.
 #[derive(Debug)]
-pub(crate) struct WorkerMemory {
+pub struct WorkerMemory {
     all: Arc<dyn MemoryPool>,
     taken: Mutex<Taken>,
 }
@@ -43,16 +43,20 @@ impl Taken {
 }
 
 impl WorkerMemory {
-    pub(crate) fn new(all: Arc<dyn MemoryPool>, limit: Option<usize>) -> Arc<Self> {
+    /// At most `limit` bytes of what `all` has; `None`: as much as there is.
+    #[must_use]
+    pub fn new(all: Arc<dyn MemoryPool>, limit: Option<usize>) -> Arc<Self> {
         Arc::new(Self { all, taken: Mutex::new(Taken { limit, ..Taken::default() }) })
     }
 
-    pub(crate) fn set_limit(&self, limit: Option<usize>) {
+    /// What it may have from now on.
+    pub fn set_limit(&self, limit: Option<usize>) {
         self.taken.lock().limit = limit;
     }
 
     /// Bytes that are taken.
-    pub(crate) fn used(&self) -> usize {
+    #[must_use]
+    pub fn used(&self) -> usize {
         let taken = self.taken.lock();
         taken.spillable + taken.unspillable
     }

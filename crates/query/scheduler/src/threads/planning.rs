@@ -71,7 +71,8 @@ const DONE: u8 = 3;
 
 impl PlanningThreads {
     /// Threads are started when there is work for them; all of it together has `memory_bytes`.
-    pub(crate) fn new(count: usize, memory_bytes: usize, clock: &Arc<dyn Clock>) -> Self {
+    #[must_use]
+    pub fn new(count: usize, memory_bytes: usize, clock: &Arc<dyn Clock>) -> Self {
         let (state, changed, clock) = (Mutex::default(), Condvar::new(), Arc::clone(clock));
         let memory = Arc::new(PlanningMemory::new(memory_bytes));
         Self(Arc::new(Shared { state, changed, clock, count: count.max(1), memory }))

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use scheduler::MemoryUse;
 use settings::Settings;
 use types::{Clock, Condition, SystemClock};
 
-use super::MemoryUse;
 use crate::RunContext;
 use crate::fixtures::context;
 use crate::sql_fixture::Sql;

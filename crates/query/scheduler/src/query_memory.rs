@@ -7,13 +7,7 @@ use std::sync::{Arc, OnceLock};
 use datafusion::common::Result as DfResult;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SessionState, TaskContext};
 use types::{Condition, SqlError};
-
-use crate::RunContext;
-
-#[cfg(test)]
-mod tests;
 
 /// What a query has of the memory; nothing before it runs.
 #[derive(Debug, Default)]
@@ -31,7 +25,8 @@ pub struct MemoryUse {
 
 impl QueryMemory {
     /// What a plan's operators run in: the query's own memory of what all share in `runtime`, at most `limit` bytes.
-    pub(crate) fn limited(&self, runtime: &RuntimeEnv, limit: Option<usize>) -> Arc<RuntimeEnv> {
+    #[must_use]
+    pub fn limited(&self, runtime: &RuntimeEnv, limit: Option<usize>) -> Arc<RuntimeEnv> {
         let mut runtime = runtime.clone();
         let own = self.0.get_or_init(|| Arc::new(Own::new(&runtime.memory_pool, limit)));
         runtime.memory_pool = Arc::<Own>::clone(own);
@@ -50,24 +45,13 @@ impl QueryMemory {
     }
 
     /// An error of the query's; where its own limit was in the way, with a word on that.
-    pub(crate) fn explained(&self, error: SqlError) -> SqlError {
+    #[must_use]
+    pub fn explained(&self, error: SqlError) -> SqlError {
         let is_its_own = self.0.get().is_some_and(|own| own.has_refused.load(Ordering::Relaxed));
         if error.condition == Condition::OutOfMemory && is_its_own {
             return error.with_hint("The query has no more memory than \"kiln.query_memory\" says.");
         }
         error
-    }
-}
-
-impl RunContext {
-    /// What a plan's operators run with: the query's own memory of what all share, or of its worker's part of it.
-    pub(crate) fn task(&self, state: &SessionState) -> Arc<TaskContext> {
-        let mut runtime = state.runtime_env().as_ref().clone();
-        if let Some(lease) = &self.lease {
-            runtime.memory_pool = lease.memory();
-        }
-        let runtime = self.memory.limited(&runtime, self.settings.query_memory());
-        Arc::new(TaskContext::from(state).with_runtime(runtime))
     }
 }
 

@@ -80,7 +80,7 @@ pub(super) fn in_turns<F: Future>(
 }
 
 /// `future` as another task of the query that runs here; as it is where none does.
-pub(crate) fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
+pub fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
     match CURRENT.try_with(Arc::clone) {
         Ok(task) => Either::Left(in_turns(&task.turns, &task.query, &task.stop, future)),
         Err(_) => Either::Right(future),
@@ -88,13 +88,13 @@ pub(crate) fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + 
 }
 
 /// The clock of the threads that the task runs on; the machine's where it takes no turns.
-pub(crate) fn clock() -> Arc<dyn Clock> {
+pub fn clock() -> Arc<dyn Clock> {
     static MACHINE: LazyLock<Arc<dyn Clock>> = LazyLock::new(|| Arc::new(SystemClock::new()));
     CURRENT.try_with(|task| Arc::clone(task.turns.clock())).unwrap_or_else(|_| Arc::clone(&MACHINE))
 }
 
 /// Lets others go on where the turn has lasted long enough. For whoever computes batch after batch.
-pub(crate) async fn pause() {
+pub async fn pause() {
     let is_over = CURRENT.try_with(|task| task.has_had_its_turn());
     if !is_over.unwrap_or(false) {
         return tokio::task::consume_budget().await;
@@ -112,7 +112,7 @@ pub(crate) async fn pause() {
 }
 
 /// Waits for other tasks with the thread's own means; these get the turn, and another thread. Only where the runtime has several.
-pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
+pub fn outside<T>(wait: impl FnOnce() -> T) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return tokio::task::block_in_place(wait) };
     task.leave();
     standing::leave();
@@ -124,7 +124,7 @@ pub(crate) fn outside<T>(wait: impl FnOnce() -> T) -> T {
 
 /// Computes what takes long and cannot pause: others get the turn meanwhile, and another thread. What old queries compute so stays behind
 /// those that have turns.
-pub(crate) fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
+pub fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
     task.leave();
     standing::leave();
@@ -163,7 +163,7 @@ pub(super) fn may_make(bytes: usize) -> SqlResult<()> {
 
 /// Waits until so few compute at length that another one may, to be held meanwhile: all of them would be beside those that have turns. A
 /// young query does not wait for old ones.
-pub(crate) async fn place() -> Option<OwnedSemaphorePermit> {
+pub async fn place() -> Option<OwnedSemaphorePermit> {
     let task = CURRENT.try_with(Arc::clone).ok()?;
     if task.query.is_young() {
         return None;

@@ -1,6 +1,6 @@
 //! Memory and spill space that all operators share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
@@ -11,8 +11,6 @@ use functions::error::from_datafusion;
 use types::allocated::limit_large;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::Config;
-
 /// How the names of DataFusion's spill folders begin.
 const SPILL_PREFIX: &str = "datafusion-";
 
@@ -21,25 +19,36 @@ const OWN_BYTES: usize = 256 << 20;
 
 /// Bounds what values may take that no operator holds yet, by what queries share and what caches have: they have a third more, by default four fifths of
 /// the machine in all.
-pub(crate) fn bound_values(memory_bytes: usize, cache_bytes: u64) {
+pub fn bound_values(memory_bytes: usize, cache_bytes: u64) {
     let with_caches =
         memory_bytes.saturating_add(usize::try_from(cache_bytes).unwrap_or(usize::MAX)).saturating_add(OWN_BYTES);
     limit_large(with_caches.max(memory_bytes.saturating_add(memory_bytes / 3)));
 }
 
-/// A pool that shares memory fairly among what can spill, and an empty spill folder.
-pub(crate) fn runtime(config: &Config) -> SqlResult<Arc<RuntimeEnv>> {
-    bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
-    clean(&config.spill_folder).map_err(|error| {
-        let folder = config.spill_folder.display();
+/// Where operators spill, and how much.
+#[derive(Debug, Clone)]
+pub struct SpillSettings {
+    /// A folder of its own: what a killed server left there is removed.
+    pub folder: PathBuf,
+    /// The most that may lie there.
+    pub bytes_max: u64,
+}
+
+/// A pool that shares `memory_bytes` fairly among what can spill, and an empty spill folder.
+///
+/// # Errors
+/// `58030` where the folder cannot be used.
+pub fn runtime(memory_bytes: usize, spill: &SpillSettings) -> SqlResult<Arc<RuntimeEnv>> {
+    clean(&spill.folder).map_err(|error| {
+        let folder = spill.folder.display();
         SqlError::new(Condition::IoError, format!("could not use the spill folder \"{folder}\": {error}"))
     })?;
-    let spill = DiskManagerBuilder::default()
-        .with_mode(DiskManagerMode::Directories(vec![config.spill_folder.clone()]))
-        .with_max_temp_directory_size(config.spill_bytes_max);
+    let disk = DiskManagerBuilder::default()
+        .with_mode(DiskManagerMode::Directories(vec![spill.folder.clone()]))
+        .with_max_temp_directory_size(spill.bytes_max);
     RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(FairSpillPool::new(config.memory_bytes)))
-        .with_disk_manager_builder(spill)
+        .with_memory_pool(Arc::new(FairSpillPool::new(memory_bytes)))
+        .with_disk_manager_builder(disk)
         .build_arc()
         .map_err(from_datafusion)
 }

@@ -6,8 +6,6 @@ use std::time::Duration;
 use datafusion::execution::disk_manager::DiskManager;
 use types::{Clock, Reserve};
 
-use crate::Execution;
-
 /// The disk is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -16,16 +14,9 @@ fn limit(used: u64, free: u64, kept: u64, most: u64) -> u64 {
     used.saturating_add(free.saturating_sub(kept)).min(most)
 }
 
-impl Execution {
-    /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
-    pub async fn keep_spill_room(&self, reserve: Reserve) {
-        let runtime = self.runtime();
-        keep_room(&runtime.disk_manager, &reserve, || self.spill_bytes_max, &self.clock).await;
-    }
-}
-
-/// Bounds what is spilled by what the disk has, and by `most`, for as long as it is polled.
-pub(crate) async fn keep_room(
+/// Lets operators leave the reserve of the spill folder's disk as it is, and spill no more than `most` bytes, for as long as it is polled: who needs more
+/// fails with 53100.
+pub async fn keep_spill_room(
     spilled: &Arc<DiskManager>,
     reserve: &Reserve,
     most: impl Fn() -> u64,

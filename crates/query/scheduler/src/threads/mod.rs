@@ -30,7 +30,7 @@ use types::{Clock, value_guard};
 pub use planning::PlanningThreads;
 pub use share::{Priority, QueryShare};
 pub use standing::{StandingThread, standing_threads};
-pub(crate) use task::{at_length, beside, clock, outside, pause, place};
+pub use task::{at_length, beside, clock, outside, pause, place};
 use turns::Turns;
 
 /// Threads that may wait with their own means (`outside`, `at_length`) before one that is to take the place of another would not be there. Waits
@@ -38,7 +38,7 @@ use turns::Turns;
 const WAITING_MAX: usize = 1 << 15;
 
 /// A runtime for operators.
-pub(crate) struct Threads {
+pub struct Threads {
     /// `None` while dropped, and where tasks run on the runtime of whoever starts them.
     runtime: Option<Runtime>,
     turns: Arc<Turns>,
@@ -46,7 +46,10 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// Starts `count` threads; with none, tasks run where they are started, and take no turns.
-    pub(crate) fn start(count: usize, clock: &Arc<dyn Clock>) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Where the system gives no threads.
+    pub fn start(count: usize, clock: &Arc<dyn Clock>) -> io::Result<Self> {
         let turns = Turns::new(count, clock);
         if count == 0 {
             return Ok(Self { runtime: None, turns });
@@ -68,7 +71,7 @@ impl Threads {
     }
 
     /// Runs `task`, which is part of a query, on these threads until it ends or the handle is dropped.
-    pub(crate) fn spawn<T: Send + 'static>(
+    pub fn spawn<T: Send + 'static>(
         &self,
         query: &Arc<QueryShare>,
         task: impl Future<Output = T> + Send + 'static,
@@ -77,7 +80,7 @@ impl Threads {
     }
 
     /// As [`Threads::spawn`], with what fires when nobody waits for the task any more: then it ends in the midst of a step too.
-    pub(crate) fn spawn_until<T: Send + 'static>(
+    pub fn spawn_until<T: Send + 'static>(
         &self,
         stop: &CancellationToken,
         query: &Arc<QueryShare>,
@@ -91,14 +94,15 @@ impl Threads {
     }
 
     /// Where tasks beside those of queries run: they take no turns.
-    pub(crate) fn handle(&self) -> Handle {
+    #[must_use]
+    pub fn handle(&self) -> Handle {
         self.runtime.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
     }
 
-    /// Tasks that have not ended.
-    #[cfg(test)]
-    pub(crate) fn alive(&self) -> usize {
-        self.runtime.as_ref().expect("the runtime lives until the drop").metrics().num_alive_tasks()
+    /// Tasks on these threads that have not ended.
+    #[must_use]
+    pub fn alive(&self) -> usize {
+        self.runtime.as_ref().map_or(0, |runtime| runtime.metrics().num_alive_tasks())
     }
 }
 

@@ -1,0 +1,23 @@
+//! What queries run on: threads that they take turns on, memory that they share, room for what they spill.
+//!
+//! Never knows a plan's tables or a statement: tasks and memory pools go in, and who may run when, and take how much, comes out.
+//!
+//! Start at `threads/` for how tasks have their turns, `query_memory.rs` for what one query may take, and `lease.rs` for what a statement holds
+//! while it runs. `worker_memory.rs` is a worker's share of the memory, `runtime.rs` what all operators share.
+
+mod lease;
+mod query_memory;
+mod runtime;
+mod spill_room;
+mod threads;
+mod worker_memory;
+
+pub use lease::{Hold, Lease};
+pub use query_memory::{MemoryUse, QueryMemory};
+pub use runtime::{SpillSettings, bound_values, runtime};
+pub use spill_room::keep_spill_room;
+pub use threads::{
+    PlanningThreads, Priority, QueryShare, StandingThread, Threads, at_length, beside, clock, outside, pause, place,
+    standing_threads,
+};
+pub use worker_memory::WorkerMemory;
