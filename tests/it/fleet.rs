@@ -16,7 +16,7 @@ use cluster::{
     Actor, Author, Change, ClusterId, ClusterOptions, HardwareInstance, HardwareKind, IfExists, Inventory, Phase,
     Resources, RoleRef, Settings, WlmProfile, Worker, WorkerId, WorkerState,
 };
-use execution::workers::StateFile;
+use local_workers::StateFile;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;

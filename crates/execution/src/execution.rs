@@ -17,7 +17,6 @@ use crate::fragment_cache::FragmentCache;
 use crate::lookup::{KeyCache, SettledRows};
 use crate::scan::{OpenedShards, ScanPlanner};
 use crate::settle::Paces;
-use crate::workers::EmbeddedWorkers;
 
 /// Memory of planning at least, however little operators have: the longest statements that are answered take as much.
 const PLANNING_MEMORY_BYTES_MIN: usize = 256 << 20;
@@ -47,12 +46,12 @@ impl Config {
         (self.memory_bytes / 4).max(PLANNING_MEMORY_BYTES_MIN)
     }
 
-    /// Parts of one plan that run at the same time: one per thread. Simulations, which have none, divide rows as well, and alike on every machine.
     /// Where operators spill.
     pub(crate) fn spill(&self) -> SpillSettings {
         SpillSettings { folder: self.spill_folder.clone(), bytes_max: self.spill_bytes_max }
     }
 
+    /// Parts of one plan that run at the same time: one per thread. Simulations, which have none, divide rows as well, and alike on every machine.
     fn parts(&self) -> usize {
         if self.threads == 0 { SIMULATED_PARTS } else { self.threads }
     }
@@ -96,9 +95,10 @@ pub struct Execution {
     /// For what runs without a worker.
     pub(crate) threads: Arc<Threads>,
     parts: usize,
+    cores: usize,
+    memory_bytes: usize,
     /// For what comes before statements run.
     planning: Arc<PlanningThreads>,
-    workers: Arc<EmbeddedWorkers>,
     pub(crate) spill_bytes_max: u64,
     runtime: Arc<RuntimeEnv>,
 }
@@ -119,9 +119,6 @@ impl Execution {
         let runtime = runtime(config.memory_bytes, &config.spill())?;
         let threads = Arc::new(query_threads(&config, &clock)?);
         let planning = Arc::new(PlanningThreads::new(config.threads, config.planning_memory_bytes(), &clock));
-        let (cores, memory) = (config.threads, Arc::clone(&runtime.memory_pool));
-        let (own, clocks, chance) = (Arc::clone(&threads), Arc::clone(&clock), Arc::clone(&random));
-        let workers = EmbeddedWorkers::new(own, cores, memory, config.memory_bytes as u64, clocks, chance);
         let blocks = block_cache(&config)?;
         Ok(Arc::new(Self {
             objects,
@@ -138,8 +135,9 @@ impl Execution {
             random,
             threads,
             parts: config.parts(),
+            cores: config.threads,
+            memory_bytes: config.memory_bytes,
             planning,
-            workers,
             spill_bytes_max: config.spill_bytes_max,
             runtime,
         }))
@@ -168,10 +166,22 @@ impl Execution {
         &self.planning
     }
 
-    /// The workers of this process.
+    /// The threads that run operators.
     #[must_use]
-    pub fn workers(&self) -> &Arc<EmbeddedWorkers> {
-        &self.workers
+    pub fn threads(&self) -> &Arc<Threads> {
+        &self.threads
+    }
+
+    /// How many cores these are for.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// Memory of all running operators together.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     /// Parts of one plan that run at the same time where no setting says how many.

@@ -2,7 +2,7 @@
 //!
 //! Never parses SQL and never decides visibility: `planner` makes the plans, `txn` commits what they wrote.
 //!
-//! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `workers/` for what it runs on, `scan/`, `write/` for rows on their
+//! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `scan/`, `write/` for rows on their
 //! way into tables, `copy/` for loading and unloading.
 
 mod cache_keeper;
@@ -30,7 +30,6 @@ mod settle;
 #[cfg(test)]
 mod sql_fixture;
 mod table_columns;
-pub mod workers;
 mod write;
 
 pub use error::from_txn;

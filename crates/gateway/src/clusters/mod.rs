@@ -31,8 +31,8 @@ use cluster::{
 };
 use execution::Execution;
 use execution::distribute::Channels;
-use execution::workers::{EmbeddedWorkers, StateFile};
 use fleet::Processes;
+use local_workers::{EmbeddedWorkers, StateFile};
 use parking_lot::Mutex;
 use scheduler::Lease;
 use types::{Clock, Condition, Oid, Random, SqlError, SqlResult};
@@ -140,7 +140,14 @@ impl Clusters {
         clock: Arc<dyn Clock>,
         make: impl FnOnce(PlaneParts) -> Result<Box<dyn ControlPlane>, PlaneError>,
     ) -> Result<Arc<Clusters>, PlaneError> {
-        let workers = Arc::clone(execution.workers());
+        let workers = EmbeddedWorkers::new(
+            Arc::clone(execution.threads()),
+            execution.cores(),
+            Arc::clone(&execution.runtime().memory_pool),
+            execution.memory_bytes() as u64,
+            Arc::clone(&clock),
+            Arc::clone(execution.random()),
+        );
         let usual = Settings::new(workers.version(), workers.machine());
         let patience = Settings {
             drain_grace: settings.drain_grace,

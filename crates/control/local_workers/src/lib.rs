@@ -1,5 +1,7 @@
 //! Workers in the server's own process: each has query threads and a share of the memory, and all read by the same caches.
 //!
+//! Never knows what a statement does: it gets a [`scheduler::Lease`] on a worker and gives it back.
+//!
 //! Start at [`EmbeddedWorkers`], which makes them as a control plane says; `room.rs` is what one of them has, `state_file.rs` where the clusters that
 //! there should be are kept.
 
@@ -57,7 +59,8 @@ struct One {
 
 impl EmbeddedWorkers {
     /// No worker yet, in a process of so many cores and so much memory.
-    pub(crate) fn new(
+    #[must_use]
+    pub fn new(
         threads: Arc<Threads>,
         cores: usize,
         memory: Arc<dyn MemoryPool>,
