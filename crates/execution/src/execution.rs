@@ -14,7 +14,7 @@ use types::{Clock, Condition, Random, Reserve, SqlError, SqlResult};
 
 use crate::external::KnownFiles;
 use crate::fragment_cache::FragmentCache;
-use crate::lookup::{KeyCache, SettledRows};
+use crate::lookup::KeyLookup;
 use crate::scan::{OpenedShards, ScanPlanner};
 use crate::settle::Paces;
 
@@ -85,8 +85,7 @@ pub struct Execution {
     pub(crate) blocks: Arc<BlockCache>,
     /// What queries have made of shards lately.
     pub(crate) fragments: Arc<FragmentCache>,
-    pub(crate) keys: KeyCache,
-    pub(crate) settled: SettledRows,
+    pub(crate) lookup: KeyLookup,
     /// One table settles or is compacted at a time.
     pub(crate) settling: tokio::sync::Mutex<()>,
     pub(crate) paces: Paces,
@@ -120,15 +119,15 @@ impl Execution {
         let threads = Arc::new(query_threads(&config, &clock)?);
         let planning = Arc::new(PlanningThreads::new(config.threads, config.planning_memory_bytes(), &clock));
         let blocks = block_cache(&config)?;
+        let opened = Arc::<OpenedShards>::default();
         Ok(Arc::new(Self {
+            lookup: KeyLookup::new(objects.clone(), Arc::clone(&opened)),
             objects,
             transactions,
-            opened: Arc::default(),
+            opened,
             files: KnownFiles::default(),
             blocks: Arc::new(blocks),
             fragments: Arc::new(FragmentCache::new(config.fragment_cache_bytes)),
-            keys: KeyCache::default(),
-            settled: SettledRows::default(),
             settling: tokio::sync::Mutex::default(),
             paces: Paces::default(),
             clock,
@@ -158,6 +157,12 @@ impl Execution {
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.scans().cache_tiers()
+    }
+
+    /// What finds rows by key.
+    #[must_use]
+    pub fn lookup(&self) -> &KeyLookup {
+        &self.lookup
     }
 
     /// The threads that plan.

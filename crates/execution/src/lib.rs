@@ -34,7 +34,7 @@ mod write;
 
 pub use error::from_txn;
 pub use execution::{Config, Execution};
-pub use lookup::{Found, KeyColumns};
+pub use lookup::{Found, KeyColumns, KeyLookup};
 pub use point::{PointProgram, PointRows, PointRun, StoredRows};
 pub use progress::Progress;
 pub use ran::Ran;

@@ -235,8 +235,8 @@ impl Client {
                 let model = tuples(&life.table, &columns_of(&[(0, Row { key, version: 0 })]))?;
                 let (encoded, _) = life.table.index_key(&KEY_COLUMNS, &model[0]).expect("the key has no NULL");
                 let of = KeyColumns { table: &life.table, index: Some(KEY), columns: &KEY_COLUMNS };
-                let found = life.execution.find(of, rows, &[encoded]).await?.remove(0);
-                let fetched = life.execution.fetch(&life.table, rows, &found).await?;
+                let found = life.execution.lookup().find(of, rows, &[encoded]).await?.remove(0);
+                let fetched = life.execution.lookup().fetch(&life.table, rows, &found).await?;
                 let seen = found.iter().zip(&fetched).map(|(found, tuple)| {
                     let (number, row) = values(tuple);
                     Seen { id: found.row, place: found.place, number, row }

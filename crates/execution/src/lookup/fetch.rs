@@ -9,9 +9,8 @@ use rowstore::Tuple;
 use shards::{ColumnDef, RowGroupRead, ShardMeta};
 use types::{SqlError, SqlResult};
 
-use super::Found;
 use super::settled::PIECE_ROWS;
-use crate::Execution;
+use super::{Found, KeyLookup};
 use crate::error::from_shards;
 use crate::modify::tuples;
 use crate::table_columns::column_defs;
@@ -25,7 +24,7 @@ pub(crate) fn pieces(found: &[Found]) -> usize {
     found.iter().filter_map(piece).collect::<HashSet<_>>().len()
 }
 
-impl Execution {
+impl KeyLookup {
     /// The rows in the order given. `table` is the catalog's, with all of its columns: rows of shards are kept for other statements.
     ///
     /// # Errors

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use catalog::{RowPlace, Table, TableRows};
+use objects::Objects;
 use types::{ColumnId, Oid, RowId, ShardId, SqlResult};
 
 use self::in_order::InOrder;
-use self::shard_keys::ShardKeys;
-use crate::Execution;
+use self::settled::SettledRows;
+use self::shard_keys::{KeyCache, ShardKeys};
+use crate::scan::OpenedShards;
 
 mod access;
 mod fetch;
@@ -19,8 +21,6 @@ mod shard_keys;
 pub(crate) use access::{Access, Comparison, comparison_of};
 pub(crate) use fetch::pieces;
 pub(crate) use key_range::{KeyRange, value_of};
-pub(crate) use settled::SettledRows;
-pub(crate) use shard_keys::KeyCache;
 
 /// What keys are looked up in.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,21 @@ pub struct Found {
     pub place: RowPlace,
 }
 
-impl Execution {
+/// Finds rows by key. It keeps the keys of shards that were asked for, and rows of shards that were read one by one.
+#[derive(Debug)]
+pub struct KeyLookup {
+    objects: Objects,
+    /// Shared with the scans.
+    opened: Arc<OpenedShards>,
+    keys: KeyCache,
+    settled: SettledRows,
+}
+
+impl KeyLookup {
+    pub(crate) fn new(objects: Objects, opened: Arc<OpenedShards>) -> Self {
+        Self { objects, opened, keys: KeyCache::default(), settled: SettledRows::default() }
+    }
+
     /// For each key the rows of `rows` that have it.
     ///
     /// # Errors

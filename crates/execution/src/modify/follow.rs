@@ -188,13 +188,13 @@ impl Actor<'_> {
         }
         let of = KeyColumns { table: referring, index: key_index(referring, columns), columns };
         let rows = newest(transaction, referring)?;
-        let found = self.execution.find(of, &rows, &keys).await?;
+        let found = self.execution.lookup.find(of, &rows, &keys).await?;
         if found.iter().all(Vec::is_empty) {
             return Ok(Attempt::Done(None));
         }
         if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
             let of = KeyColumns { table, index: key_index(table, referenced), columns: referenced };
-            let replaced = self.execution.find(of, &*newest(transaction, table)?, &keys).await?;
+            let replaced = self.execution.lookup.find(of, &*newest(transaction, table)?, &keys).await?;
             for ((gone, found), replaced) in gone.values().zip(&found).zip(&replaced) {
                 let is_replaced = action == ReferentialAction::NoAction && !replaced.is_empty();
                 if !found.is_empty() && !is_replaced {
@@ -208,11 +208,11 @@ impl Actor<'_> {
         if !self.hold(referring, &owned, &rows, transaction).await? {
             return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
         }
-        if self.execution.find(of, &*newest(transaction, referring)?, &keys).await? != found {
+        if self.execution.lookup.find(of, &*newest(transaction, referring)?, &keys).await? != found {
             return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
         }
         let places: Vec<Found> = owned.iter().map(|(found, _)| *found).collect();
-        let existing = self.execution.fetch(referring, &rows, &places).await?;
+        let existing = self.execution.lookup.fetch(referring, &rows, &places).await?;
         if is_delete && action == ReferentialAction::Cascade {
             return delete(referring, &places, existing, transaction).map(|changed| Attempt::Done(Some(changed)));
         }
@@ -254,7 +254,7 @@ impl Actor<'_> {
             let (key, _) = reference.referring.index_key(columns, &row.tuple).map_err(from_catalog)?;
             let Some(lost) = gone.get(&key) else { continue };
             let of = KeyColumns { table, index: key_index(table, referenced), columns: referenced };
-            let found = self.execution.find(of, &*newest(transaction, table)?, &[key]).await?;
+            let found = self.execution.lookup.find(of, &*newest(transaction, table)?, &[key]).await?;
             if found.iter().all(Vec::is_empty) {
                 return Err(referred(table, referenced, lost.old, &reference.referring, reference.constraint()));
             }

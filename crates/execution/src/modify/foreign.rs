@@ -51,7 +51,7 @@ pub(super) async fn check_references(
             waits.interruptibly(locked).await?;
         }
         let of = KeyColumns { table: target, index, columns: referenced };
-        let mut found = execution.find(of, &*newest(transaction, target)?, &keys).await?;
+        let mut found = execution.lookup.find(of, &*newest(transaction, target)?, &keys).await?;
         if *references == table.oid {
             add_own(table, referenced, new, &keys, &mut found)?;
         }

@@ -66,7 +66,7 @@ pub(crate) async fn taken(
     let locked = transaction.lock_keys(index.oid, keys, KeyLock::Exclusive, waits.wait());
     waits.interruptibly(locked).await?;
     let of = KeyColumns { table, index: Some(index.oid), columns: index.columns };
-    execution.find(of, &*newest(transaction, table)?, keys).await
+    execution.lookup.find(of, &*newest(transaction, table)?, keys).await
 }
 
 /// All that is committed by now, under what the transaction has written.

@@ -206,14 +206,14 @@ impl KeyedRows {
             return Ok(None);
         }
         let count_max = limit.unwrap_or(ROWS_MAX + 1).min(ROWS_MAX + 1);
-        let found = execution.find_range(of, rows, range, self.backwards, count_max).await?;
+        let found = execution.lookup.find_range(of, rows, range, self.backwards, count_max).await?;
         if ROWS_MAX < found.len() || PIECES_MAX < pieces(&found) {
             return Ok(None);
         }
         // Rows are kept for other statements too: with all columns, not only those that this one names.
         let whole =
             view.table(self.table.oid).ok_or_else(|| SqlError::internal("a table that is read is not there"))?;
-        let tuples = execution.fetch(whole, rows, &found).await?;
+        let tuples = execution.lookup.fetch(whole, rows, &found).await?;
         let is_all = found.len() < count_max;
         Ok(Some(Read { tuples, found, is_all }))
     }

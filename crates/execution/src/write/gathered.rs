@@ -218,7 +218,7 @@ impl Execution {
         }
         let rows = newest(transaction, table)?;
         let found: Vec<Found> = taken.iter().map(|(_, found)| *found).collect();
-        let existing = self.fetch(table, &rows, &found).await?;
+        let existing = self.lookup.fetch(table, &rows, &found).await?;
         let view = transaction.view();
         let seen = view.state.rows(table.oid);
         if !found.iter().all(|found| is_seen(seen, &rows, found)) {
