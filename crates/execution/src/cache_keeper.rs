@@ -30,12 +30,12 @@ impl Execution {
     /// to have other files.
     fn new_wishes(&self, looked_at: &mut Option<(CommitTs, u64)>) -> Option<CacheWishes> {
         let snapshot = self.transactions.current();
-        let now = (snapshot.ts, self.files.changes());
+        let now = (snapshot.ts, self.external.known().changes());
         let is_new = looked_at.replace(now) != Some(now);
         is_new.then(|| {
             let mut wishes = wishes(&snapshot.state);
             let external = snapshot.state.tables().filter(|table| table.external.is_some());
-            self.files.add_to(&mut wishes, &external.map(|table| table.oid).collect());
+            self.external.known().add_to(&mut wishes, &external.map(|table| table.oid).collect());
             wishes
         })
     }

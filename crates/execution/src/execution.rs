@@ -12,11 +12,11 @@ use shards::{BlockCache, CacheDisk, TierUse};
 use txn::Transactions;
 use types::{Clock, Condition, Random, Reserve, SqlError, SqlResult};
 
-use crate::external::KnownFiles;
+use crate::external::ExternalFiles;
 use crate::fragment_cache::FragmentCache;
 use crate::lookup::KeyLookup;
 use crate::scan::{OpenedShards, ScanPlanner};
-use crate::settle::Paces;
+use crate::settle::WriteThrottle;
 
 /// Memory of planning at least, however little operators have: the longest statements that are answered take as much.
 const PLANNING_MEMORY_BYTES_MIN: usize = 256 << 20;
@@ -79,8 +79,7 @@ pub struct Execution {
     pub(crate) objects: Objects,
     pub(crate) transactions: Arc<Transactions>,
     pub(crate) opened: Arc<OpenedShards>,
-    /// Files of external tables that were opened lately.
-    pub(crate) files: KnownFiles,
+    pub(crate) external: ExternalFiles,
     /// What scans have read lately.
     pub(crate) blocks: Arc<BlockCache>,
     /// What queries have made of shards lately.
@@ -88,7 +87,7 @@ pub struct Execution {
     pub(crate) lookup: KeyLookup,
     /// One table settles or is compacted at a time.
     pub(crate) settling: tokio::sync::Mutex<()>,
-    pub(crate) paces: Paces,
+    pub(crate) throttle: WriteThrottle,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
     /// For what runs without a worker.
@@ -123,13 +122,13 @@ impl Execution {
         Ok(Arc::new(Self {
             lookup: KeyLookup::new(objects.clone(), Arc::clone(&opened)),
             objects,
-            transactions,
             opened,
-            files: KnownFiles::default(),
+            external: ExternalFiles::new(Arc::clone(&clock), Arc::clone(&random)),
             blocks: Arc::new(blocks),
             fragments: Arc::new(FragmentCache::new(config.fragment_cache_bytes)),
             settling: tokio::sync::Mutex::default(),
-            paces: Paces::default(),
+            throttle: WriteThrottle::new(Arc::clone(&transactions), Arc::clone(&clock)),
+            transactions,
             clock,
             random,
             threads,
@@ -157,6 +156,18 @@ impl Execution {
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.scans().cache_tiers()
+    }
+
+    /// What opens the files of external tables.
+    #[must_use]
+    pub fn external(&self) -> &ExternalFiles {
+        &self.external
+    }
+
+    /// What slows writers.
+    #[must_use]
+    pub fn throttle(&self) -> &WriteThrottle {
+        &self.throttle
     }
 
     /// What finds rows by key.

@@ -34,13 +34,14 @@ mod write;
 
 pub use error::from_txn;
 pub use execution::{Config, Execution};
+pub use external::ExternalFiles;
 pub use lookup::{Found, KeyColumns, KeyLookup};
 pub use point::{PointProgram, PointRows, PointRun, StoredRows};
 pub use progress::Progress;
 pub use ran::Ran;
 pub use run::{RowStream, RunContext};
 pub use scan::{FRESH_PLACE, PartKey};
-pub use settle::{FreshLimits, Pace, SettleSettings};
+pub use settle::{FreshLimits, Pace, SettleSettings, WriteThrottle};
 pub use shards::BUCKETS;
 pub use shards::{CacheDisk, DiskPart, TierUse};
 pub use table_columns::{column_defs, place_columns};

@@ -16,23 +16,39 @@ use session_context::{FileColumn, ListedFiles};
 use shards::foreign::{fit, table_of};
 use shards::{ColumnDef, ForeignFile, ForeignPlace, ShardReader};
 use tokio_util::task::AbortOnDropHandle;
-use types::{Condition, ShardId, SqlError, SqlResult};
+use types::{Clock, Condition, Random, ShardId, SqlError, SqlResult};
 
-pub(crate) use self::known::KnownFiles;
-use crate::Execution;
+use self::known::KnownFiles;
 use crate::error::from_shards;
 use crate::table_columns::column_defs;
 
 /// Files that are opened at once.
 const OPENED_AT_ONCE: usize = 8;
 
-impl Execution {
+/// Lists and opens the files of external tables.
+#[derive(Debug)]
+pub struct ExternalFiles {
+    known: KnownFiles,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+}
+
+impl ExternalFiles {
+    pub(crate) fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
+        Self { known: KnownFiles::default(), clock, random }
+    }
+
+    /// Those that were opened lately.
+    pub(crate) fn known(&self) -> &KnownFiles {
+        &self.known
+    }
+
     /// The files of an external table as they are now.
     ///
     /// # Errors
     /// `58P01` where there are none, what the storage reports, and what is wrong with a file: `42703` and `42804` where it does not have
     /// the table's columns, `XX001` where it is no Parquet file.
-    pub async fn listed_files(&self, table: &Arc<Table>) -> SqlResult<ListedFiles> {
+    pub async fn list(&self, table: &Arc<Table>) -> SqlResult<ListedFiles> {
         let external = table.external.as_ref().ok_or_else(|| SqlError::internal("a table without a location"))?;
         let places = self.places(&external.location).await?;
         let columns: Arc<[ColumnDef]> = column_defs(table).into();
@@ -40,15 +56,15 @@ impl Execution {
             stream::iter(places).map(|place| self.opened_file(table, &columns, place)).buffered(OPENED_AT_ONCE);
         let readers: Vec<ShardReader> = readers.try_collect().await?;
         let ids = readers.iter().map(|reader| reader.meta().id);
-        self.files.note(table.oid, ids.filter(|id| table_of(*id).is_some()).collect());
+        self.known.note(table.oid, ids.filter(|id| table_of(*id).is_some()).collect());
         Ok(ListedFiles::new(readers))
     }
 
     /// The columns that all files at a location have, in the order of the first file.
     ///
     /// # Errors
-    /// As [`Execution::listed_files`]; `42804` where files differ, `0A000` for columns that a table cannot have.
-    pub async fn file_columns(&self, location: &str) -> SqlResult<Arc<[FileColumn]>> {
+    /// As [`ExternalFiles::list`]; `42804` where files differ, `0A000` for columns that a table cannot have.
+    pub async fn columns_at(&self, location: &str) -> SqlResult<Arc<[FileColumn]>> {
         let places = self.places(location).await?;
         let schemas = stream::iter(places).map(columns_of).buffered(OPENED_AT_ONCE);
         let mut schemas: Vec<(String, Vec<FileColumn>)> = schemas.try_collect().await?;
@@ -81,7 +97,7 @@ impl Execution {
         columns: &Arc<[ColumnDef]>,
         place: ForeignPlace,
     ) -> SqlResult<ShardReader> {
-        if let Some(known) = self.files.get(table.oid, &place) {
+        if let Some(known) = self.known.get(table.oid, &place) {
             return Ok(known);
         }
         let is_settled = place.is_settled(self.clock.now_us());
@@ -89,7 +105,7 @@ impl Execution {
         let id = if is_settled { place.id(table.oid, columns) } else { ShardId(self.random.uuid()) };
         let (opened, columns) = (place.clone(), Arc::clone(columns));
         let reader = guarded(async move { ShardReader::open_foreign(opened, id, &columns).await }).await?;
-        Ok(if is_settled { self.files.put(table.oid, place, reader) } else { reader })
+        Ok(if is_settled { self.known.put(table.oid, place, reader) } else { reader })
     }
 }
 

@@ -7,14 +7,14 @@ use objects::Objects;
 use shards::ForeignPlace;
 use types::{SqlError, SqlResult};
 
-use crate::Execution;
+use super::ExternalFiles;
 use crate::copy::{bucket_of, expand, objects_in};
 use crate::error::{from_objects, from_shards};
 
 /// The files of a folder that are read.
 const FILES_OF_FOLDER: &str = "*.parquet";
 
-impl Execution {
+impl ExternalFiles {
     /// The files at a location as they are now, in the order of their names.
     pub(super) async fn places(&self, location: &str) -> SqlResult<Vec<ForeignPlace>> {
         if location.starts_with('/') {
@@ -24,7 +24,7 @@ impl Execution {
             return on_disk(path.to_owned()).await;
         }
         let (bucket, name) = bucket_of(location)?;
-        let objects = self.files.bucket(&bucket, || {
+        let objects = self.known.bucket(&bucket, || {
             let (clock, random) = (Arc::clone(&self.clock), Arc::clone(&self.random));
             Objects::open(&bucket, clock, random).map_err(from_objects)
         })?;

@@ -30,7 +30,7 @@ fn external(location: String) -> Arc<Table> {
 }
 
 async fn listed(warehouse: &Warehouse, location: String) -> SqlResult<ListedFiles> {
-    warehouse.execution.listed_files(&external(location)).await
+    warehouse.execution.external().list(&external(location)).await
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn the_id_of_a_file_follows_from_what_it_is() {
     put(&folder.path().join("a.parquet"), 0..5).await;
     let location = folder.path().display().to_string();
     let id = async |table: Table| {
-        let found = Warehouse::new().execution.listed_files(&Arc::new(table)).await.unwrap();
+        let found = Warehouse::new().execution.external().list(&Arc::new(table)).await.unwrap();
         found.readers[0].meta().id
     };
     let table = Table::clone(&external(location));
@@ -110,20 +110,20 @@ async fn files_are_wanted_in_the_cache_as_they_were_listed_last() {
     let (path, location) = (folder.path().join("a.parquet"), folder.path().display().to_string());
     put(&path, 0..5).await;
     let table = external(location);
-    let files = &warehouse.execution.files;
+    let files = warehouse.execution.external().known();
     let wishes = || {
         let mut wishes = shards::CacheWishes::default();
         files.add_to(&mut wishes, &[table.oid].into());
         wishes
     };
     assert_eq!((wishes().shards.len(), wishes().unlisted.len(), files.changes()), (0, 1, 0));
-    let found = warehouse.execution.listed_files(&table).await.unwrap();
-    warehouse.execution.listed_files(&table).await.unwrap();
+    let found = warehouse.execution.external().list(&table).await.unwrap();
+    warehouse.execution.external().list(&table).await.unwrap();
     assert_eq!(wishes().shards, HashSet::from([found.readers[0].meta().id]));
     assert_eq!((wishes().unlisted.len(), files.changes()), (0, 1));
     std::fs::remove_file(&path).unwrap();
     put(&folder.path().join("b.parquet"), 0..5).await;
-    let now = warehouse.execution.listed_files(&table).await.unwrap();
+    let now = warehouse.execution.external().list(&table).await.unwrap();
     assert_eq!(wishes().shards, HashSet::from([now.readers[0].meta().id]));
     assert_eq!(files.changes(), 2);
     // Dropped, and made again.
@@ -132,7 +132,7 @@ async fn files_are_wanted_in_the_cache_as_they_were_listed_last() {
 }
 
 fn now() -> std::time::SystemTime {
-    let now = types::Clock::now_us(&types::SystemClock::new());
+    let now = Clock::now_us(&types::SystemClock::new());
     UNIX_EPOCH + Duration::from_micros(now.unsigned_abs())
 }
 
@@ -142,7 +142,7 @@ async fn columns_are_those_of_all_files() {
     let folder = tempfile::tempdir().unwrap();
     put(&folder.path().join("a.parquet"), 0..5).await;
     put(&folder.path().join("b.parquet"), 0..5).await;
-    let columns = warehouse.execution.file_columns(&folder.path().display().to_string()).await.unwrap();
+    let columns = warehouse.execution.external().columns_at(&folder.path().display().to_string()).await.unwrap();
     let shown: Vec<String> = columns.iter().map(|column| format!("{} {}", column.name, column.sql_type)).collect();
     assert_eq!(shown, ["a integer", "b text"]);
     let other = ColumnDef { name: "c".to_owned(), ..column_defs(&table(TableOrder::None))[0].clone() };
@@ -152,7 +152,7 @@ async fn columns_are_those_of_all_files() {
     let end = encoder.finish().await.unwrap();
     bytes.extend_from_slice(&[end.pages, end.tail].concat());
     std::fs::write(folder.path().join("c.parquet"), bytes).unwrap();
-    let differing = warehouse.execution.file_columns(&folder.path().display().to_string()).await.unwrap_err();
+    let differing = warehouse.execution.external().columns_at(&folder.path().display().to_string()).await.unwrap_err();
     assert_eq!(differing.condition, Condition::DatatypeMismatch);
     let detail = differing.detail.unwrap();
     assert!(

@@ -56,7 +56,7 @@ impl Execution {
                     Err(error) => Err(error),
                 };
                 self.note_settled(table, done, &mut patience);
-                self.transactions.forget_moves(self.is_behind());
+                self.transactions.forget_moves(self.throttle.is_behind());
             }
             self.clock.sleep(settings.every).await;
         }

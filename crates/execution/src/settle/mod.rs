@@ -25,8 +25,7 @@ mod tests;
 
 pub(crate) use choose::SMALL_BUCKET_BYTES;
 pub use keep::SettleSettings;
-pub(crate) use pace::Paces;
-pub use pace::{FreshLimits, Pace};
+pub use pace::{FreshLimits, Pace, WriteThrottle};
 
 impl Execution {
     /// Puts the fresh rows of a table into shards; how many. None when the table is gone or keeps its rows as rows.

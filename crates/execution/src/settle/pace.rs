@@ -1,14 +1,13 @@
 //! How fast writers may go on while fresh rows wait to settle: as they like, slower the more rows wait, or not at all.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use catalog::{CatalogState, Storage, Table};
 use parking_lot::Mutex;
-use types::Oid;
-
-use crate::Execution;
+use txn::Transactions;
+use types::{Clock, Oid};
 
 /// As long as nobody is slowed the fresh rows are counted so often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -50,9 +49,11 @@ fn pace(amount: u64, limit: u64) -> Pace {
     Pace::After(DELAY_MAX * u32::try_from(thousandths).expect("less than the whole") / 1_000)
 }
 
-/// The paces of writers as they were when last looked at.
-#[derive(Debug, Default)]
-pub(crate) struct Paces {
+/// Slows writers where fresh rows come quicker than they settle. It looks at most so often, and knows the paces as they were then.
+#[derive(Debug)]
+pub struct WriteThrottle {
+    transactions: Arc<Transactions>,
+    clock: Arc<dyn Clock>,
     /// Without them all go on as they like.
     limits: OnceLock<FreshLimits>,
     seen: Mutex<Seen>,
@@ -109,23 +110,27 @@ impl Seen {
     }
 }
 
-impl Execution {
+impl WriteThrottle {
+    pub(crate) fn new(transactions: Arc<Transactions>, clock: Arc<dyn Clock>) -> Self {
+        Self { transactions, clock, limits: OnceLock::new(), seen: Mutex::default() }
+    }
+
     /// Whether writers were slowed lately.
     pub(super) fn is_behind(&self) -> bool {
-        self.paces.seen.lock().told.is_behind
+        self.seen.lock().told.is_behind
     }
 
     /// From now on writers wait where there are too many fresh rows. Once.
-    pub fn limit_fresh_rows(&self, limits: FreshLimits) {
+    pub fn limit(&self, limits: FreshLimits) {
         // The first stays: there is one server.
-        let _ = self.paces.limits.set(limits);
+        let _ = self.limits.set(limits);
     }
 
     /// How statements that write to the table may go on at this moment.
     #[must_use]
     pub fn pace(&self, table: &Table) -> Pace {
-        let Some(limits) = self.paces.limits.get().filter(|_| table.storage != Storage::Row) else { return Pace::Free };
-        let mut seen = self.paces.seen.lock();
+        let Some(limits) = self.limits.get().filter(|_| table.storage != Storage::Row) else { return Pace::Free };
+        let mut seen = self.seen.lock();
         let now = self.clock.monotonic();
         // Who is slowed anyway can look himself.
         if !seen.is_free() || seen.at.is_none_or(|at| LOOK_EVERY <= now.saturating_sub(at)) {

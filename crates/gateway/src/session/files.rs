@@ -41,11 +41,11 @@ impl StatementFiles {
     pub(crate) async fn list(&self, wanted: Wanted, execution: &Execution) -> SqlResult<()> {
         match wanted {
             Wanted::Table(table) => {
-                let listed = execution.listed_files(&table).await?;
+                let listed = execution.external().list(&table).await?;
                 self.tables.lock().insert(table.oid, listed);
             }
             Wanted::Columns(location) => {
-                let columns = execution.file_columns(&location).await?;
+                let columns = execution.external().columns_at(&location).await?;
                 self.columns.lock().insert(location, columns);
             }
         }

@@ -18,7 +18,7 @@ const WAIT_EVENT: &str = "SettleFreshRows";
 impl Session {
     /// To be called before a statement writes rows. Ends when the statement is stopped, too.
     pub(crate) async fn await_settling(&mut self, table: &Table) -> SqlResult<()> {
-        let pace = self.gateway.execution.pace(table);
+        let pace = self.gateway.execution.throttle().pace(table);
         if pace == Pace::Free {
             return Ok(());
         }
@@ -26,7 +26,7 @@ impl Session {
         if let Pace::After(delay) = pace {
             self.gateway.clock.sleep(delay).await;
         }
-        while self.gateway.execution.pace(table) == Pace::Stop {
+        while self.gateway.execution.throttle().pace(table) == Pace::Stop {
             // Where the disk is full nothing settles until there is room.
             self.gateway.transactions.check_room().map_err(from_txn)?;
             self.gateway.clock.sleep(LOOK_EVERY).await;

@@ -204,7 +204,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     gateway.set_superuser_password().await.context("cannot give the superuser its password")?;
 
     let (settle, limits) = settling(&config);
-    execution.limit_fresh_rows(limits);
+    execution.throttle().limit(limits);
     let settler = tokio::spawn(Arc::clone(&execution).keep_settled(settle));
     let spill_keeper = tokio::spawn({
         let execution = Arc::clone(&execution);

@@ -15,7 +15,7 @@ fn fresh(state: &CatalogState) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_wait_for_settling_and_readers_do_not() {
     let door = Door::open().await;
-    door.gateway.execution.limit_fresh_rows(FreshLimits { rows: ROWS as u64, bytes: u64::MAX });
+    door.gateway.execution.throttle().limit(FreshLimits { rows: ROWS as u64, bytes: u64::MAX });
     let transactions = &door.gateway.transactions;
     let mut writer = door.client().await;
     writer.query("create table t (n int)").await;
