@@ -1,4 +1,4 @@
-//! What must be true at every moment, and at the end.
+//! Checks at every moment, and at the end.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

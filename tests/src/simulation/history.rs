@@ -1,4 +1,4 @@
-//! What must be true: the rows after every commit that was acknowledged.
+//! The model: the rows after every commit that was acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 

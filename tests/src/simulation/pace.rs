@@ -1,4 +1,4 @@
-//! Who waits for time or storage, until the driver lets one go on.
+//! Waiting for time or storage until the driver lets one go on.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,6 +1,6 @@
 //! Workers in the server's own process: each has query threads and a share of the memory, and all read by the same caches.
 //!
-//! Never knows what a statement does: it gets a [`scheduler::Lease`] on a worker and gives it back.
+//! Never knows what a statement does: it hands out a [`scheduler::Lease`] on a worker, which the statement drops when it ends.
 //!
 //! Start at [`EmbeddedWorkers`], which makes them as a control plane says; `room.rs` is what one of them has, `state_file.rs` where the clusters that
 //! there should be are kept.
@@ -78,7 +78,7 @@ impl EmbeddedWorkers {
         &self.version
     }
 
-    /// What its workers have together.
+    /// Cores and memory of this process, which its workers share.
     #[must_use]
     pub fn machine(&self) -> cluster::Resources {
         let millicores = u32::try_from(self.cores * 1_000).unwrap_or(u32::MAX);

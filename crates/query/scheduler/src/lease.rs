@@ -1,4 +1,4 @@
-//! What a statement runs on.
+//! A statement's hold on its workers, and on threads and memory of this process.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! What queries run on: threads that they take turns on, memory that they share, room for what they spill.
+//! Threads that queries take turns on, memory that they share, and room for what they spill.
 //!
-//! Never knows a plan's tables or a statement: tasks and memory pools go in, and who may run when, and take how much, comes out.
+//! Never knows SQL, the catalog or a table: callers bring tasks, and it decides when each runs and how much memory it may take.
 //!
 //! Start at `threads/` for how tasks have their turns, `query_memory.rs` for what one query may take, and `lease.rs` for what a statement holds
 //! while it runs. `worker_memory.rs` is a worker's share of the memory, `runtime.rs` what all operators share.

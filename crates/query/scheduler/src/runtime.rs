@@ -25,16 +25,17 @@ pub fn bound_values(memory_bytes: usize, cache_bytes: u64) {
     limit_large(with_caches.max(memory_bytes.saturating_add(memory_bytes / 3)));
 }
 
-/// Where operators spill, and how much.
+/// The spill folder of operators, and its limit.
 #[derive(Debug, Clone)]
 pub struct SpillSettings {
-    /// A folder of its own: what a killed server left there is removed.
+    /// A folder of its own: folders of DataFusion's that a killed server left there are removed.
     pub folder: PathBuf,
     /// The most that may lie there.
     pub bytes_max: u64,
 }
 
-/// A pool that shares `memory_bytes` fairly among what can spill, and an empty spill folder.
+/// DataFusion's runtime for operators: a pool that shares `memory_bytes` fairly among those that can spill, and the spill folder, emptied of what a killed
+/// server left.
 ///
 /// # Errors
 /// `58030` where the folder cannot be used.

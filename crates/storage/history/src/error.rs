@@ -1,4 +1,4 @@
-//! Why the past cannot be kept or gone back to.
+//! Errors of keeping the past, and of going back to it.
 
 use std::io;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub enum HistoryError {
     /// The moment has not come.
     #[error("there has been no such snapshot yet")]
     NotYet,
-    /// The warehouse keeps no history and the moment is not among those in memory.
+    /// The warehouse keeps no history: the newest snapshot alone can be read.
     #[error("this warehouse keeps no history")]
     None,
     #[error("the catalog as of that moment cannot be read")]

@@ -112,11 +112,11 @@ pub struct HistoryStatus {
     pub log: LogPosition,
     /// Objects of the log written since the start.
     pub uploads: u64,
-    /// Uploads that failed since the start; each was tried again.
+    /// Uploads and checkpoints that failed since the start; each was tried again.
     pub failures: u64,
     /// Microseconds since 1970, here and below.
     pub last_upload_us: Option<i64>,
-    /// Why the newest upload or checkpoint failed; `None` once one has succeeded again.
+    /// The failure of the newest upload or checkpoint that failed; `None` once an object of the log was written again.
     pub last_error: Option<String>,
     /// The record that the newest checkpoint contains.
     pub checkpoint: Option<u64>,

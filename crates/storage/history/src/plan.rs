@@ -1,4 +1,4 @@
-//! Which objects a moment is rebuilt from. Pure.
+//! The objects that a moment is rebuilt from. Pure.
 
 use kv::log::Record;
 use kv::{Op, Space};

@@ -1,4 +1,4 @@
-//! How long this server may write: until a write to its store fails, or until another start of the instance has its storage.
+//! The time in which this server may write: until a write to its store fails, or until another start of the instance has its storage.
 
 use std::sync::Arc;
 

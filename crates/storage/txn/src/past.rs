@@ -12,7 +12,7 @@ impl Transactions {
     /// What was committed at a moment within the retention. The objects that the snapshot names stay as long as it lives.
     ///
     /// # Errors
-    /// [`HistoryError::TooOld`] and [`HistoryError::NotYet`] for moments outside; others where the bucket does not answer.
+    /// [`HistoryError::TooOld`] and [`HistoryError::NotYet`] for moments outside, [`HistoryError::None`] where no history is kept; others where the bucket does not answer.
     pub async fn as_of(&self, moment: Moment) -> Result<Snapshot> {
         let newest = self.current();
         let now_us = self.core.clock.now_us();

@@ -45,7 +45,8 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Starts `count` threads; with none, tasks run where they are started, and take no turns.
+    /// Starts threads on which `count` tasks run at once, and has DataFusion, the engine and operators give way to others by turns; with none,
+    /// tasks run where they are started, and take no turns.
     ///
     /// # Errors
     /// Where the system gives no threads.

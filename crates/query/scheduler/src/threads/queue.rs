@@ -1,4 +1,4 @@
-//! Whose turn is next.
+//! The queue of tasks that wait for their turn, by what their queries have had.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

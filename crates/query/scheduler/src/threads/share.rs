@@ -1,4 +1,4 @@
-//! What a query has had of the threads, and what it is entitled to.
+//! Time that a query has had on the threads, and its priority.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
