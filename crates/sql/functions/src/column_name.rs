@@ -3,9 +3,9 @@
 //! DataFusion's own name of a call repeats those of its arguments, so that the names of nested calls are together as long as the square of their
 //! depth, and it asks for them at every level. A call whose arguments have many nodes has their hash in its name instead.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
-use std::io::Write as _;
+use std::mem::discriminant;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::{Cast, TryCast};
@@ -80,7 +80,12 @@ impl Summary {
             }
             Expr::Literal(value, _) => {
                 self.write_u8(1);
-                value.hash(self);
+                // Values of different types may hash alike.
+                discriminant(value).hash(self);
+                self.add_sized(|summary| {
+                    value.hash(summary);
+                    Ok(())
+                })?;
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 self.write_u8(2);
@@ -95,18 +100,33 @@ impl Summary {
             }
             other => {
                 self.write_u8(4);
-                let start = self.0.len();
-                write!(self.0, "{}", other.schema_name())?;
-                self.write_usize(self.0.len() - start);
+                self.add_sized(|summary| Ok(write!(summary, "{}", other.schema_name())?))?;
             }
         }
         Ok(())
     }
 
-    /// Adds a text and its length, without which two texts could be told to be others with the same bytes.
     fn add_text(&mut self, text: &str) {
         self.write_usize(text.len());
         self.write(text.as_bytes());
+    }
+
+    /// Adds what `add` does, after its length: without it the bytes of two parts could be those of two others.
+    fn add_sized(&mut self, add: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let at = self.0.len();
+        self.write_usize(0);
+        let start = self.0.len();
+        add(self)?;
+        let length = self.0.len() - start;
+        self.0[at..start].copy_from_slice(&length.to_ne_bytes());
+        Ok(())
+    }
+}
+
+impl fmt::Write for Summary {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
     }
 }
 
@@ -148,6 +168,24 @@ mod tests {
         };
         assert_eq!(name(1), name(1));
         assert!(name(1) != name(2) && name(1).len() < 64, "{}", name(1));
+    }
+
+    #[test]
+    fn values_side_by_side_are_told_from_others_of_the_same_bytes() {
+        use datafusion::common::ScalarValue;
+        let name = |values: [ScalarValue; 2]| {
+            let sum = (0..100).fold(lit(0), |sum, number| sum + lit(number));
+            column_name("f", &[sum, lit(values[0].clone()), lit(values[1].clone())]).unwrap()
+        };
+        let boolean = |value| ScalarValue::Boolean(Some(value));
+        let int2 = |value| ScalarValue::Int16(Some(value));
+        assert_ne!(name([boolean(true), boolean(false)]), name([int2(257), ScalarValue::Null]));
+        assert_ne!(name([boolean(false), boolean(false)]), name([int2(256), ScalarValue::Null]));
+        assert_ne!(name([lit_text("a"), boolean(true)]), name([int2(-159), boolean(true)]));
+    }
+
+    fn lit_text(text: &str) -> datafusion::common::ScalarValue {
+        datafusion::common::ScalarValue::Utf8(Some(text.to_owned()))
     }
 
     #[test]
