@@ -535,14 +535,21 @@ async fn a_storage_that_fails_is_seen_and_commits_go_on() {
     let first = storage.join("log/00000001/0000000000000001-0000000000000002");
     std::fs::create_dir_all(first.join("in the way")).unwrap();
     commit(&transactions, vec![put(table(100, "t"))]).await;
-    tokio::select! {
-        () = transactions.keep_history() => unreachable!("it ends with the server"),
-        () = async {
-            while transactions.history_status().unwrap().failures == 0 {
-                tokio::task::yield_now().await;
+    let told = async {
+        loop {
+            if let Some(error) = transactions.history_status().unwrap().last_error {
+                break error;
             }
-        } => {}
-    }
+            tokio::task::yield_now().await;
+        }
+    };
+    let clock = types::SystemClock::new();
+    let error = tokio::select! {
+        () = transactions.keep_history() => unreachable!("it ends with the server"),
+        () = clock.sleep(Duration::from_secs(60)) => panic!("no failure is told"),
+        error = told => error,
+    };
+    assert!(error.contains("0000000000000001-0000000000000002"), "{error}");
     commit(&transactions, vec![load(100, &[1])]).await;
     let status = transactions.history_status().unwrap();
     assert!(0 < status.log.waiting_bytes && status.last_error.is_some());
