@@ -1,4 +1,1 @@
-//! Integration tests live in `it/`, SQL files in `slt/`; this library holds the simulation alone, so that there is one test binary of each kind.
-
-#[cfg(test)]
-mod simulation;
+//! Integration tests live in `it/`, SQL files in `slt/`; this library is empty so that there is one test binary.

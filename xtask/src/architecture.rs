@@ -4,7 +4,7 @@ use crate::dependencies::ORDER;
 use crate::workspace::Workspace;
 
 /// Members that are no part of the program, and not in the table.
-const BESIDE: &[&str] = &["bench", "tests", "xtask"];
+const BESIDE: &[&str] = &["bench", "simulation", "tests", "xtask"];
 
 /// The rows `| \`crate\` | owns | never |` are the order of the crates, from the last to the first.
 pub(crate) fn check_table(workspace: &Workspace) -> Vec<String> {

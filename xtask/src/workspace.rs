@@ -78,7 +78,7 @@ impl Workspace {
 }
 
 fn member_folders(root: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut folders = vec![root.join("bench"), root.join("tests"), root.join("xtask")];
+    let mut folders = vec![root.join("bench"), root.join("simulation"), root.join("tests"), root.join("xtask")];
     collect_crates(&root.join("crates"), &mut folders)?;
     Ok(folders)
 }

@@ -26,7 +26,7 @@ fn told(plan: Plan) -> Tally {
     catch_unwind(AssertUnwindSafe(|| run(plan, &world))).unwrap_or_else(|panic| {
         let last: Vec<String> = world.log.lock().drain(..).collect();
         println!("{}", last.join("\n"));
-        println!("again: KILN_SEED={} cargo test --workspace --lib -- simulation::tests::seeds", plan.seed);
+        println!("again: KILN_SEED={} cargo test --workspace --lib -- tests::seeds", plan.seed);
         resume_unwind(panic)
     })
 }

@@ -7,12 +7,21 @@
 //!
 //! Start at `driver.rs`; `history.rs` is what must be true.
 
+#[cfg(test)]
 mod check;
+#[cfg(test)]
 mod client;
+#[cfg(test)]
 mod driver;
+#[cfg(test)]
 mod history;
+#[cfg(test)]
 mod life;
+#[cfg(test)]
 mod look;
+#[cfg(test)]
 mod pace;
+#[cfg(test)]
 mod statement;
+#[cfg(test)]
 mod tests;
