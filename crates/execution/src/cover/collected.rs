@@ -10,9 +10,10 @@ use engine::pipeline::{Collected, Sink};
 use parking_lot::Mutex;
 use scheduler::{at_length, place};
 
+use super::ended::Ended;
+use super::memory;
 use super::pipelines::{Built, Run};
 use super::plan::Input;
-use super::run::Ended;
 use super::spill::Parts;
 use super::workers::{self, Member};
 
@@ -40,7 +41,7 @@ impl Run {
         sink: &Sink,
         members: Vec<Member>,
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
-        let whole = workers::reservation(&self.memory_of_sink(number));
+        let whole = memory::reservation(&self.memory_of_sink(number));
         let bytes = match sink {
             Sink::Rows => return Ok((None, None)),
             Sink::Build(_) => {

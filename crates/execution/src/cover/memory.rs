@@ -8,6 +8,11 @@ use datafusion::common::Result as DfResult;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
+/// Memory, none yet.
+pub(super) fn reservation(memory: &Arc<dyn MemoryPool>) -> MemoryReservation {
+    MemoryConsumer::new("engine").register(memory)
+}
+
 /// What one operator has of its query's memory.
 #[derive(Debug)]
 pub(super) struct OperatorMemory {

@@ -7,6 +7,7 @@
 //! run instead where the engine gives up.
 
 mod collected;
+mod ended;
 mod expression;
 mod foreign;
 mod fragment;

@@ -12,7 +12,7 @@ use scheduler::outside;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
 
-use super::run::Ended;
+use super::ended::Ended;
 
 /// The way out of a program. Workers hold it, and nothing of the run beside it, which holds workers.
 pub(super) struct Output {

@@ -15,11 +15,12 @@ use engine::spill::Parting;
 use parking_lot::Mutex;
 use scheduler::pause;
 
+use super::ended::Ended;
 use super::measure::{Measured, timed};
+use super::memory;
 use super::output::Output;
 use super::plan::Lowered;
 use super::reuse::{Collecting, Reuse, unclustered};
-use super::run::Ended;
 use super::share::{Batches, Share};
 use super::source::Given;
 use super::spill::{JoinParts, Parts, RunWriter, Runs, Spiller, no_rows, parting_of_groups, partings_of_join};
@@ -261,7 +262,7 @@ impl Run {
         let (collected, own) = begun.unzip();
         let (held, spiller, sorter) = match own {
             Some(own) => (own.held, own.spiller, own.sorter),
-            None => (Arc::new(workers::reservation(memory)), None, None),
+            None => (Arc::new(memory::reservation(memory)), None, None),
         };
         let sorts = matches!(stage.pipeline.sink, Sink::Sort(_));
         let new = || Arc::new(Mutex::new(RunWriter::new(&self.context, &self.stop)));

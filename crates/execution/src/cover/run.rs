@@ -12,21 +12,19 @@ use datafusion::physical_expr::expressions::{DynamicFilterPhysicalExpr, lit};
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
-use functions::error::to_datafusion;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use scheduler::beside;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
-use types::{Condition, SqlError};
 
+use super::ended::Ended;
 use super::measure::{self, Measured};
 use super::output::Output;
 use super::pipelines::Run;
 use super::plan::Lowered;
 use super::refusals::Refusals;
-use super::spill::SpillFailed;
 use super::{Sorts, cover_with};
 use crate::distribute::{reads_once, undecided};
 
@@ -169,40 +167,6 @@ impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// Why a program has not ended well.
-pub(super) enum Ended {
-    /// The engine does not decide.
-    Undecided(engine::Error),
-    /// What comes from outside has failed.
-    Failed(DataFusionError),
-}
-
-impl From<engine::Error> for Ended {
-    fn from(error: engine::Error) -> Self {
-        match error {
-            engine::Error::Foreign(found) => match found.downcast::<SpillFailed>() {
-                Ok(failed) => Self::Failed(failed.0),
-                Err(found) => match refusal(found.as_ref()) {
-                    Some(error) => Self::Failed(to_datafusion(error.clone())),
-                    None => Self::Undecided(engine::Error::Foreign(found)),
-                },
-            },
-            other => Self::Undecided(other),
-        }
-    }
-}
-
-/// Why no more values may be made: operators would make the same, many of them without asking.
-fn refusal<'a>(found: &'a (dyn std::error::Error + Send + Sync + 'static)) -> Option<&'a SqlError> {
-    let error = found.downcast_ref::<SqlError>().or_else(|| {
-        let DataFusionError::External(inner) = found.downcast_ref::<DataFusionError>()?.find_root() else {
-            return None;
-        };
-        inner.downcast_ref::<SqlError>()
-    })?;
-    matches!(error.condition, Condition::OutOfMemory | Condition::QueryCanceled).then_some(error)
 }
 
 impl From<DataFusionError> for Ended {

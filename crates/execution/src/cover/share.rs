@@ -17,10 +17,10 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use shards::{Datum, Predicate, Test};
 
+use super::ended::Ended;
 use super::pipelines::{Built, Run};
 use super::plan::{Input, ScanInput};
 use super::reuse::Reuse;
-use super::run::Ended;
 use super::source::{Given, ScanBatches, ScanWork};
 use super::spill::{GroupParts, JoinParts, JoinedBatches, MergedBatches, RegroupedBatches};
 use crate::scan::{PageRun, ShardScanExec};

@@ -6,8 +6,9 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use engine::pipeline::Collected;
 use engine::sort::{SortSpec, SortedRows, Sorter, Sorting};
 
+use super::ended::Ended;
+use super::memory;
 use super::pipelines::{Built, Run};
-use super::run::Ended;
 use super::spill::{Merging, Runs};
 use super::workers::{self, Member};
 
@@ -19,7 +20,7 @@ impl Run {
         spec: &Arc<SortSpec>,
         members: Vec<Member>,
     ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
-        let whole = workers::reservation(&self.memory_of_sink(number));
+        let whole = memory::reservation(&self.memory_of_sink(number));
         if !has_room(&members, &whole) {
             return Ok((Some(self.in_runs(number, spec, members).await?), None));
         }

@@ -11,7 +11,7 @@ use engine::arrow_form;
 use engine::pipeline::Worker;
 use parking_lot::Mutex;
 
-use super::run::Ended;
+use super::ended::Ended;
 
 /// The filter that a sort for its first rows has put into scans below.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use engine::Batch;
 use engine::aggregate::Groups;
 use engine::join::Build;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use scheduler::{beside, pause};
 use tokio::task::{JoinError, JoinSet};
 
-use super::run::Ended;
+use super::ended::Ended;
 use super::spill::{Parts, RunWriter, SortedRun, Spiller};
 
 /// Memory is asked for in steps of so many bytes: the pool is one for all queries.
@@ -99,11 +99,6 @@ impl Own {
         let mut spiller = spiller.lock();
         if spiller.has_rows() { spiller.finish().map(Some) } else { Ok(None) }
     }
-}
-
-/// Memory, none yet.
-pub(super) fn reservation(memory: &Arc<dyn MemoryPool>) -> MemoryReservation {
-    MemoryConsumer::new("engine").register(memory)
 }
 
 /// What may be taken by what can be spilled, of all memory: of the rest, what was spilled is read again.

@@ -8,7 +8,9 @@ mod ahead;
 mod dependencies;
 mod join;
 mod limit;
+mod lowered;
 mod operators;
+mod order;
 mod project;
 mod scan;
 mod sort;
@@ -18,7 +20,6 @@ mod window;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::buffer::BufferExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -31,14 +32,13 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use engine::arrow_form::has_form;
-use engine::expression::Expression;
 use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
-use functions::KeySet;
-use shards::Test;
 
 use self::dependencies::{Dependencies, SourceColumn};
 use self::join::JoinOperator;
 use self::limit::Limit;
+pub(crate) use self::lowered::{ForeignInput, Input, Lowered, Mark, OperatorId, ScanFilter, ScanInput};
+pub(crate) use self::order::{declared_order, ordered, unordered};
 use self::window::Windows;
 use super::refusals::Refusals;
 use super::top::Top;
@@ -47,77 +47,6 @@ use crate::scan::ShardScanExec;
 
 /// Leaves out rows that a condition above would: that takes longer than to sort them here.
 const RANK_LIMIT: &str = "RankLimitExec";
-
-/// What a fragment runs.
-#[derive(Debug)]
-pub(super) struct Lowered {
-    pub(super) program: Program,
-    pub(super) inputs: Vec<Input>,
-    /// For each pipeline, whose rows come to which of its steps: what EXPLAIN ANALYZE shows.
-    pub(super) marks: Vec<Vec<Mark>>,
-    /// How many limits its steps have.
-    pub(super) limits: usize,
-    /// By pipelines that sort for the first rows, what scans are told of these.
-    pub(super) tops: Vec<(usize, Top)>,
-    /// For each pipeline, the one that can take its groups while it runs.
-    pub(super) ahead: Vec<Option<usize>>,
-}
-
-/// The rows that come to a step are those that an operator gives.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
-    pub(super) operator: OperatorId,
-    pub(super) step: usize,
-}
-
-/// An operator of the plan that a fragment stands for, which lives as long as the fragment: its address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct OperatorId(usize);
-
-impl OperatorId {
-    pub(crate) fn of(operator: &dyn ExecutionPlan) -> Self {
-        Self(std::ptr::from_ref(operator).cast::<()>().addr())
-    }
-}
-
-/// Where rows come into a program.
-#[derive(Debug)]
-pub(super) enum Input {
-    Scan(ScanInput),
-    Foreign(ForeignInput),
-}
-
-/// Operators of DataFusion's, with programs in the place of what the engine can run of them.
-#[derive(Debug)]
-pub(super) struct ForeignInput {
-    /// The operator of the plan that they stand for.
-    pub(super) stands_for: OperatorId,
-    pub(super) operators: Arc<dyn ExecutionPlan>,
-}
-
-/// A scan, and what is done with its pages before rows go on.
-#[derive(Debug)]
-pub(super) struct ScanInput {
-    pub(super) scan: Arc<dyn ExecutionPlan>,
-    /// Conditions over its columns.
-    pub(super) filters: Vec<ScanFilter>,
-    /// Columns whose values must be keys of tables that earlier pipelines built: column, pipeline, key.
-    pub(super) keys: Vec<(usize, usize, usize)>,
-    /// The columns that are read after the filters.
-    pub(super) wanted: Vec<bool>,
-    /// The operator of the filters.
-    pub(super) filter: Option<OperatorId>,
-}
-
-/// A condition over the columns of a scan.
-#[derive(Debug, Clone)]
-pub(super) struct ScanFilter {
-    pub(super) condition: Expression,
-    /// The same as a test of one column, by its position, that the scan makes anyway: where blocks answer it, nothing is left to do.
-    pub(super) test: Option<(usize, Test)>,
-    /// The same where it is that a column, by its position, has one of some keys.
-    pub(super) keys: Option<(usize, Arc<KeySet>)>,
-}
 
 /// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
 pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> Option<Lowered> {
@@ -158,24 +87,6 @@ fn lowered(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> 
     let ahead = ahead::of(&program);
     let Builder { inputs, marks, limits, tops, has_work, .. } = builder;
     Some((Lowered { program, inputs, marks, limits, tops, ahead }, has_work))
-}
-
-/// What is known of a plan's rows where those of all partitions come in the order that it declares. Partitions that are in order one by one
-/// may need fewer keys, where each has one value of another.
-pub(super) fn ordered(plan: &Arc<dyn ExecutionPlan>) -> EquivalenceProperties {
-    let mut known = unordered(plan);
-    if let Some(order) = plan.properties().output_ordering() {
-        known.add_ordering(order.iter().cloned());
-    }
-    known
-}
-
-/// What is known of a plan's rows in whatever order they come.
-pub(super) fn unordered(plan: &Arc<dyn ExecutionPlan>) -> EquivalenceProperties {
-    let mut known = plan.properties().equivalence_properties().clone();
-    known.clear_orderings();
-    known.clear_per_partition_constants();
-    known
 }
 
 /// Pipelines without their end, which is one.
@@ -235,13 +146,6 @@ impl Chain {
     }
 }
 
-/// The order that a plan declares of its rows; of those with one value there is none.
-pub(super) fn declared_order(plan: &Arc<dyn ExecutionPlan>) -> Option<&LexOrdering> {
-    let order = plan.properties().output_ordering()?;
-    let is_trivial = unordered(plan).ordering_satisfy(order.iter().cloned()).unwrap_or(false);
-    (!is_trivial).then_some(order)
-}
-
 #[derive(Default)]
 struct Builder {
     pipelines: Vec<Pipeline>,
@@ -254,13 +158,6 @@ struct Builder {
     refusals: Refusals,
     /// Whether anything is joined, grouped or sorted.
     has_work: bool,
-}
-
-impl Lowered {
-    /// Whether anything is sorted.
-    pub(super) fn sorts(&self) -> bool {
-        self.program.pipelines.iter().any(|pipeline| matches!(pipeline.sink, Sink::Sort(_)))
-    }
 }
 
 impl Builder {

@@ -24,10 +24,11 @@ use scheduler::pause;
 use shards::ResultKey;
 use types::{CachePolicy, Oid};
 
+use super::ended::Ended;
+use super::memory;
 use super::pipelines::Run;
 use super::plan::Input;
-use super::run::Ended;
-use super::workers::{self, Member};
+use super::workers::Member;
 use crate::fragment_cache::FragmentCache;
 use crate::scan::ShardScanExec;
 use unit::{Unit, few_of_clustered, is_worth, units};
@@ -117,7 +118,7 @@ impl Run {
             fragment,
             shards: shards.collect(),
             has_given_up: AtomicBool::new(false),
-            held: workers::reservation(&self.memory_of_sink(number)),
+            held: memory::reservation(&self.memory_of_sink(number)),
             stop: Arc::clone(&self.stop),
         }))
     }

@@ -18,7 +18,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::SpillFailed;
-use crate::cover::workers;
+use crate::cover::memory;
 
 /// The part of all memory that rows may take that wait to be written, of all workers.
 const WAITING_SHARE: usize = 32;
@@ -111,7 +111,7 @@ impl Spiller {
             waiting: std::iter::repeat_with(Waiting::default).take(PARTS).collect(),
             waiting_bytes: 0,
             waiting_max: most.clamp(WAITING_MIN, WAITING_MAX),
-            held: workers::reservation(memory),
+            held: memory::reservation(memory),
             file: None,
             parts: Parts::none(),
         }

@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use super::file::Piece;
 use super::room::{Room, Rooms};
 use super::{Part, Parts, Spiller};
+use crate::cover::ended::Ended;
 use crate::cover::measure::Spills;
-use crate::cover::run::Ended;
+use crate::cover::memory;
 use crate::cover::source::Given;
-use crate::cover::workers;
 
 /// What the workers of a join share.
 pub(in crate::cover) struct JoinParts {
@@ -158,7 +158,7 @@ impl Matches {
 
 impl JoinedBatches {
     pub(in crate::cover) fn new(shared: &Arc<JoinParts>) -> Self {
-        let held = workers::reservation(&shared.spills.memory(&shared.context));
+        let held = memory::reservation(&shared.spills.memory(&shared.context));
         Self { shared: Arc::clone(shared), current: None, room: shared.rooms.room(held) }
     }
 

@@ -13,10 +13,10 @@ use scheduler::{at_length, pause};
 
 use super::file::Piece;
 use super::runs::{RunWriter, Runs, SortedRun};
+use crate::cover::ended::Ended;
 use crate::cover::measure::Spills;
-use crate::cover::run::Ended;
+use crate::cover::memory;
 use crate::cover::source::Given;
-use crate::cover::workers;
 
 /// The part of all memory that the blocks of runs may take, where that is enough for two.
 const BLOCKS_SHARE: usize = 4;
@@ -54,7 +54,7 @@ impl Merging {
             // Neighbours: rows that are equal stay in the order in which they have come.
             let (mut left, mut merged) = (VecDeque::from(runs), Vec::new());
             loop {
-                let held = workers::reservation(&self.spills.memory(&self.context));
+                let held = memory::reservation(&self.spills.memory(&self.context));
                 let count = self.fitting(&left, &held);
                 let mut group: Vec<SortedRun> = left.drain(..count).collect();
                 if left.is_empty() && merged.is_empty() {
@@ -102,7 +102,7 @@ impl Merging {
     pub(in crate::cover) async fn with_windows(self, runs: Runs) -> Result<Runs, Ended> {
         let spec = Arc::clone(&runs.spec);
         let mut open = self.open(runs).await?;
-        let held = workers::reservation(&self.spills.memory(&self.context));
+        let held = memory::reservation(&self.spills.memory(&self.context));
         let mut pending = ByPartition::new(&spec);
         let (mut writer, mut run) = (RunWriter::new(&self.context, &self.stop), SortedRun::default());
         loop {

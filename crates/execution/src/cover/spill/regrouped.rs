@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 
 use super::room::{Room, Rooms};
 use super::{Part, Parts, Spiller};
+use crate::cover::ended::Ended;
 use crate::cover::measure::Spills;
-use crate::cover::run::Ended;
+use crate::cover::memory;
 use crate::cover::source::Given;
-use crate::cover::workers;
 
 /// What the workers that read groups share.
 pub(in crate::cover) struct GroupParts {
@@ -90,7 +90,7 @@ impl RegroupedBatches {
     async fn group(&self, part: Part, parting: &Parting) -> Result<Option<(GroupRows, usize, Room)>, Ended> {
         let shared = &self.shared;
         let memory = shared.spills.memory(&shared.context);
-        let mut room = shared.rooms.room(workers::reservation(&memory));
+        let mut room = shared.rooms.room(memory::reservation(&memory));
         let mut groups = Groups::new(&shared.spec);
         let mut pieces = part.pieces.into_iter();
         while let Some(piece) = pieces.next() {

@@ -151,7 +151,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::cover::workers::reservation;
+    use crate::cover::memory::reservation;
 
     const SOON: Duration = Duration::from_millis(20);
 

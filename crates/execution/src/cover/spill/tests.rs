@@ -11,8 +11,8 @@ use engine::{Batch, Bounds, Column, Data, Form};
 
 use super::{MergedBatches, Merging, RunWriter, Runs};
 use crate::cover::OperatorId;
+use crate::cover::ended::Ended;
 use crate::cover::measure::{Measured, Spills};
-use crate::cover::run::Ended;
 use crate::cover::source::Given;
 
 /// Blocks of few runs have room.
