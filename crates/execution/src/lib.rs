@@ -30,6 +30,7 @@ mod settle;
 #[cfg(test)]
 mod sql_fixture;
 mod table_columns;
+mod table_rows;
 mod write;
 
 pub use error::from_txn;
@@ -45,4 +46,5 @@ pub use settle::{FreshLimits, Pace, SettleSettings, WriteThrottle};
 pub use shards::BUCKETS;
 pub use shards::{CacheDisk, DiskPart, TierUse};
 pub use table_columns::{column_defs, place_columns};
+pub use table_rows::tuples;
 pub use write::{Load, Loaded, stage_rows};

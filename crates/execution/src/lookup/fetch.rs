@@ -12,8 +12,8 @@ use types::{SqlError, SqlResult};
 use super::settled::PIECE_ROWS;
 use super::{Found, KeyLookup};
 use crate::error::from_shards;
-use crate::modify::tuples;
 use crate::table_columns::column_defs;
+use crate::table_rows::tuples;
 
 /// How many pieces of shards hold these rows.
 pub(crate) fn pieces(found: &[Found]) -> usize {

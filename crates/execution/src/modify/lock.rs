@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use catalog::{Constraint, ConstraintKind, Table};
 use tokio_util::sync::CancellationToken;
-use txn::Transaction;
 use txn::locks::{LockError, LockWait, Locked, Resource, TableLock, WaitsFor};
+use txn::{Isolation, Transaction};
 use types::interrupt::canceled;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use super::refused;
 use crate::{Execution, RunContext};
 
 /// How long a statement waits for locks.
@@ -45,6 +46,37 @@ impl Waits {
             () = self.cancel.cancelled() => Err(canceled()),
         }
     }
+}
+
+/// Locks a table whose rows are to change; whether another transaction was in the way, so that the statement has to look again.
+pub(crate) async fn lock_for_rows(table: &Table, transaction: &Transaction, context: &RunContext) -> SqlResult<bool> {
+    let waits = Waits::of(context);
+    let locked = transaction.lock_table(table.oid, TableLock::RowExclusive, waits.wait());
+    Ok(waits.interruptibly(locked).await?.waited || is_newly_referred(table, transaction))
+}
+
+/// Whether foreign keys refer to the table of which the transaction does not know yet.
+fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
+    if transaction.isolation() != Isolation::ReadCommitted || transaction.sees_newest() {
+        return false;
+    }
+    let (view, now) = (transaction.view(), transaction.newest());
+    if Arc::ptr_eq(now.state.definitions(), view.state.definitions()) {
+        return false;
+    }
+    let refers = |constraint: &&Constraint| {
+        let kind = &constraint.kind;
+        constraint.enforced && matches!(kind, ConstraintKind::ForeignKey { references, .. } if *references == table.oid)
+    };
+    let known: BTreeSet<Oid> =
+        view.state.tables().flat_map(|it| &it.constraints).filter(refers).map(|it| it.oid).collect();
+    now.state.tables().flat_map(|it| &it.constraints).filter(refers).any(|it| !known.contains(&it.oid))
+}
+
+/// `40001`, or `None` where the statement may run again.
+pub(crate) fn refused(isolation: Isolation, what: &str) -> Option<SqlError> {
+    let message = format!("could not serialize access due to concurrent {what}");
+    (isolation != Isolation::ReadCommitted).then(|| SqlError::new(Condition::SerializationFailure, message))
 }
 
 fn what(resource: &Resource) -> String {

@@ -9,9 +9,10 @@ use txn::Transaction;
 use txn::locks::{LockWait, RowLock};
 use types::{RowId, SqlError, SqlResult};
 
-use super::targets::{columns_from, place_of, were_changed};
+use super::targets::{place_of, were_changed};
 use super::{Attempt, Waits};
 use crate::point::{PointRows, PointRun};
+use crate::table_rows::columns_from;
 use crate::{Execution, RunContext};
 
 impl Execution {

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use binder::ModifyPlan;
 use catalog::{Storage, Table};
-use txn::{Isolation, Transaction};
-use types::{ColumnId, Condition, SqlError, SqlResult};
+use txn::Transaction;
+use types::{ColumnId, SqlResult};
 
 use crate::error::from_txn;
 use crate::point::PointRun;
-use crate::write::lock_for_rows;
 use crate::{Execution, RunContext};
 
 mod constraints;
@@ -30,8 +29,8 @@ mod unique;
 pub use constraints::{NewRow, check};
 pub(crate) use follow::{Following, is_seen};
 pub use lock::{Waits, from_lock};
-pub(crate) use targets::columns_from;
-pub use targets::{Many, Targets, place_of, tuples};
+pub(crate) use lock::{lock_for_rows, refused};
+pub use targets::{Many, Targets, place_of};
 pub(crate) use unique::{index_name, newest, taken};
 
 /// What a statement that changes rows did.
@@ -185,10 +184,4 @@ fn changed_rows_max(storage: Storage, context: &RunContext) -> usize {
         Storage::Row => usize::MAX,
         Storage::Column | Storage::Hybrid => context.settings.direct_load_rows(),
     }
-}
-
-/// `40001`, or `None` where the statement may run again.
-pub(crate) fn refused(isolation: Isolation, what: &str) -> Option<SqlError> {
-    let message = format!("could not serialize access due to concurrent {what}");
-    (isolation != Isolation::ReadCommitted).then(|| SqlError::new(Condition::SerializationFailure, message))
 }

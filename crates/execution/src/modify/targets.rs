@@ -3,21 +3,20 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow::array::{AsArray, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, Int64Type, Schema};
 use binder::Action;
 use catalog::{ConstraintKind, RowPlace, Table, TableRows};
 use plan::ROW_ID;
-use rowstore::{Tuple, rows_of};
 use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
 use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
 
 use super::{NewRow, refused};
-use crate::error::{from_rowstore, from_txn};
+use crate::error::from_txn;
 use crate::point::Patched;
-use crate::write::in_form_of;
+use crate::table_rows::{columns_from, ordered_rows, tuples};
 
 /// Columns of a plan before those of the table.
 const LEADING: usize = 3;
@@ -334,34 +333,6 @@ pub fn place_of(place: i64, rows: &TableRows) -> SqlResult<RowPlace> {
     let shard = shard.ok_or_else(|| SqlError::internal("a row of a shard that is not there"))?;
     let ordinal = u32::try_from(place & u64::from(u32::MAX)).expect("32 bits");
     Ok(RowPlace::Shard { shard, ordinal })
-}
-
-/// Rows of all columns of a table as they are stored.
-///
-/// # Errors
-/// Values that the store does not hold.
-pub fn tuples(table: &Table, columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
-    let ids: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
-    let columns = table.columns.iter().zip(columns).map(|(column, values)| in_form_of(values, &column.sql_type));
-    ordered_rows(&ids, &columns.collect::<SqlResult<Vec<_>>>()?)
-}
-
-/// Rows of some columns, which may come in any order.
-fn ordered_rows(ids: &[ColumnId], columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
-    let mut order: Vec<usize> = (0..ids.len()).collect();
-    order.sort_unstable_by_key(|position| ids[*position]);
-    let ids: Vec<ColumnId> = order.iter().map(|position| ids[*position]).collect();
-    let columns: Vec<ArrayRef> = order.iter().map(|position| ArrayRef::clone(&columns[*position])).collect();
-    rows_of(&columns, &ids).map_err(from_rowstore)
-}
-
-/// `count` columns of a batch from `start` on.
-pub(crate) fn columns_from(batch: &RecordBatch, start: usize, count: usize) -> SqlResult<RecordBatch> {
-    let schema = batch.schema();
-    let fields: Vec<_> = schema.fields()[start..start + count].to_vec();
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let columns = batch.columns()[start..start + count].to_vec();
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(internal)
 }
 
 fn twice() -> SqlError {

@@ -18,7 +18,7 @@ use types::{RowId, SqlError, SqlResult};
 
 use crate::Execution;
 use crate::error::from_shards;
-use crate::modify::columns_from;
+use crate::table_rows::columns_from;
 use crate::write::{Load, ShardsOf, ordered, sample};
 
 /// What became of the rows.

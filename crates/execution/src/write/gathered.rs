@@ -21,12 +21,11 @@ use types::{Condition, RowId, SqlError, SqlResult};
 use super::Load;
 use crate::error::{from_catalog, from_rowstore, from_txn};
 use crate::lookup::Found;
-use crate::modify::{
-    Attempt, Following, Modified, NewRow, Targets, Waits, check, columns_from, is_seen, newest, refused, taken, tuples,
-};
+use crate::modify::{Attempt, Following, Modified, NewRow, Targets, Waits, check, is_seen, newest, refused, taken};
 use crate::point::{PointRun, place_value};
 use crate::scan::stored_column;
 use crate::table_columns::column_defs;
+use crate::table_rows::{columns_from, tuples};
 use crate::{Execution, RunContext};
 
 /// The rows of an INSERT.

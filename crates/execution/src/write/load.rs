@@ -22,8 +22,8 @@ use super::shards_of::ShardsOf;
 use super::{order, sample};
 use crate::Execution;
 use crate::error::{from_shards, from_txn};
-use crate::modify::tuples;
 use crate::table_columns::{Bucketing, column_defs, place_columns};
+use crate::table_rows::tuples;
 
 /// The size of file at which a shard ends and the next begins.
 const SHARD_BYTES: u64 = 100 << 20;

@@ -19,18 +19,14 @@ mod with_ids;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use binder::WritePlan;
-use catalog::{Constraint, ConstraintKind, Storage, Table};
-use txn::locks::TableLock;
-use txn::{Isolation, Transaction};
-use types::{Oid, SqlResult};
+use catalog::Storage;
+use txn::Transaction;
+use types::SqlResult;
 
 use crate::distribute::Attempts;
 use crate::error::from_txn;
-use crate::modify::{Attempt, Modified, Waits};
+use crate::modify::{Attempt, Modified, lock_for_rows};
 use crate::point::PointRun;
 use crate::{Execution, RunContext};
 
@@ -115,31 +111,6 @@ impl Execution {
         let rows = Gathered::of_batches(&plan.table, rows)?;
         self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some)
     }
-}
-
-/// Locks a table whose rows are to change; whether another transaction was in the way, so that the statement has to look again.
-pub(crate) async fn lock_for_rows(table: &Table, transaction: &Transaction, context: &RunContext) -> SqlResult<bool> {
-    let waits = Waits::of(context);
-    let locked = transaction.lock_table(table.oid, TableLock::RowExclusive, waits.wait());
-    Ok(waits.interruptibly(locked).await?.waited || is_newly_referred(table, transaction))
-}
-
-/// Whether foreign keys refer to the table of which the transaction does not know yet.
-fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
-    if transaction.isolation() != Isolation::ReadCommitted || transaction.sees_newest() {
-        return false;
-    }
-    let (view, now) = (transaction.view(), transaction.newest());
-    if Arc::ptr_eq(now.state.definitions(), view.state.definitions()) {
-        return false;
-    }
-    let refers = |constraint: &&Constraint| {
-        let kind = &constraint.kind;
-        constraint.enforced && matches!(kind, ConstraintKind::ForeignKey { references, .. } if *references == table.oid)
-    };
-    let known: BTreeSet<Oid> =
-        view.state.tables().flat_map(|it| &it.constraints).filter(refers).map(|it| it.oid).collect();
-    now.state.tables().flat_map(|it| &it.constraints).filter(refers).any(|it| !known.contains(&it.oid))
 }
 
 /// How many rows one statement may add as fresh ones; more become shards at once.

@@ -17,7 +17,7 @@ use types::{SqlError, SqlResult};
 use super::conform::Conform;
 use super::{Load, ShardsOf, ordered};
 use crate::error::from_txn;
-use crate::modify::columns_from;
+use crate::table_rows::columns_from;
 use crate::{Execution, RunContext};
 
 impl Execution {

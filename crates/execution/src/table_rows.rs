@@ -1,0 +1,41 @@
+//! Rows of a table between batches and the form that they are stored in.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::Schema;
+use catalog::Table;
+use rowstore::{Tuple, rows_of};
+use types::{ColumnId, SqlError, SqlResult};
+
+use crate::error::from_rowstore;
+use crate::write::in_form_of;
+
+/// Rows of all columns of a table as they are stored.
+///
+/// # Errors
+/// Values that the store does not hold.
+pub fn tuples(table: &Table, columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
+    let ids: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
+    let columns = table.columns.iter().zip(columns).map(|(column, values)| in_form_of(values, &column.sql_type));
+    ordered_rows(&ids, &columns.collect::<SqlResult<Vec<_>>>()?)
+}
+
+/// Rows of some columns, which may come in any order.
+pub(crate) fn ordered_rows(ids: &[ColumnId], columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    order.sort_unstable_by_key(|position| ids[*position]);
+    let ids: Vec<ColumnId> = order.iter().map(|position| ids[*position]).collect();
+    let columns: Vec<ArrayRef> = order.iter().map(|position| ArrayRef::clone(&columns[*position])).collect();
+    rows_of(&columns, &ids).map_err(from_rowstore)
+}
+
+/// `count` columns of a batch from `start` on.
+pub(crate) fn columns_from(batch: &RecordBatch, start: usize, count: usize) -> SqlResult<RecordBatch> {
+    let schema = batch.schema();
+    let fields: Vec<_> = schema.fields()[start..start + count].to_vec();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.columns()[start..start + count].to_vec();
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map_err(|error| SqlError::internal(format!("changed rows: {error}")))
+}
