@@ -15,6 +15,7 @@ use crate::error::from_txn;
 use crate::point::PointRun;
 use crate::{Execution, RunContext};
 
+mod attempt;
 mod constraints;
 mod follow;
 mod foreign;
@@ -26,6 +27,7 @@ mod targets;
 mod tests;
 mod unique;
 
+pub use attempt::Attempt;
 pub use constraints::{NewRow, check};
 pub(crate) use follow::{Following, is_seen};
 pub use lock::{Waits, from_lock};
@@ -46,15 +48,6 @@ impl Modified {
     pub(crate) fn none() -> Self {
         Self { rows: 0, returning: Vec::new() }
     }
-}
-
-/// How a statement that changes or locks rows ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Attempt<T> {
-    Done(T),
-    /// Another transaction came first: nothing is staged, and the statement has to be planned and run again on what is committed
-    /// now. What it has locked stays locked.
-    Again,
 }
 
 impl Execution {
