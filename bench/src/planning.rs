@@ -18,11 +18,11 @@ const TIME_MAX: Duration = Duration::from_secs(10);
 /// Times below this say nothing about growth.
 const GROWTH_FROM: Duration = Duration::from_millis(20);
 
-/// How the time of planning may grow with the size of a statement: twice the size multiplies it at most by [`Growth::max`].
+/// The growth of planning time with the size of a statement: twice the size multiplies it at most by [`Growth::max`].
 #[derive(Debug, Clone, Copy)]
 enum Growth {
     Linear,
-    /// By the square, because the plan itself does, or because DataFusion names and hashes a nested call once for each call around it.
+    /// Quadratic, because the plan itself does, or because DataFusion names and hashes a nested call once for each call around it.
     Quadratic,
 }
 

@@ -46,7 +46,7 @@ impl Config {
         (self.memory_bytes / 4).max(PLANNING_MEMORY_BYTES_MIN)
     }
 
-    /// Where operators spill.
+    /// The spill folder of operators, and its limit.
     pub(crate) fn spill(&self) -> SpillSettings {
         SpillSettings { folder: self.spill_folder.clone(), bytes_max: self.spill_bytes_max }
     }
@@ -158,19 +158,19 @@ impl Execution {
         self.scans().cache_tiers()
     }
 
-    /// What opens the files of external tables.
+    /// The files of external tables.
     #[must_use]
     pub fn external(&self) -> &ExternalFiles {
         &self.external
     }
 
-    /// What slows writers.
+    /// The throttle of writers.
     #[must_use]
     pub fn throttle(&self) -> &WriteThrottle {
         &self.throttle
     }
 
-    /// What finds rows by key.
+    /// The lookup of rows by key.
     #[must_use]
     pub fn lookup(&self) -> &KeyLookup {
         &self.lookup
@@ -188,7 +188,7 @@ impl Execution {
         &self.threads
     }
 
-    /// How many cores these are for.
+    /// The number of cores that these are for.
     #[must_use]
     pub fn cores(&self) -> usize {
         self.cores

@@ -10,7 +10,7 @@ use super::spill::SpillFailed;
 pub(super) enum Ended {
     /// The engine does not decide.
     Undecided(engine::Error),
-    /// What comes from outside has failed.
+    /// An operator or source outside the program has failed.
     Failed(DataFusionError),
 }
 
@@ -29,7 +29,7 @@ impl From<engine::Error> for Ended {
     }
 }
 
-/// Why no more values may be made: operators would make the same, many of them without asking.
+/// The refusal to make more values, if it is one: operators would make the same, many of them without asking.
 fn refusal<'a>(found: &'a (dyn std::error::Error + Send + Sync + 'static)) -> Option<&'a SqlError> {
     let error = found.downcast_ref::<SqlError>().or_else(|| {
         let DataFusionError::External(inner) = found.downcast_ref::<DataFusionError>()?.find_root() else {

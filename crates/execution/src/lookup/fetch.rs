@@ -28,7 +28,7 @@ impl KeyLookup {
     /// The rows in the order given. `table` is the catalog's, with all of its columns: rows of shards are kept for other statements.
     ///
     /// # Errors
-    /// What the storage reports.
+    /// Errors of the storage.
     pub async fn fetch(&self, table: &Arc<Table>, rows: &TableRows, found: &[Found]) -> SqlResult<Vec<Tuple>> {
         let mut fetched = Vec::with_capacity(found.len());
         for Found { row, place } in found {

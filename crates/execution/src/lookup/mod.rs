@@ -56,7 +56,7 @@ impl KeyLookup {
     /// For each key the rows of `rows` that have it.
     ///
     /// # Errors
-    /// What the storage reports.
+    /// Errors of the storage.
     pub async fn find(&self, of: KeyColumns<'_>, rows: &TableRows, keys: &[Vec<u8>]) -> SqlResult<Vec<Vec<Found>>> {
         let mut found = match of.index {
             Some(_) => vec![Vec::new(); keys.len()],

@@ -28,7 +28,7 @@ impl Waits {
         Self { timeout: context.settings.lock_timeout(), cancel: context.cancel.clone() }
     }
 
-    /// How a lock is asked for.
+    /// The wait of one request for a lock.
     #[must_use]
     pub fn wait(&self) -> LockWait {
         LockWait::Block { timeout: self.timeout }

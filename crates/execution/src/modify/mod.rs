@@ -136,7 +136,7 @@ impl Execution {
     /// Puts many rows into shards and takes away what they were; what RETURNING gives of them.
     ///
     /// # Errors
-    /// What the storage reports.
+    /// Errors of the storage.
     pub async fn write_many(
         &self,
         table: &Arc<Table>,

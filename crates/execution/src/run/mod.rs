@@ -76,7 +76,7 @@ pub struct RowStream {
 }
 
 impl RunContext {
-    /// What a plan's operators run with: the query's own memory of what all share, or of its worker's part of it.
+    /// The context of a plan's operators: the query's own memory of what all share, or of its worker's part of it.
     pub(crate) fn task(&self, state: &SessionState) -> Arc<TaskContext> {
         let mut runtime = state.runtime_env().as_ref().clone();
         if let Some(lease) = &self.lease {

@@ -49,7 +49,7 @@ impl WorkerMemory {
         Arc::new(Self { all, taken: Mutex::new(Taken { limit, ..Taken::default() }) })
     }
 
-    /// What it may have from now on.
+    /// Sets the limit from now on.
     pub fn set_limit(&self, limit: Option<usize>) {
         self.taken.lock().limit = limit;
     }

@@ -5,7 +5,7 @@ use types::CommitTs;
 
 use crate::{HistoryError, Result};
 
-/// Where it lies in the space `Meta`.
+/// Its key in the space `Meta`.
 pub(crate) const LAST_COMMIT: &[u8] = b"last_commit";
 
 /// Records that all commits up to `ts` are in the store.

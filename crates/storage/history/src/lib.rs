@@ -153,7 +153,7 @@ impl History {
         })
     }
 
-    /// How long the server may write.
+    /// The time in which the server may write.
     #[must_use]
     pub fn tenure(&self) -> Tenure {
         self.tenure.clone()
@@ -164,7 +164,7 @@ impl History {
         self.tenure.is_over() || self.log.store().is_poisoned()
     }
 
-    /// How long a moment can be gone back to.
+    /// The time for which a moment can be gone back to.
     #[must_use]
     pub fn retention(&self) -> Duration {
         self.settings.retention
@@ -178,7 +178,7 @@ impl History {
         self.log.write_logged(batch)
     }
 
-    /// When the newest record was written, in microseconds since 1970.
+    /// The time of the newest record, in microseconds since 1970.
     #[must_use]
     pub fn newest_us(&self) -> i64 {
         self.log.position().newest_us
@@ -198,7 +198,7 @@ impl History {
         self.upload().await
     }
 
-    /// How far it has come.
+    /// The progress of copies and checkpoints.
     #[must_use]
     pub fn status(&self) -> HistoryStatus {
         let status = self.status.lock();

@@ -30,7 +30,7 @@ pub struct Restored {
     pub record: u64,
     /// The newest commit in it.
     pub commit: CommitTs,
-    /// When the newest record was written, in microseconds since 1970.
+    /// The time of the newest record, in microseconds since 1970.
     pub reached_us: i64,
     /// What is missing after it.
     pub gap: Option<Gap>,

@@ -66,7 +66,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What keeps a store from being opened, as told by its history.
+    /// Maps an error of opening the history.
     pub(crate) fn from_opening(error: HistoryError) -> Self {
         match error {
             HistoryError::Store(error) => Self::Store(error),

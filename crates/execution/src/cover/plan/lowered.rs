@@ -17,9 +17,9 @@ pub(crate) struct Lowered {
     pub(crate) inputs: Vec<Input>,
     /// For each pipeline, whose rows come to which of its steps: what EXPLAIN ANALYZE shows.
     pub(crate) marks: Vec<Vec<Mark>>,
-    /// How many limits its steps have.
+    /// The number of limits in its steps.
     pub(crate) limits: usize,
-    /// By pipelines that sort for the first rows, what scans are told of these.
+    /// Bounds on the first rows that scans are told of, with the pipelines that sort for them.
     pub(crate) tops: Vec<(usize, Top)>,
     /// For each pipeline, the one that can take its groups while it runs.
     pub(crate) ahead: Vec<Option<usize>>,
@@ -42,7 +42,7 @@ impl OperatorId {
     }
 }
 
-/// Where rows come into a program.
+/// A source of a program's rows.
 #[derive(Debug)]
 pub(crate) enum Input {
     Scan(ScanInput),

@@ -12,7 +12,7 @@ pub(crate) fn declared_order(plan: &Arc<dyn ExecutionPlan>) -> Option<&LexOrderi
     (!is_trivial).then_some(order)
 }
 
-/// What is known of a plan's rows where those of all partitions come in the order that it declares. Partitions that are in order one by one
+/// Facts about a plan's rows, if those of all partitions come in the order that it declares. Partitions that are in order one by one
 /// may need fewer keys, where each has one value of another.
 pub(crate) fn ordered(plan: &Arc<dyn ExecutionPlan>) -> EquivalenceProperties {
     let mut known = unordered(plan);
@@ -22,7 +22,7 @@ pub(crate) fn ordered(plan: &Arc<dyn ExecutionPlan>) -> EquivalenceProperties {
     known
 }
 
-/// What is known of a plan's rows in whatever order they come.
+/// Facts about a plan's rows that hold in any order.
 pub(crate) fn unordered(plan: &Arc<dyn ExecutionPlan>) -> EquivalenceProperties {
     let mut known = plan.properties().equivalence_properties().clone();
     known.clear_orderings();

@@ -49,7 +49,7 @@ impl Threads {
     /// tasks run where they are started, and take no turns.
     ///
     /// # Errors
-    /// Where the system gives no threads.
+    /// The system gives no threads.
     pub fn start(count: usize, clock: &Arc<dyn Clock>) -> io::Result<Self> {
         let turns = Turns::new(count, clock);
         if count == 0 {
