@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{Role, Table, TableShards};
-use execution::from_txn;
 use history::HistoryError;
+use storage_error::from_txn;
 use txn::locks::LockWait;
 use txn::{Claim, ClaimError, CleanReport, Isolation, Token, Transaction, Work, Written};
 use types::random::SeededRandom;

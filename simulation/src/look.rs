@@ -9,14 +9,15 @@ use catalog::{RowPlace, Table, TableRows};
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionConfig;
+use execution::Execution;
 use execution::modify::place_of;
-use execution::{Execution, FRESH_PLACE, column_defs, place_columns};
 use functions::error::from_datafusion;
 use futures::TryStreamExt;
 use objects::Objects;
 use parking_lot::Mutex;
 use plan::ShardTable;
 use rowstore::{Tuple, Value};
+use scan::{FRESH_PLACE, column_defs, place_columns};
 use shards::{ColumnDef, ROW_ID_COLUMN, RowGroupRead, RowIds, ShardMeta, ShardReader};
 use types::{ColumnId, RowId, ShardId, SqlResult};
 

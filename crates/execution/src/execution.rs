@@ -7,15 +7,13 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use objects::Objects;
 use plan::PlanScan;
+use scan::{FragmentCache, KeyLookup, OpenedShards, ScanPlanner};
 use scheduler::{PlanningThreads, SpillSettings, Threads, bound_values, keep_spill_room, runtime};
 use shards::{BlockCache, CacheDisk, TierUse};
 use txn::Transactions;
 use types::{Clock, Condition, Random, Reserve, SqlError, SqlResult};
 
 use crate::external::ExternalFiles;
-use crate::fragment_cache::FragmentCache;
-use crate::lookup::KeyLookup;
-use crate::scan::{OpenedShards, ScanPlanner};
 use crate::settle::WriteThrottle;
 
 /// Memory of planning at least, however little operators have: the longest statements that are answered take as much.

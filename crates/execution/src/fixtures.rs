@@ -81,7 +81,7 @@ impl Warehouse {
 
     /// The rows of a shard.
     pub(crate) async fn rows(&self, table: &Table, shard: &Arc<ShardMeta>) -> RecordBatch {
-        let columns: Arc<[_]> = crate::table_columns::column_defs(table).into();
+        let columns: Arc<[_]> = scan::column_defs(table).into();
         let reader = ShardReader::open(&self.objects, shard).await.unwrap();
         let mut batches = Vec::new();
         for row_group in 0..shard.row_groups.len() {

@@ -45,9 +45,9 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 use optimizer::SharedScanExec;
+use scan::ShardScanExec;
 
 use crate::distribute::ToOwnersExec;
-use crate::scan::ShardScanExec;
 
 pub(crate) use fragment::FragmentExec;
 pub(crate) use measure::Did;

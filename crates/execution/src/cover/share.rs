@@ -15,6 +15,7 @@ use engine::sort::SortedRows;
 use engine::{BATCH_ROWS, Batch, Column, arrow_form};
 use futures::StreamExt;
 use parking_lot::Mutex;
+use scan::{PageRun, ShardScanExec};
 use shards::{Datum, Predicate, Test};
 
 use super::ended::Ended;
@@ -23,7 +24,6 @@ use super::plan::{Input, ScanInput};
 use super::reuse::Reuse;
 use super::source::{Given, ScanBatches, ScanWork};
 use super::spill::{GroupParts, JoinParts, JoinedBatches, MergedBatches, RegroupedBatches};
-use crate::scan::{PageRun, ShardScanExec};
 
 /// What the workers of a pipeline share.
 pub(super) enum Share {

@@ -12,13 +12,13 @@ use engine::join::{JoinTable, KeyFilter, Matched, TextFilter};
 use engine::pipeline::{Now, Pass};
 use engine::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Selection, Strings, arrow_form};
 use parking_lot::Mutex;
+use scan::{PageScan, Read};
 use shards::Test;
 use shards::cache::{ColumnBlock, PageColumn, PageRows, Piece, take_rows};
 use types::Conjuncts;
 use types::conjuncts::{Effect, Place};
 
 use super::plan::ScanFilter;
-use crate::scan::{PageScan, Read};
 
 /// What all workers of a scan do with its pages.
 pub(super) struct ScanWork {

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::{StreamExt, stream};
+use scan::{PartKey, column_defs};
 use serde::{Deserialize, Serialize};
 use shards::{ColumnDef, SEGMENT_ROWS, ShardMeta};
 use types::{CachePolicy, Oid};
 
 use super::worker::Worker;
-use crate::scan::PartKey;
-use crate::table_columns::column_defs;
 
 /// Shards that are opened at a time.
 const OPENED_AT_ONCE: usize = 4;

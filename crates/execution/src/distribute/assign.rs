@@ -3,10 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use scan::PartKey;
 use shards::BUCKETS;
 use url::Url;
-
-use crate::scan::PartKey;
 
 #[cfg(test)]
 mod tests;

@@ -15,12 +15,12 @@ use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, replace_children_if_necessary};
+use scan::{Lies, ShardScanExec};
 use shards::has_buckets;
 
 use super::located::{Located, above, joined, position};
 use super::owners::Owners;
 use super::within::WithinTasksExec;
-use crate::scan::{Lies, ShardScanExec};
 
 /// The same plan, its exchanges between tasks only where rows have to leave theirs; to the owners of buckets, where these are given.
 pub(super) fn in_place(plan: &Arc<dyn ExecutionPlan>, owners: Option<&Owners>) -> DfResult<Arc<dyn ExecutionPlan>> {

@@ -11,11 +11,11 @@ use datafusion_distributed::{
     RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
 };
 use functions::error::to_datafusion;
+use scan::{Lies, ShardScanExec};
 use url::Url;
 
 use super::assign::{Cluster, assign, bucket_readers, owner_count, readers, routed};
 use super::failure::lost;
-use crate::scan::{Lies, ShardScanExec};
 
 /// Has the library ask `cluster`, with these workers for one query.
 pub(super) fn register(config: &mut SessionConfig, cluster: &Arc<dyn Cluster>, workers: &Arc<[Url]>) {

@@ -22,9 +22,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use scan::{Lies, ShardScanExec};
 use types::ColumnId;
-
-use crate::scan::{Lies, ShardScanExec};
 
 /// Where rows are.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,6 +17,7 @@ use datafusion_distributed::{
 };
 use functions::error::{from_datafusion, to_datafusion};
 use optimizer::Optimized;
+use scan::ForWorkers;
 use types::{Random, SqlResult};
 use url::{Host, Url};
 use uuid::Uuid;
@@ -38,7 +39,6 @@ use super::shape::{are_windows_ordered, to_be_cut};
 use super::whole::{home, sent};
 use crate::RunContext;
 use crate::run::{Place, Prepared};
-use crate::scan::ForWorkers;
 
 /// The workers that queries are divided among, and how.
 #[derive(Debug, Clone)]

@@ -29,8 +29,7 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, Wi
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
 use plan::stop::is_watched;
-
-use crate::scan::{ShardScanExec, Stays};
+use scan::{ShardScanExec, Stays};
 
 /// Why a query is not run by several workers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,11 +7,11 @@ use datafusion::common::{Result as DfResult, internal_err};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_distributed::{NetworkBoundary as _, NetworkCoalesceExec, Stage};
+use scan::ShardScanExec;
 use url::Url;
 use uuid::Uuid;
 
 use super::assign::{Cluster, assign};
-use crate::scan::ShardScanExec;
 
 /// The worker that owns most parts of what a plan scans; `None` where nothing of it is stored.
 pub(super) fn home(plan: &Arc<dyn ExecutionPlan>, workers: &[Url], cluster: &dyn Cluster) -> Option<Url> {

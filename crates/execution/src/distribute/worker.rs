@@ -23,6 +23,7 @@ use futures::Stream;
 use objects::Objects;
 use parking_lot::{Mutex, RwLock};
 use plan::stop::stoppable;
+use scan::{FragmentCache, ScanPlanner};
 use scheduler::{QueryMemory, QueryShare, Threads, WorkerMemory, bound_values, keep_spill_room, runtime};
 use shards::{BlockCache, BlockPlace, DiskPart, HotBlock, TierUse};
 use tokio_util::sync::CancellationToken;
@@ -38,8 +39,6 @@ use super::stage::StageExec;
 use crate::Config;
 use crate::cover::cover_stage;
 use crate::execution::{block_cache, query_threads};
-use crate::fragment_cache::FragmentCache;
-use crate::scan::ScanPlanner;
 
 #[cfg(test)]
 mod tests;

@@ -8,11 +8,11 @@ use chrono::{DateTime, Utc};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
+use scan::{ShardScanExec, counter};
 
 use super::node::{Property, Value};
 use super::operators::Operators;
 use crate::cover::{Did, OperatorId};
-use crate::scan::{ShardScanExec, counter};
 
 /// What an operator did, all of its partitions together.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,11 +13,11 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use optimizer::Expected;
+use scan::ShardScanExec;
 
 use super::operators::Operators;
 use super::rows;
 use crate::cover::OperatorId;
-use crate::scan::ShardScanExec;
 
 const PAGE_BYTES: f64 = 8192.0;
 const ROW_COST: f64 = 0.01;

@@ -17,13 +17,12 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
 
 use optimizer::SharedScanExec;
+use scan::{ShardScanExec, bucket_keys};
 use types::ColumnId;
 
 use super::expressions::{sort_key, sql};
 use super::node::{Property, Value};
 use crate::distribute::{ToOwnersExec, meets_within_tasks};
-use crate::scan::ShardScanExec;
-use crate::table_columns::bucket_keys;
 
 /// What is said of an operator before it runs.
 pub(super) struct Shown {

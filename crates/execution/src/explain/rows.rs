@@ -11,10 +11,10 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
 use optimizer::{Expected, ExpectedOf, SharedScanExec};
+use scan::ShardScanExec;
 
 use super::operators::Operators;
 use crate::cover::OperatorId;
-use crate::scan::ShardScanExec;
 
 /// The rows of the operators that parts of the plan are known for.
 pub(super) fn expected(

@@ -14,6 +14,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ExecutionPlan, expressions::Column};
 use optimizer::{SharedRows, SharedScanExec};
+use scan::{ShardScanExec, counter};
 use settings::Settings;
 
 use super::actual::{Actual, Clock};
@@ -25,7 +26,6 @@ use super::{actual, exchange, expressions, operator, rows};
 use crate::cover::FragmentExec;
 use crate::distribute::{Reports, Shown, ToOwnersExec, WithinTasksExec, shown};
 use crate::run::Prepared;
-use crate::scan::{ShardScanExec, counter};
 
 /// The tree of a query's operators, with what they did if they were run.
 pub(super) fn tree(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {

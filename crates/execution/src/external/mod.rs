@@ -12,15 +12,15 @@ use std::sync::Arc;
 
 use catalog::Table;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use scan::column_defs;
 use session_context::{FileColumn, ListedFiles};
 use shards::foreign::{fit, table_of};
 use shards::{ColumnDef, ForeignFile, ForeignPlace, ShardReader};
+use storage_error::from_shards;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Clock, Condition, Random, ShardId, SqlError, SqlResult};
 
 use self::known::KnownFiles;
-use crate::error::from_shards;
-use crate::table_columns::column_defs;
 
 /// Files that are opened at once.
 const OPENED_AT_ONCE: usize = 8;

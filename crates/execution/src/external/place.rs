@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use objects::Objects;
 use shards::ForeignPlace;
+use storage_error::{from_objects, from_shards};
 use types::{SqlError, SqlResult};
 
 use super::ExternalFiles;
 use crate::copy::{bucket_of, expand, objects_in};
-use crate::error::{from_objects, from_shards};
 
 /// The files of a folder that are read.
 const FILES_OF_FOLDER: &str = "*.parquet";

@@ -12,6 +12,8 @@ use catalog::{Constraint, ConstraintKind, ReferentialAction, RowPlace, Table, Ta
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 use rowstore::{Tuple, batch_of};
+use scan::{Found, KeyColumns, column_defs, stored_column};
+use storage_error::{from_catalog, from_rowstore, from_txn};
 use txn::locks::{KeyLock, RowLock, TableLock};
 use txn::{RowChange, Transaction};
 use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
@@ -19,11 +21,7 @@ use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
 use super::foreign::{key_index, referred};
 use super::unique::newest;
 use super::{Attempt, NewRow, Targets, Waits, check, refused};
-use crate::error::{from_catalog, from_rowstore, from_txn};
-use crate::lookup::{Found, KeyColumns};
 use crate::point::place_value;
-use crate::scan::stored_column;
-use crate::table_columns::column_defs;
 use crate::{Execution, RunContext};
 
 /// Rows of a table that were changed or deleted.

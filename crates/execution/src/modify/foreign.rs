@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use catalog::{Constraint, ConstraintKind, Table};
 use rowstore::Tuple;
+use scan::KeyColumns;
+use storage_error::from_catalog;
 use txn::Transaction;
 use txn::locks::KeyLock;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
@@ -14,8 +16,6 @@ use super::shown::shown;
 use super::unique::newest;
 use super::{NewRow, Waits};
 use crate::Execution;
-use crate::error::from_catalog;
-use crate::lookup::KeyColumns;
 
 /// Whether all that the new rows refer to is there. The keys stay locked against being taken away.
 pub(super) async fn check_references(
@@ -70,14 +70,14 @@ fn add_own(
     referenced: &[ColumnId],
     new: &[NewRow],
     keys: &[Vec<u8>],
-    found: &mut [Vec<crate::lookup::Found>],
+    found: &mut [Vec<scan::Found>],
 ) -> SqlResult<()> {
     let positions: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(at, key)| (key.as_slice(), at)).collect();
     for row in new {
         let (key, _) = table.index_key(referenced, &row.tuple).map_err(from_catalog)?;
         if let Some(position) = positions.get(key.as_slice()) {
             let place = catalog::RowPlace::Fresh;
-            found[*position].push(crate::lookup::Found { row: row.id.unwrap_or_default(), place });
+            found[*position].push(scan::Found { row: row.id.unwrap_or_default(), place });
         }
     }
     Ok(())

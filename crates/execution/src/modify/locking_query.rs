@@ -5,6 +5,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::Int64Type;
 use binder::{QueryPlan, RowLocks};
 use catalog::RowPlace;
+use scan::columns_from;
 use txn::Transaction;
 use txn::locks::{LockWait, RowLock};
 use types::{RowId, SqlError, SqlResult};
@@ -12,7 +13,6 @@ use types::{RowId, SqlError, SqlResult};
 use super::targets::{place_of, were_changed};
 use super::{Attempt, Waits};
 use crate::point::{PointRows, PointRun};
-use crate::table_rows::columns_from;
 use crate::{Execution, RunContext};
 
 impl Execution {

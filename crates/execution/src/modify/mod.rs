@@ -8,10 +8,10 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use binder::ModifyPlan;
 use catalog::{Storage, Table};
+use storage_error::from_txn;
 use txn::Transaction;
 use types::{ColumnId, SqlResult};
 
-use crate::error::from_txn;
 use crate::point::PointRun;
 use crate::{Execution, RunContext};
 

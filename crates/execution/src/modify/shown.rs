@@ -4,11 +4,9 @@ use catalog::{Column, Table};
 use rowstore::{Tuple, batch_of};
 use std::sync::Arc;
 
+use scan::{column_def, stored_column};
 use types::{ColumnId, ObjectNames, SessionZone, SqlType};
 use value_codec::encode::{TextEncoder, TextStyle};
-
-use crate::scan::stored_column;
-use crate::table_columns::column_def;
 
 /// Names and values of some columns of a row, each joined by commas.
 pub(super) fn shown(table: &Table, columns: &[ColumnId], row: &Tuple) -> (String, String) {

@@ -9,14 +9,14 @@ use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, Int64Type, Schema};
 use binder::Action;
 use catalog::{ConstraintKind, RowPlace, Table, TableRows};
 use plan::ROW_ID;
+use scan::{columns_from, ordered_rows, tuples};
+use storage_error::from_txn;
 use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
 use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
 
 use super::{NewRow, refused};
-use crate::error::from_txn;
 use crate::point::Patched;
-use crate::table_rows::{columns_from, ordered_rows, tuples};
 
 /// Columns of a plan before those of the table.
 const LEADING: usize = 3;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use catalog::{RowIndex, Table, TableRows};
 use rowstore::Tuple;
+use scan::{Found, KeyColumns};
+use storage_error::{from_catalog, from_txn};
 use txn::Transaction;
 use txn::locks::KeyLock;
 use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
@@ -13,8 +15,6 @@ use super::constraints::may_differ;
 use super::shown::shown;
 use super::{NewRow, Waits};
 use crate::Execution;
-use crate::error::{from_catalog, from_txn};
-use crate::lookup::{Found, KeyColumns};
 
 /// Whether no row but those that are replaced has a key of a new one.
 pub(super) async fn check(

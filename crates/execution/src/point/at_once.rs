@@ -4,6 +4,7 @@ use catalog::CatalogState;
 use datafusion::common::ScalarValue;
 use datafusion::physical_expr::expressions::{Column, Literal};
 use rowstore::{Tuple, Value};
+use scan::{Found, fresh_in_order};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
@@ -15,7 +16,6 @@ use super::source::{Asked, KeyedRows, Read};
 use super::steps::{Counts, Run};
 use super::{PointRows, PointRun, Ready, cell};
 use crate::Execution;
-use crate::lookup::{Found, fresh_in_order};
 
 /// Rows that are given so at most, and bytes of them: they are buffered before any is sent.
 const ROWS_MAX: usize = 1024;

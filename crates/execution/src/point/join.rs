@@ -15,17 +15,15 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use functions::error::from_datafusion;
 use rowstore::{StoredColumn, Tuple, Value, batch_of};
+use scan::{Access, Comparison, Found, column_defs, comparison_of, fresh_in_order, stored_column};
+use storage_error::from_rowstore;
 use types::{ColumnId, SqlError, SqlResult, SqlType};
 
 use super::IndexUse;
 use super::chain::{Effect, Step};
 use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
 use super::source::{Asked, needed, position_of};
-use crate::error::from_rowstore;
-use crate::lookup::{Access, Comparison, Found, comparison_of, fresh_in_order};
 use crate::modify::index_name;
-use crate::scan::stored_column;
-use crate::table_columns::column_defs;
 
 /// Rows that a run joins at most; more are a case for the plan.
 const ROWS_MAX: usize = 2048;

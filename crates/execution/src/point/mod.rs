@@ -18,6 +18,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use functions::Settled;
 use parking_lot::Mutex;
 use rowstore::Tuple;
+use scan::Found;
 use session_context::Session;
 use txn::Transaction;
 use types::{ColumnId, SqlError, SqlResult};
@@ -25,7 +26,6 @@ use types::{ColumnId, SqlError, SqlResult};
 use self::chain::Chain;
 use self::compiled::Compiled;
 use crate::Execution;
-use crate::lookup::Found;
 
 mod at_once;
 mod cell;

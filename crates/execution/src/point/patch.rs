@@ -12,6 +12,8 @@ use datafusion::logical_expr::Expr;
 use functions::error::from_datafusion;
 use functions::value_asked_of;
 use rowstore::{ColumnBuilder, ColumnValues, StoredColumn, Tuple, batch_of};
+use scan::{column_defs, stored_column};
+use storage_error::from_rowstore;
 use types::{ColumnId, SqlResult, SqlType};
 
 use super::cell::{Cell, values, values_of};
@@ -19,9 +21,6 @@ use super::chain::{Effect, Step};
 use super::expression::{Expression, batch, compile, evaluate, repeated, schema_over};
 use super::row_by_row::stored_as;
 use super::source::{position_of, values_of_columns};
-use crate::error::from_rowstore;
-use crate::scan::stored_column;
-use crate::table_columns::column_defs;
 
 /// The columns of a [`ModifyPlan`] before those of the table.
 const LEADING: usize = 3;

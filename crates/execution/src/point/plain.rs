@@ -5,14 +5,14 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use rowstore::{StoredColumn, Tuple, batch_of};
+use scan::column_defs;
+use storage_error::from_rowstore;
 use types::{SessionZone, SqlResult};
 use value_codec::encode::{Format, StoredEncoder};
 
 use super::chain::{Effect, Step};
 use super::expression::internal;
 use super::source::{KeyedRows, position_of};
-use crate::error::from_rowstore;
-use crate::table_columns::column_defs;
 
 /// Stored rows and the columns of them that are wanted.
 #[derive(Debug)]
@@ -90,6 +90,6 @@ pub(super) fn columns(steps: &[Step], keyed: &KeyedRows, is_locking: bool) -> Sq
     if chosen.iter().any(|position| width <= *position) {
         return Ok(None);
     }
-    let columns = chosen.into_iter().map(|position| crate::scan::stored_column(&defs[position]));
+    let columns = chosen.into_iter().map(|position| scan::stored_column(&defs[position]));
     columns.collect::<SqlResult<Vec<_>>>().map(|columns| Some(columns.into()))
 }

@@ -6,6 +6,8 @@ use arrow::datatypes::{DataType, FieldRef, Schema};
 use catalog::Table;
 use datafusion::common::ScalarValue;
 use rowstore::{StoredColumn, Tuple, Value};
+use scan::with_digits;
+use storage_error::from_rowstore;
 use types::numeric::Digits;
 use types::{ColumnId, SqlResult, SqlType};
 
@@ -15,8 +17,6 @@ use super::expression::Expression;
 use super::plain::StoredRows;
 use super::steps::Run;
 use super::written::WrittenRows;
-use crate::error::from_rowstore;
-use crate::write::with_digits;
 
 /// What becomes of a row.
 #[derive(Debug)]

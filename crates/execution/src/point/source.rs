@@ -12,6 +12,10 @@ use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use functions::error::from_datafusion;
 use plan::{PLACE, ROW_ID};
 use rowstore::{StoredColumn, Tuple, Value, batch_of};
+use scan::{
+    Access, Comparison, FRESH_PLACE, Found, KeyColumns, KeyRange, column_defs, comparison_of, pieces, stored_column,
+};
+use storage_error::from_rowstore;
 use txn::KeyRead;
 use types::{ColumnId, Oid, SqlError, SqlResult};
 
@@ -19,11 +23,7 @@ use super::chain::{Effect, Step};
 use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
 use super::{IndexUse, ROWS_MAX};
 use crate::Execution;
-use crate::error::from_rowstore;
-use crate::lookup::{Access, Comparison, Found, KeyColumns, KeyRange, comparison_of, pieces};
 use crate::modify::index_name;
-use crate::scan::{FRESH_PLACE, stored_column};
-use crate::table_columns::column_defs;
 
 /// Pieces of shards that a run reads at most.
 const PIECES_MAX: usize = 64;

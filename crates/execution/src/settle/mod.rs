@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catalog::{Change, Compacted, Settled, Storage, Table, TableRows, TableShards};
+use scan::bucket_keys;
+use storage_error::from_txn;
 use txn::{Isolation, Snapshot};
 use types::{Failpoint, Oid, ShardId, SqlResult};
 
 use crate::Execution;
-use crate::error::from_txn;
-use crate::table_columns::bucket_keys;
 use crate::write::sample;
 
 mod choose;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use scan::bucket_keys;
 use types::{Oid, SqlResult};
 
 use super::choose;
 use crate::Execution;
-use crate::table_columns::bucket_keys;
 
 impl Execution {
     /// Puts the rows of shards that have no buckets by the table's key into shards that have; how many shards went. Those of a table that is not

@@ -11,14 +11,14 @@ use datafusion::prelude::SessionConfig;
 use functions::error::from_datafusion;
 use futures::StreamExt;
 use plan::ShardTable;
+use scan::columns_from;
 use scheduler::{Priority, QueryShare};
 use shards::{RowIds, RowSample, ShardMeta};
+use storage_error::from_shards;
 use txn::Transaction;
 use types::{RowId, SqlError, SqlResult};
 
 use crate::Execution;
-use crate::error::from_shards;
-use crate::table_rows::columns_from;
 use crate::write::{Load, ShardsOf, ordered, sample};
 
 /// What became of the rows.

@@ -17,11 +17,11 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use functions::error::{from_datafusion, to_datafusion};
 use futures::StreamExt;
+use scan::{Bucketing, place_columns};
 use types::{SqlError, SqlResult};
 
 use super::cluster::{Once, clustered};
 use super::order::{sort, sort_key};
-use crate::table_columns::{Bucketing, place_columns};
 
 const BUCKET: &str = "bucket";
 const PLACE: &str = "place in the input";

@@ -22,11 +22,11 @@ use functions::error::from_datafusion;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use shards::RowSample;
+use storage_error::from_shards;
 use types::{ColumnId, SqlError, SqlResult};
 
 use super::hilbert;
 use super::order::{position, sort, sort_key};
-use crate::error::from_shards;
 
 /// Rows that are looked at before the first is written.
 const LEARNT_ROWS: usize = 1 << 20;

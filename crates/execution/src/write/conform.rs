@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, RecordBatch, RecordBatchOptions};
-use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Decimal128Type, SchemaRef};
+use arrow::array::{Array, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
 use catalog::Table;
 use plan::schema_of;
-use types::numeric::{self, Digits};
-use types::{Condition, SqlError, SqlResult, SqlType};
+use scan::in_form_of;
+use types::{Condition, SqlError, SqlResult};
 
 /// Gives batches the table's schema.
 pub(super) struct Conform {
@@ -40,31 +39,6 @@ impl Conform {
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(|error| SqlError::internal(format!("rows for \"{}\": {error}", self.table.name)))
     }
-}
-
-/// Values in the form of a column's type. A numeric parameter has the digits that it was sent with: it is rounded to the column's.
-pub(crate) fn in_form_of(values: &ArrayRef, sql_type: &SqlType) -> SqlResult<ArrayRef> {
-    let wanted = sql_type.arrow_type();
-    match (values.data_type(), sql_type) {
-        (found, _) if *found == wanted => Ok(Arc::clone(values)),
-        (DataType::Decimal128(_, from), SqlType::Numeric { precision, scale }) if 0 <= *from => {
-            let (from, digits) = (from.unsigned_abs(), Digits::new(*precision, *scale));
-            let rounded: SqlResult<Decimal128Array> =
-                values.as_primitive::<Decimal128Type>().try_unary(|value| with_digits(value, from, digits));
-            Ok(Arc::new(rounded?.with_data_type(wanted)))
-        }
-        _ => {
-            let options = CastOptions { safe: false, ..CastOptions::default() };
-            let cast = cast_with_options(values, &wanted, &options);
-            cast.map_err(|error| SqlError::internal(format!("a value as {sql_type}: {error}")))
-        }
-    }
-}
-
-/// A numeric of scale `from` with a column's digits; `22003` where it has more before the point.
-pub(crate) fn with_digits(value: i128, from: u8, digits: Digits) -> SqlResult<i128> {
-    let rescaled = numeric::rescale(value, from, digits.scale);
-    numeric::check(rescaled.ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?, digits)
 }
 
 fn not_null(table: &Table, column: &str) -> SqlError {

@@ -14,18 +14,15 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use functions::error::from_datafusion;
 use futures::stream;
 use rowstore::{Tuple, batch_of};
+use scan::{Found, column_defs, columns_from, stored_column, tuples};
+use storage_error::{from_catalog, from_rowstore, from_txn};
 use txn::locks::RowLock;
 use txn::{RowChange, Transaction};
 use types::{Condition, RowId, SqlError, SqlResult};
 
 use super::Load;
-use crate::error::{from_catalog, from_rowstore, from_txn};
-use crate::lookup::Found;
 use crate::modify::{Attempt, Following, Modified, NewRow, Targets, Waits, check, is_seen, newest, refused, taken};
 use crate::point::{PointRun, place_value};
-use crate::scan::stored_column;
-use crate::table_columns::column_defs;
-use crate::table_rows::{columns_from, tuples};
 use crate::{Execution, RunContext};
 
 /// The rows of an INSERT.

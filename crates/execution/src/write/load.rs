@@ -10,8 +10,10 @@ use functions::error::from_datafusion;
 use futures::StreamExt;
 use objects::Objects;
 use parking_lot::Mutex;
+use scan::{Bucketing, column_defs, place_columns, tuples};
 use scheduler::beside;
 use shards::{ColumnDef, RowIds, RowSample, ShardMeta, ShardWriter, WriteOptions};
+use storage_error::{from_shards, from_txn};
 use tokio::task::JoinSet;
 use txn::{Transaction, Uploads};
 use types::{Random, ShardId, SqlError, SqlResult};
@@ -21,9 +23,6 @@ use super::gathered::stage_rows;
 use super::shards_of::ShardsOf;
 use super::{order, sample};
 use crate::Execution;
-use crate::error::{from_shards, from_txn};
-use crate::table_columns::{Bucketing, column_defs, place_columns};
-use crate::table_rows::tuples;
 
 /// The size of file at which a shard ends and the next begins.
 const SHARD_BYTES: u64 = 100 << 20;

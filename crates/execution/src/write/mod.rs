@@ -21,16 +21,15 @@ mod tests;
 
 use binder::WritePlan;
 use catalog::Storage;
+use storage_error::from_txn;
 use txn::Transaction;
 use types::SqlResult;
 
 use crate::distribute::Attempts;
-use crate::error::from_txn;
 use crate::modify::{Attempt, Modified, lock_for_rows};
 use crate::point::PointRun;
 use crate::{Execution, RunContext};
 
-pub(crate) use conform::{in_form_of, with_digits};
 use dealt::dealt;
 use gathered::Gathered;
 pub use gathered::stage_rows;

@@ -10,12 +10,12 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use scan::Bucketing;
 use types::{ColumnId, SqlError, SqlResult};
 
 use super::bucketed::bucketed;
 use super::cluster::clustered;
 use super::rounds::in_rounds;
-use crate::table_columns::Bucketing;
 
 /// As [`ordered`], in as many streams as there are where rows are only to lie bucket by bucket.
 pub(super) async fn ordered_apart(

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use scheduler::beside;
 use shards::{BucketRuns, ShardMeta, ShardWriter};
+use storage_error::from_shards;
 use tokio_util::task::AbortOnDropHandle;
 use types::{SqlError, SqlResult};
 
 use super::load::{Load, Portion};
-use crate::error::from_shards;
 use crate::settle::SMALL_BUCKET_BYTES;
 
 /// Rows that are held back until it is clear that there are enough of them for a shard of their own; more where more may be fresh ones.

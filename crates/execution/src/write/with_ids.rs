@@ -10,14 +10,14 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::execute_stream;
 use functions::error::from_datafusion;
 use futures::StreamExt;
+use scan::columns_from;
 use shards::RowIds;
+use storage_error::from_txn;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use super::conform::Conform;
 use super::{Load, ShardsOf, ordered};
-use crate::error::from_txn;
-use crate::table_rows::columns_from;
 use crate::{Execution, RunContext};
 
 impl Execution {

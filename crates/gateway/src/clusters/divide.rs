@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use cluster::placement::{Part, Placement, have_room};
 use cluster::{ClusterId, Worker, WorkerId, WorkerState};
+use execution::BUCKETS;
 use execution::distribute::{Cluster, Distribution, Exchange, JoinExchange};
-use execution::{BUCKETS, PartKey};
 use fleet::task_url;
+use scan::PartKey;
 use scheduler::Lease;
 use settings::Settings;
 use url::Url;

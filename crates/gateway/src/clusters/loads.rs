@@ -58,7 +58,7 @@ fn by_owner(placement: &Placement, added: &[Added]) -> BTreeMap<u32, Vec<NewShar
     for (table, shards) in added {
         let mut owned: BTreeMap<u32, Vec<&Arc<ShardMeta>>> = BTreeMap::new();
         for shard in shards {
-            let owner = |piece: execution::PartKey| placement.owner(Part::new(piece.shard, piece.piece()));
+            let owner = |piece: scan::PartKey| placement.owner(Part::new(piece.shard, piece.piece()));
             let owners: BTreeSet<u32> = pieces(shard).filter_map(owner).collect();
             owners.into_iter().for_each(|owner| owned.entry(owner).or_default().push(shard));
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use cluster::ClusterId;
 use cluster::placement::{Part, Placement};
-use execution::PartKey;
 use execution::distribute::Worker;
+use scan::PartKey;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use shards::ForeignFile;
 use shards::stored_form::from_stored;
+use storage_error::from_shards;
 use tokio_util::sync::CancellationToken;
 use types::interrupt::canceled;
 use types::text::DateContext;
@@ -19,7 +20,6 @@ use value_codec::decode::ColumnBuilder;
 
 use super::source::Inputs;
 use crate::copy::files::cannot_read;
-use crate::error::from_shards;
 use crate::progress::Progress;
 
 /// The largest file that a client may send: it is kept in memory, for a Parquet file is read from its end.

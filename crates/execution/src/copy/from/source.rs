@@ -7,12 +7,12 @@ use binder::CopySource;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use objects::{Object, Objects};
+use storage_error::from_objects;
 use types::{Condition, SqlError, SqlResult};
 
 use super::{Piece, Pieces};
 use crate::Execution;
 use crate::copy::files::{expand, matches, read_files, total_bytes};
-use crate::error::from_objects;
 
 /// The inputs of a COPY, found but not yet read.
 pub(crate) enum Inputs {

@@ -11,10 +11,10 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use shards::{ColumnDef, Encoder, WriteOptions};
+use storage_error::from_shards;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::run::CopyPiece;
-use crate::error::from_shards;
 use crate::{Progress, RowStream};
 
 /// The bytes of the file.

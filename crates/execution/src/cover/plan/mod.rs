@@ -19,6 +19,7 @@ mod window;
 
 use std::sync::Arc;
 
+use ::scan::ShardScanExec;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::buffer::BufferExec;
@@ -43,7 +44,6 @@ use self::window::Windows;
 use super::refusals::Refusals;
 use super::top::Top;
 use super::{Sorts, cover_with};
-use crate::scan::ShardScanExec;
 
 /// Leaves out rows that a condition above would: that takes longer than to sort them here.
 const RANK_LIMIT: &str = "RankLimitExec";

@@ -14,11 +14,11 @@ use engine::join::OutputColumn;
 use engine::pipeline::{Source, Step};
 use engine::{Batch, Bits, Data};
 use functions::{KeySet, keys_asked};
+use scan::{ShardScanExec, predicates};
 use shards::Test;
 
 use super::{Branch, Builder, Chain, Input, OperatorId, ScanFilter, ScanInput};
 use crate::cover::expression;
-use crate::scan::{ShardScanExec, predicates};
 
 impl Builder {
     pub(super) fn scan(&mut self, plan: &Arc<dyn ExecutionPlan>, scan: &ShardScanExec) -> Option<Chain> {

@@ -5,11 +5,11 @@ use engine::aggregate::{AggregateSpec, StateSpec};
 use engine::expression::Expression;
 use engine::pipeline::Step;
 use engine::{Digest, Digesting};
+use scan::ShardScanExec;
 use serde::Serialize;
 use shards::{ColumnDef, ORDINAL_COLUMN, Predicate, ROW_ID_COLUMN, Test};
 
 use crate::cover::plan::ScanFilter;
-use crate::scan::ShardScanExec;
 
 /// The groups that `spec` makes of what the filters and the steps leave and make of a scan's rows; `None` where they depend on more than these rows.
 /// Grouping sets are made of groups, so they are none of it.

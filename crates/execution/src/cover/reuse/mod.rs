@@ -20,6 +20,7 @@ use engine::Digest;
 use engine::aggregate::{AggregateSpec, CompactGroups, Groups};
 use engine::pipeline::{Pipeline, Sink, Source};
 use parking_lot::Mutex;
+use scan::{FragmentCache, ShardScanExec};
 use scheduler::pause;
 use shards::ResultKey;
 use types::{CachePolicy, Oid};
@@ -29,8 +30,6 @@ use super::memory;
 use super::pipelines::Run;
 use super::plan::Input;
 use super::workers::Member;
-use crate::fragment_cache::FragmentCache;
-use crate::scan::ShardScanExec;
 use unit::{Unit, few_of_clustered, is_worth, units};
 
 pub(super) use foreign::digest as foreign_digest;

@@ -9,10 +9,9 @@ use engine::expression::Expression;
 use engine::pipeline::Step;
 use engine::{Digest, Digesting};
 use roaring::RoaringBitmap;
+use scan::{Part, ScanShard, ShardScanExec, predicates};
 use shards::{Datum, ResultKey};
 use types::ShardId;
-
-use crate::scan::{Part, ScanShard, ShardScanExec, predicates};
 
 /// Scans of fewer settled rows are read again as soon as anything is found.
 const SCAN_ROWS_MIN: u64 = 1_024;

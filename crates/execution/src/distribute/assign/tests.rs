@@ -1,12 +1,12 @@
 //! Claims about who reads what.
 
 use proptest::prelude::*;
+use scan::PartKey;
 use shards::BUCKETS;
 use url::Url;
 use uuid::Uuid;
 
 use super::{Cluster, assign, bucket_readers, owner_count, readers, routed};
-use crate::scan::PartKey;
 
 #[derive(Debug)]
 struct ByRow;

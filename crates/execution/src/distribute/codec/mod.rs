@@ -28,11 +28,11 @@ use datafusion_proto::physical_plan::{
 };
 use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
 use prost::Message;
+use scan::ScanPlanner;
 use types::stack::with_planning_stack;
 
 use self::converter::Converter;
 use self::operator::Operator;
-use crate::scan::ScanPlanner;
 
 pub(super) use self::form::{FormError, read, write};
 pub(super) use self::sealed::Sealed;

@@ -16,11 +16,11 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf;
 use functions::series::Kind as SeriesKind;
 use prost::Message;
+use scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
 use serde::{Deserialize, Serialize};
 
 use super::{FormError, Written, message, other};
 use crate::distribute::{ToOwnersExec, WithinTasksExec};
-use crate::scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
 
 /// One of them, but for its inputs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -182,7 +182,7 @@ impl Operator {
             (Self::Scan { scan, dynamic }, []) => {
                 let schema = scan.schema();
                 let scan = ShardScanExec::of_portable(scan, scans, all(&dynamic, &schema)?);
-                return Ok(Arc::new(scan?));
+                return Ok(Arc::new(scan.map_err(malformed)?));
             }
             (Self::GlobalLimit { skip, fetch, order }, [input]) => {
                 let mut limit = GlobalLimitExec::new(Arc::clone(input), skip, fetch);
@@ -265,8 +265,6 @@ impl Key {
     }
 }
 
-impl From<Malformed> for DataFusionError {
-    fn from(error: Malformed) -> Self {
-        FormError::Other(error.to_string()).into()
-    }
+fn malformed(error: Malformed) -> DataFusionError {
+    FormError::Other(error.to_string()).into()
 }

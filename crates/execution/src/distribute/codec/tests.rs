@@ -18,14 +18,13 @@ use functions::portable::PortableScalar;
 use plan::stop::unwatched;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use scan::{FragmentCache, PortableScan, ScanPlanner};
 use tokio_util::sync::CancellationToken;
 use types::stack::with_planning_stack;
 
 use super::{Codec, Converter, form};
 use crate::Config;
 use crate::execution::block_cache;
-use crate::fragment_cache::FragmentCache;
-use crate::scan::{PortableScan, ScanPlanner};
 use crate::sql_fixture::Sql;
 
 /// A plan as bytes.
@@ -167,13 +166,13 @@ async fn forms_whose_checksum_nobody_checks_are_refused_too() {
     while let Some(below) = scan.children().first() {
         scan = below;
     }
-    let scan = scan.downcast_ref::<crate::scan::ShardScanExec>().unwrap();
+    let scan = scan.downcast_ref::<scan::ShardScanExec>().unwrap();
     let bytes = rmp_serde::to_vec_named(&scan.portable().unwrap()).unwrap();
     let execution = &sql.warehouse.execution;
     let scans = execution.scans();
     let made = |bytes: &[u8]| {
         let form = form::read_unchecked::<PortableScan>(bytes).ok()?;
-        crate::scan::ShardScanExec::of_portable(form, &scans, Vec::new()).ok()
+        scan::ShardScanExec::of_portable(form, &scans, Vec::new()).ok()
     };
     assert!(made(&bytes).is_some());
     let mut runner = TestRunner::new(ProptestConfig { cases: 2_000, ..ProptestConfig::default() });

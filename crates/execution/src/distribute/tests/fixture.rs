@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use binder::Planned;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
+use scan::PartKey;
 use shards::BUCKETS;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -20,7 +21,7 @@ use crate::distribute::{
 };
 use crate::fixtures::context;
 use crate::sql_fixture::{Sql, texts};
-use crate::{Config, PartKey, RunContext};
+use crate::{Config, RunContext};
 
 /// A warehouse and the workers of a cluster over its storage.
 pub(super) struct Workers {

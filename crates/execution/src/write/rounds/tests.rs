@@ -1,8 +1,11 @@
 use arrow::array::{AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use catalog::{Distribution, TableOrder};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, UnboundedMemoryPool};
+use types::{ColumnId, SqlType};
 
 use super::*;
+use crate::fixtures::table;
 
 const ROWS: i64 = 3_000;
 
@@ -19,10 +22,18 @@ fn batches(count: i64) -> Vec<RecordBatch> {
     (0..count).map(batch).collect()
 }
 
+/// By the number.
+fn bucketing() -> Bucketing {
+    let mut table = Arc::unwrap_or_clone(table(TableOrder::None));
+    table.columns[0].sql_type = SqlType::Int8;
+    table.distribution = Distribution::On(vec![ColumnId(1)]);
+    Bucketing::of(&table).expect("its values have hashes")
+}
+
 async fn through(batches: Vec<RecordBatch>, memory: &Arc<dyn MemoryPool>, bytes_max: usize) -> Vec<RecordBatch> {
     let schema = batches[0].schema();
     let input = Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches.into_iter().map(Ok))));
-    let mut rounds = Rounds::new(input, Arc::new(Bucketing::of_first(&types::SqlType::Int8)), memory, bytes_max);
+    let mut rounds = Rounds::new(input, Arc::new(bucketing()), memory, bytes_max);
     let mut given = Vec::new();
     while let Some(batch) = rounds.next().await.expect("nothing fails") {
         given.push(batch);
@@ -32,7 +43,7 @@ async fn through(batches: Vec<RecordBatch>, memory: &Arc<dyn MemoryPool>, bytes_
 
 /// Fails unless all rows are there, each batch of one bucket, and a bucket's rows in order; how many rounds there were.
 fn check(given: &[RecordBatch], count: i64) -> usize {
-    let bucketing = Bucketing::of_first(&types::SqlType::Int8);
+    let bucketing = bucketing();
     let (mut rounds, mut last, mut lasts) = (1, 0, [-1; BUCKETS]);
     let mut seen = vec![false; usize::try_from(count * ROWS).expect("a few")];
     for batch in given {

@@ -22,6 +22,7 @@ use engine::aggregate::AggregateSpec;
 use engine::arrow_form::{form, has_wide_numbers, is_compared};
 use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
+use scan::ShardScanExec;
 
 pub(super) use self::kept::{Aggregate, spread_of, total_of};
 use self::sets::grouping_sets;
@@ -29,7 +30,6 @@ use self::states::States;
 use super::{Branch, Builder, Chain, Input, SourceColumn, through_exchanges};
 use crate::cover::expression;
 use crate::distribute::reads_once;
-use crate::scan::ShardScanExec;
 
 /// Keys of a group: a word says which of them are NULL.
 const KEYS_MAX: usize = 60;

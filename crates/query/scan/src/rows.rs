@@ -19,22 +19,23 @@ use scheduler::{clock, pause};
 use shards::cache::PredicateOrder;
 use shards::prune::Pruning;
 use shards::{ORDINAL_COLUMN, Predicate, RowGroupRead, ShardReader, prune};
+use storage_error::from_shards;
 
-use super::by_key::rows_of_lists;
-use super::parts::{Part, Queue};
-use super::{Scan, fresh, predicates};
-use crate::error::from_shards;
+use crate::by_key::rows_of_lists;
+use crate::parts::{Part, Queue};
+use crate::scan::Scan;
+use crate::{fresh, predicates};
 
 /// Names of the counters in a scan's metrics.
-pub(crate) mod counter {
-    pub(crate) const SHARDS_PRUNED: &str = "shards_pruned";
-    pub(crate) const SHARDS_KNOWN: &str = "shards_known";
-    pub(crate) const ROW_GROUPS: &str = "row_groups";
-    pub(crate) const ROW_GROUPS_PRUNED: &str = "row_groups_pruned";
-    pub(crate) const PAGES: &str = "pages";
-    pub(crate) const PAGES_PRUNED: &str = "pages_pruned";
-    pub(crate) const BYTES: &str = "bytes_read";
-    pub(crate) const ROWS_REMOVED: &str = "rows_removed";
+pub mod counter {
+    pub const SHARDS_PRUNED: &str = "shards_pruned";
+    pub const SHARDS_KNOWN: &str = "shards_known";
+    pub const ROW_GROUPS: &str = "row_groups";
+    pub const ROW_GROUPS_PRUNED: &str = "row_groups_pruned";
+    pub const PAGES: &str = "pages";
+    pub const PAGES_PRUNED: &str = "pages_pruned";
+    pub const BYTES: &str = "bytes_read";
+    pub const ROWS_REMOVED: &str = "rows_removed";
 }
 
 /// What one partition counts.

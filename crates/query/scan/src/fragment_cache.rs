@@ -4,7 +4,7 @@ use engine::aggregate::CompactGroups;
 use shards::ShardResults;
 
 /// Groups by the shard, by what was computed of it, and by its rows that were there.
-pub(crate) type FragmentCache = ShardResults<CompactGroups>;
+pub type FragmentCache = ShardResults<CompactGroups>;
 
 /// What it is called beside the tiers of the cache of columns.
 pub(crate) const FRAGMENT_TIER: &str = "fragment";

@@ -4,10 +4,10 @@ use arrow::array::RecordBatch;
 use catalog::{Column, Distribution, Table};
 use plan::{PLACE, ROW_ID};
 use shards::{BucketKeys, ColumnDef, ORDINAL_COLUMN, ROW_ID_COLUMN};
+use storage_error::from_shards;
 use types::{ColumnId, SqlResult, SqlType};
 
-use crate::error::from_shards;
-use crate::write::in_form_of;
+use crate::column_form::in_form_of;
 
 /// All columns, in the table's order.
 #[must_use]
@@ -16,7 +16,7 @@ pub fn column_defs(table: &Table) -> Vec<ColumnDef> {
 }
 
 /// One column.
-pub(crate) fn column_def(column: &Column) -> ColumnDef {
+pub fn column_def(column: &Column) -> ColumnDef {
     ColumnDef {
         id: column.id,
         name: column.name.clone(),
@@ -39,7 +39,7 @@ pub fn place_columns() -> [ColumnDef; 2] {
 }
 
 /// By what a table's rows are put into buckets; `None` for one that is not distributed on columns, or on some whose values have no hash.
-pub(crate) fn bucket_keys(table: &Table) -> Option<BucketKeys> {
+pub fn bucket_keys(table: &Table) -> Option<BucketKeys> {
     let Distribution::On(columns) = &table.distribution else { return None };
     let column = |id: ColumnId| table.columns.iter().find(|column| column.id == id);
     let columns = columns.iter().map(|id| column(*id).map(|column| (*id, &column.sql_type)));
@@ -48,33 +48,26 @@ pub(crate) fn bucket_keys(table: &Table) -> Option<BucketKeys> {
 
 /// Rows to be put into buckets.
 #[derive(Debug, Clone)]
-pub(crate) struct Bucketing {
-    pub(crate) keys: BucketKeys,
+pub struct Bucketing {
+    pub keys: BucketKeys,
     /// Where the keys stand among the table's columns, and their types.
     columns: Vec<(usize, SqlType)>,
 }
 
 impl Bucketing {
     /// That of a table's rows, if they have buckets.
-    pub(crate) fn of(table: &Table) -> Option<Self> {
+    pub fn of(table: &Table) -> Option<Self> {
         let keys = bucket_keys(table)?;
         let column = |id: ColumnId| table.columns.iter().enumerate().find(|(_, column)| column.id == id);
         let columns = keys.columns().filter_map(|id| column(id).map(|(at, column)| (at, column.sql_type.clone())));
         Some(Self { columns: columns.collect(), keys })
     }
 
-    /// By the first column alone.
-    #[cfg(test)]
-    pub(crate) fn of_first(sql_type: &SqlType) -> Self {
-        let keys = BucketKeys::new([(ColumnId(1), sql_type)]).expect("its values have hashes");
-        Self { keys, columns: vec![(0, sql_type.clone())] }
-    }
-
     /// The bucket of each row of a batch that begins with the table's columns.
     ///
     /// # Errors
     /// A value that does not fit its column's type.
-    pub(crate) fn buckets(&self, batch: &RecordBatch) -> SqlResult<Vec<u8>> {
+    pub fn buckets(&self, batch: &RecordBatch) -> SqlResult<Vec<u8>> {
         let values = self.columns.iter().map(|(at, sql_type)| in_form_of(batch.column(*at), sql_type));
         self.keys.buckets(&values.collect::<SqlResult<Vec<_>>>()?).map_err(from_shards)
     }

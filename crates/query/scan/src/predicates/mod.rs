@@ -19,7 +19,7 @@ mod tests;
 const LIST_VALUES_MAX: usize = 1_024;
 
 /// What `filter` says about each of its columns; `columns` are those that its column indexes count.
-pub(crate) fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<Predicate> {
+pub fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<Predicate> {
     let Some(filter) = current(filter) else { return Vec::new() };
     let mut used: Vec<usize> = collect_columns(&filter).iter().map(Column::index).collect();
     used.sort_unstable();
@@ -33,7 +33,7 @@ pub(crate) fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<P
 }
 
 /// Whether a filter says nothing, as it stands now.
-pub(crate) fn passes_all(filter: &Arc<dyn PhysicalExpr>) -> bool {
+pub fn passes_all(filter: &Arc<dyn PhysicalExpr>) -> bool {
     let literal =
         |filter: &Arc<dyn PhysicalExpr>| filter.downcast_ref::<Literal>().map(|literal| literal.value().clone());
     current(filter).as_ref().and_then(literal) == Some(ScalarValue::Boolean(Some(true)))

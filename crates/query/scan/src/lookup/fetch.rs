@@ -7,16 +7,16 @@ use catalog::{RowPlace, Table, TableRows};
 use futures::StreamExt;
 use rowstore::Tuple;
 use shards::{ColumnDef, RowGroupRead, ShardMeta};
+use storage_error::from_shards;
 use types::{SqlError, SqlResult};
 
 use super::settled::PIECE_ROWS;
 use super::{Found, KeyLookup};
-use crate::error::from_shards;
 use crate::table_columns::column_defs;
 use crate::table_rows::tuples;
 
 /// How many pieces of shards hold these rows.
-pub(crate) fn pieces(found: &[Found]) -> usize {
+pub fn pieces(found: &[Found]) -> usize {
     let piece = |found: &Found| match found.place {
         RowPlace::Fresh => None,
         RowPlace::Shard { shard, ordinal } => Some((shard, ordinal / PIECE_ROWS)),

@@ -4,18 +4,18 @@ use std::cmp::Ordering;
 
 use shards::{ColumnStats, Datum};
 
-use super::Scan;
+use crate::scan::Scan;
 
 impl Scan {
     /// Whether no value of a column, by its position, is in two rows, and none is NULL.
-    pub(crate) fn is_unique(&self, column: usize) -> bool {
+    pub fn is_unique(&self, column: usize) -> bool {
         let follows = |end: &Datum, start: &Datum| end.compare(start) == Some(Ordering::Less);
         self.are_in_order(column, |stats| stats.strictly_ascending, follows)
     }
 
     /// Whether the values of a column, by its position, never fall within a shard, none is NULL, and shards that may have a value in common have at most
     /// one, at their ends.
-    pub(crate) fn is_clustered(&self, column: usize) -> bool {
+    pub fn is_clustered(&self, column: usize) -> bool {
         let follows = |end: &Datum, start: &Datum| end.compare(start).is_some_and(Ordering::is_le);
         self.are_in_order(column, |stats| stats.ascending, follows)
     }

@@ -1,10 +1,8 @@
-//! Scans of tables: which shards, divided into which parts, read by whom.
+//! Plans scans of tables: which shards, divided into which parts.
 
-use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use catalog::{Distribution, TableRows};
+use catalog::Distribution;
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
@@ -14,45 +12,19 @@ use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use objects::Objects;
 use plan::{PlanScan, ShardTable};
-use roaring::RoaringBitmap;
-use rowstore::Row;
-use session_context::Pin;
 use shards::{
-    BlockCache, BucketKeys, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, TierUse,
-    far_stretch_rows,
+    BlockCache, BucketKeys, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TierUse, far_stretch_rows,
 };
-use types::{ColumnId, RowId};
 
+use crate::by_key::Keyed;
+use crate::divided::ForWorkers;
+use crate::exec::ShardScanExec;
 use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
+use crate::opened::OpenedShards;
+use crate::parts::Parts;
+use crate::predicates;
+use crate::scan::{Held, Scan, ScanShard};
 use crate::table_columns::{bucket_keys, column_defs, place_columns};
-
-mod by_key;
-mod divided;
-mod exec;
-mod fresh;
-mod opened;
-mod order;
-mod pages;
-mod parts;
-mod portable;
-pub(crate) mod predicates;
-mod rows;
-
-#[cfg(test)]
-mod tests;
-
-use by_key::{FreshRows, Keyed};
-pub(crate) use divided::{ForWorkers, Lies};
-pub(crate) use exec::ShardScanExec;
-pub use fresh::FRESH_PLACE;
-pub(crate) use fresh::stored_column;
-pub(crate) use opened::OpenedShards;
-pub(crate) use pages::{PageRun, PageScan, Read};
-pub(crate) use parts::Part;
-use parts::Parts;
-pub use portable::PartKey;
-pub(crate) use portable::{Malformed, PortableScan, Stays};
-pub(crate) use rows::counter;
 
 /// Fresh rows of a part of an index that are read when a scan is planned, so that their number is known.
 const FEW_ROWS: usize = 512;
@@ -68,102 +40,15 @@ const FRESH_ROW_BYTES: u64 = 100;
 
 /// Plans scans over one storage.
 #[derive(Debug)]
-pub(crate) struct ScanPlanner {
-    objects: Objects,
-    opened: Arc<OpenedShards>,
-    blocks: Arc<BlockCache>,
-    fragments: Arc<FragmentCache>,
-}
-
-/// What a scan reads: the same for all of its partitions.
-#[derive(Debug)]
-pub(crate) struct Scan {
+pub struct ScanPlanner {
     pub(crate) objects: Objects,
     pub(crate) opened: Arc<OpenedShards>,
-    pub(crate) blocks: TableCache,
-    /// Groups of shards that queries have made.
+    pub(crate) blocks: Arc<BlockCache>,
     pub(crate) fragments: Arc<FragmentCache>,
-    pub(crate) table: Arc<catalog::Table>,
-    /// The columns of the batches, in order.
-    pub(crate) columns: Arc<[ColumnDef]>,
-    /// All columns of the table.
-    pub(crate) table_columns: Arc<[ColumnDef]>,
-    /// Rows that fail them may be left out.
-    pub(crate) predicates: Vec<Predicate>,
-    /// The shards that are left, in the table's order.
-    pub(crate) shards: Vec<ScanShard>,
-    /// The column by which alone rows have buckets.
-    pub(crate) bucketed_by: Option<ColumnId>,
-    pub(crate) rows: Arc<TableRows>,
-    /// The part of an index that says which fresh rows are wanted.
-    keyed: Option<Keyed>,
-    /// The fresh rows, listed when the first of them is read.
-    fresh: OnceLock<FreshRows>,
-    /// Shards of the table.
-    pub(crate) shard_count: usize,
-    pub(crate) statistics: Statistics,
-    /// Keeps the shards of a past state from being deleted.
-    _pin: Option<Held>,
-}
-
-/// A pin, of which there is nothing to show.
-struct Held(#[expect(dead_code, reason = "it is kept, not looked at")] Pin);
-
-impl fmt::Debug for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Held")
-    }
-}
-
-/// A shard of a scan.
-#[derive(Debug, Clone)]
-pub(crate) struct ScanShard {
-    pub(crate) meta: Arc<ShardMeta>,
-    /// Its position among the table's shards.
-    pub(crate) number: usize,
-    /// Rows that are left out.
-    pub(crate) deleted: Option<Arc<RoaringBitmap>>,
-    /// And those that other processes read, as far as they lie among the scan's parts.
-    pub(crate) of_others: Vec<Range<u32>>,
-    /// The buckets that some of its rows are of, as bits; all where that is not known.
-    pub(crate) buckets: u64,
-    /// A file of an external table, which was opened when it was listed.
-    pub(crate) file: Option<ShardReader>,
-}
-
-impl ScanShard {
-    /// All rows that are left out.
-    pub(crate) fn left_out(&self) -> Option<Arc<RoaringBitmap>> {
-        if self.of_others.is_empty() {
-            return self.deleted.clone();
-        }
-        let mut all = self.deleted.as_deref().cloned().unwrap_or_default();
-        for rows in &self.of_others {
-            all.insert_range(rows.clone());
-        }
-        Some(Arc::new(all))
-    }
-}
-
-impl Scan {
-    /// Whether there may be rows beside those of the shards.
-    fn has_fresh_rows(&self) -> bool {
-        // A scan from another process has them listed, and nothing else of the table's rows.
-        self.fresh.get().is_some_and(|fresh| !fresh.is_empty())
-            || self.rows.fresh.len() + self.rows.own.layer.len() != self.rows.own.layer.gone_len()
-    }
-
-    /// The fresh rows in a fixed order.
-    pub(crate) fn fresh(&self) -> &[(RowId, Arc<Row>)] {
-        self.fresh.get_or_init(|| match &self.keyed {
-            Some(keyed) => keyed.rows(&self.rows, usize::MAX),
-            None => self.rows.fresh_rows().map(|(id, row)| (id, Arc::clone(row))).collect(),
-        })
-    }
 }
 
 impl ScanPlanner {
-    pub(crate) fn new(
+    pub fn new(
         objects: Objects,
         opened: Arc<OpenedShards>,
         blocks: Arc<BlockCache>,
@@ -190,12 +75,12 @@ impl ScanPlanner {
 
 impl ScanPlanner {
     /// A shard, opened now if it is not yet.
-    pub(crate) async fn open(&self, shard: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
+    pub async fn open(&self, shard: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
         self.opened.get(&self.objects, shard).await
     }
 
     /// How the caches of columns and of groups are used.
-    pub(crate) fn cache_tiers(&self) -> Vec<TierUse> {
+    pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.blocks.tiers().into_iter().chain([self.fragments.tier(FRAGMENT_TIER)]).collect()
     }
 }

@@ -6,10 +6,10 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::Schema;
 use catalog::Table;
 use rowstore::{Tuple, rows_of};
+use storage_error::from_rowstore;
 use types::{ColumnId, SqlError, SqlResult};
 
-use crate::error::from_rowstore;
-use crate::write::in_form_of;
+use crate::column_form::in_form_of;
 
 /// Rows of all columns of a table as they are stored.
 ///
@@ -22,7 +22,7 @@ pub fn tuples(table: &Table, columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
 }
 
 /// Rows of some columns, which may come in any order.
-pub(crate) fn ordered_rows(ids: &[ColumnId], columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
+pub fn ordered_rows(ids: &[ColumnId], columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
     let mut order: Vec<usize> = (0..ids.len()).collect();
     order.sort_unstable_by_key(|position| ids[*position]);
     let ids: Vec<ColumnId> = order.iter().map(|position| ids[*position]).collect();
@@ -31,7 +31,7 @@ pub(crate) fn ordered_rows(ids: &[ColumnId], columns: &[ArrayRef]) -> SqlResult<
 }
 
 /// `count` columns of a batch from `start` on.
-pub(crate) fn columns_from(batch: &RecordBatch, start: usize, count: usize) -> SqlResult<RecordBatch> {
+pub fn columns_from(batch: &RecordBatch, start: usize, count: usize) -> SqlResult<RecordBatch> {
     let schema = batch.schema();
     let fields: Vec<_> = schema.fields()[start..start + count].to_vec();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

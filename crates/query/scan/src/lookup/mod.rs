@@ -9,7 +9,7 @@ use types::{ColumnId, Oid, RowId, ShardId, SqlResult};
 use self::in_order::InOrder;
 use self::settled::SettledRows;
 use self::shard_keys::{KeyCache, ShardKeys};
-use crate::scan::OpenedShards;
+use crate::opened::OpenedShards;
 
 mod access;
 mod fetch;
@@ -18,9 +18,10 @@ mod key_range;
 mod settled;
 mod shard_keys;
 
-pub(crate) use access::{Access, Comparison, comparison_of};
-pub(crate) use fetch::pieces;
-pub(crate) use key_range::{KeyRange, value_of};
+pub use access::{Access, Comparison, comparison_of};
+pub use fetch::pieces;
+pub use key_range::KeyRange;
+pub(crate) use key_range::value_of;
 
 /// What keys are looked up in.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +50,7 @@ pub struct KeyLookup {
 }
 
 impl KeyLookup {
-    pub(crate) fn new(objects: Objects, opened: Arc<OpenedShards>) -> Self {
+    pub fn new(objects: Objects, opened: Arc<OpenedShards>) -> Self {
         Self { objects, opened, keys: KeyCache::default(), settled: SettledRows::default() }
     }
 
@@ -73,7 +74,7 @@ impl KeyLookup {
     }
 
     /// The first `count_max` rows of the range in the order of the index.
-    pub(crate) async fn find_range(
+    pub async fn find_range(
         &self,
         of: KeyColumns<'_>,
         rows: &TableRows,
@@ -114,7 +115,7 @@ pub(crate) fn fresh<'a>(rows: &'a TableRows, index: Oid, range: &'a KeyRange) ->
 }
 
 /// As [`fresh`], from the last on where `backwards`.
-pub(crate) fn fresh_in_order<'a>(
+pub fn fresh_in_order<'a>(
     rows: &'a TableRows,
     index: Oid,
     range: &'a KeyRange,
@@ -126,7 +127,7 @@ pub(crate) fn fresh_in_order<'a>(
 fn fresh_by_scan(of: KeyColumns<'_>, rows: &TableRows, keys: &[Vec<u8>]) -> SqlResult<Vec<Vec<Found>>> {
     let mut found = vec![Vec::new(); keys.len()];
     for (row, version) in rows.fresh_rows() {
-        let (key, _) = of.table.index_key(of.columns, &version.tuple).map_err(crate::error::from_catalog)?;
+        let (key, _) = of.table.index_key(of.columns, &version.tuple).map_err(storage_error::from_catalog)?;
         for (_, found) in keys.iter().zip(&mut found).filter(|(wanted, _)| **wanted == key) {
             found.push(Found { row, place: RowPlace::Fresh });
         }

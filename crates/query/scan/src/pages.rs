@@ -10,12 +10,12 @@ use futures::{StreamExt, TryStreamExt};
 use shards::Predicate;
 use shards::cache::Piece;
 
-use super::Scan;
-use super::parts::{Parts, Queue};
-use super::rows::{Opened, PartitionScan, PartsReader, counter, failed};
+use crate::parts::{Parts, Queue};
+use crate::rows::{Opened, PartitionScan, PartsReader, counter, failed};
+use crate::scan::Scan;
 
 /// One run of a scan, divided among workers.
-pub(crate) struct PageRun {
+pub struct PageRun {
     scan: Arc<Scan>,
     queue: Arc<Queue>,
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
@@ -40,19 +40,19 @@ impl PageRun {
 
     /// A part is not opened before its turn: what its filters will have learned by then leaves out more.
     #[must_use]
-    pub(crate) fn one_by_one(self) -> Self {
+    pub fn one_by_one(self) -> Self {
         Self { is_ahead: false, ..self }
     }
 
     /// How many parts are read.
-    pub(crate) fn part_count(&self) -> usize {
+    pub fn part_count(&self) -> usize {
         self.queue.len()
     }
 
     /// Leaves out the shards whose groups are known, by their positions among those of the scan. Of the others all is read that its own
     /// predicates leave.
     #[must_use]
-    pub(crate) fn without(self, is_known: impl Fn(usize) -> bool) -> Self {
+    pub fn without(self, is_known: impl Fn(usize) -> bool) -> Self {
         let known = (0..self.scan.shards.len()).filter(|shard| is_known(*shard)).count();
         MetricBuilder::new(&self.metrics).global_counter(counter::SHARDS_KNOWN).add(known);
         let queue = Queue::new(&self.queue.parts().of_shards(|shard| !is_known(shard)));
@@ -60,7 +60,7 @@ impl PageRun {
     }
 
     /// The pieces that one worker reads: what the others leave.
-    pub(crate) fn worker(&self, number: usize) -> PageScan {
+    pub fn worker(&self, number: usize) -> PageScan {
         let scan = PartitionScan {
             scan: Arc::clone(&self.scan),
             queue: Arc::clone(&self.queue),
@@ -77,7 +77,7 @@ impl PageRun {
 type Pieces = BoxStream<'static, DfResult<Piece>>;
 
 /// What a worker is told of its share of a scan.
-pub(crate) enum Read {
+pub enum Read {
     /// The pieces that come from here on are of a part of this shard, by its position among those of the scan; of fresh rows without it.
     Begun(Option<usize>),
     Piece(Piece),
@@ -86,7 +86,7 @@ pub(crate) enum Read {
 }
 
 /// A worker's pieces, one after the other.
-pub(crate) struct PageScan {
+pub struct PageScan {
     parts: PartsReader,
     current: Option<Pieces>,
     /// The part after it, which is being fetched, and its shard.
@@ -98,7 +98,7 @@ pub(crate) struct PageScan {
 
 impl PageScan {
     /// What comes next; `None` at the end.
-    pub(crate) async fn next(&mut self) -> DfResult<Option<Read>> {
+    pub async fn next(&mut self) -> DfResult<Option<Read>> {
         loop {
             if let Some(shard) = self.passed.pop() {
                 return Ok(Some(Read::Passed(shard)));

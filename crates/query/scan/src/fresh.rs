@@ -6,9 +6,8 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use rowstore::{BatchBuilder, Row, StoredColumn};
 use shards::{ColumnDef, ORDINAL_COLUMN, ROW_ID_COLUMN, missing_value};
+use storage_error::from_rowstore;
 use types::{RowId, SqlResult};
-
-use crate::error::from_rowstore;
 
 /// The place of every fresh row in a statement's scan.
 pub const FRESH_PLACE: i64 = -1;
@@ -37,7 +36,7 @@ pub(crate) fn batch_of(
 }
 
 /// A column as it is found in stored rows.
-pub(crate) fn stored_column(column: &ColumnDef) -> SqlResult<StoredColumn> {
+pub fn stored_column(column: &ColumnDef) -> SqlResult<StoredColumn> {
     let missing = column.missing.as_deref();
     let missing = missing.map(|text| missing_value(&column.sql_type, Some(text))).transpose()?;
     Ok(StoredColumn { id: column.id, sql_type: column.sql_type.clone(), missing })

@@ -9,7 +9,7 @@ use super::key_range::{KeyBound, KeyRange};
 
 /// How a condition compares a column with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
+pub enum Comparison {
     Equal,
     Less,
     AtMost,
@@ -19,7 +19,7 @@ pub(crate) enum Comparison {
 
 impl Comparison {
     /// The same with its sides exchanged.
-    pub(crate) fn reversed(self) -> Self {
+    pub fn reversed(self) -> Self {
         match self {
             Self::Equal => Self::Equal,
             Self::Less => Self::Greater,
@@ -43,7 +43,7 @@ impl std::fmt::Display for Comparison {
 }
 
 /// What an operator compares, if it does and an index helps.
-pub(crate) fn comparison_of(operator: Operator) -> Option<Comparison> {
+pub fn comparison_of(operator: Operator) -> Option<Comparison> {
     Some(match operator {
         Operator::Eq => Comparison::Equal,
         Operator::Lt => Comparison::Less,
@@ -56,21 +56,21 @@ pub(crate) fn comparison_of(operator: Operator) -> Option<Comparison> {
 
 /// An index and the conditions that say which part of it is meant, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Access {
-    pub(crate) index: Oid,
-    pub(crate) columns: Vec<ColumnId>,
+pub struct Access {
+    pub index: Oid,
+    pub columns: Vec<ColumnId>,
     /// For the first columns, one each.
     equal: Vec<usize>,
     /// Of the column after them.
     least: KeyBound<usize>,
     greatest: KeyBound<usize>,
     /// At most one row has the key.
-    pub(crate) is_unique: bool,
+    pub is_unique: bool,
 }
 
 impl Access {
     /// The index of the table that leaves the fewest rows, as far as the conditions tell; `None` where none helps.
-    pub(crate) fn choose(table: &Table, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
+    pub fn choose(table: &Table, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
         let mut best: Option<Self> = None;
         for access in table.row_indexes().filter_map(|index| Self::by(index, conditions)) {
             if best.as_ref().is_none_or(|best| best.rank() < access.rank()) {
@@ -102,13 +102,13 @@ impl Access {
     }
 
     /// The higher it is, the fewer rows are left, as far as the conditions tell.
-    pub(crate) fn rank(&self) -> (bool, usize, usize) {
+    pub fn rank(&self) -> (bool, usize, usize) {
         let bounds = [self.least, self.greatest].iter().filter(|bound| **bound != KeyBound::None).count();
         (self.is_unique, self.equal.len(), bounds)
     }
 
     /// The conditions that say which part of the index is meant.
-    pub(crate) fn conditions(&self) -> impl Iterator<Item = usize> {
+    pub fn conditions(&self) -> impl Iterator<Item = usize> {
         let bounds = [self.least, self.greatest].into_iter().filter_map(|bound| match bound {
             KeyBound::None => None,
             KeyBound::Included(condition) | KeyBound::Excluded(condition) => Some(condition),
@@ -117,13 +117,13 @@ impl Access {
     }
 
     /// The columns of the index that vary within the range, in order.
-    pub(crate) fn varying(&self) -> &[ColumnId] {
+    pub fn varying(&self) -> &[ColumnId] {
         &self.columns[self.equal.len()..]
     }
 
     /// The part of the index that is meant where the conditions compare with the `value` of each, of exactly the columns' types; `None`
     /// where nothing is, because one of them is NULL.
-    pub(crate) fn range<'a>(&self, value: impl Fn(usize) -> SqlResult<Value<'a>>) -> SqlResult<Option<KeyRange>> {
+    pub fn range<'a>(&self, value: impl Fn(usize) -> SqlResult<Value<'a>>) -> SqlResult<Option<KeyRange>> {
         let mut start = Vec::new();
         for condition in &self.equal {
             let value = value(*condition)?;

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::ScanShard;
-use super::by_key::FreshRows;
+use crate::by_key::FreshRows;
+use crate::scan::ScanShard;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 /// Neighbouring rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Part {
+pub enum Part {
     /// Of one row group.
     Settled {
         /// The shard's position among those of the scan.

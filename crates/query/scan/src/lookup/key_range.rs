@@ -12,9 +12,9 @@ const NULL_PART: u8 = 2;
 
 /// The keys from `from` on and before `to`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyRange {
-    pub(crate) from: Vec<u8>,
-    pub(crate) to: Vec<u8>,
+pub struct KeyRange {
+    pub from: Vec<u8>,
+    pub to: Vec<u8>,
 }
 
 /// The end of a range of one column.
@@ -58,7 +58,7 @@ impl KeyRange {
     }
 
     /// The positions of the shards that by their statistics may have a key of the range in an index that begins with `column`.
-    pub(crate) fn shards<'a>(&'a self, shards: &'a ShardList, column: ColumnId) -> impl Iterator<Item = usize> + 'a {
+    pub fn shards<'a>(&'a self, shards: &'a ShardList, column: ColumnId) -> impl Iterator<Item = usize> + 'a {
         shards.asked(column, move |zone| self.may_be_in(zone))
     }
 

@@ -10,22 +10,24 @@ use catalog::Distribution;
 use datafusion::common::Result as DfResult;
 use functions::error::to_datafusion;
 use shards::{BUCKETS, BucketKeys, ColumnDef, SEGMENT_ROWS, ShardReader};
+use storage_error::from_shards;
 use types::{ColumnId, SqlResult};
 use url::Url;
 
-use super::by_key::FreshRows;
-use super::parts::{Part, Parts};
-use super::{Scan, ScanShard, ShardScanExec, fresh};
-use crate::error::from_shards;
+use crate::by_key::FreshRows;
+use crate::exec::ShardScanExec;
+use crate::fresh;
+use crate::parts::{Part, Parts};
+use crate::scan::{Scan, ScanShard};
 use crate::table_columns::{bucket_keys, column_def};
 
 /// In a session's configuration: what is planned is to be divided among processes, not only among threads.
 #[derive(Debug)]
-pub(crate) struct ForWorkers;
+pub struct ForWorkers;
 
 /// Which process has which of a scan's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Lies {
+pub enum Lies {
     /// Whoever has them in its cache.
     Anywhere,
     /// Each the rows of some buckets.
@@ -36,7 +38,7 @@ pub(crate) enum Lies {
 
 impl ShardScanExec {
     /// As its table is distributed, and its shards were written.
-    pub(crate) fn lies(&self) -> Lies {
+    pub fn lies(&self) -> Lies {
         if self.scan.table.distribution == Distribution::Replicate {
             return Lies::Everywhere;
         }
@@ -50,7 +52,7 @@ impl ShardScanExec {
     ///
     /// # Errors
     /// Fresh rows that are none.
-    pub(crate) fn by_buckets(&self, keys: &BucketKeys, owners: &[usize], homes: &[Url]) -> DfResult<Vec<Self>> {
+    pub fn by_buckets(&self, keys: &BucketKeys, owners: &[usize], homes: &[Url]) -> DfResult<Vec<Self>> {
         let mut fresh: Vec<FreshRows> = vec![Vec::new(); homes.len()];
         if self.reads_fresh() {
             let rows = self.scan.fresh();
@@ -91,7 +93,7 @@ impl ShardScanExec {
 
 impl Scan {
     /// How many of the shards that are left have no buckets by these keys.
-    pub(crate) fn shards_without(&self, keys: &BucketKeys) -> usize {
+    pub fn shards_without(&self, keys: &BucketKeys) -> usize {
         self.shards.iter().filter(|shard| shard.file.is_some() || shard.meta.buckets_by(keys).is_none()).count()
     }
 

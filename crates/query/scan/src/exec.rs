@@ -19,15 +19,15 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use shards::{Predicate, ShardReader};
 
-use super::Scan;
-use super::pages::PageRun;
-use super::parts::{Part, Parts, Runs};
-use super::rows::{PartitionScan, counter};
+use crate::pages::PageRun;
+use crate::parts::{Part, Parts, Runs};
+use crate::rows::{PartitionScan, counter};
+use crate::scan::Scan;
 
 /// Reads the shards of a table. Partitions take row groups from one queue, so that none waits for another.
 #[derive(Debug)]
-pub(crate) struct ShardScanExec {
-    pub(crate) scan: Arc<Scan>,
+pub struct ShardScanExec {
+    pub scan: Arc<Scan>,
     pub(super) parts: Parts,
     limit: Option<usize>,
     /// Filters of operators above that grow stricter while the query runs; they prune, and are tested again above.
@@ -86,22 +86,22 @@ impl ShardScanExec {
     }
 
     /// The same scan, all of which is read by each process that has a part of the plan.
-    pub(crate) fn by_all(&self) -> Self {
+    pub fn by_all(&self) -> Self {
         Self { by_all: true, ..self.fresh(self.limit, self.dynamic.clone()) }
     }
 
     /// Whether each process is to read all of it.
-    pub(crate) fn is_by_all(&self) -> bool {
+    pub fn is_by_all(&self) -> bool {
         self.by_all
     }
 
     /// Filters of operators above that change while the query runs.
-    pub(crate) fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
+    pub fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.dynamic
     }
 
     /// The process that reads it, where it is one of several that a scan was divided into.
-    pub(crate) fn home(&self) -> Option<&str> {
+    pub fn home(&self) -> Option<&str> {
         self.home.as_deref()
     }
 
@@ -116,22 +116,22 @@ impl ShardScanExec {
 
     /// A run of the scan whose rows come as pages, to be divided among workers. `known` predicates are over its columns: rows that fail them
     /// may be left out.
-    pub(crate) fn pages(&self, known: Vec<Predicate>, batch_rows: usize) -> PageRun {
+    pub fn pages(&self, known: Vec<Predicate>, batch_rows: usize) -> PageRun {
         PageRun::new(&self.scan, &self.parts, self.dynamic.clone(), known, batch_rows, self.metrics.clone())
     }
 
     /// Its parts, in order.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
         self.parts.iter()
     }
 
     /// Into how many parts it is divided.
-    pub(crate) fn part_count(&self) -> usize {
+    pub fn part_count(&self) -> usize {
         self.parts.len()
     }
 
     /// How many row groups it reads at most.
-    pub(crate) fn row_group_count(&self) -> usize {
+    pub fn row_group_count(&self) -> usize {
         self.parts.row_groups()
     }
 }

@@ -10,9 +10,9 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr};
 use rowstore::{Row, Value, encode_key_value};
 use shards::{Datum, Op, Predicate, Test};
+use storage_error::from_rowstore;
 use types::{ColumnId, Oid, RowId};
 
-use crate::error::from_rowstore;
 use crate::lookup::{self, Access, Comparison, KeyRange, comparison_of, value_of};
 
 /// Keys that are looked up one by one at most.

@@ -14,7 +14,7 @@ const MEMORY_BYTES_MAX: usize = 128 << 20;
 
 /// Opened shards; those used least lately go first.
 #[derive(Debug, Default)]
-pub(crate) struct OpenedShards {
+pub struct OpenedShards {
     inner: Mutex<Inner>,
 }
 
@@ -36,7 +36,7 @@ struct Entry {
 
 impl OpenedShards {
     /// The shard, opened now if it is not yet; who asks meanwhile waits for the same read.
-    pub(crate) async fn get(&self, objects: &Objects, meta: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
+    pub async fn get(&self, objects: &Objects, meta: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
         let cell = self.inner.lock().touch(meta.id);
         if let Some(reader) = cell.get() {
             return Ok(reader.clone());

@@ -14,12 +14,14 @@ use roaring::RoaringBitmap;
 use rowstore::{Row, Tuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use shards::{ColumnDef, ColumnStats, Hll, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader};
+use storage_error::from_rowstore;
 use types::{CachePolicy, ColumnId, Oid, RowId, ShardId};
 
-use super::by_key::FreshRows;
-use super::parts::{Part, Parts};
-use super::{Scan, ScanPlanner, ScanShard, ShardScanExec};
-use crate::error::from_rowstore;
+use crate::by_key::FreshRows;
+use crate::exec::ShardScanExec;
+use crate::parts::{Part, Parts};
+use crate::scan::{Scan, ScanShard};
+use crate::scan_planner::ScanPlanner;
 
 /// The most bytes of fresh rows that go along with a scan, as they are stored: with more it stays where they are.
 const FRESH_BYTES_MAX: usize = 4 << 20;
@@ -28,7 +30,7 @@ const FRESH_ROWS_MAX: usize = 65_536;
 
 /// A scan, but for the filters that change while it runs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct PortableScan {
+pub struct PortableScan {
     table: Oid,
     name: String,
     cache: CachePolicy,
@@ -82,7 +84,7 @@ impl PartKey {
 
 /// Why a scan has no such form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stays {
+pub enum Stays {
     /// Its files belong to others, and were opened here.
     FilesOfOthers,
     FreshRows,
@@ -90,14 +92,14 @@ pub(crate) enum Stays {
 
 impl PortableScan {
     /// The columns of its batches.
-    pub(crate) fn schema(&self) -> SchemaRef {
+    pub fn schema(&self) -> SchemaRef {
         ShardReader::schema(&self.columns)
     }
 }
 
 impl ShardScanExec {
     /// Whether it can be written as plain data.
-    pub(crate) fn stays(&self) -> Option<Stays> {
+    pub fn stays(&self) -> Option<Stays> {
         let scan = &self.scan;
         if scan.shards.iter().any(|shard| shard.file.is_some()) {
             return Some(Stays::FilesOfOthers);
@@ -119,7 +121,7 @@ impl ShardScanExec {
     ///
     /// # Errors
     /// Where it [stays](Self::stays).
-    pub(crate) fn portable(&self) -> DfResult<PortableScan> {
+    pub fn portable(&self) -> DfResult<PortableScan> {
         let refused = |why: &str| to_datafusion(types::SqlError::internal(format!("a scan does not travel: {why}")));
         if let Some(stays) = self.stays() {
             return Err(refused(&format!("{stays:?}")));
@@ -188,7 +190,7 @@ impl ShardScanExec {
     ///
     /// # Errors
     /// A form that no scan has.
-    pub(crate) fn of_portable(
+    pub fn of_portable(
         form: PortableScan,
         planner: &ScanPlanner,
         dynamic: Vec<Arc<dyn PhysicalExpr>>,
@@ -230,7 +232,7 @@ impl ShardScanExec {
     }
 
     /// Where its parts lie; of fresh rows nobody is the owner.
-    pub(crate) fn part_keys(&self) -> Vec<Option<PartKey>> {
+    pub fn part_keys(&self) -> Vec<Option<PartKey>> {
         let key = |part: &Part| match part {
             Part::Settled { shard, row_group, rows } => {
                 let shard = self.scan.shards[*shard].meta.id;
@@ -242,7 +244,7 @@ impl ShardScanExec {
     }
 
     /// The same scan of some of its parts, by their numbers, and of their shards alone: what the process `home` reads of it.
-    pub(crate) fn only(&self, numbers: &[usize], home: &str) -> Self {
+    pub fn only(&self, numbers: &[usize], home: &str) -> Self {
         let mut shards: Vec<ScanShard> = Vec::new();
         let mut places = vec![None; self.scan.shards.len()];
         let all: Vec<&Part> = self.parts.iter().collect();
@@ -325,7 +327,7 @@ impl PortableShard {
 /// A form that no scan has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a scan is malformed: {0}")]
-pub(crate) struct Malformed(&'static str);
+pub struct Malformed(&'static str);
 
 fn fresh_row((id, bytes): (u64, Bytes)) -> Result<(RowId, Arc<Row>), Malformed> {
     let tuple = Tuple::parse(bytes.0.into()).map_err(|_| Malformed("a fresh row is no row"))?;

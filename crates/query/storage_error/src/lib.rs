@@ -1,4 +1,6 @@
-//! Failures of the crates below, as clients are told of them.
+//! Failures of the storage, as clients are told of them.
+//!
+//! Knows no statement: what a failure means does not depend on who reads or writes.
 
 use std::error::Error;
 use std::io;
@@ -6,7 +8,8 @@ use std::io;
 use types::{Condition, SqlError};
 
 /// The error of a shard. What is wrong with the file is `XX001`, what is wrong with the storage `58030`.
-pub(crate) fn from_shards(error: shards::Error) -> SqlError {
+#[must_use]
+pub fn from_shards(error: shards::Error) -> SqlError {
     match error {
         shards::Error::Objects(error) => from_objects(error),
         shards::Error::Damaged { .. } | shards::Error::Foreign { .. } | shards::Error::Decode { .. } => {
@@ -44,7 +47,8 @@ fn changed(error: &dyn Error) -> SqlError {
 }
 
 /// The error of the storage.
-pub(crate) fn from_objects(error: objects::Error) -> SqlError {
+#[must_use]
+pub fn from_objects(error: objects::Error) -> SqlError {
     if matches!(error, objects::Error::Changed { .. }) {
         return changed(&error);
     }
@@ -85,7 +89,8 @@ pub fn from_txn(error: txn::Error) -> SqlError {
 }
 
 /// The error of stored rows: they are damaged, or a value is larger than rows can be.
-pub(crate) fn from_rowstore(error: rowstore::Error) -> SqlError {
+#[must_use]
+pub fn from_rowstore(error: rowstore::Error) -> SqlError {
     let condition = match &error {
         rowstore::Error::Damaged(_) | rowstore::Error::Format(_) => Condition::DataCorrupted,
         rowstore::Error::TooLarge { .. } | rowstore::Error::Full(_) => Condition::ProgramLimitExceeded,
@@ -95,7 +100,8 @@ pub(crate) fn from_rowstore(error: rowstore::Error) -> SqlError {
 }
 
 /// The error of what the catalog says about a table's rows.
-pub(crate) fn from_catalog(error: catalog::Error) -> SqlError {
+#[must_use]
+pub fn from_catalog(error: catalog::Error) -> SqlError {
     from_txn(txn::Error::Catalog(error))
 }
 

@@ -11,13 +11,13 @@ use objects::Objects;
 use parking_lot::Mutex;
 use rowstore::{ColumnValues, encode_key};
 use shards::{ColumnDef, ROW_ID_COLUMN, RowGroupRead, RowIds, ShardMeta};
+use storage_error::{from_rowstore, from_shards};
 use tokio::sync::OnceCell;
 use types::{ColumnId, RowId, ShardId, SqlError, SqlResult};
 
 use super::KeyColumns;
 use super::key_range::KeyRange;
-use crate::error::{from_rowstore, from_shards};
-use crate::scan::OpenedShards;
+use crate::opened::OpenedShards;
 use crate::table_columns::{column_def, place_columns};
 
 /// Memory that indexes of shards may take.

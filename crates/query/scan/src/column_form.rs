@@ -1,0 +1,34 @@
+//! Values in the form that a column's type has in batches and in storage.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Decimal128Array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, Decimal128Type};
+use types::numeric::{self, Digits};
+use types::{SqlError, SqlResult, SqlType};
+
+/// Values in the form of a column's type. A numeric parameter has the digits that it was sent with: it is rounded to the column's.
+pub fn in_form_of(values: &ArrayRef, sql_type: &SqlType) -> SqlResult<ArrayRef> {
+    let wanted = sql_type.arrow_type();
+    match (values.data_type(), sql_type) {
+        (found, _) if *found == wanted => Ok(Arc::clone(values)),
+        (DataType::Decimal128(_, from), SqlType::Numeric { precision, scale }) if 0 <= *from => {
+            let (from, digits) = (from.unsigned_abs(), Digits::new(*precision, *scale));
+            let rounded: SqlResult<Decimal128Array> =
+                values.as_primitive::<Decimal128Type>().try_unary(|value| with_digits(value, from, digits));
+            Ok(Arc::new(rounded?.with_data_type(wanted)))
+        }
+        _ => {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            let cast = cast_with_options(values, &wanted, &options);
+            cast.map_err(|error| SqlError::internal(format!("a value as {sql_type}: {error}")))
+        }
+    }
+}
+
+/// A numeric of scale `from` with a column's digits; `22003` where it has more before the point.
+pub fn with_digits(value: i128, from: u8, digits: Digits) -> SqlResult<i128> {
+    let rescaled = numeric::rescale(value, from, digits.scale);
+    numeric::check(rescaled.ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?, digits)
+}
