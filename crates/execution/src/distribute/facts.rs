@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use binder::NoFragmentCache;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::prelude::SessionConfig;
+use plan::NoFragmentCache;
 use scheduler::Priority;
 use serde::{Deserialize, Serialize};
 use tonic::metadata::{MetadataMap, MetadataValue};

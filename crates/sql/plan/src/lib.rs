@@ -8,11 +8,13 @@
 //! - `estimate/` is what is believed about rows and columns: the optimizer finds it out,
 //! - `levels.rs` refuses plans that are too deep or too large,
 //! - `conditions.rs` gives long chains of AND and OR few levels, `any_expression.rs` looks for an expression anywhere in a plan,
+//! - `fragment_cache.rs` is what a session says of the cache of fragments,
 //! - `stop.rs` lets operators be canceled where DataFusion's own go on.
 
 mod any_expression;
 mod conditions;
 pub mod estimate;
+mod fragment_cache;
 pub mod levels;
 mod shard_table;
 pub mod stop;
@@ -20,5 +22,6 @@ mod stream_table;
 
 pub use self::any_expression::any_expression;
 pub use self::conditions::{balanced, flatten_chains};
+pub use self::fragment_cache::NoFragmentCache;
 pub use self::shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
 pub use self::stream_table::StreamTable;

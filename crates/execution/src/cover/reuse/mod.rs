@@ -14,12 +14,12 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use binder::NoFragmentCache;
 use datafusion::execution::memory_pool::MemoryReservation;
 use engine::Digest;
 use engine::aggregate::{AggregateSpec, CompactGroups, Groups};
 use engine::pipeline::{Pipeline, Sink, Source};
 use parking_lot::Mutex;
+use plan::NoFragmentCache;
 use scan::{FragmentCache, ShardScanExec};
 use scheduler::pause;
 use shards::ResultKey;

@@ -58,7 +58,7 @@ pub(crate) use self::parameter_digits::{depends_on_digits, holds_for_digits};
 use self::place::Text;
 pub use self::state::Environment;
 pub(crate) use self::state::undivided;
-pub use self::state::{NoFragmentCache, parts_within};
+pub use self::state::parts_within;
 use crate::Phases;
 use crate::planned::{OutputColumn, QueryPlan};
 

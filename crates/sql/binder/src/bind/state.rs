@@ -10,7 +10,7 @@ use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_u
 use datafusion::prelude::SessionConfig;
 use optimizer::series;
 use parking_lot::Mutex;
-use plan::PlanScan;
+use plan::{NoFragmentCache, PlanScan};
 use session_context::Session;
 use settings::Settings;
 
@@ -40,10 +40,6 @@ struct Obeyed {
     optimizer: bool,
     fragment_cache: bool,
 }
-
-/// In a session's configuration: its queries make all groups anew.
-#[derive(Debug)]
-pub struct NoFragmentCache;
 
 /// The configuration of the same statement's operators that are not divided.
 #[derive(Debug)]
