@@ -6,8 +6,9 @@
 //! `copy/` for loading and unloading.
 
 mod cache_keeper;
+#[cfg(test)]
+mod compile_tests;
 pub mod copy;
-mod cover;
 pub mod distribute;
 mod execution;
 mod explain;

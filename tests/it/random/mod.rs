@@ -31,7 +31,7 @@ const SETS: u64 = 8;
 const NIGHT: Duration = Duration::from_secs(2 * 60 * 60);
 const TABLES: usize = 5;
 /// Some joins, groups and sorts of thousands of rows have no room, and it says so.
-const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "1", "--log", "info,execution::cover=debug"];
+const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "1", "--log", "info,compile=debug"];
 const POSTGRESQL: &str = "PostgreSQL";
 const SPILLED: &str = "no room in memory";
 const SORTED: &str = "no room in memory to be sorted";

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use binder::QueryPlan;
+use compile::undecided_why;
 use types::{SqlError, SqlResult};
 use url::Url;
 
 use super::assign::{Cluster, Without};
 use super::failure::lost_worker;
-use super::once::undecided_why;
 use super::plan::{Distribution, Planning, Purpose};
 use super::reason::Reason;
 use crate::RunContext;

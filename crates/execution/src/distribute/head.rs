@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use compile::cover;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result as DfResult, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -11,7 +12,6 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Exe
 use datafusion_distributed::DistributedLeafExec;
 
 use super::within::WithinTasksExec;
-use crate::cover::cover;
 
 /// Has programs run what the instance itself does of a plan: which only shows when the plan runs, for its inputs are then told where they are.
 #[derive(Debug)]

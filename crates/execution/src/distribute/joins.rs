@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use compile::OperatorId;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{JoinType, Result as DfResult};
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -12,7 +13,6 @@ use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use optimizer::Expected;
 
 use super::in_place::{may_stay, meets_in_place};
-use crate::cover::OperatorId;
 use crate::explain::join_sizes;
 
 /// Which of both.

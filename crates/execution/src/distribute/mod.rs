@@ -1,4 +1,4 @@
-//! One query on several workers, by the library `datafusion-distributed`, which nobody else in Kiln knows.
+//! One query on several workers, by the library `datafusion-distributed`, which nobody else in Kiln knows: but that it tells compilers where rows of others come in.
 //!
 //! `attempts.rs` is what a session's query goes through: `plan.rs` makes its plan one of several stages, where `reason.rs` finds nothing that keeps it here
 //! and it reads enough, else one task that is all of it (`whole.rs`); values of subqueries are found before (`values.rs`). The library cuts operators where
@@ -7,7 +7,7 @@
 //! how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/`, over
 //! connections that others open (`channel.rs`, `open.rs`). `worker.rs` is at the other end: it has the engine run the part (`stage.rs`) under the query's
 //! settings and limits (`facts.rs`); the last part is run by who asked (`head.rs`). `failure.rs` brings errors back as
-//! what they were, `reports.rs` what tasks did, `once.rs` says what cannot begin again. `ahead.rs` is what workers do about shards that no query has read yet.
+//! what they were, `reports.rs` what tasks did, `ahead.rs` is what workers do about shards that no query has read yet.
 
 mod active;
 mod ahead;
@@ -23,7 +23,6 @@ mod joins;
 mod keys;
 mod leaf;
 mod located;
-mod once;
 mod open;
 mod owners;
 mod plan;
@@ -47,7 +46,6 @@ pub use self::attempts::Spread;
 pub use self::channel::{ByteStream, Channels, Dial};
 pub use self::codec::message_bytes;
 pub use self::joins::JoinExchange;
-pub(crate) use self::once::{reads_once, undecided};
 pub(crate) use self::owners::ToOwnersExec;
 pub(crate) use self::plan::Purpose;
 pub use self::plan::{Distribution, Exchange};

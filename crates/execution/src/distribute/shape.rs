@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use compile::whole_sort;
 use datafusion::common::Result as DfResult;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -12,8 +13,6 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, InputOrderMode, Partitioning, replace_children_if_necessary,
 };
-
-use crate::cover::whole_sort;
 
 /// The same plan in a shape that is cut right.
 pub(super) fn to_be_cut(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {

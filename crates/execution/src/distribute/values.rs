@@ -1,6 +1,7 @@
 //! Subqueries of one value: they run before the query that needs the value, which goes with its plan.
 
 use binder::Division;
+use compile::cover;
 use datafusion::scalar::ScalarValue;
 use functions::error::from_datafusion;
 use optimizer::Optimized;
@@ -9,7 +10,6 @@ use types::{Condition, SqlError, SqlResult};
 use super::attempts::Spread;
 use super::plan::Planning;
 use super::reason::Reason;
-use crate::cover::cover;
 use crate::run::Prepared;
 
 impl Planning<'_> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use compile::cover_stage;
 use datafusion::common::Result as DfResult;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
@@ -35,9 +36,9 @@ use super::channel::{ByteStream, Channels, metadata, serve};
 use super::codec::Codec;
 use super::facts::QueryFacts;
 use super::failure::leaving;
+use super::owners::ToOwnersExec;
 use super::stage::StageExec;
 use crate::Config;
-use crate::cover::cover_stage;
 use crate::execution::{block_cache, query_threads};
 
 #[cfg(test)]
@@ -234,11 +235,20 @@ impl Inner {
     fn stage(&self, plan: &Arc<dyn ExecutionPlan>, here: &Here) -> DfResult<Arc<dyn ExecutionPlan>> {
         let stop = CancellationToken::new();
         let watched = stoppable(Arc::clone(plan), &stop)?;
-        let covered = if here.engine { cover_stage(watched)? } else { watched };
+        let covered = if here.engine { covered(watched)? } else { watched };
         let (threads, share) = (Arc::clone(&self.threads.read().0), Arc::clone(&here.run.share));
         let active = Arc::clone(&here.run.active);
         Ok(Arc::new(StageExec::new(covered, Arc::clone(plan.properties()), threads, share, active, stop)?))
     }
+}
+
+/// A stage with programs for what the engine can run of it. Rows go to the owners of their buckets as what is below gives them.
+fn covered(stage: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if stage.is::<ToOwnersExec>() {
+        let below = stage.children().into_iter().map(|below| covered(Arc::clone(below))).collect::<DfResult<_>>()?;
+        return replace_children_if_necessary(stage, below);
+    }
+    cover_stage(stage)
 }
 
 /// What a task's session knows of its run, which lives as long.

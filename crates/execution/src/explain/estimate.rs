@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
+use compile::OperatorId;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, EmissionType};
 use datafusion::physical_plan::filter::FilterExec;
@@ -17,7 +18,6 @@ use scan::ShardScanExec;
 
 use super::operators::Operators;
 use super::rows;
-use crate::cover::OperatorId;
 
 const PAGE_BYTES: f64 = 8192.0;
 const ROW_COST: f64 = 0.01;

@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use compile::{FragmentExec, OperatorId};
 use datafusion::physical_plan::ExecutionPlan;
 use optimizer::SharedScanExec;
-
-use crate::cover::{FragmentExec, OperatorId};
 
 /// The programs of a plan, and what is below them.
 #[derive(Debug, Default)]

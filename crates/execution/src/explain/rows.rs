@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use compile::OperatorId;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::FilterExec;
@@ -14,7 +15,6 @@ use optimizer::{Expected, ExpectedOf, SharedScanExec};
 use scan::ShardScanExec;
 
 use super::operators::Operators;
-use crate::cover::OperatorId;
 
 /// The rows of the operators that parts of the plan are known for.
 pub(super) fn expected(

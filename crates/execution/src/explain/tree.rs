@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use binder::ExplainPlan;
+use compile::FragmentExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -23,7 +24,6 @@ use super::estimate::{Estimate, Estimates};
 use super::node::{Engine, Node, Property, Value};
 use super::operators::Operators;
 use super::{actual, exchange, expressions, operator, rows};
-use crate::cover::FragmentExec;
 use crate::distribute::{Reports, Shown, ToOwnersExec, WithinTasksExec, shown};
 use crate::run::Prepared;
 

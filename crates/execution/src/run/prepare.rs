@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use binder::{Division, Phase, QueryPlan};
+use compile::{cover, is_whole};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use functions::error::from_datafusion;
@@ -10,7 +11,6 @@ use optimizer::Optimized;
 use types::SqlResult;
 
 use crate::RunContext;
-use crate::cover::{cover, is_whole};
 use crate::distribute::{Reports, Spread};
 
 /// A query that is ready to run.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use compile::FragmentExec;
 use datafusion::physical_expr::Partitioning;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -9,7 +10,6 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use functions::error::from_datafusion;
 use types::SqlResult;
 
-use crate::cover::FragmentExec;
 use crate::distribute::is_distributed;
 
 /// `rows` in so many streams if they are a program's, or come from other processes, and in no order: those of operators lie together as they were read, which is of use

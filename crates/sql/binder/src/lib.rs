@@ -22,8 +22,7 @@ mod settled;
 pub mod write;
 
 pub use self::bind::{
-    Binder, Environment, is_numeric, moment_of, parameter_index, parts_within, statement_at,
-    types_with_values,
+    Binder, Environment, is_numeric, moment_of, parameter_index, parts_within, statement_at, types_with_values,
 };
 pub use self::phases::{Begun, Phase, Phases};
 pub use self::planned::{

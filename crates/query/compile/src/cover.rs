@@ -1,0 +1,146 @@
+//! Each part of a plan that the engine can run becomes one operator.
+
+use std::sync::Arc;
+
+use datafusion::common::Result as DfResult;
+use datafusion::physical_expr::expressions::UnKnownColumn;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+use optimizer::SharedScanExec;
+use scan::ShardScanExec;
+
+use crate::fragment::FragmentExec;
+use crate::plan;
+use crate::refusals::Refusals;
+use crate::whole_sorts::whole_sort;
+
+/// `plan` with fragments in the place of what the engine can run.
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    cover_with(plan, Sorts::Programs, &Refusals::default())
+}
+
+/// As [`cover`], of what a worker does for others: there it pays too where rows are only filtered before they are sent.
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub fn cover_stage(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    match plan::lower_filter(&plan) {
+        Some(fragment) => Ok(Arc::new(FragmentExec::new(plan, fragment))),
+        None => cover(plan),
+    }
+}
+
+/// Whether programs do all the work of a plan, so that nothing is gained by more partitions of operators.
+pub fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
+    if let Some(fragment) = covered.downcast_ref::<FragmentExec>() {
+        return fragment.foreign().all(|(_, operators)| is_whole(operators));
+    }
+    if let Some(shared) = covered.downcast_ref::<SharedScanExec>() {
+        return is_whole(shared.rows().operators());
+    }
+    let is_light = covered.is::<ProjectionExec>() || covered.is::<CooperativeExec>() || covered.is::<GlobalLimitExec>();
+    match covered.children().as_slice() {
+        [] => !covered.is::<ShardScanExec>(),
+        [below] => is_light && is_whole(below),
+        _ => false,
+    }
+}
+
+/// What sorts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Sorts {
+    #[default]
+    Programs,
+    /// Operators, where programs have no room.
+    Operators,
+}
+
+pub(crate) fn cover_with(
+    plan: Arc<dyn ExecutionPlan>,
+    sorts: Sorts,
+    refusals: &Refusals,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let plan = match whole_sort(&plan)? {
+        Some(sort) => replace_children_if_necessary(plan, vec![sort])?,
+        None => plan,
+    };
+    if !refusals.has_no_program(&plan) {
+        if let Some(fragment) = plan::lower(&plan, sorts, refusals) {
+            return Ok(Arc::new(FragmentExec::new(plan, fragment)));
+        }
+        refusals.note_no_program(&plan);
+    }
+    // The operators that make what several read are nobody's child.
+    if let Some(shared) = plan.downcast_ref::<SharedScanExec>() {
+        shared.rows().cover(cover)?;
+        return Ok(plan);
+    }
+    // Its terms share a table that it hands down to the operators that it sees, and are run again and again.
+    if plan.is::<RecursiveQueryExec>() {
+        return Ok(plan);
+    }
+    let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
+    let after = before.iter().map(|child| cover_with(Arc::clone(child), sorts, refusals));
+    let after = after.collect::<DfResult<Vec<_>>>()?;
+    let is_changed = before.iter().zip(&after).any(|(before, after)| !Arc::ptr_eq(before, after));
+    if !is_changed {
+        return Ok(plan);
+    }
+    match divided_alike(&plan, &before, after)? {
+        Some(after) if stay_ordered(&plan, &after)? => replace_children_if_necessary(plan, after),
+        _ => Ok(plan),
+    }
+}
+
+/// The new children, in as many parts as an operator over several asks for: a fragment gives one. `None` where they cannot be divided as
+/// the old ones were.
+fn divided_alike(
+    plan: &Arc<dyn ExecutionPlan>,
+    before: &[Arc<dyn ExecutionPlan>],
+    after: Vec<Arc<dyn ExecutionPlan>>,
+) -> DfResult<Option<Vec<Arc<dyn ExecutionPlan>>>> {
+    let takes_any = before.len() < 2
+        || plan.is::<UnionExec>()
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>()
+        || plan.downcast_ref::<HashJoinExec>().is_some_and(|join| *join.partition_mode() == PartitionMode::CollectLeft);
+    if takes_any {
+        return Ok(Some(after));
+    }
+    let mut divided = Vec::with_capacity(after.len());
+    for (before, after) in before.iter().zip(after) {
+        let (old, new) = (before.output_partitioning(), after.output_partitioning());
+        divided.push(match old {
+            _ if old.partition_count() == new.partition_count() => after,
+            // Of one part the rows stay in their order.
+            Partitioning::Hash(keys, _) if !keys.iter().any(|key| key.is::<UnKnownColumn>()) => {
+                Arc::new(RepartitionExec::try_new(after, old.clone())?)
+            }
+            _ => return Ok(None),
+        });
+    }
+    Ok(Some(divided))
+}
+
+/// Whether the new children's rows come in the order that an operator asks for.
+fn stay_ordered(plan: &Arc<dyn ExecutionPlan>, after: &[Arc<dyn ExecutionPlan>]) -> DfResult<bool> {
+    for (child, asked) in after.iter().zip(plan.required_input_ordering()) {
+        let known = child.properties().equivalence_properties();
+        if let Some(asked) = asked
+            && !known.ordering_satisfy_requirement(asked.into_single())?
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,254 @@
+//! DataFusion's expressions as the engine's: those of numbers in `numbers.rs`, of strings in `text.rs`, of dates in `date.rs`.
+
+mod date;
+mod numbers;
+mod text;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NegativeExpr,
+    NotExpr,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use engine::arrow_form;
+use engine::expression::{Comparison, Expression, Sign};
+use functions::hides_key;
+
+use crate::foreign;
+
+/// The expression over columns of `schema`; `None` where it, or a column that it reads, is of a type that has no form in the engine.
+pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+    native(expression, schema).or_else(|| foreign::call(expression, schema))
+}
+
+fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+    let boxed = |part: &Arc<dyn PhysicalExpr>| lower(part, schema).map(Box::new);
+    if let Some(column) = expression.downcast_ref::<Column>() {
+        let is_held = arrow_form::has_form(schema.field(column.index()).data_type());
+        return is_held.then(|| Expression::Column(column.index()));
+    }
+    if let Some(literal) = expression.downcast_ref::<Literal>() {
+        return constant(literal.value());
+    }
+    if let Some(binary) = expression.downcast_ref::<BinaryExpr>() {
+        return operation(binary, schema);
+    }
+    if let Some(not) = expression.downcast_ref::<NotExpr>() {
+        return Some(Expression::Not(boxed(not.arg())?));
+    }
+    if let Some(negative) = expression.downcast_ref::<NegativeExpr>() {
+        let is_float = negative.arg().data_type(schema).ok()? == DataType::Float64;
+        return if is_float {
+            Some(Expression::FloatSigned { sign: Sign::Turned, value: boxed(negative.arg())? })
+        } else {
+            None
+        };
+    }
+    if let Some(test) = expression.downcast_ref::<IsNullExpr>() {
+        return Some(Expression::IsNull { value: boxed(test.arg())?, is_negated: false });
+    }
+    if let Some(test) = expression.downcast_ref::<IsNotNullExpr>() {
+        return Some(Expression::IsNull { value: boxed(test.arg())?, is_negated: true });
+    }
+    if let Some(cast) = expression.downcast_ref::<CastExpr>() {
+        return widening_cast(cast, schema);
+    }
+    if let Some(list) = expression.downcast_ref::<InListExpr>() {
+        return among(list, schema);
+    }
+    if let Some(case) = expression.downcast_ref::<CaseExpr>() {
+        return searched_case(case, schema);
+    }
+    if let Some(like) = expression.downcast_ref::<LikeExpr>() {
+        return text::like(like, schema);
+    }
+    let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
+    if let (true, Some(key)) = (hides_key(call.fun()), call.args().first()) {
+        return lower(key, schema);
+    }
+    numbers::call(call, schema).or_else(|| text::call(call, schema)).or_else(|| date::call(call, schema))
+}
+
+fn constant(value: &ScalarValue) -> Option<Expression> {
+    let is_held = arrow_form::has_form(&value.data_type());
+    let array = is_held.then(|| value.to_array_of_size(1).ok()).flatten()?;
+    arrow_form::column(&array).ok().map(Expression::Constant)
+}
+
+/// Types that are held as integers, whose order is that of the integers.
+fn is_integer(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt32
+            | DataType::Date32
+            | DataType::Time64(_)
+            | DataType::Timestamp(..)
+    ) && arrow_form::has_form(data_type)
+}
+
+fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
+    let comparison = match binary.op() {
+        Operator::And => return Some(Expression::And(parts(binary, Operator::And, schema)?)),
+        Operator::Or => return Some(Expression::Or(parts(binary, Operator::Or, schema)?)),
+        Operator::Eq => Comparison::Equal,
+        Operator::NotEq => Comparison::NotEqual,
+        Operator::Lt => Comparison::Less,
+        Operator::LtEq => Comparison::LessOrEqual,
+        Operator::Gt => Comparison::Greater,
+        Operator::GtEq => Comparison::GreaterOrEqual,
+        Operator::StringConcat => return text::joined(binary, schema),
+        _ => return None,
+    };
+    let (left, right) = (binary.left(), binary.right());
+    if text::is_text(left, schema) && text::is_text(right, schema) {
+        return text::compared(comparison, left, right, schema);
+    }
+    let factors = match (left.data_type(schema).ok()?, right.data_type(schema).ok()?) {
+        (DataType::Decimal128(_, x), DataType::Decimal128(_, y)) => {
+            let scale = x.max(y);
+            (power_of_ten(scale - x)?, power_of_ten(scale - y)?)
+        }
+        (DataType::Float64, DataType::Float64)
+        | (DataType::Float32, DataType::Float32)
+        | (DataType::FixedSizeBinary(_), DataType::FixedSizeBinary(_)) => (1, 1),
+        (x, y) if x == y && is_integer(&x) => (1, 1),
+        _ => return None,
+    };
+    let (left, right) = (Box::new(lower(left, schema)?), Box::new(lower(right, schema)?));
+    Some(Expression::Compare { comparison, left, right, factors })
+}
+
+/// All parts that one operator joins.
+fn parts(binary: &BinaryExpr, operator: Operator, schema: &Schema) -> Option<Vec<Expression>> {
+    let mut all = Vec::new();
+    for side in [binary.left(), binary.right()] {
+        match side.downcast_ref::<BinaryExpr>().filter(|inner| *inner.op() == operator) {
+            Some(inner) => all.extend(parts(inner, operator, schema)?),
+            None => all.push(lower(side, schema)?),
+        }
+    }
+    Some(all)
+}
+
+fn power_of_ten(exponent: i8) -> Option<i64> {
+    10_i64.checked_pow(u32::try_from(exponent).ok()?)
+}
+
+fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
+    let (from, to) = (cast.expr().data_type(schema).ok()?, cast.cast_type());
+    let value = || lower(cast.expr(), schema);
+    let width = |data_type: &DataType| match data_type {
+        DataType::Int8 => Some(1),
+        DataType::Int16 => Some(2),
+        DataType::Int32 => Some(4),
+        DataType::Int64 => Some(8),
+        _ => None,
+    };
+    match (&from, to) {
+        (from, to) if from == to => value(),
+        (DataType::Float32, DataType::Float64) => value(),
+        (from, to) if width(from).zip(width(to)).is_some_and(|(from, to)| from <= to) => value(),
+        (DataType::Decimal128(_, x), DataType::Decimal128(precision, y)) if x <= y => {
+            numbers::scaled(value()?, power_of_ten(y - x)?, digits(*precision)?)
+        }
+        (from, DataType::Decimal128(precision, scale)) if width(from).is_some() && 0 <= *scale => {
+            numbers::scaled(value()?, power_of_ten(*scale)?, digits(*precision)?)
+        }
+        _ => None,
+    }
+}
+
+/// All numbers of so many digits.
+fn digits(precision: u8) -> Option<(i128, i128)> {
+    let beyond = 10_i128.checked_pow(precision.into())?;
+    Some((1 - beyond, beyond - 1))
+}
+
+fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
+    if text::is_text(list.expr(), schema) {
+        return text::among(list, schema);
+    }
+    let data_type = list.expr().data_type(schema).ok()?;
+    let items = list.list().iter().map(|item| Some(item.downcast_ref::<Literal>()?.value()));
+    let items = items.collect::<Option<Vec<&ScalarValue>>>()?;
+    if !items.iter().all(|item| item.data_type() == data_type) {
+        return None;
+    }
+    let (value, is_negated) = (Box::new(lower(list.expr(), schema)?), list.negated());
+    if matches!(data_type, DataType::Float32 | DataType::Float64) {
+        let float = |item: &&ScalarValue| match item {
+            ScalarValue::Float64(value) => *value,
+            ScalarValue::Float32(value) => value.map(f64::from),
+            _ => None,
+        };
+        let list = items.iter().map(float).collect::<Option<Vec<f64>>>()?.into();
+        return Some(Expression::FloatIn { value, list, is_negated });
+    }
+    let mut values = items.into_iter().map(digits_of).collect::<Option<Vec<i64>>>()?;
+    values.sort_unstable();
+    values.dedup();
+    Some(Expression::In { value, list: values.into(), is_negated })
+}
+
+/// The integer that the engine holds for a value; `None` for NULL and for what has no such form.
+fn digits_of(value: &ScalarValue) -> Option<i64> {
+    match value {
+        ScalarValue::Int16(value) => value.map(i64::from),
+        ScalarValue::Int32(value) | ScalarValue::Date32(value) => value.map(i64::from),
+        ScalarValue::Int64(value) | ScalarValue::TimestampMicrosecond(value, _) => *value,
+        ScalarValue::Decimal128(value, ..) => value.and_then(|value| i64::try_from(value).ok()),
+        _ => None,
+    }
+}
+
+/// The operand of a simple CASE that a program compares with each WHEN: a larger one is computed once, over arrays.
+const OPERAND_NODES_MAX: usize = 8;
+
+/// Whether an expression has more nodes than `most`.
+fn nodes_exceed(expression: &Arc<dyn PhysicalExpr>, most: usize) -> bool {
+    let mut nodes = 0;
+    let mut open = vec![expression];
+    while let Some(next) = open.pop() {
+        nodes += 1;
+        if nodes > most {
+            return true;
+        }
+        open.extend(next.children());
+    }
+    false
+}
+
+fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
+    // What is only carried is chosen over arrays.
+    if !arrow_form::is_compared(&case.data_type(schema).ok()?) {
+        return None;
+    }
+    let branches = case.when_then_expr().iter().map(|(condition, value)| {
+        let condition = match case.expr() {
+            // The value that is compared is computed for each branch.
+            Some(compared) if is_volatile(compared) || nodes_exceed(compared, OPERAND_NODES_MAX) => return None,
+            Some(compared) => {
+                let is_equal = BinaryExpr::new(Arc::clone(compared), Operator::Eq, Arc::clone(condition));
+                operation(&is_equal, schema)?
+            }
+            None => lower(condition, schema)?,
+        };
+        Some((condition, lower(value, schema)?))
+    });
+    let otherwise = match case.else_expr() {
+        // NULL of no type stands for no value.
+        Some(value) if value.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null()) => None,
+        Some(value) => Some(Box::new(lower(value, schema)?)),
+        None => None,
+    };
+    Some(Expression::Case { branches: branches.collect::<Option<_>>()?, otherwise })
+}

@@ -1,0 +1,177 @@
+//! What the engine has no loop for, over Arrow's arrays.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, new_empty_array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DataFusionError, ScalarValue};
+use datafusion::logical_expr::EmitTo;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
+use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_volatile};
+use engine::Digest;
+use engine::aggregate::Moments;
+use engine::expression::{Expression, Foreign, function_id};
+
+use crate::reuse::foreign_digest;
+
+/// An expression as a function of the columns that it reads.
+#[derive(Debug)]
+pub(super) struct ForeignExpression {
+    id: u64,
+    expression: Arc<dyn PhysicalExpr>,
+    schema: SchemaRef,
+    takes: Vec<DataType>,
+    is_immutable: bool,
+}
+
+/// The values of an aggregate out of its states.
+#[derive(Debug)]
+pub(super) struct FinishAggregate {
+    id: u64,
+    aggregate: Arc<AggregateFunctionExpr>,
+    takes: Vec<DataType>,
+}
+
+/// The values of an aggregate that says how floats are spread.
+#[derive(Debug)]
+pub(super) struct FinishMoments {
+    id: u64,
+    aggregate: Arc<AggregateFunctionExpr>,
+}
+
+/// A call of the expression, which is over rows of `schema`; `None` where a column that it reads has no form in the engine.
+pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+    let result = expression.data_type(schema).ok()?;
+    if !engine::arrow_form::has_form(&result) {
+        return None;
+    }
+    let mut columns: Vec<usize> = collect_columns(expression).iter().map(Column::index).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    let fields: Vec<Field> = columns.iter().map(|column| schema.field(*column).clone()).collect();
+    let takes: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
+    if !takes.iter().all(engine::arrow_form::has_form) {
+        return None;
+    }
+    let moved = Arc::clone(expression).transform(|part| {
+        let Some(column) = part.downcast_ref::<Column>() else { return Ok(Transformed::no(part)) };
+        let at = columns.binary_search(&column.index()).expect("collected above");
+        Ok(Transformed::yes(Arc::new(Column::new(column.name(), at)) as Arc<dyn PhysicalExpr>))
+    });
+    let expression = moved.ok()?.data;
+    let is_immutable = !is_volatile(&expression);
+    let schema = Arc::new(Schema::new(fields));
+    let function = Arc::new(ForeignExpression { id: function_id(), expression, schema, takes, is_immutable });
+    Some(Expression::Foreign { function, arguments: columns.into_iter().map(Expression::Column).collect() })
+}
+
+impl FinishAggregate {
+    /// The aggregate's values; its states are of the types `takes`.
+    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>, takes: Vec<DataType>) -> Self {
+        Self { id: function_id(), aggregate: Arc::clone(aggregate), takes }
+    }
+}
+
+impl FinishMoments {
+    /// The aggregate's values out of its [`Moments`].
+    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>) -> Self {
+        Self { id: function_id(), aggregate: Arc::clone(aggregate) }
+    }
+}
+
+fn failed(error: DataFusionError) -> engine::Error {
+    engine::Error::Foreign(Box::new(error))
+}
+
+impl Foreign for ForeignExpression {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &self.takes
+    }
+
+    fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        // A domain has a NULL, also of columns that have none.
+        let fields = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_new_with_options(schema, arguments.to_vec(), &options)?;
+        self.expression.evaluate(&batch).and_then(|value| value.into_array(rows)).map_err(failed)
+    }
+
+    fn is_immutable(&self) -> bool {
+        self.is_immutable
+    }
+
+    fn sql(&self) -> String {
+        fmt_sql(self.expression.as_ref()).to_string()
+    }
+
+    fn digest(&self, arguments: &[Digest]) -> Option<Digest> {
+        foreign_digest(&self.expression, &self.schema, arguments)
+    }
+}
+
+impl Foreign for FinishAggregate {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &self.takes
+    }
+
+    fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
+        let groups: Vec<usize> = (0..rows).collect();
+        let mut accumulator = self.aggregate.create_groups_accumulator().map_err(failed)?;
+        accumulator.merge_batch(arguments, &groups, rows).map_err(failed)?;
+        accumulator.evaluate(EmitTo::All).map_err(failed)
+    }
+
+    fn is_immutable(&self) -> bool {
+        false
+    }
+
+    fn sql(&self) -> String {
+        self.aggregate.human_display().unwrap_or_else(|| self.aggregate.name()).to_owned()
+    }
+}
+
+impl Foreign for FinishMoments {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &[DataType::Binary]
+    }
+
+    fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
+        let [moments] = arguments else { return Err(engine::Error::Form("moments")) };
+        let value = |moments: &Moments| {
+            let mut accumulator = self.aggregate.create_accumulator()?;
+            let one = |value: f64| Arc::new(Float64Array::from(vec![value])) as ArrayRef;
+            let count = Arc::new(Int64Array::from(vec![moments.count]));
+            accumulator.merge_batch(&[count, one(moments.mean), one(moments.squares)])?;
+            accumulator.evaluate()
+        };
+        if rows == 0 {
+            return Ok(new_empty_array(self.aggregate.field().data_type()));
+        }
+        let values = Moments::of_array(moments)?.iter().map(value).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        ScalarValue::iter_to_array(values).map_err(failed)
+    }
+
+    fn is_immutable(&self) -> bool {
+        false
+    }
+
+    fn sql(&self) -> String {
+        self.aggregate.human_display().unwrap_or_else(|| self.aggregate.name()).to_owned()
+    }
+}

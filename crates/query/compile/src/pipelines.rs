@@ -1,0 +1,401 @@
+//! Drives a program: its pipelines one after the other, each by several workers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use datafusion::common::ScalarValue;
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation};
+use engine::Batch;
+use engine::aggregate::{AggregateSpec, GroupRows};
+use engine::join::{JoinSpec, JoinTable};
+use engine::pipeline::{Border, Collected, Now, Pipeline, Relief, Sink, Source, Spill, Step, Worker};
+use engine::sort::SortedRows;
+use engine::spill::Parting;
+use parking_lot::Mutex;
+use scheduler::pause;
+
+use crate::ended::Ended;
+use crate::measure::{Measured, timed};
+use crate::memory;
+use crate::output::Output;
+use crate::plan::Lowered;
+use crate::reuse::{Collecting, Reuse, unclustered};
+use crate::share::{Batches, Share};
+use crate::source::Given;
+use crate::spill::{JoinParts, Parts, RunWriter, Runs, Spiller, no_rows, parting_of_groups, partings_of_join};
+use crate::stage::Stage;
+use crate::top::Top;
+use crate::workers::{self, Member, Own};
+
+/// A program that runs.
+pub(super) struct Run {
+    pub(super) lowered: Arc<Lowered>,
+    pub(super) context: Arc<TaskContext>,
+    pub(super) output: Arc<Output>,
+    /// By pipeline.
+    pub(super) built: Mutex<Vec<Option<Built>>>,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) measured: Arc<Measured>,
+    /// Tells the time.
+    pub(super) now: Arc<Now>,
+    /// By pipeline: workers that have begun before its turn.
+    pub(super) ahead: Mutex<Vec<Vec<Member>>>,
+    /// By pipeline, for what it has built.
+    pub(super) held: Mutex<Vec<Option<MemoryReservation>>>,
+    /// Of the inputs of a union so far, what workers have collected, and what they have to themselves.
+    pub(super) begun: Mutex<Vec<(Collected, Own)>>,
+    /// The best that scans have been told of the first rows of the sort that is made.
+    pub(super) best: Mutex<Option<ScalarValue>>,
+    /// By the numbers of limits: how many rows have come there.
+    pub(super) limits: Arc<[AtomicU64]>,
+}
+
+/// What an earlier pipeline has made.
+#[derive(Clone)]
+pub(super) enum Built {
+    Table(Arc<JoinTable>),
+    Groups(Arc<GroupRows>),
+    /// A build side that had no room, in parts by its keys.
+    BuildParts(Arc<JoinSpec>, Arc<Parts>),
+    /// Groups that had no room, in parts by their keys.
+    GroupParts(Arc<AggregateSpec>, Arc<Parts>),
+    Sorted(Arc<SortedRows>),
+    /// What was sorted without room for all of it.
+    Runs(Runs),
+}
+
+impl Run {
+    /// Runs all.
+    pub(super) async fn pipelines(self: Arc<Self>) -> Result<(), Ended> {
+        let pipelines = &self.lowered.program.pipelines;
+        self.built.lock().resize(pipelines.len(), None);
+        self.held.lock().resize_with(pipelines.len(), || None);
+        self.ahead.lock().resize_with(pipelines.len(), Vec::new);
+        self.lowered.tops.iter().try_for_each(|(_, top)| top.forget())?;
+        for (number, pipeline) in pipelines.iter().enumerate() {
+            let (built, held) = self.pipeline(number, pipeline).await?;
+            self.built.lock()[number] = built;
+            self.held.lock()[number] = held;
+            self.release(number, pipeline);
+        }
+        Ok(())
+    }
+
+    /// What an earlier pipeline has made.
+    pub(super) fn built(&self, number: usize) -> Option<Built> {
+        self.built.lock().get(number).cloned().flatten()
+    }
+
+    /// Forgets what a pipeline that has ended was the last to read.
+    fn release(&self, number: usize, pipeline: &Pipeline) {
+        let probed = pipeline.steps.iter().filter_map(|step| match step {
+            Step::Probe { built_by, .. } if self.probes_last(number, *built_by) => Some(*built_by),
+            _ => None,
+        });
+        let read = match pipeline.source {
+            Source::Groups(number) | Source::Sorted(number) => Some(number),
+            Source::Input(_) => None,
+        };
+        for number in probed.chain(read) {
+            self.built.lock()[number] = None;
+            self.held.lock()[number] = None;
+        }
+    }
+
+    async fn pipeline(
+        self: &Arc<Self>,
+        number: usize,
+        pipeline: &Pipeline,
+    ) -> Result<(Option<Built>, Option<MemoryReservation>), Ended> {
+        let reuse = self.reuse(number, pipeline);
+        let changed = reuse.is_some().then(|| unclustered(pipeline));
+        let pipeline = changed.as_ref().unwrap_or(pipeline);
+        let stages = Stage::all(pipeline, |built_by| self.is_in_parts(built_by));
+        let most = self.context.session_config().target_partitions().max(1);
+        if pipeline.in_order && 1 < stages.len() {
+            // Rows in parts come in another order.
+            return Err(engine::Error::Memory("a join whose rows are in order").into());
+        }
+        let most = if pipeline.in_order { 1 } else { most };
+        let mut probe: Option<Parts> = None;
+        for stage in stages {
+            let (share, count) = match probe.take() {
+                None => self.share(number, pipeline.source, reuse.as_deref(), most)?,
+                Some(probe) => self.joined(number, &stage, probe, most)?,
+            };
+            let mut members = self.stage(number, &stage, share, count, reuse.as_ref()).await?;
+            if let (Some(reuse), Some(member)) = (&reuse, members.first_mut()) {
+                reuse.give_to(member).await?;
+            }
+            match &stage.next {
+                None if pipeline.goes_on => {
+                    // Of one sink, to which the next pipeline adds.
+                    let begun = members.into_iter().map(|member| (member.worker.finish(), member.own));
+                    *self.begun.lock() = begun.collect();
+                    return Ok((None, None));
+                }
+                None => {
+                    *self.best.lock() = None;
+                    let began_ns = (self.now)();
+                    let finished = self.finish(number, &pipeline.sink, members).await;
+                    self.measure_sink(number, began_ns);
+                    return finished;
+                }
+                Some(_) => probe = Some(Parts::of(members.iter().filter_map(Member::spilled))?),
+            }
+        }
+        Err(engine::Error::Form("a pipeline without an end").into())
+    }
+
+    fn is_in_parts(&self, built_by: usize) -> bool {
+        matches!(self.built(built_by), Some(Built::BuildParts(..)))
+    }
+
+    /// The parts of the join that a stage begins with.
+    fn joined(&self, number: usize, stage: &Stage, probe: Parts, most: usize) -> Result<(Share, usize), Ended> {
+        let Some(Step::Probe { built_by, .. }) = stage.pipeline.steps.first() else {
+            return Err(engine::Error::Form("parts of what is no join").into());
+        };
+        let Some(Built::BuildParts(spec, build)) = self.built(*built_by) else {
+            return Err(engine::Error::Form("a build side that is not there").into());
+        };
+        if spec.kind.gives_rest() && self.is_probed_elsewhere(number, *built_by) {
+            // What nobody has found is known when all have looked for it.
+            return Err(engine::Error::Memory("a build side that several inputs of a union are joined to").into());
+        }
+        let spills = self.spills_of_join(number, stage.first);
+        let parts = JoinParts::new(&self.context, &self.stop, &spec, (&build, probe), spills)?;
+        let count = parts.len().clamp(1, most);
+        Ok((Share::Joined(Arc::new(parts)), count))
+    }
+
+    /// Takes all rows of a source through the steps of a stage.
+    async fn stage(
+        self: &Arc<Self>,
+        number: usize,
+        stage: &Stage,
+        share: Share,
+        count: usize,
+        reuse: Option<&Arc<Reuse>>,
+    ) -> Result<Vec<Member>, Ended> {
+        let share = Arc::new(share);
+        let mut members = if stage.first == 0 { std::mem::take(&mut self.ahead.lock()[number]) } else { Vec::new() };
+        let begun = if stage.next.is_none() { std::mem::take(&mut *self.begun.lock()) } else { Vec::new() };
+        let count = count.max(members.len()).max(begun.len());
+        let mut begun = begun.into_iter();
+        let memory = self.memory_of_stage(number, stage);
+        for number in members.len()..count {
+            members.push(self.member(stage, &memory, number, count, false, begun.next())?);
+        }
+        // Groups that are kept stay until all rows are there.
+        let ahead = self.lowered.ahead[number].filter(|_| stage.next.is_none() && reuse.is_none());
+        // Rows that come now and then are not for tables in parts.
+        let reader = ahead.and_then(|reader| Some((reader, self.uncut(reader)?)));
+        if let Some((number, reader)) = &reader {
+            let memory = self.memory_of_stage(*number, reader);
+            for member in &mut members {
+                let next = self.member(reader, &memory, member.number, count, true, None)?;
+                member.worker.lead_to(next.worker);
+                member.own_ahead = Some(next.own);
+            }
+        }
+        members = workers::each(members, &self.stop, |member| {
+            Arc::clone(self).work(number, member, Arc::clone(&share), reuse.map(Collecting::new))
+        })
+        .await?;
+        // What a build side has to give is known when all have probed it.
+        for step in stage.rests(matches!(&*share, Share::Joined(_)), |table| self.probes_last(number, table)) {
+            members = workers::each(members, &self.stop, |member| Arc::clone(self).rest(member, step, count)).await?;
+        }
+        self.measure(number, stage, &members, &share);
+        if let Some((reader, _)) = reader {
+            let begun = members.iter_mut().filter_map(|member| {
+                let (worker, own) = (member.worker.take_next()?, member.own_ahead.take()?);
+                Some(Member { number: member.number, worker, own, own_ahead: None, source_busy: None })
+            });
+            self.ahead.lock()[reader] = begun.collect();
+        }
+        Ok(members)
+    }
+
+    /// What scans are told of the first rows that a pipeline sorts for, alone or with those after it.
+    pub(super) fn top(&self, number: usize) -> Option<&Top> {
+        let mut pipelines = self.lowered.program.pipelines.iter().enumerate().skip(number);
+        let (last, _) = pipelines.find(|(_, pipeline)| !pipeline.goes_on)?;
+        self.lowered.tops.iter().find(|(number, _)| *number == last).map(|(_, top)| top)
+    }
+
+    /// Whether no later pipeline has rows for a table.
+    fn probes_last(&self, number: usize, table: usize) -> bool {
+        !self.lowered.program.pipelines[number + 1..].iter().any(|later| probes(later, table))
+    }
+
+    /// Whether another pipeline has rows for a table.
+    fn is_probed_elsewhere(&self, number: usize, table: usize) -> bool {
+        let pipelines = self.lowered.program.pipelines.iter().enumerate();
+        pipelines.filter(|(other, _)| *other != number).any(|(_, other)| probes(other, table))
+    }
+
+    /// The only stage of a pipeline that is not cut.
+    fn uncut(&self, number: usize) -> Option<Stage> {
+        let pipeline = &self.lowered.program.pipelines[number];
+        Stage::all(pipeline, |built_by| self.is_in_parts(built_by)).pop().filter(|stage| stage.first == 0)
+    }
+
+    /// A worker of a stage. One that begins before its turn gives no rows before it.
+    /// `begun` is what one of the pipeline before has collected in the same sink.
+    fn member(
+        &self,
+        stage: &Stage,
+        memory: &Arc<dyn MemoryPool>,
+        number: usize,
+        count: usize,
+        is_ahead: bool,
+        begun: Option<(Collected, Own)>,
+    ) -> Result<Member, Ended> {
+        let built = |number: usize| match self.built(number)? {
+            Built::Table(table) => Some(table),
+            Built::BuildParts(spec, _) => no_rows(&spec).ok().map(Arc::new),
+            Built::Groups(_) | Built::GroupParts(..) | Built::Sorted(_) | Built::Runs(_) => None,
+        };
+        let (collected, own) = begun.unzip();
+        let (held, spiller, sorter) = match own {
+            Some(own) => (own.held, own.spiller, own.sorter),
+            None => (Arc::new(memory::reservation(memory)), None, None),
+        };
+        let sorts = matches!(stage.pipeline.sink, Sink::Sort(_));
+        let new = || Arc::new(Mutex::new(RunWriter::new(&self.context, &self.stop)));
+        let sorter = sorter.or_else(|| sorts.then(new));
+        let parting = parting_of(stage, is_ahead);
+        let new = |parting| Arc::new(Mutex::new(Spiller::new(&self.context, memory, &self.stop, parting, count)));
+        let spiller = spiller.or_else(|| parting.map(new));
+        let to_spiller = || {
+            let spiller = Arc::clone(spiller.as_ref()?);
+            Some(Box::new(move |batch| spiller.lock().push(&batch)) as Box<Spill>)
+        };
+        let gives_parts = stage.next.is_some();
+        let relief = match to_spiller() {
+            Some(mut give) if gives_parts => {
+                let all = move |batches: Vec<Batch>| batches.into_iter().try_for_each(&mut give);
+                Some(Box::new(all) as Box<Relief>)
+            }
+            _ if is_ahead => None,
+            _ => self.output.relief(),
+        };
+        let spills = spiller.is_some() && !gives_parts;
+        let limits = Arc::clone(&self.limits);
+        let room = workers::room(&held, &self.context, spills || sorter.is_some());
+        let mut border = Border::new(Arc::clone(&self.stop), relief, room, limits);
+        if let Some(spill) = to_spiller().filter(|_| spills) {
+            border = border.spilling_to(spill);
+        }
+        if let Some(sorter) = sorter.clone() {
+            border = border.sorting_to(Box::new(move |part| sorter.lock().sort(part)));
+        }
+        border = border.timed_by(Arc::clone(&self.now));
+        let mut worker = Worker::new(&stage.pipeline, built, border)?;
+        if let Some(collected) = collected {
+            worker = worker.beginning_with(collected);
+        }
+        Ok(Member {
+            number,
+            worker,
+            own: Own { held, spiller, sorter, gives_parts },
+            own_ahead: None,
+            source_busy: None,
+        })
+    }
+
+    async fn work(
+        self: Arc<Self>,
+        number: usize,
+        mut member: Member,
+        share: Arc<Share>,
+        mut collecting: Option<Collecting>,
+    ) -> Result<Member, Ended> {
+        let top = self.top(number);
+        let mut told = 0;
+        // What groups have given that were complete before its turn.
+        self.give(&mut member).await?;
+        let mut batches = Batches::of(&share, member.number);
+        loop {
+            let (given, busy) = timed(batches.next(), &*self.now).await;
+            member.add_source(busy);
+            let Some(given) = given? else { break };
+            let worker = &mut member.worker;
+            match given {
+                Given::Rows(batch) => worker.push(batch)?,
+                Given::Piece(batch, matched, pass) => worker.push_piece(&batch, &matched, pass)?,
+                Given::EndOfPage => worker.end_stretch()?,
+                Given::Begun(shard) => {
+                    if let Some(collecting) = &mut collecting {
+                        collecting.begin(shard, &mut member)?;
+                    }
+                }
+                Given::Passed(shard) => {
+                    if let Some(collecting) = &collecting {
+                        collecting.pass(shard)?;
+                    }
+                }
+                Given::Table(table) => worker.put_table(0, table)?,
+                Given::EndOfTable(none) => {
+                    worker.push_rest(0, 0, 1)?;
+                    worker.put_table(0, none)?;
+                }
+            }
+            self.give(&mut member).await?;
+            if member.worker.has_enough() {
+                break;
+            }
+            if let Some(top) = top {
+                top.tell(&member.worker, &mut told, &self.best)?;
+            }
+            pause().await;
+        }
+        if let Some(collecting) = collecting {
+            collecting.end(&mut member)?;
+        }
+        Ok(member)
+    }
+
+    async fn rest(self: Arc<Self>, mut member: Member, step: usize, parts: usize) -> Result<Member, Ended> {
+        member.worker.push_rest(step, member.number, parts)?;
+        self.give(&mut member).await?;
+        Ok(member)
+    }
+
+    /// Gives what has reached the end of the program, or of a stage of it.
+    async fn give(&self, member: &mut Member) -> Result<(), Ended> {
+        let rows = member.worker.take_rows();
+        if member.own.gives_parts {
+            return Ok(member.own.push(rows)?);
+        }
+        self.output.give(rows).await?;
+        if let Collected::Rows(_) = member.worker.collected()
+            && let Some(parts) = member.own.rows_spilled()?
+        {
+            for piece in parts.parts.iter().flat_map(|part| &part.pieces) {
+                self.output.give(vec![piece.read()?]).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a pipeline has rows for a table.
+fn probes(pipeline: &Pipeline, table: usize) -> bool {
+    pipeline.steps.iter().any(|step| matches!(step, Step::Probe { built_by, .. } if *built_by == table))
+}
+
+/// How what a worker of a stage has no room for is divided; `None` where it collects little, or gives rows away.
+fn parting_of(stage: &Stage, is_ahead: bool) -> Option<Parting> {
+    match (&stage.next, &stage.pipeline.sink) {
+        (Some(join), _) => Some(partings_of_join(join).1),
+        (None, Sink::Build(spec)) => Some(partings_of_join(spec).0),
+        (None, Sink::Groups(spec)) => Some(parting_of_groups(spec)).filter(|parting| !parting.keys.is_empty()),
+        // It goes there in runs.
+        (None, Sink::Sort(_)) => None,
+        (None, Sink::Rows) => is_ahead.then(|| Parting { keys: Vec::new(), nulls_are_equal: true, level: 0 }),
+    }
+}

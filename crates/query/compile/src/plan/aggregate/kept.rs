@@ -1,0 +1,171 @@
+//! What is kept of an aggregate's groups, and what is computed of that in the end.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::Literal;
+use engine::Bounds;
+use engine::aggregate::Kept;
+use engine::arrow_form::is_compared;
+use engine::expression::{Division, Expression};
+use types::numeric::{checked_power_of_ten, power_of_ten};
+use types::sql_type::NUMERIC_PRECISION_MAX;
+
+use crate::foreign::{FinishAggregate, FinishMoments};
+
+/// The aggregates that the engine keeps states of.
+#[derive(Debug, Clone)]
+pub(in crate::plan) enum Aggregate {
+    CountRows,
+    Count,
+    Min,
+    Max,
+    /// `sum` and `avg`: what is summed, in which form the sum comes back.
+    Total {
+        sum: Kept,
+        form: DataType,
+    },
+    /// Variances and deviations of exact numbers: by their count, sum and sum of squares.
+    Spread,
+    /// Those of floats.
+    FloatSpread,
+}
+
+/// What a state is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Rows,
+    Values,
+    Squares,
+}
+
+impl Aggregate {
+    /// `None` for those in which values count once, too.
+    pub(in crate::plan) fn of(aggregate: &AggregateFunctionExpr, schema: &Schema) -> Option<Self> {
+        let is_plain = !aggregate.is_distinct() && aggregate.order_bys().is_empty() && !aggregate.ignore_nulls();
+        let arguments = aggregate.expressions();
+        let [argument] = arguments.as_slice() else { return None };
+        let data_type = argument.data_type(schema).ok()?;
+        let is_constant = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
+        let is_ordered = is_compared(&data_type) && data_type != DataType::Boolean;
+        match aggregate.fun().name() {
+            _ if !is_plain => None,
+            "count" if is_constant => Some(Self::CountRows),
+            "count" => Some(Self::Count),
+            "min" if is_ordered => Some(Self::Min),
+            "max" if is_ordered => Some(Self::Max),
+            "bool_and" if data_type == DataType::Boolean => Some(Self::Min),
+            "bool_or" if data_type == DataType::Boolean => Some(Self::Max),
+            "sum" | "avg" => {
+                let fields = aggregate.state_fields().ok()?;
+                let form = fields.first()?.data_type().clone();
+                let sum = match (&data_type, &form) {
+                    (DataType::Float32 | DataType::Float64, DataType::Float64) => Kept::FloatSum,
+                    (
+                        DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Decimal128(..),
+                        DataType::Decimal128(..),
+                    ) => Kept::Sum,
+                    _ => return None,
+                };
+                (fields.len() == 2).then_some(Self::Total { sum, form })
+            }
+            "variance" | "var_samp" | "var_pop" | "stddev" | "stddev_samp" | "stddev_pop" => match data_type {
+                DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Decimal128(..) => Some(Self::Spread),
+                DataType::Float32 | DataType::Float64 => Some(Self::FloatSpread),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub(in crate::plan) fn argument(&self, aggregate: &AggregateFunctionExpr) -> Option<Arc<dyn PhysicalExpr>> {
+        match self {
+            Self::CountRows => None,
+            _ => aggregate.expressions().into_iter().next(),
+        }
+    }
+
+    /// The aggregate of values that come once each; `None` where it does not matter how often they come.
+    pub(super) fn of_once(self) -> Option<Self> {
+        match self {
+            Self::CountRows => Some(Self::Count),
+            Self::Min | Self::Max => None,
+            other => Some(other),
+        }
+    }
+
+    /// The value of `aggregate`, whose states `state` gives.
+    pub(super) fn finished(
+        self,
+        aggregate: &Arc<AggregateFunctionExpr>,
+        mut state: impl FnMut(Kept, Of) -> Expression,
+    ) -> Expression {
+        match self {
+            Self::CountRows => state(Kept::Count, Of::Rows),
+            Self::Count => state(Kept::Count, Of::Values),
+            Self::Min => state(Kept::Min, Of::Values),
+            Self::Max => state(Kept::Max, Of::Values),
+            Self::Spread => {
+                let arguments =
+                    [state(Kept::Count, Of::Values), state(Kept::Sum, Of::Values), state(Kept::Sum, Of::Squares)];
+                spread_of(aggregate, arguments)
+            }
+            Self::FloatSpread => {
+                let function = Arc::new(FinishMoments::new(aggregate));
+                Expression::Foreign { function, arguments: vec![state(Kept::Moments, Of::Values)] }
+            }
+            Self::Total { sum, form } => {
+                let (total, count) = (state(sum, Of::Values), state(Kept::Count, Of::Values));
+                total_of(aggregate, form, total, count)
+            }
+        }
+    }
+}
+
+/// The value of `sum` or `avg`, out of a total in a form and of how many values it is; NULL where it is of none.
+pub(in crate::plan) fn total_of(
+    aggregate: &Arc<AggregateFunctionExpr>,
+    form: DataType,
+    total: Expression,
+    count: Expression,
+) -> Expression {
+    let sum = |total: Expression| Expression::Sum { sum: Box::new(total), count: Box::new(count.clone()) };
+    let gives = aggregate.field();
+    // A sum of `real` is one, which the total is not yet.
+    if aggregate.fun().name() == "sum" && *gives.data_type() != DataType::Float32 {
+        return sum(total);
+    }
+    if (&form, gives.data_type()) == (&DataType::Float64, &DataType::Float64) {
+        let values = Expression::Float { value: Box::new(count.clone()), scale: 0 };
+        return Expression::FloatQuotient { left: Box::new(sum(total)), right: Box::new(values), is_checked: false };
+    }
+    let digits = match (&form, gives.data_type()) {
+        (DataType::Decimal128(_, has), DataType::Decimal128(_, gets)) => gets.checked_sub(*has),
+        _ => None,
+    };
+    let factor = digits.and_then(|digits| checked_power_of_ten(u8::try_from(digits).ok()?));
+    match factor {
+        Some(factor) => {
+            let beyond = power_of_ten(NUMERIC_PRECISION_MAX);
+            Expression::Divide {
+                division: Division::Rounded { factor },
+                left: Box::new(sum(total)),
+                right: Box::new(count),
+                limits: Bounds { min: 1 - beyond, max: beyond - 1 },
+            }
+        }
+        None => {
+            let function = Arc::new(FinishAggregate::new(aggregate, vec![form, DataType::Int64]));
+            Expression::Foreign { function, arguments: vec![total, count] }
+        }
+    }
+}
+
+/// The value of a variance or a deviation, out of how many values it is of, their sum and that of their squares.
+pub(in crate::plan) fn spread_of(aggregate: &Arc<AggregateFunctionExpr>, arguments: [Expression; 3]) -> Expression {
+    let kept = DataType::Decimal256(76, 0);
+    let function = Arc::new(FinishAggregate::new(aggregate, vec![DataType::Int64, kept.clone(), kept]));
+    Expression::Foreign { function, arguments: arguments.into() }
+}

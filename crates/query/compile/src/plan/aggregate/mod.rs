@@ -1,0 +1,150 @@
+//! Aggregates: rows become groups, of which states are kept.
+//!
+//! `kept.rs` says which states an aggregate needs and what is computed of them in the end, `states.rs` gathers those of all aggregates and the
+//! columns that they are of, `distinct.rs` groups rows twice where values count once in a group, `sets.rs` says which sets of keys there are, `halves.rs`
+//! has aggregates whose rows are in other processes.
+
+mod distinct;
+mod halves;
+mod kept;
+mod sets;
+mod states;
+
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use engine::Form;
+use engine::aggregate::AggregateSpec;
+use engine::arrow_form::{form, has_wide_numbers, is_compared};
+use engine::expression::Expression;
+use engine::pipeline::{Sink, Source, Step};
+use scan::ShardScanExec;
+
+pub(super) use self::kept::{Aggregate, spread_of, total_of};
+use self::sets::grouping_sets;
+use self::states::States;
+use super::{Branch, Builder, Chain, Input, SourceColumn, through_exchanges};
+use crate::expression;
+use crate::once::reads_once;
+
+/// Keys of a group: a word says which of them are NULL.
+const KEYS_MAX: usize = 60;
+
+impl Builder {
+    pub(super) fn aggregate(&mut self, last: &AggregateExec) -> Option<Chain> {
+        let first = match last.mode() {
+            AggregateMode::Single | AggregateMode::SinglePartitioned => last,
+            AggregateMode::Final | AggregateMode::FinalPartitioned => {
+                let below = through_exchanges(last.input()).downcast_ref::<AggregateExec>();
+                match below.filter(|below| *below.mode() == AggregateMode::Partial) {
+                    Some(below) => below,
+                    None => return self.second_half(last),
+                }
+            }
+            AggregateMode::Partial => return self.first_half(last),
+            AggregateMode::PartialReduce => return None,
+        };
+        self.grouped(first, last, |states, aggregate, filter| Some(vec![states.value_of(aggregate, filter)?]))
+    }
+
+    /// The groups of what `first` reads, as `last` gives them, with what `finish` makes of each aggregate.
+    fn grouped(
+        &mut self,
+        first: &AggregateExec,
+        last: &AggregateExec,
+        mut finish: impl FnMut(
+            &mut States,
+            &Arc<AggregateFunctionExpr>,
+            Option<&Arc<dyn PhysicalExpr>>,
+        ) -> Option<Vec<Expression>>,
+    ) -> Option<Chain> {
+        let groups = first.group_expr();
+        let is_plain = first.limit_options().is_none() && last.limit_options().is_none();
+        if !is_plain {
+            return None;
+        }
+        let sets = if groups.has_grouping_set() { grouping_sets(groups)? } else { Vec::new() };
+        let chain = self.below(first.input())?;
+        let count = groups.expr().len();
+        let keys =
+            groups.expr().iter().map(|(key, _)| expression::lower(key, &chain.schema)).collect::<Option<Vec<_>>>()?;
+        // The number of a set comes after the keys.
+        let key_columns = count + usize::from(!sets.is_empty());
+        let mut states = States::new(Arc::clone(&chain.schema), keys, key_columns);
+        let calls = first.aggr_expr().iter().zip(first.filter_expr());
+        let finished = calls
+            .map(|(aggregate, filter)| finish(&mut states, aggregate, filter.as_ref()))
+            .collect::<Option<Vec<_>>>()?
+            .concat();
+        if KEYS_MAX < count + states.distinct.len() {
+            return None;
+        }
+        self.has_work = true;
+        let padded = chain.padded.clone();
+        let schema = last.schema();
+        let chain = chain.projected(states.all_columns(), Arc::new(Schema::empty()));
+        let is_costly = |key: usize| matches!(form(schema.field(key).data_type()), Some(Form::Texts | Form::Opaque));
+        let is_unique = |column| self.is_unique(column);
+        let redundant = match sets.is_empty() {
+            true => self.dependencies.redundant(&chain.sources[..count], is_unique, is_costly),
+            // Without the key that determines it, it does not stay one value.
+            false => vec![false; count],
+        };
+        let (carried, keys): (Vec<usize>, Vec<usize>) = (0..count).partition(|key| redundant[*key]);
+        if !keys.iter().all(|key| is_compared(schema.field(*key).data_type())) {
+            return None;
+        }
+        let clustered = keys.iter().position(|key| sets.is_empty() && self.is_clustered(&chain, *key));
+        let mut output: Vec<Expression> = (0..key_columns).map(Expression::Column).collect();
+        for (place, key) in keys.iter().chain(&carried).enumerate() {
+            output[*key] = Expression::Column(place);
+        }
+        output.extend(finished);
+        // Rows of a group that nobody asks for need not be grouped, unless other groups have them too.
+        let plain = if sets.is_empty() { count } else { 0 };
+        let of_keys = |columns: &[Option<SourceColumn>]| {
+            (0..output.len()).map(|column| columns.get(column).copied().flatten().filter(|_| column < plain)).collect()
+        };
+        let (origins, sources) = match chain.branches.as_slice() {
+            [branch] => (of_keys(&branch.origins), of_keys(&chain.sources)),
+            _ => (of_keys(&[]), of_keys(&[])),
+        };
+        let mut wide = Vec::new();
+        if reads_once(first.input()) {
+            let is_wide = |place: &usize| has_wide_numbers(schema.field(keys[*place]).data_type());
+            let values = states.wide_values().map(|number| keys.len() + number);
+            wide = (0..keys.len()).filter(is_wide).chain(values).collect();
+        }
+        let pipeline = if states.distinct.is_empty() {
+            let states = states.of_rows();
+            let spec = AggregateSpec { keys, carried, states, sets, total: None, clustered, wide };
+            self.end(chain, &Sink::Groups(Arc::new(spec)))
+        } else {
+            let spec = AggregateSpec { keys, carried, states: Vec::new(), sets, total: None, clustered, wide };
+            self.grouped_twice(chain, &states, spec)
+        };
+        let (source, steps) = (Source::Groups(pipeline), vec![Step::Project(output)]);
+        let branches = vec![Branch::new(source, steps, origins)];
+        Some(Chain { branches, schema, sources, padded, is_ordered: false })
+    }
+
+    fn is_unique(&self, (number, column): SourceColumn) -> bool {
+        self.scanned(number).is_some_and(|scan| scan.scan.is_unique(column))
+    }
+
+    fn scanned(&self, number: usize) -> Option<&ShardScanExec> {
+        let Input::Scan(input) = &self.inputs[number] else { return None };
+        input.scan.downcast_ref::<ShardScanExec>()
+    }
+
+    /// Whether a column is one of the scan that its pipeline reads, whose values come in order.
+    fn is_clustered(&self, chain: &Chain, column: usize) -> bool {
+        let [branch] = chain.branches.as_slice() else { return false };
+        let source = chain.sources[column].filter(|(number, _)| branch.source == Source::Input(*number));
+        source.is_some_and(|(number, column)| self.scanned(number).is_some_and(|scan| scan.scan.is_clustered(column)))
+    }
+}

@@ -1,0 +1,250 @@
+//! Joins: one side becomes a table, the other side's rows go through it.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::{JoinSide, JoinType, NullEquality};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter, JoinOnRef};
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
+use engine::Form;
+use engine::arrow_form::{form, is_compared};
+use engine::expression::Expression;
+use engine::join::{JoinKind, JoinSpec, OutputColumn, Residual};
+use engine::pipeline::{Sink, Step};
+use plan::stop::unwatched;
+
+use super::{Builder, Chain, SourceColumn};
+use crate::expression;
+
+/// What a join is, of whichever operator.
+pub(super) struct JoinOperator<'a> {
+    kind: JoinKind,
+    left: &'a Arc<dyn ExecutionPlan>,
+    right: &'a Arc<dyn ExecutionPlan>,
+    on: JoinOnRef<'a>,
+    nulls_are_equal: bool,
+    filter: Option<&'a JoinFilter>,
+    projection: Option<&'a [usize]>,
+}
+
+impl<'a> JoinOperator<'a> {
+    /// `None` for all other operators, and for joins that the engine has not.
+    pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
+        if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+            let kind = match (join.null_aware, join.join_type()) {
+                (false, join_type) => kind(*join_type),
+                (true, JoinType::LeftAnti) if join.filter().is_none() && join.on().len() == 1 => JoinKind::LeftNotIn,
+                // A NULL then says something of the rows that fulfil a condition alone.
+                (true, _) => return None,
+            };
+            return Some(Self {
+                kind,
+                left: join.left(),
+                right: join.right(),
+                on: join.on(),
+                nulls_are_equal: join.null_equality() == NullEquality::NullEqualsNull,
+                filter: join.filter(),
+                projection: join.projection.as_deref(),
+            });
+        }
+        let (on, nulls_are_equal): (JoinOnRef<'_>, _) = (&[], false);
+        if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+            let (kind, left, right) = (kind(*join.join_type()), join.left(), join.right());
+            let (filter, projection) = (join.filter(), join.projection().as_deref());
+            return Some(Self { kind, left, right, on, nulls_are_equal, filter, projection });
+        }
+        let join = plan.downcast_ref::<CrossJoinExec>()?;
+        let (kind, left, right) = (JoinKind::Inner, join.left(), join.right());
+        Some(Self { kind, left, right, on, nulls_are_equal, filter: None, projection: None })
+    }
+
+    /// The columns that it gives, by their places among those of a side.
+    fn output(&self) -> Vec<OutputColumn> {
+        let count = |side: &Arc<dyn ExecutionPlan>| side.schema().fields().len();
+        let columns = |side, is_given| (0..count(side)).filter(move |_| is_given);
+        let build = columns(self.left, self.kind.gives_build_columns()).map(OutputColumn::Build);
+        let probe = columns(self.right, self.kind.gives_probe_columns()).map(OutputColumn::Probe);
+        let mark = self.kind.gives_mark().then_some(OutputColumn::Mark);
+        let all: Vec<OutputColumn> = build.chain(probe).chain(mark).collect();
+        match self.projection {
+            Some(columns) => columns.iter().map(|column| all[*column]).collect(),
+            None => all,
+        }
+    }
+
+    /// The columns that its condition besides the keys is about.
+    fn filtered(&self) -> Option<Vec<OutputColumn>> {
+        let column = |index: &ColumnIndex| match index.side {
+            JoinSide::Left => Some(OutputColumn::Build(index.index)),
+            JoinSide::Right => Some(OutputColumn::Probe(index.index)),
+            JoinSide::None => None,
+        };
+        self.filter.into_iter().flat_map(JoinFilter::column_indices).map(column).collect()
+    }
+}
+
+impl Builder {
+    pub(super) fn join(&mut self, join: &JoinOperator<'_>) -> Option<Chain> {
+        let kind = join.kind;
+        let build = self.below(join.left)?;
+        let (build, build_keys) = build.with_keys(join.on.iter().map(|(key, _)| key))?;
+        let (build_schema, build_sources) = (Arc::clone(&build.schema), build.sources.clone());
+        let mut padded = build.padded.clone();
+        let build_origins = match build.branches.as_slice() {
+            [branch] if lets_build_rows_go(kind) => branch.origins.clone(),
+            _ => vec![None; build_sources.len()],
+        };
+        let build_forms = forms(&build_schema)?;
+        let (output, filtered) = (join.output(), join.filtered()?);
+        // Which build columns are used is known before the build ends: these alone are kept.
+        let kept = BuildColumns::of(&build_keys, output.iter().chain(&filtered));
+        let columns = kept.columns.iter().map(|column| Expression::Column(*column)).collect();
+        let build = build.projected(columns, Arc::new(Schema::empty()));
+        // Before the pipelines of the other side, which may ask for its keys; what it is to be is known after them.
+        let built_by = self.end(build, &Sink::Rows);
+        let probe = self.below(join.right)?;
+        let (mut probe, probe_keys) = probe.with_keys(join.on.iter().map(|(_, key)| key))?;
+        let probe_forms = forms(&probe.schema)?;
+        let are_comparable = |(build_key, probe_key): (&usize, &usize)| {
+            comparable(build_schema.field(*build_key).data_type(), probe.schema.field(*probe_key).data_type())
+        };
+        if !build_keys.iter().zip(&probe_keys).all(are_comparable) {
+            return None;
+        }
+        let residual = match join.filter {
+            Some(filter) => Some(Residual {
+                columns: kept.moved_all(&filtered),
+                condition: expression::lower(unwatched(filter.expression()), filter.schema())?,
+            }),
+            None => None,
+        };
+        let spec = Arc::new(JoinSpec {
+            kind,
+            keys: build_keys.iter().map(|key| kept.moved(*key)).zip(probe_keys.iter().copied()).collect(),
+            nulls_are_equal: join.nulls_are_equal,
+            output: kept.moved_all(&output),
+            residual,
+            build_forms: kept.columns.iter().map(|column| build_forms[*column]).collect(),
+        });
+        self.has_work = true;
+        let field = |column: &OutputColumn| match column {
+            OutputColumn::Build(column) => build_schema.field(*column).clone(),
+            OutputColumn::Probe(column) => probe.schema.field(*column).clone(),
+            OutputColumn::Mark => Field::new("mark", DataType::Boolean, false),
+        };
+        let schema = Arc::new(Schema::new(output.iter().map(field).collect::<Vec<_>>()));
+        self.end_in(built_by, &Sink::Build(Arc::clone(&spec)));
+        if !kind.keeps_probe_rows() {
+            self.filter_source(&probe, built_by, &probe_keys);
+        }
+        for branch in &mut probe.branches {
+            // The rest that a join gives must not depend on rows that a later one would have left out before.
+            let origin = |column: &OutputColumn| match column {
+                OutputColumn::Probe(column) if !kind.gives_rest() => branch.origins[*column],
+                OutputColumn::Build(column) => build_origins[*column],
+                _ => None,
+            };
+            branch.origins = output.iter().map(origin).collect();
+        }
+        let sources = output.iter().map(|column| match column {
+            OutputColumn::Probe(column) => probe.sources[*column],
+            OutputColumn::Build(column) => build_sources[*column],
+            OutputColumn::Mark => None,
+        });
+        let sources = sources.collect();
+        padded.extend(&probe.padded);
+        let inputs =
+            |sources: &[Option<SourceColumn>]| sources.iter().flatten().map(|(input, _)| *input).collect::<Vec<_>>();
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            padded.extend(inputs(&probe.sources));
+        }
+        if kind.keeps_probe_rows() {
+            padded.extend(inputs(&build_sources));
+        }
+        padded.sort_unstable();
+        padded.dedup();
+        if kind == JoinKind::Inner {
+            for (build_key, probe_key) in build_keys.iter().zip(&probe_keys) {
+                if let (Some(one), Some(other)) = (build_sources[*build_key], probe.sources[*probe_key]) {
+                    self.dependencies.add_equal(one, other);
+                }
+            }
+        }
+        probe.push(&Step::Probe { spec, built_by, forms: probe_forms });
+        Some(Chain { branches: probe.branches, sources, padded, schema, is_ordered: false })
+    }
+}
+
+/// Whether a row of the build side makes rows of its own alone: without it these are missing, and no others are there or changed.
+fn lets_build_rows_go(kind: JoinKind) -> bool {
+    match kind {
+        JoinKind::Inner
+        | JoinKind::Left
+        | JoinKind::LeftSemi
+        | JoinKind::LeftAnti
+        | JoinKind::LeftNotIn
+        | JoinKind::LeftMark => true,
+        JoinKind::Right | JoinKind::Full | JoinKind::RightSemi | JoinKind::RightAnti | JoinKind::RightMark => false,
+    }
+}
+
+/// The columns of the build side that its table keeps.
+struct BuildColumns {
+    /// Ascending.
+    columns: Vec<usize>,
+}
+
+impl BuildColumns {
+    fn of<'a>(keys: &[usize], used: impl Iterator<Item = &'a OutputColumn>) -> Self {
+        let mut columns = keys.to_vec();
+        columns.extend(used.filter_map(|column| match column {
+            OutputColumn::Build(column) => Some(*column),
+            _ => None,
+        }));
+        columns.sort_unstable();
+        columns.dedup();
+        Self { columns }
+    }
+
+    /// Where a column is among those that are kept.
+    fn moved(&self, column: usize) -> usize {
+        self.columns.binary_search(&column).expect("a column that is used is kept")
+    }
+
+    fn moved_all(&self, columns: &[OutputColumn]) -> Vec<OutputColumn> {
+        let moved = |column: &OutputColumn| match column {
+            OutputColumn::Build(column) => OutputColumn::Build(self.moved(*column)),
+            other => *other,
+        };
+        columns.iter().map(moved).collect()
+    }
+}
+
+fn forms(schema: &Schema) -> Option<Vec<Form>> {
+    schema.fields().iter().map(|field| form(field.data_type())).collect()
+}
+
+fn kind(join_type: JoinType) -> JoinKind {
+    match join_type {
+        JoinType::Inner => JoinKind::Inner,
+        JoinType::Left => JoinKind::Left,
+        JoinType::Right => JoinKind::Right,
+        JoinType::Full => JoinKind::Full,
+        JoinType::LeftSemi => JoinKind::LeftSemi,
+        JoinType::RightSemi => JoinKind::RightSemi,
+        JoinType::LeftAnti => JoinKind::LeftAnti,
+        JoinType::RightAnti => JoinKind::RightAnti,
+        JoinType::LeftMark => JoinKind::LeftMark,
+        JoinType::RightMark => JoinKind::RightMark,
+    }
+}
+
+/// Whether equal keys of the types are held alike.
+fn comparable(left: &DataType, right: &DataType) -> bool {
+    match (left, right) {
+        (DataType::Decimal128(_, x), DataType::Decimal128(_, y)) => x == y,
+        (left, right) if left == right => is_compared(left),
+        (left, right) => form(left) == Some(Form::Texts) && form(right) == Some(Form::Texts),
+    }
+}

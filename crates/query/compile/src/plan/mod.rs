@@ -1,0 +1,293 @@
+//! Operators as pipelines.
+//!
+//! Each kind of operator has a file: `scan.rs` also for filters, which scans make where they can, `project.rs`, `join.rs`, `aggregate.rs`,
+//! `sort.rs`, `window.rs`, `limit.rs`, `union.rs`. What EXPLAIN says of them is found by `operators.rs`.
+
+mod aggregate;
+mod ahead;
+mod dependencies;
+mod join;
+mod limit;
+mod lowered;
+mod operators;
+mod order;
+mod project;
+mod scan;
+mod sort;
+mod union;
+mod window;
+
+use std::sync::Arc;
+
+use ::scan::ShardScanExec;
+use arrow::datatypes::SchemaRef;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::buffer::BufferExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use engine::arrow_form::has_form;
+use engine::pipeline::{Pipeline, Program, Sink, Source, Step};
+
+use self::dependencies::{Dependencies, SourceColumn};
+use self::join::JoinOperator;
+use self::limit::Limit;
+pub use self::lowered::OperatorId;
+pub(crate) use self::lowered::{ForeignInput, Input, Lowered, Mark, ScanFilter, ScanInput};
+pub(crate) use self::order::{declared_order, ordered, unordered};
+use self::window::Windows;
+use crate::cover::{Sorts, cover_with};
+use crate::refusals::Refusals;
+use crate::top::Top;
+
+/// Leaves out rows that a condition above would: that takes longer than to sort them here.
+const RANK_LIMIT: &str = "RankLimitExec";
+
+/// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
+pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> Option<Lowered> {
+    lowered(plan, sorts, refusals).and_then(|(lowered, has_work)| has_work.then_some(lowered))
+}
+
+/// The program of a plan that filters what it scans, and does nothing else; `None` of others, and where the engine cannot run it.
+pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
+    let (mut below, mut is_filtered) = (plan, false);
+    while !below.is::<ShardScanExec>() {
+        is_filtered |= below.is::<FilterExec>();
+        if !below.is::<FilterExec>() && !below.is::<ProjectionExec>() && !below.is::<CooperativeExec>() {
+            return None;
+        }
+        let [input] = below.children()[..] else { return None };
+        below = input;
+    }
+    is_filtered.then(|| lowered(plan, Sorts::Programs, &Refusals::default())).flatten().map(|(lowered, _)| lowered)
+}
+
+/// The program of a plan, and whether the engine has anything to do in it but to filter rows.
+fn lowered(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> Option<(Lowered, bool)> {
+    let mut builder = Builder { sorts, refusals: refusals.clone(), ..Builder::default() };
+    // A reader may rely on the order of rows.
+    let mut chain = builder.operator(plan)?;
+    // Operators sort what a join reads where it is to keep that order, which programs' do not.
+    if let Some(order) = declared_order(plan)
+        && !chain.is_ordered
+        && sorts == Sorts::Programs
+        && JoinOperator::of(plan).is_some()
+    {
+        chain = builder.sorted_by(chain, order, None)?;
+    }
+    let chain = chain.in_order_of(plan)?;
+    builder.end(chain, &Sink::Rows);
+    builder.want();
+    let program = Program { pipelines: builder.pipelines };
+    let ahead = ahead::of(&program);
+    let Builder { inputs, marks, limits, tops, has_work, .. } = builder;
+    Some((Lowered { program, inputs, marks, limits, tops, ahead }, has_work))
+}
+
+/// Pipelines without their end, which is one.
+struct Chain {
+    /// More than one are the inputs of a union, one after the other.
+    branches: Vec<Branch>,
+    schema: SchemaRef,
+    /// The input and its column that each column's values are from.
+    sources: Vec<Option<SourceColumn>>,
+    /// Inputs instead of whose rows an outer join may have given NULLs.
+    padded: Vec<usize>,
+    /// Whether rows come in the order that the operator declares, if one worker takes those of a pipeline through its steps.
+    is_ordered: bool,
+}
+
+/// One of the pipelines.
+struct Branch {
+    source: Source,
+    steps: Vec<Step>,
+    /// Whether something relies on the order of the source.
+    in_order: bool,
+    /// The input and its column that each column is, where it is one and rows that it rules out may be left out there.
+    origins: Vec<Option<SourceColumn>>,
+    marks: Vec<Mark>,
+}
+
+impl Branch {
+    fn new(source: Source, steps: Vec<Step>, origins: Vec<Option<SourceColumn>>) -> Self {
+        Self { source, steps, in_order: false, origins, marks: Vec::new() }
+    }
+}
+
+impl Chain {
+    fn push(&mut self, step: &Step) {
+        self.branches.iter_mut().for_each(|branch| branch.steps.push(step.clone()));
+    }
+
+    /// Says that rows that an operator gives come here.
+    fn mark(&mut self, operator: OperatorId) {
+        for branch in &mut self.branches {
+            branch.marks.push(Mark { operator, step: branch.steps.len() });
+        }
+    }
+
+    /// Lets no rows be left out before they come here.
+    fn forget_origins(&mut self) {
+        self.branches.iter_mut().for_each(|branch| branch.origins.fill(None));
+    }
+
+    /// With rows in the order that `plan` declares, if it declares one; `None` where they have none.
+    fn in_order_of(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        if declared_order(plan).is_none() {
+            return Some(self);
+        }
+        self.branches.iter_mut().for_each(|branch| branch.in_order = true);
+        self.is_ordered.then_some(self)
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    pipelines: Vec<Pipeline>,
+    inputs: Vec<Input>,
+    marks: Vec<Vec<Mark>>,
+    limits: usize,
+    tops: Vec<(usize, Top)>,
+    dependencies: Dependencies,
+    sorts: Sorts,
+    refusals: Refusals,
+    /// Whether anything is joined, grouped or sorted.
+    has_work: bool,
+}
+
+impl Builder {
+    /// The rows of a plan: by the engine where it can, else from outside.
+    fn rows(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
+        let (pipelines, inputs, limits, has_work) =
+            (self.pipelines.len(), self.inputs.len(), self.limits, self.has_work);
+        if let Some(chain) = self.operator(plan) {
+            return Some(chain);
+        }
+        self.pipelines.truncate(pipelines);
+        self.marks.truncate(pipelines);
+        self.inputs.truncate(inputs);
+        self.dependencies.truncate(inputs);
+        (self.limits, self.has_work) = (limits, has_work);
+        self.tops.retain(|(number, _)| *number < pipelines);
+        let schema = plan.schema();
+        if !schema.fields().iter().all(|field| has_form(field.data_type())) {
+            return None;
+        }
+        let covered = cover_with(Arc::clone(plan), self.sorts, &self.refusals).ok()?;
+        let is_ordered = declared_order(&covered).is_some() && covered.output_partitioning().partition_count() == 1;
+        let input = ForeignInput { stands_for: OperatorId::of(plan.as_ref()), operators: covered };
+        Some(Chain { is_ordered, ..self.input(Input::Foreign(input), schema, false) })
+    }
+
+    fn input(&mut self, input: Input, schema: SchemaRef, is_scan: bool) -> Chain {
+        let (columns, number) = (schema.fields().len(), self.inputs.len());
+        self.inputs.push(input);
+        let origins: Vec<_> = (0..columns).map(|column| is_scan.then_some((number, column))).collect();
+        let sources = origins.clone();
+        let branch = Branch::new(Source::Input(number), Vec::new(), origins);
+        Chain { branches: vec![branch], schema, sources, padded: Vec::new(), is_ordered: false }
+    }
+
+    /// Ends pipelines, which have one sink; gives the number of the last.
+    fn end(&mut self, chain: Chain, sink: &Sink) -> usize {
+        let last = chain.branches.len() - 1;
+        for (number, branch) in chain.branches.into_iter().enumerate() {
+            let Branch { source, steps, in_order, .. } = branch;
+            self.pipelines.push(Pipeline { source, steps, sink: sink.clone(), goes_on: number < last, in_order });
+            self.marks.push(branch.marks);
+        }
+        self.pipelines.len() - 1
+    }
+
+    /// Gives pipelines another sink, by the number of the last.
+    fn end_in(&mut self, last: usize, sink: &Sink) {
+        self.pipelines[last].sink = sink.clone();
+        let before = self.pipelines[..last].iter_mut().rev();
+        before.take_while(|pipeline| pipeline.goes_on).for_each(|pipeline| pipeline.sink = sink.clone());
+    }
+
+    fn operator(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
+        if self.refusals.cannot_lower(plan) {
+            return None;
+        }
+        let Some(mut chain) = self.lowered(plan) else {
+            self.refusals.note_not_lowered(plan);
+            return None;
+        };
+        let is_scan = |branch: &Branch| branch.steps.is_empty() && matches!(branch.source, Source::Input(_));
+        let is_narrowed = plan.is::<FilterExec>() && chain.branches.iter().all(is_scan);
+        if !plan.is::<ShardScanExec>() && !is_narrowed {
+            chain.mark(OperatorId::of(plan.as_ref()));
+        }
+        Some(chain)
+    }
+
+    fn lowered(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
+        if let Some(scan) = plan.downcast_ref::<ShardScanExec>() {
+            return self.scan(plan, scan);
+        }
+        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+            return self.filter(filter, plan.fetch());
+        }
+        if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            return self.projection(projection);
+        }
+        if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+            return self.aggregate(aggregate);
+        }
+        if self.sorts == Sorts::Operators && sorts(plan) {
+            return None;
+        }
+        if let Some(sort) = plan.downcast_ref::<SortExec>() {
+            return self.sort(sort, sort.expr());
+        }
+        if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+            return self.merge(merge);
+        }
+        if let Some(limit) = Limit::of(plan) {
+            return self.limit(&limit);
+        }
+        if plan.name() == RANK_LIMIT {
+            return self.below(plan.children().first()?);
+        }
+        if let Some(windows) = Windows::of(plan) {
+            return self.windows(&windows);
+        }
+        if let Some(union) = plan.downcast_ref::<UnionExec>() {
+            return self.union(union);
+        }
+        let chain = self.join(&JoinOperator::of(plan)?)?;
+        if plan.fetch().is_some() { self.limited(chain, 0, plan.fetch()) } else { Some(chain) }
+    }
+
+    /// What lies below, where exchanges between threads are none of the engine's business.
+    fn below(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
+        self.rows(through_exchanges(plan))
+    }
+}
+
+/// Whether an operator sorts, or is of use only beside what does.
+fn sorts(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.name() == RANK_LIMIT
+        || Windows::of(plan).is_some()
+}
+
+/// What the exchanges between threads above it read.
+fn through_exchanges(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    let is_exchange = plan.is::<RepartitionExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<BufferExec>();
+    match plan.children().first() {
+        Some(below) if is_exchange && plan.fetch().is_none() => through_exchanges(below),
+        _ => plan,
+    }
+}

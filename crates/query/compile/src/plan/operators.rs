@@ -1,0 +1,75 @@
+//! Which operator each part of a program stands for: what EXPLAIN asks.
+
+use engine::expression::{Expression, Foreign};
+use engine::pipeline::{Pipeline, Sink, Source, Step};
+
+use super::{Input, Lowered, OperatorId};
+
+impl Lowered {
+    /// The operator that a step of a pipeline is a part of: the first whose rows come after it, else the one that collects them.
+    pub(crate) fn operator_of_step(&self, number: usize, step: usize) -> Option<OperatorId> {
+        let later = self.marks[number].iter().filter(|mark| step < mark.step);
+        let next = later.min_by_key(|mark| mark.step).map(|mark| mark.operator);
+        next.or_else(|| self.operator_of_sink(number))
+    }
+
+    /// The operator that collects what a pipeline ends in.
+    pub(crate) fn operator_of_sink(&self, number: usize) -> Option<OperatorId> {
+        let pipelines = &self.program.pipelines;
+        let last = (number..pipelines.len()).find(|number| !pipelines[*number].goes_on)?;
+        let reads = |source: Source| pipelines.iter().position(|pipeline| pipeline.source == source);
+        let first_mark =
+            |reader: usize| self.marks[reader].iter().min_by_key(|mark| mark.step).map(|mark| mark.operator);
+        match &pipelines[last].sink {
+            Sink::Rows => None,
+            // Its first step finishes the aggregates, or groups the groups.
+            Sink::Groups(_) => {
+                let reader = reads(Source::Groups(last))?;
+                first_mark(reader).or_else(|| self.operator_of_sink(reader))
+            }
+            Sink::Sort(_) => first_mark(reads(Source::Sorted(last))?),
+            Sink::Build(_) => pipelines.iter().enumerate().find_map(|(number, pipeline)| {
+                let probes = |step: &Step| matches!(step, Step::Probe { built_by, .. } if *built_by == last);
+                self.operator_of_step(number, pipeline.steps.iter().position(probes)?)
+            }),
+        }
+    }
+
+    /// The operators some of whose expressions are computed over Arrow's arrays, with each of these as SQL.
+    pub(crate) fn over_arrays(&self) -> Vec<(OperatorId, String)> {
+        let mut all = Vec::new();
+        for (number, pipeline) in self.program.pipelines.iter().enumerate() {
+            if let Some((scan, filters)) = self.filters(pipeline) {
+                all.extend(filters.flat_map(foreign).map(|function| (scan, function.sql())));
+            }
+            for (place, step) in pipeline.steps.iter().enumerate() {
+                let Some(operator) = self.operator_of_step(number, place) else { continue };
+                let called = expressions(step).into_iter().flat_map(foreign);
+                all.extend(called.map(|function| (operator, function.sql())));
+            }
+        }
+        all
+    }
+
+    /// The scan that a pipeline reads, and the conditions that its pages are tested by.
+    fn filters(&self, pipeline: &Pipeline) -> Option<(OperatorId, impl Iterator<Item = &Expression>)> {
+        let Source::Input(input) = pipeline.source else { return None };
+        let Input::Scan(input) = &self.inputs[input] else { return None };
+        Some((OperatorId::of(input.scan.as_ref()), input.filters.iter().map(|filter| &filter.condition)))
+    }
+}
+
+fn expressions(step: &Step) -> Vec<&Expression> {
+    match step {
+        Step::Filter(expressions) | Step::Project(expressions) => expressions.iter().collect(),
+        Step::Repeat(lists) => lists.iter().flatten().collect(),
+        Step::Probe { spec, .. } => spec.residual.iter().map(|residual| &residual.condition).collect(),
+        Step::Limit { .. } => Vec::new(),
+    }
+}
+
+fn foreign(expression: &Expression) -> Vec<&dyn Foreign> {
+    let mut functions = Vec::new();
+    expression.foreign(&mut functions);
+    functions
+}

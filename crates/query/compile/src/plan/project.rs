@@ -1,0 +1,93 @@
+//! Projections, and columns that other operators compute or choose.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
+use engine::expression::Expression;
+use engine::pipeline::Step;
+
+use super::{Builder, Chain, SourceColumn};
+use crate::expression;
+
+/// Places of computed columns among those of an input: no column has one, and no two of them have the same.
+fn computed_place() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1 << 32);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Builder {
+    pub(super) fn projection(&mut self, projection: &ProjectionExec) -> Option<Chain> {
+        let chain = self.below(projection.input())?;
+        let expressions = projection.expr().iter().map(|named| expression::lower(&named.expr, &chain.schema));
+        let expressions = expressions.collect::<Option<Vec<_>>>()?;
+        Some(chain.projected(expressions, projection.schema()))
+    }
+}
+
+impl Chain {
+    /// With other columns.
+    pub(super) fn projected(self, expressions: Vec<Expression>, schema: SchemaRef) -> Self {
+        let mut chain = self;
+        let source = |expression: &Expression| match expression {
+            Expression::Column(column) => chain.sources[*column],
+            computed => chain.computed(computed),
+        };
+        chain.sources = expressions.iter().map(source).collect();
+        for branch in &mut chain.branches {
+            let origin = |expression: &Expression| match expression {
+                Expression::Column(column) => branch.origins[*column],
+                _ => None,
+            };
+            branch.origins = expressions.iter().map(origin).collect();
+        }
+        chain.push(&Step::Project(expressions));
+        Self { schema, ..chain }
+    }
+
+    /// What is computed of one input's columns alone is like one more of these: whoever knows the input's row knows it.
+    fn computed(&self, expression: &Expression) -> Option<SourceColumn> {
+        let mut columns = Vec::new();
+        expression.columns(&mut columns);
+        let input = |column: &usize| self.sources[*column].map(|(input, _)| input);
+        let first = columns.first().and_then(input)?;
+        // Of NULLs instead of a row it may be computed here, and be NULL itself further up.
+        let is_its = !self.padded.contains(&first) && columns.iter().all(|column| input(column) == Some(first));
+        (is_its && expression.is_immutable()).then(|| (first, computed_place()))
+    }
+
+    /// With some of the columns.
+    pub(super) fn chosen(self, columns: &[usize]) -> Option<Self> {
+        let schema = Arc::new(self.schema.project(columns).ok()?);
+        Some(self.projected(columns.iter().map(|column| Expression::Column(*column)).collect(), schema))
+    }
+
+    /// With the keys among its columns, and where they are.
+    pub(super) fn with_keys<'a>(
+        self,
+        keys: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>,
+    ) -> Option<(Self, Vec<usize>)> {
+        let mut columns: Vec<Expression> = (0..self.schema.fields().len()).map(Expression::Column).collect();
+        let mut fields: Vec<_> = self.schema.fields().iter().cloned().collect();
+        let plain = columns.len();
+        let mut places = Vec::new();
+        for key in keys {
+            if let Some(column) = key.downcast_ref::<Column>() {
+                places.push(column.index());
+                continue;
+            }
+            columns.push(expression::lower(key, &self.schema)?);
+            fields.push(key.return_field(&self.schema).ok()?);
+            places.push(columns.len() - 1);
+        }
+        if columns.len() == plain {
+            return Some((self, places));
+        }
+        let schema = Arc::new(Schema::new(fields));
+        Some((self.projected(columns, schema), places))
+    }
+}

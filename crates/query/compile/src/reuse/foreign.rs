@@ -1,0 +1,81 @@
+//! What an expression over Arrow's arrays computes, as a number. Only of what is known to give the same in every statement.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NegativeExpr,
+    NotExpr,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use engine::{Digest, Digesting};
+use functions::portable::PortableScalar;
+
+/// Of columns that are known by what they hold, and whose types `schema` says.
+pub(crate) fn digest(expression: &Arc<dyn PhysicalExpr>, schema: &Schema, columns: &[Digest]) -> Option<Digest> {
+    let of = |part: &Arc<dyn PhysicalExpr>| digest(part, schema, columns);
+    let all = |parts: &[Arc<dyn PhysicalExpr>]| parts.iter().map(of).collect::<Option<Vec<_>>>();
+    if let Some(column) = expression.downcast_ref::<Column>() {
+        let data_type = schema.fields().get(column.index())?.data_type();
+        return Some(Digesting::new("array").with(columns.get(column.index())?).with(data_type).end());
+    }
+    if let Some(literal) = expression.downcast_ref::<Literal>() {
+        return constant(literal.value());
+    }
+    if let Some(binary) = expression.downcast_ref::<BinaryExpr>() {
+        // One that does not wrap around has no other sign of it.
+        let plain = BinaryExpr::new(Arc::clone(binary.left()), *binary.op(), Arc::clone(binary.right()));
+        let (left, right) = (of(binary.left())?, of(binary.right())?);
+        let mut sides = [left, right];
+        if matches!(binary.op(), Operator::And | Operator::Or | Operator::Eq | Operator::NotEq) {
+            sides.sort_unstable();
+        }
+        return (*binary == plain).then(|| Digesting::new("binary").with(binary.op()).with(sides).end());
+    }
+    if let Some(cast) = expression.downcast_ref::<CastExpr>() {
+        let plain = CastExpr::new(Arc::clone(cast.expr()), cast.cast_type().clone(), None);
+        let inner = of(cast.expr())?;
+        return (*cast == plain).then(|| Digesting::new("cast").with(inner).with(cast.cast_type()).end());
+    }
+    if let Some(not) = expression.downcast_ref::<NotExpr>() {
+        return Some(Digesting::new("not").with(of(not.arg())?).end());
+    }
+    if let Some(negative) = expression.downcast_ref::<NegativeExpr>() {
+        return Some(Digesting::new("negative").with(of(negative.arg())?).end());
+    }
+    if let Some(test) = expression.downcast_ref::<IsNullExpr>() {
+        return Some(Digesting::new("is null").with(of(test.arg())?).end());
+    }
+    if let Some(test) = expression.downcast_ref::<IsNotNullExpr>() {
+        return Some(Digesting::new("is not null").with(of(test.arg())?).end());
+    }
+    if let Some(list) = expression.downcast_ref::<InListExpr>() {
+        let mut items = all(list.list())?;
+        items.sort_unstable();
+        return Some(Digesting::new("in").with(of(list.expr())?).with(items).with(list.negated()).end());
+    }
+    if let Some(like) = expression.downcast_ref::<LikeExpr>() {
+        let flags = (like.negated(), like.case_insensitive());
+        return Some(Digesting::new("like").with(of(like.expr())?).with(of(like.pattern())?).with(flags).end());
+    }
+    if let Some(case) = expression.downcast_ref::<CaseExpr>() {
+        let some = |part: Option<&Arc<dyn PhysicalExpr>>| part.map_or(Some(None), |part| of(part).map(Some));
+        let branches = case.when_then_expr().iter().map(|(when, then)| Some([of(when)?, of(then)?]));
+        let branches = branches.collect::<Option<Vec<_>>>()?;
+        return Some(
+            Digesting::new("case").with(some(case.expr())?).with(branches).with(some(case.else_expr())?).end(),
+        );
+    }
+    let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
+    let form = rmp_serde::to_vec(&PortableScalar::lasting(call.fun())?).ok()?;
+    Some(Digesting::new("call").with(form).with(all(call.args())?).with(call.return_type()).end())
+}
+
+/// `None` for values within values: `Hash` takes too little of them.
+fn constant(value: &ScalarValue) -> Option<Digest> {
+    let data_type = value.data_type();
+    let is_plain = !data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..));
+    is_plain.then(|| Digesting::new("literal").with(data_type).with(value.is_null()).with(value).end())
+}

@@ -1,0 +1,301 @@
+//! Rows in a file, in parts.
+//!
+//! A worker has one file for all its parts or runs: pieces of them one after the other, each compressed. Where a piece lies, and its checksum, is
+//! known in memory alone. A file is deleted when nobody has a piece of it any more; what a killed server leaves goes at the next start.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::{SpillFile, SpillWriter};
+use engine::Batch;
+use engine::spill::{PARTS, Parting, decode, encode};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::SpillFailed;
+use crate::memory;
+
+/// The part of all memory that rows may take that wait to be written, of all workers.
+const WAITING_SHARE: usize = 32;
+const WAITING_MIN: usize = 64 << 10;
+const WAITING_MAX: usize = 8 << 20;
+
+/// A piece has so many bytes or rows, about, before it is compressed.
+pub(super) const PIECE_BYTES: usize = 256 << 10;
+pub(super) const PIECE_ROWS: usize = 1 << 16;
+
+/// Takes one worker's rows to a file.
+pub(crate) struct Spiller {
+    context: Arc<TaskContext>,
+    parting: Parting,
+    stop: Arc<AtomicBool>,
+    /// Rows that are not written yet, by part.
+    waiting: Vec<Waiting>,
+    waiting_bytes: usize,
+    waiting_max: usize,
+    held: MemoryReservation,
+    file: Option<OpenFile>,
+    parts: Parts,
+}
+
+#[derive(Default)]
+struct Waiting {
+    batches: Vec<Batch>,
+    bytes: usize,
+}
+
+/// A file that is written.
+pub(super) struct OpenFile {
+    stored: Arc<Stored>,
+    writer: Box<dyn SpillWriter>,
+    end: u64,
+}
+
+/// A file, for as long as somebody reads it.
+struct Stored {
+    file: File,
+    /// Deletes it in the end.
+    _kept: Arc<dyn SpillFile>,
+}
+
+/// Rows by part, of one worker or of several.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) parts: Vec<Part>,
+    /// Whether some row has a NULL for a key.
+    pub(crate) has_null_keys: bool,
+}
+
+/// The rows of a part.
+#[derive(Clone, Default)]
+pub(crate) struct Part {
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) rows: usize,
+    /// In files.
+    pub(crate) bytes: u64,
+}
+
+/// Some of a part's rows.
+#[derive(Clone)]
+pub(crate) struct Piece {
+    stored: Arc<Stored>,
+    start: u64,
+    /// In the file, and decompressed.
+    length: usize,
+    whole: usize,
+    checksum: u64,
+}
+
+impl Spiller {
+    /// Has no file yet. `workers` others may do the same.
+    pub(crate) fn new(
+        context: &Arc<TaskContext>,
+        memory: &Arc<dyn MemoryPool>,
+        stop: &Arc<AtomicBool>,
+        parting: Parting,
+        workers: usize,
+    ) -> Self {
+        let most = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / WAITING_SHARE / workers.max(1),
+            _ => WAITING_MAX,
+        };
+        Self {
+            context: Arc::clone(context),
+            parting,
+            stop: Arc::clone(stop),
+            waiting: std::iter::repeat_with(Waiting::default).take(PARTS).collect(),
+            waiting_bytes: 0,
+            waiting_max: most.clamp(WAITING_MIN, WAITING_MAX),
+            held: memory::reservation(memory),
+            file: None,
+            parts: Parts::none(),
+        }
+    }
+
+    /// Whether it has rows.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.parts.has_rows()
+    }
+
+    /// Takes rows to their parts.
+    pub(crate) fn push(&mut self, batch: &Batch) -> engine::Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(engine::Error::Stopped);
+        }
+        if self.held.size() == 0 {
+            // Little, and needed for there to be more.
+            self.held.grow(self.waiting_max);
+        }
+        let Self { parting, waiting, waiting_bytes, parts, .. } = self;
+        parts.has_null_keys |= parting.has_null(batch);
+        parting.divide(batch, |part, batch| {
+            let bytes = batch.bytes_copied();
+            *waiting_bytes += bytes;
+            parts.parts[part].rows += batch.rows;
+            waiting[part].bytes += bytes;
+            waiting[part].batches.push(batch);
+            Ok(())
+        })?;
+        if self.waiting_max < self.waiting_bytes { self.write(self.waiting_max / 2) } else { Ok(()) }
+    }
+
+    /// What it has taken.
+    pub(crate) fn finish(&mut self) -> engine::Result<Parts> {
+        self.write(0)?;
+        self.file = None;
+        self.held.free();
+        Ok(std::mem::replace(&mut self.parts, Parts::none()))
+    }
+
+    /// Writes the largest parts until no more than so many bytes wait.
+    fn write(&mut self, rest: usize) -> engine::Result<()> {
+        if self.waiting_bytes <= rest {
+            return Ok(());
+        }
+        blocking(|| {
+            let mut order: Vec<usize> = (0..self.waiting.len()).collect();
+            order.sort_by_key(|part| std::cmp::Reverse(self.waiting[*part].bytes));
+            let file = match &mut self.file {
+                Some(file) => file,
+                none => none.insert(OpenFile::create(&self.context)?),
+            };
+            let mut bytes = Vec::new();
+            for part in order {
+                if self.waiting_bytes <= rest {
+                    break;
+                }
+                let waiting = std::mem::take(&mut self.waiting[part]);
+                self.waiting_bytes -= waiting.bytes;
+                for batches in pieces(&waiting.batches) {
+                    let piece = file.piece(&encode(batches)?, &mut bytes);
+                    let part = &mut self.parts.parts[part];
+                    part.bytes += piece.length as u64;
+                    part.pieces.push(piece);
+                }
+            }
+            file.write(&bytes)
+        })
+    }
+}
+
+/// Neighbours that make a piece together.
+fn pieces(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
+    let (mut bytes, mut rows) = (0, 0);
+    batches.chunk_by(move |before, next| {
+        bytes += before.bytes_copied();
+        rows += before.rows;
+        let fits = bytes + next.bytes_copied() <= PIECE_BYTES && rows + next.rows <= PIECE_ROWS;
+        if !fits {
+            (bytes, rows) = (0, 0);
+        }
+        fits
+    })
+}
+
+impl OpenFile {
+    pub(super) fn create(context: &TaskContext) -> Result<Self, SpillFailed> {
+        let kept = context.runtime_env().disk_manager.create_tmp_file("spilling of a program")?;
+        let path = kept.path().ok_or_else(|| io::Error::other("spilled rows have no file"))?;
+        let file = File::open(path)?;
+        let writer = kept.open_writer()?;
+        Ok(Self { stored: Arc::new(Stored { file, _kept: kept }), writer, end: 0 })
+    }
+
+    /// Writes rows.
+    pub(super) fn put(&mut self, rows: &Batch) -> engine::Result<Piece> {
+        blocking(|| {
+            let mut bytes = Vec::new();
+            let piece = self.piece(&encode(std::slice::from_ref(rows))?, &mut bytes);
+            self.write(&bytes)?;
+            Ok(piece)
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> engine::Result<()> {
+        self.writer.write_all(bytes).map_err(SpillFailed::from)?;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Compresses rows to the end of what is to be written.
+    fn piece(&self, rows: &[u8], bytes: &mut Vec<u8>) -> Piece {
+        let compressed = lz4_flex::block::compress(rows);
+        let (start, length) = (self.end + bytes.len() as u64, compressed.len());
+        bytes.extend_from_slice(&compressed);
+        let checksum = xxh3_64(&compressed);
+        Piece { stored: Arc::clone(&self.stored), start, length, whole: rows.len(), checksum }
+    }
+}
+
+impl Parts {
+    fn none() -> Self {
+        Self { parts: vec![Part::default(); PARTS], has_null_keys: false }
+    }
+
+    pub(crate) fn has_rows(&self) -> bool {
+        self.parts.iter().any(|part| part.rows != 0)
+    }
+
+    /// With the rows of others.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        for (part, other) in self.parts.iter_mut().zip(others.parts) {
+            part.pieces.extend(other.pieces);
+            part.rows += other.rows;
+            part.bytes += other.bytes;
+        }
+        self.has_null_keys |= others.has_null_keys;
+        self
+    }
+
+    /// All of them, of all workers.
+    pub(crate) fn of(spillers: impl Iterator<Item = engine::Result<Self>>) -> engine::Result<Self> {
+        let mut all = Self::none();
+        for parts in spillers {
+            all = all.and(parts?);
+        }
+        Ok(all)
+    }
+
+    /// How many bytes there are, and how many parts that are not empty.
+    pub(crate) fn size(&self) -> (u64, u64) {
+        let there = self.parts.iter().filter(|part| part.rows != 0);
+        there.fold((0, 0), |(bytes, parts), part| (bytes + part.bytes, parts + 1))
+    }
+}
+
+impl Piece {
+    /// In the file.
+    pub(super) fn bytes(&self) -> u64 {
+        self.length as u64
+    }
+
+    /// Its rows.
+    pub(crate) fn read(&self) -> engine::Result<Batch> {
+        blocking(|| {
+            let mut bytes = vec![0; self.length];
+            self.stored.file.read_exact_at(&mut bytes, self.start).map_err(SpillFailed::from)?;
+            if xxh3_64(&bytes) != self.checksum {
+                return Err(damaged().into());
+            }
+            let rows = lz4_flex::block::decompress(&bytes, self.whole).map_err(|_| damaged())?;
+            decode(&rows).map_err(|_| damaged().into())
+        })
+    }
+}
+
+fn damaged() -> SpillFailed {
+    io::Error::new(io::ErrorKind::InvalidData, "a temporary file is damaged").into()
+}
+
+/// Does what may take long where that holds nobody else up.
+fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}

@@ -1,0 +1,172 @@
+//! Runs as rows in order: as many at once as there is room for their blocks, those of each pass making one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
+use engine::Batch;
+use engine::sort::{Merge, Merged, SortSpec};
+use engine::window::ByPartition;
+use scheduler::{at_length, pause};
+
+use super::file::Piece;
+use super::runs::{RunWriter, Runs, SortedRun};
+use crate::ended::Ended;
+use crate::measure::Spills;
+use crate::memory;
+use crate::source::Given;
+
+/// The part of all memory that the blocks of runs may take, where that is enough for two.
+const BLOCKS_SHARE: usize = 4;
+
+/// What merges runs to others where they are too many.
+pub(crate) struct Merging {
+    context: Arc<TaskContext>,
+    stop: Arc<AtomicBool>,
+    spills: Spills,
+}
+
+/// All rows of a sort in their order.
+pub(crate) struct MergedBatches {
+    merging: Merging,
+    /// Until the first row is asked for: what comes before that may need the memory.
+    runs: Option<Runs>,
+    last: Option<OpenRuns>,
+}
+
+/// Runs that are merged.
+struct OpenRuns {
+    merge: Merge,
+    blocks: Vec<std::vec::IntoIter<Piece>>,
+    _held: MemoryReservation,
+}
+
+impl Merging {
+    pub(crate) fn new(context: &Arc<TaskContext>, stop: &Arc<AtomicBool>, spills: Spills) -> Self {
+        Self { context: Arc::clone(context), stop: Arc::clone(stop), spills }
+    }
+
+    /// Runs that can be merged at once.
+    async fn open(&self, Runs { spec, mut runs }: Runs) -> Result<OpenRuns, Ended> {
+        loop {
+            // Neighbours: rows that are equal stay in the order in which they have come.
+            let (mut left, mut merged) = (VecDeque::from(runs), Vec::new());
+            loop {
+                let held = memory::reservation(&self.spills.memory(&self.context));
+                let count = self.fitting(&left, &held);
+                let mut group: Vec<SortedRun> = left.drain(..count).collect();
+                if left.is_empty() && merged.is_empty() {
+                    return Ok(OpenRuns::new(&spec, group, held));
+                }
+                match group.pop() {
+                    Some(run) if group.is_empty() && left.is_empty() => merged.push(run),
+                    Some(run) if !group.is_empty() => {
+                        group.push(run);
+                        merged.push(self.as_one(OpenRuns::new(&spec, group, held)).await?);
+                    }
+                    _ => return Err(engine::Error::Memory("the runs of a sort").into()),
+                }
+                if left.is_empty() {
+                    break;
+                }
+            }
+            runs = merged;
+        }
+    }
+
+    /// How many of the first runs there is room for.
+    fn fitting(&self, runs: &VecDeque<SortedRun>, held: &MemoryReservation) -> usize {
+        let most = match self.context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / BLOCKS_SHARE,
+            _ => usize::MAX,
+        };
+        let fits = |(place, run): &(usize, &SortedRun)| {
+            let is_modest = *place < 2 || held.size() + run.room_bytes() <= most;
+            is_modest && held.try_grow(run.room_bytes()).is_ok()
+        };
+        runs.iter().enumerate().take_while(fits).count()
+    }
+
+    async fn as_one(&self, mut open: OpenRuns) -> Result<SortedRun, Ended> {
+        let (mut writer, mut run) = (RunWriter::new(&self.context, &self.stop), SortedRun::default());
+        while let Some(rows) = open.next().await? {
+            writer.append(&mut run, rows)?;
+        }
+        self.spills.add_runs(std::slice::from_ref(&run));
+        Ok(run)
+    }
+
+    /// With what window functions compute of the rows: they come in order once more.
+    pub(crate) async fn with_windows(self, runs: Runs) -> Result<Runs, Ended> {
+        let spec = Arc::clone(&runs.spec);
+        let mut open = self.open(runs).await?;
+        let held = memory::reservation(&self.spills.memory(&self.context));
+        let mut pending = ByPartition::new(&spec);
+        let (mut writer, mut run) = (RunWriter::new(&self.context, &self.stop), SortedRun::default());
+        loop {
+            let next = open.next().await?;
+            let is_last = next.is_none();
+            if let Some(batch) = next {
+                pending.push(batch);
+            }
+            let has_room = held.try_resize(pending.memory_bytes()).is_ok();
+            if is_last || pending.is_due() || !has_room {
+                at_length(|| {
+                    let mut ended = pending.ended(is_last)?.into_iter();
+                    ended.try_for_each(|rows| writer.append(&mut run, rows))
+                })?;
+            }
+            if is_last {
+                break;
+            }
+            let room = held.try_resize(pending.memory_bytes());
+            room.map_err(|_| engine::Error::Memory("the rows of a window's partition"))?;
+            pause().await;
+        }
+        self.spills.add_runs(std::slice::from_ref(&run));
+        Ok(Runs { spec: Arc::new(spec.of_computed()), runs: vec![run] })
+    }
+}
+
+impl OpenRuns {
+    fn new(spec: &Arc<SortSpec>, runs: Vec<SortedRun>, held: MemoryReservation) -> Self {
+        let merge = Merge::new(spec, runs.len());
+        Self { merge, blocks: runs.into_iter().map(|run| run.blocks.into_iter()).collect(), _held: held }
+    }
+
+    /// The rows that come next; `None` after the last.
+    async fn next(&mut self) -> Result<Option<Batch>, Ended> {
+        loop {
+            match self.merge.next()? {
+                Merged::Rows(batch) => return Ok(Some(batch)),
+                Merged::Wants(run) => {
+                    let block = self.blocks[run].next().map(|block| block.read()).transpose()?;
+                    self.merge.put(run, block)?;
+                    pause().await;
+                }
+                Merged::End => return Ok(None),
+            }
+        }
+    }
+}
+
+impl MergedBatches {
+    pub(crate) fn new(merging: Merging, runs: Runs) -> Self {
+        Self { merging, runs: Some(runs), last: None }
+    }
+
+    /// The rows that come next; `None` after the last.
+    pub(crate) async fn next(&mut self) -> Result<Option<Given>, Ended> {
+        if let Some(runs) = self.runs.take() {
+            self.last = Some(self.merging.open(runs).await?);
+        }
+        let Some(open) = &mut self.last else { return Ok(None) };
+        let rows = open.next().await?;
+        if rows.is_none() {
+            self.last = None;
+        }
+        Ok(rows.map(Given::Rows))
+    }
+}

@@ -1,0 +1,89 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arrow::datatypes::Schema;
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::empty::EmptyExec;
+use engine::sort::{SortKey, SortSpec, Sorting};
+use engine::{Batch, Bounds, Column, Data, Form};
+
+use super::{MergedBatches, Merging, RunWriter, Runs};
+use crate::ended::Ended;
+use crate::measure::{Measured, Spills};
+use crate::plan::OperatorId;
+use crate::source::Given;
+
+/// Blocks of few runs have room.
+const MEMORY_BYTES: usize = 256 << 10;
+const RUNS: i64 = 40;
+const ROWS: i64 = 1_000;
+
+fn batch(values: Vec<i64>) -> Batch {
+    let rows = values.len();
+    Batch { rows, columns: vec![Column::new(Data::Ints { values: Arc::new(values), bounds: Bounds::I64 })] }
+}
+
+fn context(memory_bytes: usize) -> Arc<TaskContext> {
+    let pool = Arc::new(GreedyMemoryPool::new(memory_bytes));
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap();
+    Arc::new(TaskContext::default().with_runtime(runtime))
+}
+
+fn spec() -> Arc<SortSpec> {
+    let keys = vec![SortKey { column: 0, is_descending: true, nulls_first: false }];
+    Arc::new(SortSpec { keys, fetch: None, forms: vec![Form::Ints], windows: None })
+}
+
+/// Each run has numbers from all over.
+fn runs(context: &Arc<TaskContext>, stop: &Arc<AtomicBool>) -> engine::Result<Runs> {
+    let spec = spec();
+    let mut writer = RunWriter::new(context, stop);
+    for run in 0..RUNS {
+        let mut part = Sorting::new(&spec);
+        part.push(batch((0..ROWS).map(|row| row * RUNS + run).collect()))?;
+        writer.sort(part)?;
+    }
+    assert!(writer.has_runs());
+    Ok(Runs { spec, runs: writer.finish() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_are_too_many_are_merged_in_passes() {
+    let (context, stop) = (context(MEMORY_BYTES), Arc::default());
+    let (pool, disk) = (Arc::clone(context.memory_pool()), Arc::clone(&context.runtime_env().disk_manager));
+    let (measured, operator) = (Arc::<Measured>::default(), EmptyExec::new(Arc::new(Schema::empty())));
+    let spills = Spills { measured: Arc::clone(&measured), operator: Some(OperatorId::of(&operator)) };
+    let runs = runs(&context, &stop).unwrap();
+    assert!(0 < disk.used_disk_space());
+    let mut merged = MergedBatches::new(Merging::new(&context, &stop, spills), runs);
+    let mut numbers = Vec::new();
+    while let Some(given) = merged.next().await.unwrap_or_else(|_| panic!("there is room for some")) {
+        let Given::Rows(batch) = given else { panic!("no rows") };
+        let Data::Ints { values, .. } = &batch.columns[0].data else { panic!("integers") };
+        numbers.extend_from_slice(values);
+    }
+    assert_eq!(numbers, (0..RUNS * ROWS).rev().collect::<Vec<_>>());
+    let merged_runs = measured.did()[&OperatorId::of(&operator)].spilled.runs;
+    assert!(5 < merged_runs && merged_runs < 20, "{merged_runs} runs were made of others");
+    assert_eq!((pool.reserved(), disk.used_disk_space()), (0, 0), "nothing is left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_without_room_for_two_are_not_merged() {
+    let (context, stop) = (context(MEMORY_BYTES), Arc::default());
+    let runs = runs(&context, &stop).unwrap();
+    let spills = Spills { measured: Arc::default(), operator: None };
+    let tight = self::context(10 << 10);
+    let refused = MergedBatches::new(Merging::new(&tight, &stop, spills), runs).next().await;
+    assert!(matches!(refused, Err(Ended::Undecided(engine::Error::Memory(_)))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_nobody_waits_for_is_not_written() {
+    let (context, stop) = (context(MEMORY_BYTES), Arc::new(AtomicBool::new(true)));
+    let refused = runs(&context, &stop);
+    assert!(matches!(refused, Err(engine::Error::Stopped)));
+    assert_eq!(context.runtime_env().disk_manager.used_disk_space(), 0);
+}

@@ -1,0 +1,94 @@
+//! What scans are told of the first rows of a sort, so that they leave out pages and rows that come after them.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, IsNullExpr, lit};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use engine::arrow_form;
+use engine::pipeline::Worker;
+use parking_lot::Mutex;
+
+use crate::ended::Ended;
+
+/// The filter that a sort for its first rows has put into scans below.
+#[derive(Debug)]
+pub(super) struct Top {
+    filter: Arc<dyn PhysicalExpr>,
+    first_key: PhysicalSortExpr,
+    data_type: DataType,
+    is_only_key: bool,
+}
+
+impl Top {
+    /// `None` where equal values differ for operators.
+    pub(super) fn new(
+        filter: Arc<dyn PhysicalExpr>,
+        first_key: &PhysicalSortExpr,
+        data_type: DataType,
+        is_only_key: bool,
+    ) -> Option<Self> {
+        let first_key = first_key.clone();
+        let is_fit = filter.is::<DynamicFilterPhysicalExpr>() && !data_type.is_floating();
+        is_fit.then_some(Self { filter, first_key, data_type, is_only_key })
+    }
+
+    /// Forgets what an earlier run has told.
+    pub(super) fn forget(&self) -> Result<(), Ended> {
+        self.become_wanted(lit(true))
+    }
+
+    fn become_wanted(&self, wanted: Arc<dyn PhysicalExpr>) -> Result<(), Ended> {
+        match self.filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
+            Some(filter) => Ok(filter.update(wanted)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells of the last row of as many as are wanted that a worker knows, if it is better than what is told already. `told` is of the worker's
+    /// own bounds.
+    pub(super) fn tell(
+        &self,
+        worker: &Worker,
+        told: &mut usize,
+        best: &Mutex<Option<ScalarValue>>,
+    ) -> Result<(), Ended> {
+        let Some((number, bound)) = worker.sorting().and_then(engine::sort::Sorting::bound) else { return Ok(()) };
+        if number == std::mem::replace(told, number) {
+            return Ok(());
+        }
+        let value = ScalarValue::try_from_array(&arrow_form::array(bound, &self.data_type)?, 0)?;
+        if value.is_null() {
+            return Ok(());
+        }
+        let options = self.first_key.options;
+        let mut best = best.lock();
+        let is_better = best.as_ref().is_none_or(|best| {
+            let order = value.partial_cmp(best);
+            if options.descending {
+                order.is_some_and(|order| order.is_gt())
+            } else {
+                order.is_some_and(|order| order.is_lt())
+            }
+        });
+        if !is_better {
+            return Ok(());
+        }
+        let operator = match (options.descending, self.is_only_key) {
+            (false, true) => Operator::Lt,
+            (false, false) => Operator::LtEq,
+            (true, true) => Operator::Gt,
+            (true, false) => Operator::GtEq,
+        };
+        let key = || Arc::clone(&self.first_key.expr);
+        let mut wanted: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(key(), operator, lit(value.clone())));
+        if options.nulls_first {
+            wanted = Arc::new(BinaryExpr::new(Arc::new(IsNullExpr::new(key())), Operator::Or, wanted));
+        }
+        self.become_wanted(wanted)?;
+        *best = Some(value);
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Sorts below merges get all of the merge's keys.
+//!
+//! DataFusion leaves out of a sort what is the same in each partition of its input, as a constant in each input of an append is. Programs, and tasks of
+//! workers, give their rows in one partition, in which it is not the same any more: of the first rows by the other keys alone some would be wrong.
+
+use std::sync::Arc;
+
+use datafusion::common::Result as DfResult;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{AcrossPartitions, LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
+
+/// What a merge reads, sorted by all of its keys; `None` where it is that already, or no sort is there.
+pub fn whole_sort(merge: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(merge) = merge.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
+    sorted_by(merge.input(), merge.expr())
+}
+
+fn sorted_by(plan: &Arc<dyn ExecutionPlan>, keys: &LexOrdering) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        if sort.expr() == keys {
+            return Ok(None);
+        }
+        let whole = SortExec::new(keys.clone(), Arc::clone(sort.input())).with_fetch(sort.fetch());
+        return Ok(Some(Arc::new(whole.with_preserve_partitioning(sort.preserve_partitioning()))));
+    }
+    let (input, keys) = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let Some(keys) = below(projection, keys)? else { return Ok(None) };
+        (projection.input(), keys)
+    } else if let Some(cooperative) = plan.downcast_ref::<CooperativeExec>() {
+        (cooperative.input(), keys.clone())
+    } else {
+        return Ok(None);
+    };
+    let Some(sorted) = sorted_by(input, &keys)? else { return Ok(None) };
+    replace_children_if_necessary(Arc::clone(plan), vec![sorted]).map(Some)
+}
+
+/// Keys of a projection's rows as keys of what it reads.
+fn below(projection: &ProjectionExec, keys: &LexOrdering) -> DfResult<Option<LexOrdering>> {
+    let output_of = |expression: Arc<dyn PhysicalExpr>| {
+        let of_column = |part: Arc<dyn PhysicalExpr>| {
+            Ok(match part.downcast_ref::<Column>().and_then(|column| projection.expr().get(column.index())) {
+                // What takes its place has columns of the input.
+                Some(output) => Transformed::new(Arc::clone(&output.expr), true, TreeNodeRecursion::Jump),
+                None => Transformed::no(part),
+            })
+        };
+        expression.transform_down(of_column).data()
+    };
+    let mut keys_below = Vec::with_capacity(keys.len());
+    for key in keys {
+        keys_below.push(PhysicalSortExpr { expr: output_of(Arc::clone(&key.expr))?, options: key.options });
+    }
+    Ok(LexOrdering::new(keys_below))
+}
+
+/// Whether a sort gives the first rows of each of its partitions by keys that do not tell the partitions apart: then no one else can give them of all.
+pub(super) fn is_of_partitions(sort: &SortExec, keys: &LexOrdering) -> bool {
+    let input = sort.input();
+    if sort.fetch().is_none() || !sort.preserve_partitioning() || input.output_partitioning().partition_count() == 1 {
+        return false;
+    }
+    let constants = input.equivalence_properties().constants();
+    let is_key = |constant: &Arc<dyn PhysicalExpr>| keys.iter().any(|key| key.expr.eq(constant));
+    constants.iter().any(|it| it.across_partitions == AcrossPartitions::Heterogeneous && !is_key(&it.expr))
+}
