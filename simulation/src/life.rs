@@ -9,13 +9,14 @@ use std::time::Duration;
 use catalog::{
     Change, Column, Constraint, ConstraintKind, Distribution, Role, Schema, SortColumn, Storage, Table, TableOrder,
 };
-use execution::{Config, Execution, RunContext};
+use execution::{Execution, RunContext};
 use history::{HistoryError, HistorySettings};
 use kv::log::Logged;
 use kv::sim::{Disk, Store};
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use objects::{Fault, FaultStore, Objects};
 use parking_lot::Mutex;
+use scheduler::Config;
 use settings::Settings;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

@@ -11,10 +11,11 @@ use binder::Planned;
 use catalog::{
     CatalogState, Change, Column, Distribution, Role, Schema, ShardList, Storage, Table, TableOrder, TableShards,
 };
+use execution::Execution;
 use execution::distribute::message_bytes;
-use execution::{Config, Execution};
 use objects::Objects;
 use planner::Planner;
+use scheduler::Config;
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use shards::{ColumnStats, Datum, Hll, PackedShards, RowGroupMeta, RowIds, ShardMeta};

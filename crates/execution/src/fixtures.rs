@@ -14,6 +14,7 @@ use futures::stream;
 use kv::sim::Disk;
 use objects::Objects;
 use plan::{StreamTable, schema_of};
+use scheduler::Config;
 use settings::Settings;
 use shards::{ShardMeta, ShardReader};
 use tokio_util::sync::CancellationToken;
@@ -23,7 +24,7 @@ use types::{
 };
 use value_codec::encode::TextStyle;
 
-use crate::{Config, Execution, RunContext};
+use crate::{Execution, RunContext};
 
 /// All that writes and reads need.
 pub(crate) struct Warehouse {

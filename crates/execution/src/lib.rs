@@ -21,7 +21,6 @@ mod planning_work;
 mod point;
 pub mod progress;
 mod ran;
-mod row_bytes;
 mod run;
 #[cfg(test)]
 mod scan_tests;
@@ -30,7 +29,7 @@ mod settle;
 mod sql_fixture;
 mod write;
 
-pub use execution::{Config, Execution};
+pub use execution::Execution;
 pub use external::ExternalFiles;
 pub use point::{PointProgram, PointRows, PointRun, StoredRows};
 pub use progress::Progress;

@@ -3,9 +3,9 @@ mod tpc;
 
 use std::time::Duration;
 
+use scheduler::Config;
 use types::{Clock, Condition, SystemClock};
 
-use crate::Config;
 use crate::fixtures::Warehouse;
 use crate::sql_fixture::Sql;
 

@@ -7,9 +7,8 @@ use arrow::array::RecordBatch;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time};
 use datafusion_distributed::{TaskKey, TaskMetrics};
 use parking_lot::Mutex;
+use scan::row_bytes;
 use url::Url;
-
-use crate::row_bytes::row_bytes;
 
 const ROWS: &str = "kiln_rows";
 const BYTES: &str = "kiln_bytes";

@@ -24,8 +24,10 @@ use futures::Stream;
 use objects::Objects;
 use parking_lot::{Mutex, RwLock};
 use plan::stop::stoppable;
-use scan::{FragmentCache, ScanPlanner};
-use scheduler::{QueryMemory, QueryShare, Threads, WorkerMemory, bound_values, keep_spill_room, runtime};
+use scan::{FragmentCache, ScanPlanner, block_cache};
+use scheduler::{
+    Config, QueryMemory, QueryShare, Threads, WorkerMemory, bound_values, keep_spill_room, query_threads, runtime,
+};
 use shards::{BlockCache, BlockPlace, DiskPart, HotBlock, TierUse};
 use tokio_util::sync::CancellationToken;
 use types::{Clock, Reserve, SqlResult};
@@ -38,8 +40,6 @@ use super::facts::QueryFacts;
 use super::failure::leaving;
 use super::owners::ToOwnersExec;
 use super::stage::StageExec;
-use crate::Config;
-use crate::execution::{block_cache, query_threads};
 
 #[cfg(test)]
 mod tests;

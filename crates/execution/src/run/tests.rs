@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use binder::Planned;
 use futures::TryStreamExt;
+use scheduler::Config;
 use types::{Clock, Condition, SystemClock};
 
-use crate::Config;
 use crate::fixtures::{Warehouse, context};
 use crate::sql_fixture::Sql;
 

@@ -13,12 +13,11 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use functions::error::{from_datafusion, to_datafusion};
 use futures::{StreamExt, stream};
-use scan::Bucketing;
+use scan::{Bucketing, row_bytes};
 use shards::BUCKETS;
 use types::SqlResult;
 
 use super::cluster::Once;
-use crate::row_bytes::row_bytes;
 
 /// The streams of a load have this part of the memory together.
 const MEMORY_PART: usize = 3;

@@ -24,7 +24,7 @@ impl House {
         let kv = Arc::new(kv.expect("the folder is empty"));
         let transactions = Transactions::open(kv, objects.clone(), Arc::clone(&clock)).expect("nothing is stored");
         let config =
-            execution::Config { spill_folder: folder.path().join("spill"), threads: 2, ..execution::Config::default() };
+            scheduler::Config { spill_folder: folder.path().join("spill"), threads: 2, ..scheduler::Config::default() };
         let execution = Execution::new(objects, transactions, Arc::clone(&clock), random, config).expect("it starts");
         let clusters = Clusters::open(&execution, folder.path(), ClusterSettings::default(), None, clock);
         Self { clusters: clusters.expect("the folder is empty"), _folder: folder }

@@ -146,14 +146,14 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     }
     let kept_for = Duration::from_secs(config.token_retention_seconds);
     transactions.keep_outcomes(OutcomeSettings { kept_for, most: config.tokens_max });
-    let usual = execution::Config::default();
+    let usual = scheduler::Config::default();
     let threads = config.threads.unwrap_or(usual.threads);
     let execution = Execution::new(
         objects,
         Arc::clone(&transactions),
         Arc::clone(&clock),
         Arc::clone(&random),
-        execution::Config {
+        scheduler::Config {
             memory_bytes: usize::try_from(config.memory_bytes).unwrap_or(usize::MAX),
             cache_bytes: config.cache_memory_bytes,
             fragment_cache_bytes: config.fragment_cache_bytes,

@@ -4,6 +4,7 @@
 //!
 //! Start at [`ScanPlanner`] for how a scan is made of a table, at [`ShardScanExec`] for how it is read, and at [`KeyLookup`] for rows by key.
 
+mod block_cache;
 mod by_key;
 mod column_form;
 mod divided;
@@ -17,12 +18,14 @@ mod pages;
 mod parts;
 mod portable;
 pub mod predicates;
+mod row_bytes;
 mod rows;
 mod scan;
 mod scan_planner;
 mod table_columns;
 mod table_rows;
 
+pub use block_cache::block_cache;
 pub use column_form::{in_form_of, with_digits};
 pub use divided::{ForWorkers, Lies};
 pub use exec::ShardScanExec;
@@ -33,6 +36,7 @@ pub use opened::OpenedShards;
 pub use pages::{PageRun, PageScan, Read};
 pub use parts::Part;
 pub use portable::{Malformed, PartKey, PortableScan, Stays};
+pub use row_bytes::row_bytes;
 pub use rows::counter;
 pub use scan::{Scan, ScanShard};
 pub use scan_planner::ScanPlanner;

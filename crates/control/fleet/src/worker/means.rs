@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use execution::distribute::WorkerShare;
-use execution::{CacheDisk, Config, DiskPart};
+use execution::{CacheDisk, DiskPart};
 use objects::FolderDisk;
+use scheduler::Config;
 use types::Reserve;
 
 use crate::join::Means;

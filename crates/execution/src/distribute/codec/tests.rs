@@ -18,13 +18,12 @@ use functions::portable::PortableScalar;
 use plan::stop::unwatched;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use scan::{FragmentCache, PortableScan, ScanPlanner};
+use scan::{FragmentCache, PortableScan, ScanPlanner, block_cache};
+use scheduler::Config;
 use tokio_util::sync::CancellationToken;
 use types::stack::with_planning_stack;
 
 use super::{Codec, Converter, form};
-use crate::Config;
-use crate::execution::block_cache;
 use crate::sql_fixture::Sql;
 
 /// A plan as bytes.

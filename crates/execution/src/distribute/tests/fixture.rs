@@ -9,6 +9,7 @@ use binder::Planned;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
 use scan::PartKey;
+use scheduler::Config;
 use shards::BUCKETS;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -16,12 +17,12 @@ use types::random::SeededRandom;
 use types::{Clock, SqlResult, SystemClock};
 use url::Url;
 
+use crate::RunContext;
 use crate::distribute::{
     ByteStream, Channels, Cluster, Dial, Distribution, Exchange, JoinExchange, Reason, Spread, Worker,
 };
 use crate::fixtures::context;
 use crate::sql_fixture::{Sql, texts};
-use crate::{Config, RunContext};
 
 /// A warehouse and the workers of a cluster over its storage.
 pub(super) struct Workers {

@@ -45,11 +45,11 @@ impl Door {
         let objects = Objects::open(&storage, Arc::clone(&clock), Arc::clone(&random)).unwrap();
         let kv = kv::wal::open(folder.path().join("catalog.redb"), kv::wal::FILE_BYTES, kv::redb::CACHE_BYTES).unwrap();
         let transactions = Transactions::open(Arc::new(kv), objects.clone(), Arc::clone(&clock)).unwrap();
-        let limits = execution::Config {
+        let limits = scheduler::Config {
             memory_bytes: 256 << 20,
             spill_folder: folder.path().join("spill"),
             threads: 2,
-            ..execution::Config::default()
+            ..scheduler::Config::default()
         };
         let execution =
             Execution::new(objects, Arc::clone(&transactions), Arc::clone(&clock), Arc::clone(&random), limits)

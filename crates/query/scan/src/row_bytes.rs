@@ -4,7 +4,8 @@ use arrow::array::{Array, AsArray, ByteView, MAX_INLINE_VIEW_LEN, RecordBatch};
 use arrow::datatypes::DataType;
 
 /// The bytes of a batch's own rows: of buffers that others use too, the part that is theirs.
-pub(crate) fn row_bytes(batch: &RecordBatch) -> usize {
+#[must_use]
+pub fn row_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| column_bytes(column)).sum()
 }
 
