@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use compile::OperatorId;
+use compile::estimate::join_sizes;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{JoinType, Result as DfResult};
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -13,7 +14,6 @@ use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 use optimizer::Expected;
 
 use super::in_place::{may_stay, meets_in_place};
-use crate::explain::join_sizes;
 
 /// Which of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

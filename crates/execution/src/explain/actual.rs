@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use binder::ExplainPlan;
 use chrono::{DateTime, Utc};
+use compile::estimate::Operators;
 use compile::{Did, OperatorId};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -12,7 +13,6 @@ use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
 use scan::{ShardScanExec, counter};
 
 use super::node::{Property, Value};
-use super::operators::Operators;
 
 /// What an operator did, all of its partitions together.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use compile::estimate::Operators;
 use compile::{FragmentExec, OperatorId};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::node::Property;
-use super::operators::Operators;
 
 /// Such expressions as SQL, by the operators that they are parts of.
 #[derive(Debug, Default)]

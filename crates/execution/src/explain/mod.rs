@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
+use compile::estimate::Estimate;
 use futures::TryStreamExt;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
@@ -18,22 +19,17 @@ mod actual;
 mod arrow;
 mod by_key;
 mod change;
-mod estimate;
 mod exchange;
 mod expressions;
 mod json;
 mod node;
 mod operator;
-mod operators;
-mod rows;
 mod text;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
-use estimate::Estimate;
-pub(crate) use estimate::join_sizes;
 use node::Node;
 
 /// What EXPLAIN says.

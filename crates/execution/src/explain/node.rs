@@ -1,7 +1,8 @@
 //! The tree that is shown.
 
+use compile::estimate::Estimate;
+
 use super::actual::Actual;
-use super::estimate::Estimate;
 
 /// One operator as it is shown.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use binder::ExplainPlan;
 use compile::FragmentExec;
+use compile::estimate::{Estimate, Estimates, Operators, expected};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -20,10 +21,8 @@ use settings::Settings;
 
 use super::actual::{Actual, Clock};
 use super::arrow::OverArrays;
-use super::estimate::{Estimate, Estimates};
 use super::node::{Engine, Node, Property, Value};
-use super::operators::Operators;
-use super::{actual, exchange, expressions, operator, rows};
+use super::{actual, exchange, expressions, operator};
 use crate::distribute::{Reports, Shown, ToOwnersExec, WithinTasksExec, shown};
 use crate::run::Prepared;
 
@@ -38,7 +37,7 @@ fn of(root: &Arc<dyn ExecutionPlan>, prepared: &Prepared, plan: &ExplainPlan, se
     let over_arrays = OverArrays::of(&operators);
     // Without Kiln's rules joins are ordered by DataFusion's statistics.
     let expected = if plan.costs && settings.optimizer() {
-        rows::expected(&prepared.optimized.expected(), root, &operators)
+        expected(&prepared.optimized.expected(), root, &operators)
     } else {
         HashMap::new()
     };

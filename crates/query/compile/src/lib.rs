@@ -6,11 +6,12 @@
 //! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `collected.rs` puts together what these have collected, `share.rs`
 //! divides their sources among these, `sort.rs` sorts what they have collected, `top.rs` tells scans what is not wanted of it, `source.rs` brings pages of
 //! scans, and `reuse` what earlier queries have grouped of them. What has no room in memory goes through files (`spill`), which cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
-//! run instead where the engine gives up.
+//! run instead where the engine gives up. `estimate` is what is expected of a plan's operators, those that programs stand for among them.
 
 mod collected;
 mod cover;
 mod ended;
+pub mod estimate;
 mod expression;
 mod foreign;
 mod fragment;

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use compile::OperatorId;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::filter::FilterExec;
@@ -15,13 +14,10 @@ use optimizer::{Expected, ExpectedOf, SharedScanExec};
 use scan::ShardScanExec;
 
 use super::operators::Operators;
+use crate::plan::OperatorId;
 
 /// The rows of the operators that parts of the plan are known for.
-pub(super) fn expected(
-    plan: &Expected,
-    root: &Arc<dyn ExecutionPlan>,
-    operators: &Operators,
-) -> HashMap<OperatorId, f64> {
+pub fn expected(plan: &Expected, root: &Arc<dyn ExecutionPlan>, operators: &Operators) -> HashMap<OperatorId, f64> {
     let mut matching = Matching { operators, rows: HashMap::new() };
     matching.operator(plan, root);
     matching.rows

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Schema};
-use compile::OperatorId;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, EmissionType};
 use datafusion::physical_plan::filter::FilterExec;
@@ -16,8 +15,13 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use optimizer::Expected;
 use scan::ShardScanExec;
 
-use super::operators::Operators;
-use super::rows;
+use crate::plan::OperatorId;
+
+mod operators;
+mod rows;
+
+pub use self::operators::Operators;
+pub use self::rows::expected;
 
 const PAGE_BYTES: f64 = 8192.0;
 const ROW_COST: f64 = 0.01;
@@ -25,18 +29,18 @@ const OPERATOR_COST: f64 = 0.0025;
 
 /// Expected work of an operator and all below it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Estimate {
+pub struct Estimate {
     /// Cost until the first row.
-    pub(super) startup: f64,
+    pub startup: f64,
     /// Cost until the last.
-    pub(super) total: f64,
-    pub(super) rows: u64,
+    pub total: f64,
+    pub rows: u64,
     /// Mean bytes of a row.
-    pub(super) width: u64,
+    pub width: u64,
 }
 
 /// Makes estimates, each once.
-pub(super) struct Estimates<'a> {
+pub struct Estimates<'a> {
     operators: &'a Operators,
     /// By the plan.
     expected: HashMap<OperatorId, f64>,
@@ -45,11 +49,11 @@ pub(super) struct Estimates<'a> {
 }
 
 impl<'a> Estimates<'a> {
-    pub(super) fn new(operators: &'a Operators, expected: HashMap<OperatorId, f64>) -> Self {
+    pub fn new(operators: &'a Operators, expected: HashMap<OperatorId, f64>) -> Self {
         Self { operators, expected, known: RefCell::default(), statistics: StatisticsContext::default() }
     }
 
-    pub(super) fn of(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
+    pub fn of(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
         let operator = self.operators.shown(operator);
         let own = OperatorId::of(operator.as_ref());
         if let Some(known) = self.known.borrow().get(&own) {
@@ -97,9 +101,9 @@ impl<'a> Estimates<'a> {
 
 /// How many bytes the inputs of hash joins are expected to have, where `plan` says what its parts give; else by DataFusion's statistics.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-pub(crate) fn join_sizes(plan: Option<&Expected>, root: &Arc<dyn ExecutionPlan>) -> HashMap<OperatorId, (f64, f64)> {
+pub fn join_sizes(plan: Option<&Expected>, root: &Arc<dyn ExecutionPlan>) -> HashMap<OperatorId, (f64, f64)> {
     let operators = Operators::of(root);
-    let expected = plan.map(|plan| rows::expected(plan, root, &operators)).unwrap_or_default();
+    let expected = plan.map(|plan| expected(plan, root, &operators)).unwrap_or_default();
     let estimates = Estimates::new(&operators, expected);
     let bytes = |operator| {
         let estimate = estimates.of(operator);

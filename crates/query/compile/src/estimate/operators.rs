@@ -3,13 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use compile::{FragmentExec, OperatorId};
 use datafusion::physical_plan::ExecutionPlan;
 use optimizer::SharedScanExec;
 
+use crate::fragment::FragmentExec;
+use crate::plan::OperatorId;
+
 /// The programs of a plan, and what is below them.
 #[derive(Debug, Default)]
-pub(super) struct Operators {
+pub struct Operators {
     fragments: Vec<Arc<dyn ExecutionPlan>>,
     /// What runs in the place of operators that programs read.
     instead: HashMap<OperatorId, Arc<dyn ExecutionPlan>>,
@@ -18,7 +20,7 @@ pub(super) struct Operators {
 }
 
 impl Operators {
-    pub(super) fn of(root: &Arc<dyn ExecutionPlan>) -> Self {
+    pub fn of(root: &Arc<dyn ExecutionPlan>) -> Self {
         let mut all = Self::default();
         all.add(root, &mut HashSet::new());
         all
@@ -47,17 +49,17 @@ impl Operators {
     }
 
     /// All programs.
-    pub(super) fn fragments(&self) -> impl Iterator<Item = &FragmentExec> {
+    pub fn fragments(&self) -> impl Iterator<Item = &FragmentExec> {
         self.fragments.iter().filter_map(|operator| operator.downcast_ref::<FragmentExec>())
     }
 
     /// What gives a program rows in the place of an operator that it stands for.
-    pub(super) fn instead(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
+    pub fn instead(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
         self.instead.get(&OperatorId::of(operator.as_ref()))
     }
 
     /// What is shown of an operator: what runs in its place, and of a program what it stands for.
-    pub(super) fn shown<'a>(&'a self, operator: &'a Arc<dyn ExecutionPlan>) -> &'a Arc<dyn ExecutionPlan> {
+    pub fn shown<'a>(&'a self, operator: &'a Arc<dyn ExecutionPlan>) -> &'a Arc<dyn ExecutionPlan> {
         let mut shown = self.instead(operator).unwrap_or(operator);
         while let Some(covered) = self.covered.get(&OperatorId::of(shown.as_ref())) {
             shown = covered;
