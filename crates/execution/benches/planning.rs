@@ -11,8 +11,8 @@ use binder::Planned;
 use catalog::{
     CatalogState, Change, Column, Distribution, Role, Schema, ShardList, Storage, Table, TableOrder, TableShards,
 };
+use exchange::message_bytes;
 use execution::Execution;
-use execution::distribute::message_bytes;
 use objects::Objects;
 use planner::Planner;
 use scheduler::Config;

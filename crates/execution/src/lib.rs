@@ -9,7 +9,8 @@ mod cache_keeper;
 #[cfg(test)]
 mod compile_tests;
 pub mod copy;
-pub mod distribute;
+#[cfg(test)]
+mod exchange_tests;
 mod execution;
 mod explain;
 mod external;
@@ -36,6 +37,4 @@ pub use progress::Progress;
 pub use ran::Ran;
 pub use run::{RowStream, RunContext};
 pub use settle::{FreshLimits, Pace, SettleSettings, WriteThrottle};
-pub use shards::BUCKETS;
-pub use shards::{CacheDisk, DiskPart, TierUse};
 pub use write::{Load, Loaded, stage_rows};

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::run::Prepared;
+use exchange::Prepared;
 
 /// The first plan that a statement ran, and how long it took to plan.
 #[derive(Debug, Default)]

@@ -13,10 +13,10 @@ const REASONS: &[(&str, &str)] = &[
     ("cluster::WorkerHost", "threads and processes made by one reconciler"),
     ("engine::Foreign", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
     (
-        "execution::Cluster",
+        "exchange::Cluster",
         "a query asks for the owner of a shard; goes when the view of clusters has a crate of its own",
     ),
-    ("execution::Dial", "connections to workers need the instance's certificates"),
+    ("exchange::Dial", "connections to workers need the instance's certificates"),
     ("plan::PlanScan", "a table's scan becomes an operator above the planner; goes when scans are compiled from plans"),
     ("scheduler::Hold", "whoever has workers counts the statements that run on them"),
     ("session_context::Activity", "pg_stat_activity shows sessions; goes when session facts are plain data"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cluster::WorkerId;
-use execution::distribute::{ByteStream, Dial};
+use exchange::{ByteStream, Dial};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use types::Clock;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use binder::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
 use catalog::Table;
+use exchange::{Prepared, Purpose};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
@@ -12,9 +13,8 @@ use super::by_key;
 use super::node::{Node, Property, Value};
 use super::text::milliseconds;
 use super::{Estimate, Explained, tree};
-use crate::distribute::{Attempts, Purpose};
 use crate::modify::{Attempt, Modified, index_name};
-use crate::run::Prepared;
+use crate::run::Attempts;
 use crate::{Execution, RunContext};
 
 impl Execution {

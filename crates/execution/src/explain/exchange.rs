@@ -1,10 +1,10 @@
 //! Rows on their way between processes: what is said of the stage that they come from.
 
 use binder::ExplainPlan;
+use exchange::Report;
 
 use super::node::{Property, Value};
 use super::text::milliseconds;
-use crate::distribute::Report;
 
 /// Lines about a stage of so many tasks, which have told this of themselves.
 pub(super) fn properties(stage: usize, tasks: usize, reports: &[Report], plan: &ExplainPlan) -> Vec<Property> {

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::exchange::{Prepared, Purpose, Spread};
 use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use compile::estimate::Estimate;
 use futures::TryStreamExt;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
-use crate::distribute::{Attempts, Purpose, Spread};
 use crate::modify::Attempt;
-use crate::run::Prepared;
+use crate::run::Attempts;
 use crate::{Execution, RunContext};
 
 mod actual;

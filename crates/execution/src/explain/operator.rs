@@ -16,13 +16,13 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
 
+use exchange::{ToOwnersExec, meets_within_tasks};
 use optimizer::SharedScanExec;
 use scan::{ShardScanExec, bucket_keys};
 use types::ColumnId;
 
 use super::expressions::{sort_key, sql};
 use super::node::{Property, Value};
-use crate::distribute::{ToOwnersExec, meets_within_tasks};
 
 /// What is said of an operator before it runs.
 pub(super) struct Shown {

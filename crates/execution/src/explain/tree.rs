@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ::exchange::{Prepared, Reports, Shown, ToOwnersExec, WithinTasksExec, shown};
 use binder::ExplainPlan;
 use compile::FragmentExec;
 use compile::estimate::{Estimate, Estimates, Operators, expected};
@@ -23,8 +24,6 @@ use super::actual::{Actual, Clock};
 use super::arrow::OverArrays;
 use super::node::{Engine, Node, Property, Value};
 use super::{actual, exchange, expressions, operator};
-use crate::distribute::{Reports, Shown, ToOwnersExec, WithinTasksExec, shown};
-use crate::run::Prepared;
 
 /// The tree of a query's operators, with what they did if they were run.
 pub(super) fn tree(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {

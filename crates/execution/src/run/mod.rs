@@ -8,6 +8,7 @@ use arrow::array::RecordBatch;
 use binder::{OutputColumn, QueryPlan};
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use exchange::{Distribution, Prepared, Purpose, QueryResources, Spread};
 use functions::error::from_datafusion;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
@@ -21,16 +22,18 @@ use types::interrupt::canceled;
 use types::{Condition, ObjectNames, QueryId, SqlError, SqlResult};
 use value_codec::encode::TextStyle;
 
-use crate::distribute::{Attempts, Distribution, Purpose, Spread};
 use crate::{Execution, Progress, Ran};
 
+mod attempts;
 #[cfg(test)]
 mod memory_tests;
 mod prepare;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use prepare::{Place, Prepared, operators};
+pub(crate) use attempts::Attempts;
+#[cfg(test)]
+pub(crate) use prepare::operators;
 
 /// Batches that wait for a slow reader: with those in the operators' hands all that a result of any size needs.
 const BATCHES_AHEAD: usize = 2;
@@ -78,12 +81,18 @@ pub struct RowStream {
 impl RunContext {
     /// The context of a plan's operators: the query's own memory of what all share, or of its worker's part of it.
     pub(crate) fn task(&self, state: &SessionState) -> Arc<TaskContext> {
-        let mut runtime = state.runtime_env().as_ref().clone();
-        if let Some(lease) = &self.lease {
-            runtime.memory_pool = lease.memory();
+        self.resources().task(state)
+    }
+
+    /// What its query has to run with.
+    pub(crate) fn resources(&self) -> QueryResources<'_> {
+        QueryResources {
+            cancel: &self.cancel,
+            settings: &self.settings,
+            share: &self.share,
+            memory: &self.memory,
+            lease: self.lease.as_deref(),
         }
-        let runtime = self.memory.limited(&runtime, self.settings.query_memory());
-        Arc::new(TaskContext::from(state).with_runtime(runtime))
     }
 }
 

@@ -4,41 +4,12 @@ use std::sync::Arc;
 
 use binder::{Division, Phase, QueryPlan};
 use compile::{cover, is_whole};
-use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
+use exchange::{Place, Prepared, Spread};
 use functions::error::from_datafusion;
-use optimizer::Optimized;
 use types::SqlResult;
 
 use crate::RunContext;
-use crate::distribute::{Reports, Spread};
-
-/// A query that is ready to run.
-#[derive(Debug, Clone)]
-pub(crate) struct Prepared {
-    pub(crate) operators: Arc<dyn ExecutionPlan>,
-    /// What they were made of: EXPLAIN asks what was expected of it.
-    pub(crate) optimized: Arc<Optimized>,
-    /// What they run with.
-    pub(crate) task: Arc<TaskContext>,
-    /// `None` where there are no workers of other processes.
-    pub(crate) place: Option<Place>,
-}
-
-impl Prepared {
-    /// Where it runs, if that may be in other processes.
-    pub(crate) fn spread(&self) -> Option<Spread> {
-        self.place.as_ref().map(|place| place.spread.clone())
-    }
-}
-
-/// Where a query of a cluster of processes runs.
-#[derive(Debug, Clone)]
-pub(crate) struct Place {
-    pub(crate) spread: Spread,
-    /// What its tasks tell, where they are asked.
-    pub(crate) reports: Arc<Reports>,
-}
 
 /// The operators that run a query in this process; what the engine can run of them is its own, if it is on.
 ///

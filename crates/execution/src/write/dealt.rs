@@ -7,10 +7,9 @@ use datafusion::physical_expr::Partitioning;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use exchange::is_distributed;
 use functions::error::from_datafusion;
 use types::SqlResult;
-
-use crate::distribute::is_distributed;
 
 /// `rows` in so many streams if they are a program's, or come from other processes, and in no order: those of operators lie together as they were read, which is of use
 /// to who reads them later.

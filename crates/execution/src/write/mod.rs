@@ -25,9 +25,9 @@ use storage_error::from_txn;
 use txn::Transaction;
 use types::SqlResult;
 
-use crate::distribute::Attempts;
 use crate::modify::{Attempt, Modified, lock_for_rows};
 use crate::point::PointRun;
+use crate::run::Attempts;
 use crate::{Execution, RunContext};
 
 use dealt::dealt;

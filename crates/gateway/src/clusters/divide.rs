@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use cluster::placement::{Part, Placement, have_room};
 use cluster::{ClusterId, Worker, WorkerId, WorkerState};
-use execution::BUCKETS;
-use execution::distribute::{Cluster, Distribution, Exchange, JoinExchange};
+use exchange::{Cluster, Distribution, Exchange, JoinExchange};
 use fleet::task_url;
 use scan::PartKey;
 use scheduler::Lease;
 use settings::Settings;
+use shards::BUCKETS;
 use url::Url;
 
 use super::Clusters;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use catalog::{CatalogState, Table, TableShards};
 use cluster::placement::{Part, Placement};
 use cluster::{ClusterId, Worker};
-use execution::distribute::{NewShards, pieces};
+use exchange::{NewShards, pieces};
 use fleet::task_url;
 use futures::future::join_all;
 use shards::ShardMeta;

@@ -30,14 +30,14 @@ use cluster::{
     LocalControlPlane, PlaneError, Settings, Unavailable, WlmProfile, balance,
 };
 use execution::Execution;
-use execution::distribute::Channels;
 use fleet::Processes;
 use local_workers::{EmbeddedWorkers, StateFile};
 use parking_lot::Mutex;
-use scheduler::Lease;
 use types::{Clock, Condition, Oid, Random, SqlError, SqlResult};
 
+use exchange::Channels;
 use owners::Owners;
+use scheduler::Lease;
 use whole::WholeQueries;
 
 pub(crate) use change::from_cluster;

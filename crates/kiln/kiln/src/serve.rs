@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use execution::{CacheDisk, Execution, FreshLimits, SettleSettings};
+use execution::{Execution, FreshLimits, SettleSettings};
 use fleet::{Fleet, FleetSettings};
 use gateway::{ClusterSettings, Clusters, Gateway, GatewayConfig, TlsFiles};
 use history::{HistorySettings, RESTORING};
 use kubernetes::Warehouse;
 use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
+use shards::CacheDisk;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;

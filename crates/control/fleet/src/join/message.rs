@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cluster::{ClusterId, WorkerId};
-use execution::distribute::NewShards;
+use exchange::NewShards;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The version of all this. An instance takes no other.

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use cluster::control_plane::{Guests, StartWorker, StopReason, WorkerHost};
 use cluster::{ClusterId, Revisions, Worker, WorkerId, WorkerSpec, WorkerState};
-use execution::distribute::{AheadUse, Dial};
+use exchange::{AheadUse, Dial};
 use hold::Held;
 use means::{means, own_means};
 use one::One;

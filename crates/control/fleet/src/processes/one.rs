@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cluster::control_plane::{StartWorker, StopReason};
 use cluster::{Vouched, Worker, WorkerId, WorkerState};
-use execution::distribute::AheadUse;
+use exchange::AheadUse;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 

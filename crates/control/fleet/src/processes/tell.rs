@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use cluster::Worker;
-use execution::distribute::NewShards;
+use exchange::NewShards;
 use tokio::io::AsyncWriteExt;
 
 use super::Processes;

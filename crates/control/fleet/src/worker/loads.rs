@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cluster::ClusterId;
 use cluster::placement::{Part, Placement};
-use execution::distribute::Worker;
+use exchange::Worker;
 use scan::PartKey;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use execution::distribute::WorkerShare;
-use execution::{CacheDisk, DiskPart};
+use exchange::WorkerShare;
 use objects::FolderDisk;
 use scheduler::Config;
+use shards::{CacheDisk, DiskPart};
 use types::Reserve;
 
 use crate::join::Means;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{ClusterId, WorkerId};
-use execution::distribute::{ByteStream, Channels, Worker};
+use exchange::{ByteStream, Channels, Worker};
 use futures::stream;
 use link::{Answer, Caller, LinkEnd, Stream};
 use objects::{FolderDisk, Objects};

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use cluster::control_plane::{Guests, StartWorker, StopReason, WorkerHost};
 use cluster::{ClusterId, HardwareInstance, Resources, Vouch, Vouched, Vouching, WorkerSpec, WorkerState};
-use execution::distribute::NewShards;
+use exchange::NewShards;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,0 +1,167 @@
+//! Workers in this process that are strangers to each other: what they say to each other goes over streams of bytes.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use binder::Planned;
+use exchange::{ByteStream, Channels, Cluster, Dial, Distribution, Exchange, JoinExchange, Reason, Spread, Worker};
+use futures::TryStreamExt;
+use parking_lot::Mutex;
+use scan::PartKey;
+use scheduler::Config;
+use shards::BUCKETS;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use types::random::SeededRandom;
+use types::{Clock, SqlResult, SystemClock};
+use url::Url;
+
+use crate::RunContext;
+use crate::fixtures::context;
+use crate::sql_fixture::{Sql, texts};
+
+/// A warehouse and the workers of a cluster over its storage.
+pub(super) struct Workers {
+    pub(super) distribution: Distribution,
+    pub(super) workers: Vec<Worker>,
+    streams: Arc<Streams>,
+    _spill: tempfile::TempDir,
+}
+
+type Accepting = mpsc::UnboundedSender<io::Result<Box<dyn ByteStream>>>;
+
+/// Streams in memory, to who has an address.
+#[derive(Debug, Default)]
+struct Streams(Mutex<HashMap<Url, Accepting>>);
+
+#[async_trait]
+impl Dial for Streams {
+    async fn dial(&self, worker: &Url) -> io::Result<Box<dyn ByteStream>> {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let open = self.0.lock().get(worker).cloned();
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        open.ok_or_else(refused)?.send(Ok(Box::new(theirs))).map_err(|_| refused())?;
+        Ok(Box::new(ours))
+    }
+}
+
+/// Each part of a scan belongs to the next worker.
+#[derive(Debug)]
+struct InTurn(Vec<Url>);
+
+impl Cluster for InTurn {
+    fn unreached(&self, _: &Url) {}
+
+    fn workers(&self) -> Vec<Url> {
+        self.0.clone()
+    }
+
+    fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize> {
+        (0..parts.len()).map(|number| number % among.len()).collect()
+    }
+
+    fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
+        (0..BUCKETS).map(|bucket| bucket % among.len()).collect()
+    }
+}
+
+impl Workers {
+    /// So many workers over what `sql` has.
+    pub(super) fn over(sql: &Sql, count: usize) -> Self {
+        let spill = tempfile::tempdir().unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let streams = Arc::new(Streams::default());
+        let addresses: Vec<Url> =
+            (0..count).map(|number| Url::parse(&format!("http://worker-{number}:1/")).unwrap()).collect();
+        let start = |address: &Url| {
+            let folder = spill.path().join(address.host_str().unwrap());
+            let config = Config { threads: 2, spill_folder: folder, ..Config::default() };
+            let channels = Channels::new(Arc::clone(&streams) as _);
+            let worker = Worker::start(sql.warehouse.objects.clone(), &clock, &config, channels, "1").unwrap();
+            let (accepting, incoming) = mpsc::unbounded_channel();
+            streams.0.lock().insert(address.clone(), accepting);
+            let serving = worker.clone();
+            tokio::spawn(async move { serving.serve(UnboundedReceiverStream::new(incoming)).await });
+            worker
+        };
+        let workers = addresses.iter().map(start).collect();
+        let distribution = Distribution {
+            cluster: Arc::new(InTurn(addresses)),
+            channels: Channels::new(Arc::clone(&streams) as _),
+            exchange: Exchange { joins: JoinExchange::ByCost, partitions: 2, small_bytes: 0, keys_from_rows: 0.0 },
+            random: Arc::new(SeededRandom::new(count as u64)),
+        };
+        Self { distribution, workers, streams, _spill: spill }
+    }
+
+    /// With queries of so few bytes sent as a whole.
+    pub(super) fn small(&self, small_bytes: u64) -> Distribution {
+        let exchange = Exchange { small_bytes, ..self.distribution.exchange };
+        Distribution { exchange, ..self.distribution.clone() }
+    }
+
+    /// Nobody reaches a worker any more, though it is still thought to be there.
+    pub(super) fn lose(&self, number: usize) {
+        let address = &self.distribution.cluster.workers()[number];
+        self.streams.0.lock().remove(address).expect("it was there");
+    }
+
+    /// With joins that meet like that.
+    pub(super) fn joining(&self, joins: JoinExchange) -> Distribution {
+        let exchange = Exchange { joins, ..self.distribution.exchange };
+        Distribution { exchange, ..self.distribution.clone() }
+    }
+}
+
+/// The rows of a query on workers as text, in any order, and where it ran.
+pub(super) async fn on_workers(
+    sql: &Sql,
+    query: &str,
+    distribution: &Distribution,
+) -> SqlResult<(Vec<String>, Spread)> {
+    let context = on(sql, distribution);
+    let Planned::Query(plan) = sql.plan(query)? else { panic!("{query} is no query") };
+    let (rows, spread) = sql.warehouse.execution.query_placed(&plan, &context).await?;
+    let batches: Vec<_> = rows.stream.try_collect().await?;
+    let spread = spread.expect("there is a distribution");
+    Ok((sorted(batches.iter().flat_map(texts).collect()), spread))
+}
+
+/// The surroundings of a statement on a cluster.
+pub(super) fn on(sql: &Sql, distribution: &Distribution) -> RunContext {
+    let distribution = Some(Arc::new(distribution.clone()));
+    RunContext { settings: Arc::new(sql.settings.clone()), distribution, ..context() }
+}
+
+/// The same rows by one process.
+pub(super) async fn alone(sql: &Sql, query: &str) -> Vec<String> {
+    sorted(sql.run(query).await.unwrap_or_else(|error| panic!("{query}: {error}")))
+}
+
+/// Runs a query on workers, where it must run, and compares.
+pub(super) async fn check(sql: &Sql, query: &str, distribution: &Distribution) -> Vec<String> {
+    let expected = alone(sql, query).await;
+    let (rows, spread) =
+        on_workers(sql, query, distribution).await.unwrap_or_else(|error| panic!("{query}: {error:?}"));
+    assert!(matches!(spread, Spread::Workers(_)), "{query}: {spread:?}");
+    assert_eq!(rows, expected, "{query}");
+    rows
+}
+
+/// Why a query did not run on workers, though it ran.
+pub(super) async fn refusal(sql: &Sql, query: &str, distribution: &Distribution) -> Reason {
+    let expected = alone(sql, query).await;
+    let (rows, spread) = on_workers(sql, query, distribution).await.unwrap();
+    assert_eq!(rows, expected, "{query}");
+    match spread {
+        Spread::Instance(reason) => reason,
+        ran => panic!("{query} ran {ran}"),
+    }
+}
+
+fn sorted(mut rows: Vec<String>) -> Vec<String> {
+    rows.sort();
+    rows
+}

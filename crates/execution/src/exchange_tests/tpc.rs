@@ -1,0 +1,165 @@
+//! The queries of TPC-H on workers, with small data that lies in many shards.
+
+use std::sync::Arc;
+
+use bench::Suite;
+use binder::{Division, Planned};
+use bytes::{Bytes, BytesMut};
+use datafusion::execution::SessionStateBuilder;
+use exchange::{Distribution, JoinExchange, Spread, Worker};
+use futures::TryStreamExt;
+use tokio_util::sync::CancellationToken;
+
+use super::fixture::{Workers, alone, on, on_workers};
+use crate::exchange_tests::codec::round_trip;
+use crate::sql_fixture::Sql;
+
+/// Shards of a table, at least; of one with fewer rows one for each.
+const SHARDS: usize = 6;
+
+/// All tables of a suite at a scale, each in several shards.
+async fn loaded(suite: Suite, scale: f64) -> Sql {
+    distributed(suite, scale, &[]).await
+}
+
+/// The same, some of them distributed like that.
+async fn distributed(suite: Suite, scale: f64, clauses: &[(&str, &str)]) -> Sql {
+    let sql = Sql::new();
+    for table in suite.schema().split(';').filter(|statement| !statement.trim().is_empty()) {
+        sql.run(table).await.unwrap();
+    }
+    for (table, clause) in clauses {
+        sql.run(&format!("alter table {table} set {clause}")).await.expect("it runs");
+    }
+    for table in suite.tables() {
+        let parts: Vec<Bytes> = bench::generate::csv(suite, table, scale, 2).try_collect().await.unwrap();
+        let mut all = BytesMut::new();
+        parts.iter().for_each(|part| all.extend_from_slice(part));
+        let lines: Vec<&[u8]> = all.split_inclusive(|byte| *byte == b'\n').collect();
+        for piece in lines.chunks(lines.len().div_ceil(SHARDS)) {
+            sql.copy(table, piece.concat().into()).await;
+        }
+    }
+    sql
+}
+
+fn query_numbers() -> impl Iterator<Item = (usize, &'static str)> {
+    Suite::Tpch.queries().iter().copied().enumerate().map(|(at, query)| (at + 1, query))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
+    let sql = loaded(Suite::Tpch, 0.01).await;
+    let workers = Workers::over(&sql, 3);
+    let mut left = Vec::new();
+    for (number, query) in query_numbers() {
+        let expected = alone(&sql, query).await;
+        for joins in [JoinExchange::ByCost, JoinExchange::Shuffle, JoinExchange::Broadcast] {
+            let about = format!("query {number} with {joins:?}");
+            let ran = on_workers(&sql, query, &workers.joining(joins)).await;
+            let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
+            if let Spread::Instance(reason) = spread {
+                left.push(format!("{about}: {reason}"));
+            }
+            assert_eq!(rows, expected, "{about}");
+        }
+    }
+    assert!(left.is_empty(), "{left:#?}");
+    // Each worker has read its own shards.
+    let read = |worker: &Worker| worker.cache_tiers().iter().flat_map(|tier| &tier.tables).count();
+    assert!(workers.workers.iter().all(|worker| 0 < read(worker)));
+}
+
+/// The rows that the tasks of a query have exchanged, and the kilobytes: few rows take some as well, by the streams that they come in.
+async fn exchanged(sql: &Sql, query: &str, distribution: &Distribution) -> (u64, u64) {
+    let lines =
+        sql.run_with(&format!("explain (analyze, costs off) {query}"), &on(sql, distribution)).await.expect("it runs");
+    let bytes = |line: &String| {
+        let (_, bytes) = line.split_once("Exchanged: ")?;
+        bytes.strip_suffix("kB").expect("kilobytes").parse::<u64>().ok()
+    };
+    let rows = |line: &String| {
+        let (operator, rows) = line.split_once(" (actual rows=")?;
+        let is_exchange = ["Shuffle", "Gather", "Broadcast"].iter().any(|name| operator.ends_with(name));
+        is_exchange.then(|| rows.split(' ').next()?.parse::<u64>().ok()).flatten()
+    };
+    (lines.iter().filter_map(rows).sum(), lines.iter().filter_map(bytes).sum())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tpch_on_the_order_key_gives_the_same_rows_and_moves_fewer() {
+    let clauses = [
+        ("lineitem", "distribute on (l_orderkey)"),
+        ("orders", "distribute on (o_orderkey)"),
+        ("part", "distribute on (p_partkey)"),
+        ("partsupp", "distribute on (ps_partkey)"),
+        ("nation", "distribute replicate"),
+        ("region", "distribute replicate"),
+        ("supplier", "distribute replicate"),
+    ];
+    let sql = distributed(Suite::Tpch, 0.01, &clauses).await;
+    let workers = Workers::over(&sql, 3);
+    for (number, query) in query_numbers() {
+        let expected = alone(&sql, query).await;
+        for joins in [JoinExchange::ByCost, JoinExchange::Shuffle] {
+            let about = format!("query {number} with {joins:?}");
+            let ran = on_workers(&sql, query, &workers.joining(joins)).await;
+            let (rows, spread) = ran.unwrap_or_else(|error| panic!("{about}: {error:?}"));
+            assert!(!matches!(spread, Spread::Instance(_)), "{about}: {spread:?}");
+            assert_eq!(rows, expected, "{about}");
+        }
+    }
+    let anywhere = loaded(Suite::Tpch, 0.01).await;
+    let others = Workers::over(&anywhere, 3);
+    let joined = "select o_orderpriority, count(*), sum(l_extendedprice) from orders join lineitem on o_orderkey = l_orderkey group by 1";
+    for (query, part) in [(joined, 50), (Suite::Tpch.queries()[11], 5), (Suite::Tpch.queries()[17], 5)] {
+        let (rows, bytes) = exchanged(&sql, query, &workers.distribution).await;
+        let (rows_before, bytes_before) = exchanged(&anywhere, query, &others.distribution).await;
+        assert!(rows * part < rows_before, "{rows} rows of {rows_before}: {query}");
+        assert!(bytes < bytes_before, "{bytes} kB of {bytes_before}: {query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_that_no_program_runs_give_the_same_rows() {
+    let mut sql = loaded(Suite::Tpch, 0.002).await;
+    let workers = Workers::over(&sql, 2);
+    sql.settings.set("kiln.engine", "off").unwrap();
+    for (number, query) in query_numbers() {
+        let expected = alone(&sql, query).await;
+        let ran = on_workers(&sql, query, &workers.distribution).await;
+        let (rows, spread) = ran.unwrap_or_else(|error| panic!("query {number}: {error:?}"));
+        assert_eq!(spread, Spread::Workers(2), "query {number}");
+        assert_eq!(rows, expected, "query {number}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_all_queries_are_the_same_after_their_way() {
+    for (suite, least) in [(Suite::Tpch, 22), (Suite::Tpcds, 60)] {
+        let sql = Sql::new();
+        for table in suite.schema().split(';').filter(|statement| !statement.trim().is_empty()) {
+            sql.run(table).await.unwrap();
+            let name = table.trim().strip_prefix("CREATE TABLE ").unwrap().split(' ').next().unwrap();
+            let columns = table.lines().filter(|line| line.starts_with("    ")).count();
+            sql.copy(name, format!("{}\n", ",".repeat(columns - 1)).into()).await;
+        }
+        let mut travelled = 0;
+        for query in suite.queries() {
+            let Planned::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
+            let stop = CancellationToken::new();
+            let Some(optimized) = plan.optimized_apart(&stop).await.unwrap() else { continue };
+            let mut state = SessionStateBuilder::new_from_existing(plan.state.as_ref().clone()).build();
+            *state.config_mut() = state.config().clone().with_target_partitions(4);
+            let plan = binder::QueryPlan { state: Arc::new(state), ..plan };
+            let operators = plan.operators(&optimized, Division::Threads, &stop).await.unwrap();
+            if !optimized.scalar_subqueries().unwrap().is_empty() || exchange::can_leave(&operators).is_err() {
+                continue;
+            }
+            round_trip(&sql, &operators);
+            travelled += 1;
+        }
+        // Those with a subquery that gives one value travel without it.
+        assert!(least - 6 <= travelled, "{suite:?}: {travelled}");
+    }
+}

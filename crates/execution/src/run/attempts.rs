@@ -1,0 +1,86 @@
+//! Where a query may run: on workers as long as these are there, in the process of the session where they are not what it needs.
+
+use std::sync::Arc;
+
+use binder::QueryPlan;
+use compile::undecided_why;
+use exchange::{Cluster, Distribution, Planning, Prepared, Purpose, Reason, Spread, Without, lost_worker};
+use types::{SqlError, SqlResult};
+
+use super::prepare::operators;
+use crate::RunContext;
+
+/// The attempts to run one query: each that fails for the workers' sake leaves less to try. No row may have been given before the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempts {
+    distribution: Option<Arc<Distribution>>,
+    /// Why it does not run on workers any more.
+    here: Option<Reason>,
+    /// It was begun again without a worker that was lost: once.
+    is_second: bool,
+}
+
+impl Attempts {
+    /// Of a query in this context: none was made.
+    pub(crate) fn of(context: &RunContext) -> Self {
+        Self { distribution: context.distribution.clone(), here: None, is_second: false }
+    }
+
+    /// The next one, ready to run.
+    ///
+    /// # Errors
+    /// What is found while it is planned; where parts of it run for that, what [`Attempts::after`] is asked about.
+    pub(crate) async fn prepare(
+        &self,
+        plan: &QueryPlan,
+        context: &RunContext,
+        purpose: Purpose,
+    ) -> SqlResult<Prepared> {
+        let Some(distribution) = &self.distribution else { return operators(plan, context, None).await };
+        let reason = match &self.here {
+            Some(reason) => reason.clone(),
+            None => match Planning::new(plan, context.resources(), distribution, purpose).stages().await? {
+                Ok(ready) => return Ok(ready),
+                Err(reason) => reason,
+            },
+        };
+        operators(plan, context, Some(Spread::Instance(reason))).await
+    }
+
+    /// Takes notice of an error for the sake of other queries, however far this one has come.
+    pub(crate) fn note(&self, error: &SqlError) {
+        if let (Some(distribution), Some(worker)) = (&self.distribution, lost_worker(error)) {
+            distribution.cluster.unreached(&worker);
+        }
+    }
+
+    /// Whether the instance can decide what this error left open.
+    pub(crate) fn is_undecided(&self, error: &SqlError) -> bool {
+        self.here.is_none() && undecided_why(error).is_some()
+    }
+
+    /// Takes notice of an error before which no row was given.
+    ///
+    /// # Errors
+    /// The same, where another attempt would not help.
+    pub(crate) fn after(&mut self, error: SqlError) -> SqlResult<()> {
+        let Some(distribution) = self.distribution.as_ref().filter(|_| self.here.is_none()) else {
+            return Err(error);
+        };
+        if let Some(why) = undecided_why(&error) {
+            self.here = Some(Reason::Undecided { why });
+            return Ok(());
+        }
+        self.note(&error);
+        match lost_worker(&error) {
+            Some(worker) if !self.is_second => {
+                tracing::warn!(%worker, error = error.message, "a query is begun again without a worker");
+                let cluster: Arc<dyn Cluster> = Arc::new(Without::new(Arc::clone(&distribution.cluster), worker));
+                self.distribution = Some(Arc::new(Distribution { cluster, ..distribution.as_ref().clone() }));
+                self.is_second = true;
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+}

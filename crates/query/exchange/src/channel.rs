@@ -1,0 +1,205 @@
+//! Connections to workers: who opens the streams of bytes is told from outside, what goes over them is the library's.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use async_trait::async_trait;
+use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::{
+    ChannelResolver, CoordinatorToWorkerMsg, ExecuteTaskRequest, GetWorkerInfoRequest, GetWorkerInfoResponse,
+    MaybeEncoded, SetPlanRequest, Worker, WorkerChannel, WorkerToCoordinatorMsg,
+};
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt, stream};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
+use tonic::metadata::MetadataMap;
+use tonic::transport::{Endpoint, Server};
+use tower::service_fn;
+use url::Url;
+
+use crate::codec::Sealed;
+use crate::failure::{arrived, is_lost};
+use crate::open::{Connection, Open};
+use crate::reports::{Asked, Reports};
+
+#[cfg(test)]
+mod tests;
+
+/// A worker that says nothing for so long is asked whether it is there.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// A worker that does not answer then is gone.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of one stream that may be on their way or wait to be read.
+const STREAM_WINDOW: u32 = 4 << 20;
+/// Bytes that go in one piece at most: HTTP/2's own 16 KB make dozens of a batch of rows.
+const FRAME: u32 = 1 << 20;
+/// Of all streams of a connection together, as many as there can be: one that nobody reads, of a cursor that is left open, must not hold up the others.
+const CONNECTION_WINDOW: u32 = i32::MAX as u32;
+
+/// A stream of bytes between two processes, whatever protects it.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
+
+/// Opens connections to workers.
+#[async_trait]
+pub trait Dial: Send + Sync + fmt::Debug {
+    /// A connection to the worker with this address, of which both ends know who the other is.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    async fn dial(&self, worker: &Url) -> io::Result<Box<dyn ByteStream>>;
+}
+
+/// The connections of a process to workers, each opened when it is first needed and forgotten when it has ended.
+#[derive(Clone)]
+pub struct Channels {
+    dial: Arc<dyn Dial>,
+    open: Arc<Open>,
+    /// Where they live. The threads of queries, which ask for them, come and go, and are busy.
+    runtime: Handle,
+}
+
+impl Channels {
+    /// None yet; `dial` opens them, on the runtime of whoever calls this.
+    #[must_use]
+    pub fn new(dial: Arc<dyn Dial>) -> Self {
+        Self { dial, open: Arc::default(), runtime: Handle::current() }
+    }
+
+    fn channel(&self, worker: &Url) -> DfResult<BoxCloneSyncChannel> {
+        self.open.get_or_make(worker, |lasting| {
+            let _there = self.runtime.enter();
+            let endpoint = Endpoint::from_shared(worker.to_string())
+                .map_err(|error| arrived(DataFusionError::External(Box::new(error)), worker))?
+                .connect_timeout(CONNECT_TIMEOUT)
+                .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+                .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+                // One that nobody uses ends too when the worker is gone, and is forgotten then.
+                .keep_alive_while_idle(true)
+                .max_frame_size(FRAME)
+                .initial_stream_window_size(STREAM_WINDOW)
+                .initial_connection_window_size(CONNECTION_WINDOW);
+            let (dial, address) = (Arc::clone(&self.dial), worker.clone());
+            // Who still has it when it has broken connects again.
+            let channel = endpoint.connect_with_connector_lazy(service_fn(move |_| {
+                let (dial, address, lasting) = (Arc::clone(&dial), address.clone(), Arc::clone(&lasting));
+                async move {
+                    let dialled = dial.dial(&address).await.inspect_err(|_| lasting.over())?;
+                    Ok::<_, io::Error>(TokioIo::new(Connection::dialled(dialled, lasting)))
+                }
+            }));
+            Ok(BoxCloneSyncChannel::new(channel))
+        })
+    }
+}
+
+impl fmt::Debug for Channels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channels").field("dial", &self.dial).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChannelResolver for Channels {
+    async fn get_worker_client_for_url(&self, worker: &Url) -> DfResult<Box<dyn WorkerChannel>> {
+        let library = create_worker_client(self.channel(worker)?);
+        Ok(Box::new(ToWorker { library, worker: worker.clone() }))
+    }
+}
+
+/// Sends plans sealed, takes errors for what they were where they came from, and notes what tasks tell of themselves.
+struct ToWorker {
+    library: Box<dyn WorkerChannel>,
+    worker: Url,
+}
+
+#[async_trait]
+impl WorkerChannel for ToWorker {
+    async fn coordinator_channel(
+        &mut self,
+        headers: tonic::codegen::http::HeaderMap,
+        request: SetPlanRequest,
+        messages: BoxStream<'static, CoordinatorToWorkerMsg>,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> DfResult<BoxStream<'static, DfResult<WorkerToCoordinatorMsg>>> {
+        let plan = match request.plan {
+            MaybeEncoded::Decoded(plan) => MaybeEncoded::Decoded(Arc::new(Sealed(plan)) as _),
+            encoded @ MaybeEncoded::Encoded(_) => encoded,
+        };
+        let request = SetPlanRequest { plan, ..request };
+        let (worker, task) = (self.worker.clone(), request.task_key);
+        let reports = context.session_config().get_extension::<Reports>();
+        // A task that is lost when nobody wants rows of it any more was done: whoever still does is told by those.
+        let may_be_lost = context.session_config().get_extension::<Asked>().is_none();
+        let answers = self.library.coordinator_channel(headers, request, messages, metrics, context).await;
+        let answers = match answers.map_err(|error| arrived(error, &worker)) {
+            Err(error) if may_be_lost && is_lost(&error) => return Ok(stream::empty().boxed()),
+            answers => answers?,
+        };
+        let answers = answers.map(move |answer| {
+            if let (Ok(WorkerToCoordinatorMsg::TaskMetrics(told)), Some(reports)) = (&answer, &reports) {
+                reports.note(task, &worker, told);
+            }
+            answer.map_err(|error| arrived(error, &worker))
+        });
+        let is_wanted = move |answer: &DfResult<WorkerToCoordinatorMsg>| {
+            let is_lost = answer.as_ref().is_err_and(|error| may_be_lost && is_lost(error));
+            std::future::ready(!is_lost)
+        };
+        Ok(answers.take_while(is_wanted).boxed())
+    }
+
+    async fn execute_task(
+        &mut self,
+        headers: tonic::codegen::http::HeaderMap,
+        request: ExecuteTaskRequest,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> DfResult<Vec<BoxStream<'static, DfResult<RecordBatch>>>> {
+        let streams = self.library.execute_task(headers, request, metrics, context).await;
+        let streams = streams.map_err(|error| arrived(error, &self.worker))?;
+        let streams = streams.into_iter().map(|rows| {
+            let worker = self.worker.clone();
+            rows.map(move |batch| batch.map_err(|error| arrived(error, &worker))).boxed()
+        });
+        Ok(streams.collect())
+    }
+
+    async fn get_worker_info(&mut self, request: GetWorkerInfoRequest) -> DfResult<GetWorkerInfoResponse> {
+        self.library.get_worker_info(request).await.map_err(|error| arrived(error, &self.worker))
+    }
+}
+
+/// The headers of a request as both sides read them.
+pub(super) fn metadata(headers: tonic::codegen::http::HeaderMap) -> MetadataMap {
+    MetadataMap::from_headers(headers)
+}
+
+/// Serves tasks on the connections that come, until `incoming` ends.
+///
+/// # Errors
+/// What HTTP/2 finds wrong.
+pub(super) async fn serve(
+    worker: Worker,
+    incoming: impl Stream<Item = io::Result<Box<dyn ByteStream>>> + Send,
+) -> Result<(), tonic::transport::Error> {
+    let incoming = incoming.map(|stream| stream.map(Connection::accepted));
+    Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .http2_adaptive_window(Some(true))
+        .add_service(worker.into_worker_server())
+        .serve_with_incoming(incoming)
+        .await
+}

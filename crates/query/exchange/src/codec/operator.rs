@@ -1,0 +1,270 @@
+//! Kiln's own operators as plain data.
+
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use arrow::datatypes::Schema;
+use binder::portable::{OwnOperator, SeriesColumn};
+use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
+use datafusion_proto::protobuf;
+use functions::series::Kind as SeriesKind;
+use prost::Message;
+use scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
+use serde::{Deserialize, Serialize};
+
+use super::{FormError, Written, message, other};
+use crate::{ToOwnersExec, WithinTasksExec};
+
+/// One of them, but for its inputs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Operator {
+    Scan {
+        scan: PortableScan,
+        dynamic: Vec<Written>,
+    },
+    ProjectSet {
+        columns: Vec<Column>,
+        schema: Written,
+    },
+    RankLimit {
+        parts: Vec<Written>,
+        order: Vec<Key>,
+        most: usize,
+    },
+    /// Limits and conditions are DataFusion's, whose messages cut counts of rows to 32 bits.
+    GlobalLimit {
+        skip: usize,
+        fetch: Option<usize>,
+        order: Vec<Key>,
+    },
+    LocalLimit {
+        fetch: usize,
+        order: Vec<Key>,
+    },
+    Filter {
+        predicate: Written,
+        projection: Option<Vec<usize>>,
+        fetch: Option<usize>,
+    },
+    CoalescePartitions {
+        fetch: Option<usize>,
+    },
+    /// Makes the aggregation below one of so many grouping sets without keys: DataFusion's message writes these as no sets at all.
+    EmptyGroupingSets {
+        sets: usize,
+    },
+    /// An exchange that stays one between threads.
+    WithinTasks {
+        keys: Vec<Written>,
+        partitions: usize,
+    },
+    /// What says which task a row goes to.
+    ToOwners {
+        keys: Vec<usize>,
+        numbers: Vec<i16>,
+    },
+}
+
+/// A column of rows of series.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Column {
+    Passed(Written),
+    Series { kind: SeriesKind, args: Vec<Written> },
+    Ordinal,
+}
+
+/// What rows rank by.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Key {
+    expression: Written,
+    descending: bool,
+    nulls_first: bool,
+}
+
+/// Writes an expression.
+type Writing<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<protobuf::PhysicalExprNode>;
+/// Reads one over columns.
+type Reading<'a> = &'a dyn Fn(&protobuf::PhysicalExprNode, &Schema) -> DfResult<Arc<dyn PhysicalExpr>>;
+
+impl Operator {
+    /// The form of an operator; `None` where it is none of Kiln's.
+    pub(super) fn of(operator: &dyn ExecutionPlan, expression: Writing<'_>) -> DfResult<Option<Self>> {
+        let write = |expr: &Arc<dyn PhysicalExpr>| Ok(expression(expr)?.encode_to_vec());
+        let all = |all: &[Arc<dyn PhysicalExpr>]| all.iter().map(write).collect::<DfResult<Vec<_>>>();
+        if let Some(scan) = operator.downcast_ref::<ShardScanExec>() {
+            return Ok(Some(Self::Scan { scan: scan.portable()?, dynamic: all(scan.dynamic())? }));
+        }
+        if let Some(within) = operator.downcast_ref::<WithinTasksExec>() {
+            let partitions = within.properties().output_partitioning().partition_count();
+            return Ok(Some(Self::WithinTasks { keys: all(within.keys())?, partitions }));
+        }
+        if let Some(to_owners) = operator.downcast_ref::<ToOwnersExec>() {
+            let (keys, numbers) = (to_owners.keys().to_vec(), to_owners.numbers().to_vec());
+            return Ok(Some(Self::ToOwners { keys, numbers }));
+        }
+        Ok(match OwnOperator::of(operator) {
+            Some(OwnOperator::ProjectSet { columns, schema }) => {
+                let column = |column: &SeriesColumn| {
+                    Ok(match column {
+                        SeriesColumn::Passed(expr) => Column::Passed(write(expr)?),
+                        SeriesColumn::Series { kind, args } => Column::Series { kind: *kind, args: all(args)? },
+                        SeriesColumn::Ordinal => Column::Ordinal,
+                    })
+                };
+                let columns = columns.iter().map(column).collect::<DfResult<_>>()?;
+                let schema = protobuf::Schema::try_from(schema.as_ref()).map_err(|error| other(&error.to_string()))?;
+                Some(Self::ProjectSet { columns, schema: schema.encode_to_vec() })
+            }
+            Some(OwnOperator::RankLimit { parts, order, most }) => {
+                let order = order.iter().map(|key| Key::of(key, expression)).collect::<DfResult<_>>()?;
+                Some(Self::RankLimit { parts: all(&parts)?, order, most })
+            }
+            None => None,
+        })
+    }
+
+    /// The form of an operator of DataFusion's; `None` where DataFusion's message has all of it.
+    pub(super) fn of_library(operator: &dyn ExecutionPlan, expression: Writing<'_>) -> DfResult<Option<Self>> {
+        let keys = |order: &Option<LexOrdering>| {
+            order.iter().flatten().map(|key| Key::of(key, expression)).collect::<DfResult<Vec<_>>>()
+        };
+        if let Some(limit) = operator.downcast_ref::<GlobalLimitExec>() {
+            let order = keys(limit.required_ordering())?;
+            return Ok(Some(Self::GlobalLimit { skip: limit.skip(), fetch: limit.fetch(), order }));
+        }
+        if let Some(limit) = operator.downcast_ref::<LocalLimitExec>() {
+            return Ok(Some(Self::LocalLimit { fetch: limit.fetch(), order: keys(limit.required_ordering())? }));
+        }
+        if let Some(filter) = operator.downcast_ref::<FilterExec>() {
+            return Ok(Some(Self::Filter {
+                predicate: expression(filter.predicate())?.encode_to_vec(),
+                projection: filter.projection().as_ref().map(|columns| columns.to_vec()),
+                fetch: filter.fetch(),
+            }));
+        }
+        let coalesce = operator.downcast_ref::<CoalescePartitionsExec>();
+        Ok(coalesce.map(|coalesce| Self::CoalescePartitions { fetch: coalesce.fetch() }))
+    }
+
+    /// The fields of an aggregation that DataFusion's message lacks; that message is the input of this form.
+    pub(super) fn beside_library(operator: &dyn ExecutionPlan) -> Option<Self> {
+        let group_by = operator.downcast_ref::<AggregateExec>()?.group_expr();
+        let sets = group_by.groups().len();
+        (group_by.has_grouping_set() && group_by.expr().is_empty()).then_some(Self::EmptyGroupingSets { sets })
+    }
+
+    /// The operator over its inputs, a scan over the storage of `scans`.
+    pub(super) fn over(
+        self,
+        inputs: &[Arc<dyn ExecutionPlan>],
+        scans: &ScanPlanner,
+        expression: Reading<'_>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let read = |bytes: &Written, schema: &Schema| expression(&message(bytes)?, schema);
+        let all = |all: &[Written], schema: &Schema| {
+            all.iter().map(|bytes| read(bytes, schema)).collect::<DfResult<Vec<_>>>()
+        };
+        let keys = |keys: &[Key], schema: &Schema| {
+            let key = |key: &Key| {
+                let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
+                Ok(PhysicalSortExpr { expr: read(&key.expression, schema)?, options })
+            };
+            keys.iter().map(key).collect::<DfResult<Vec<_>>>()
+        };
+        let own = match (self, inputs) {
+            (Self::Scan { scan, dynamic }, []) => {
+                let schema = scan.schema();
+                let scan = ShardScanExec::of_portable(scan, scans, all(&dynamic, &schema)?);
+                return Ok(Arc::new(scan.map_err(malformed)?));
+            }
+            (Self::GlobalLimit { skip, fetch, order }, [input]) => {
+                let mut limit = GlobalLimitExec::new(Arc::clone(input), skip, fetch);
+                limit.set_required_ordering(LexOrdering::new(keys(&order, &input.schema())?));
+                return Ok(Arc::new(limit));
+            }
+            (Self::LocalLimit { fetch, order }, [input]) => {
+                let mut limit = LocalLimitExec::new(Arc::clone(input), fetch);
+                limit.set_required_ordering(LexOrdering::new(keys(&order, &input.schema())?));
+                return Ok(Arc::new(limit));
+            }
+            (Self::Filter { predicate, projection, fetch }, [input]) => {
+                let columns = input.schema().fields().len();
+                if projection.iter().flatten().any(|column| columns <= *column) {
+                    return Err(other("a condition passes on columns that there are not").into());
+                }
+                let filter = FilterExecBuilder::new(read(&predicate, &input.schema())?, Arc::clone(input))
+                    .apply_projection(projection)?
+                    .with_fetch(fetch);
+                return Ok(Arc::new(filter.build()?));
+            }
+            (Self::CoalescePartitions { fetch }, [input]) => {
+                return Ok(Arc::new(CoalescePartitionsExec::new(Arc::clone(input)).with_fetch(fetch)));
+            }
+            (Self::EmptyGroupingSets { sets }, [input]) => {
+                let aggregate = input.downcast_ref::<AggregateExec>().filter(|it| it.group_expr().expr().is_empty());
+                let aggregate =
+                    aggregate.ok_or_else(|| other("grouping sets are not of an aggregation without keys"))?;
+                let with_sets = AggregateExec::try_new(
+                    *aggregate.mode(),
+                    PhysicalGroupBy::new(Vec::new(), Vec::new(), vec![Vec::new(); sets], true),
+                    aggregate.aggr_expr().to_vec(),
+                    aggregate.filter_expr().to_vec(),
+                    Arc::clone(aggregate.input()),
+                    aggregate.input_schema(),
+                )?;
+                return Ok(Arc::new(with_sets.with_limit_options(aggregate.limit_options())));
+            }
+            (Self::WithinTasks { keys, partitions }, [input]) if 0 < partitions => {
+                let keys = all(&keys, &input.schema())?;
+                let exchange = RepartitionExec::try_new(Arc::clone(input), Partitioning::Hash(keys, partitions))?;
+                return Ok(Arc::new(exchange));
+            }
+            (Self::ToOwners { keys, numbers }, [input]) => {
+                return Ok(Arc::new(ToOwnersExec::try_new(Arc::clone(input), keys, numbers.into())?));
+            }
+            (Self::ProjectSet { columns, schema }, [input]) => {
+                let proto: protobuf::Schema = message(&schema)?;
+                let schema = Schema::try_from(&proto).map_err(|error| other(&error.to_string()))?;
+                if schema.fields().len() != columns.len() {
+                    return Err(other("each column of a series has a field").into());
+                }
+                let below = input.schema();
+                let column = |column: &Column| {
+                    Ok(match column {
+                        Column::Passed(expr) => SeriesColumn::Passed(read(expr, &below)?),
+                        Column::Series { kind, args } => SeriesColumn::Series { kind: *kind, args: all(args, &below)? },
+                        Column::Ordinal => SeriesColumn::Ordinal,
+                    })
+                };
+                let columns = columns.iter().map(column).collect::<DfResult<_>>()?;
+                OwnOperator::ProjectSet { columns, schema: Arc::new(schema) }
+            }
+            (Self::RankLimit { parts, order, most }, [input]) if 0 < most => {
+                let below = input.schema();
+                let order = keys(&order, &below)?;
+                OwnOperator::RankLimit { parts: all(&parts, &below)?, order, most }
+            }
+            _ => return Err(other("an operator has other inputs").into()),
+        };
+        let [input] = inputs else { return Err(other("an operator has other inputs").into()) };
+        Ok(own.over(Arc::clone(input)))
+    }
+}
+
+impl Key {
+    fn of(key: &PhysicalSortExpr, expression: Writing<'_>) -> DfResult<Self> {
+        let SortOptions { descending, nulls_first } = key.options;
+        Ok(Self { expression: expression(&key.expr)?.encode_to_vec(), descending, nulls_first })
+    }
+}
+
+fn malformed(error: Malformed) -> DataFusionError {
+    FormError::Other(error.to_string()).into()
+}

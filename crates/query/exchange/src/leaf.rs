@@ -1,0 +1,130 @@
+//! What the library asks about scans: by how many tasks one is read, what each of them reads, and where each task runs.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result as DfResult, exec_datafusion_err};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedExt, DistributedLeafExec, RouteTasksEvent,
+    RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
+};
+use functions::error::to_datafusion;
+use scan::{Lies, ShardScanExec};
+use url::Url;
+
+use crate::assign::{Cluster, assign, bucket_readers, owner_count, readers, routed};
+use crate::failure::lost;
+
+/// Has the library ask `cluster`, with these workers for one query.
+pub(super) fn register(config: &mut SessionConfig, cluster: &Arc<dyn Cluster>, workers: &Arc<[Url]>) {
+    let (asked, known) = (Arc::clone(cluster), Arc::clone(workers));
+    config.set_distributed_desired_task_count_handler(move |event: DesiredTaskCountEvent<'_>| {
+        task_count(event.plan, &known, asked.as_ref()).map(Ok)
+    });
+    let (asked, known) = (Arc::clone(cluster), Arc::clone(workers));
+    config.set_distributed_scale_up_leaf_node_handler(move |event: ScaleUpLeafNodeEvent<'_>| {
+        let scan = event.plan.downcast_ref::<ShardScanExec>()?;
+        Some(divided(event.plan, scan, event.task_count, &known, asked.as_ref()))
+    });
+    let (asked, known) = (Arc::clone(cluster), Arc::clone(workers));
+    config.set_distributed_route_tasks_handler(move |event: RouteTasksEvent<'_>| {
+        route(event.plan, event.task_count, &known, asked.as_ref())
+    });
+}
+
+/// As many tasks as workers own parts of a scan.
+fn task_count(
+    plan: &Arc<dyn ExecutionPlan>,
+    workers: &[Url],
+    cluster: &dyn Cluster,
+) -> Option<DesiredTaskCountEventResponse> {
+    let scan = plan.downcast_ref::<ShardScanExec>()?;
+    if scan.is_by_all() {
+        // Where its task is others say.
+        return Some(DesiredTaskCountEventResponse::desired(1));
+    }
+    // What is above one partition may take it for all rows.
+    if plan.output_partitioning().partition_count() == 1 {
+        return Some(DesiredTaskCountEventResponse::maximum(1));
+    }
+    let desired = match scan.lies() {
+        Lies::InBuckets(_) => workers.len(),
+        _ => owner_count(&scan.part_keys(), workers, cluster),
+    };
+    Some(DesiredTaskCountEventResponse::desired(desired))
+}
+
+/// The scan as one for each task; some may have nothing to read.
+fn divided(
+    plan: &Arc<dyn ExecutionPlan>,
+    scan: &ShardScanExec,
+    tasks: usize,
+    workers: &[Url],
+    cluster: &dyn Cluster,
+) -> DfResult<ScaleUpLeafNodeEventResponse> {
+    if let Lies::InBuckets(by) = scan.lies()
+        && tasks <= workers.len()
+    {
+        let (readers, owners) = bucket_readers(workers, tasks, cluster);
+        return leaf(plan, scan.by_buckets(&by, &owners, &readers)?);
+    }
+    let keys = scan.part_keys();
+    let readers = readers(&keys, workers, tasks, cluster);
+    if readers.len() < tasks {
+        return Err(exec_datafusion_err!("{tasks} tasks for {} workers", readers.len()));
+    }
+    let assigned = match scan.is_by_all() {
+        true => vec![(0..keys.len()).collect::<Vec<_>>(); tasks],
+        false => assign(&keys, &readers, cluster),
+    };
+    let variants = assigned.iter().zip(&readers).map(|(numbers, home)| scan.only(numbers, home.as_str()));
+    leaf(plan, variants.collect())
+}
+
+fn leaf(plan: &Arc<dyn ExecutionPlan>, variants: Vec<ShardScanExec>) -> DfResult<ScaleUpLeafNodeEventResponse> {
+    let variants = variants.into_iter().map(|variant| -> Arc<dyn ExecutionPlan> { Arc::new(variant) });
+    let leaf = DistributedLeafExec::try_new(Arc::clone(plan), variants)?;
+    Ok(ScaleUpLeafNodeEventResponse::new(Arc::new(leaf)))
+}
+
+/// Tasks run where the largest scan of their stage is at home. A task without a scan, if it is the only one, is best where its input is: the
+/// library knows that.
+fn route(
+    plan: &Arc<dyn ExecutionPlan>,
+    tasks: usize,
+    workers: &[Url],
+    cluster: &dyn Cluster,
+) -> Option<DfResult<RouteTasksEventResponse>> {
+    let homes = homes(plan, tasks);
+    if homes.is_none() && tasks == 1 {
+        return None;
+    }
+    let wanted = homes.unwrap_or_else(|| workers.iter().take(tasks).cloned().map(Some).collect());
+    let ready = cluster.workers();
+    let gone = || {
+        let gone = workers.iter().find(|worker| !ready.contains(worker)).unwrap_or(&workers[0]);
+        to_datafusion(lost(gone, "it has gone"))
+    };
+    Some(routed(&wanted, &ready).map(RouteTasksEventResponse::new).ok_or_else(gone))
+}
+
+/// Where the variants of the largest scan of a stage are at home; `None` without a scan.
+fn homes(plan: &Arc<dyn ExecutionPlan>, tasks: usize) -> Option<Vec<Option<Url>>> {
+    let mut largest: Option<(usize, Vec<Option<Url>>)> = None;
+    let walked = plan.apply(|node| {
+        let Some(leaf) = node.downcast_ref::<DistributedLeafExec>().filter(|leaf| leaf.variants().len() == tasks)
+        else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        let scans: Vec<_> = leaf.variants().iter().filter_map(|it| it.downcast_ref::<ShardScanExec>()).collect();
+        let parts = scans.iter().map(|scan| scan.part_count()).sum();
+        if scans.len() == tasks && largest.as_ref().is_none_or(|(most, _)| *most < parts) {
+            largest = Some((parts, scans.iter().map(|scan| Url::parse(scan.home()?).ok()).collect()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    walked.expect("nothing fails on the way");
+    largest.map(|(_, homes)| homes)
+}

@@ -1,0 +1,293 @@
+//! A worker: it runs parts of plans that coordinators send, over the storage that all share and a cache of its own.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use compile::cover_stage;
+use datafusion::common::Result as DfResult;
+use datafusion::execution::SessionState;
+use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    BroadcastExec, DistributedExt, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext,
+    WorkerSessionBuilder,
+};
+use futures::Stream;
+use objects::Objects;
+use parking_lot::{Mutex, RwLock};
+use plan::stop::stoppable;
+use scan::{FragmentCache, ScanPlanner, block_cache};
+use scheduler::{
+    Config, QueryMemory, QueryShare, Threads, WorkerMemory, bound_values, keep_spill_room, query_threads, runtime,
+};
+use shards::{BlockCache, BlockPlace, DiskPart, HotBlock, TierUse};
+use tokio_util::sync::CancellationToken;
+use types::{Clock, Reserve, SqlResult};
+
+use crate::active::Active;
+use crate::ahead::AheadCounts;
+use crate::channel::{ByteStream, Channels, metadata, serve};
+use crate::codec::Codec;
+use crate::facts::QueryFacts;
+use crate::failure::leaving;
+use crate::owners::ToOwnersExec;
+use crate::stage::StageExec;
+
+#[cfg(test)]
+mod tests;
+
+/// What a worker holds to run tasks. Cheap to clone.
+#[derive(Clone)]
+pub struct Worker {
+    inner: Arc<Inner>,
+    library: datafusion_distributed::Worker,
+}
+
+struct Inner {
+    scans: Arc<ScanPlanner>,
+    blocks: Arc<BlockCache>,
+    /// With their number. Tasks end on those that they began on.
+    threads: RwLock<(Arc<Threads>, usize)>,
+    memory: Arc<WorkerMemory>,
+    runtime: Arc<RuntimeEnv>,
+    spill_bytes_max: AtomicU64,
+    clock: Arc<dyn Clock>,
+    /// To other workers, whose rows its tasks read.
+    channels: Channels,
+    runs: Mutex<HashMap<[u8; 16], Weak<Run>>>,
+    ahead: AheadCounts,
+}
+
+/// What a worker may have, which may change while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerShare {
+    /// Threads that run operators.
+    pub threads: usize,
+    /// Memory of its operators together, in bytes.
+    pub memory_bytes: usize,
+    /// Memory of its cache of columns, in bytes; without any at the start it has no cache.
+    pub cache_bytes: u64,
+    /// What its cache has of the disk.
+    pub cache_disk: DiskPart,
+    /// The most that it spills, in bytes.
+    pub spill_bytes_max: u64,
+}
+
+/// A query's run, as far as it is this worker's: what its tasks have together.
+#[derive(Debug)]
+struct Run {
+    memory: QueryMemory,
+    share: Arc<QueryShare>,
+    /// Its tasks that are read. The library keeps those that have ended for a while.
+    active: Arc<Active>,
+}
+
+impl Worker {
+    /// Starts the threads and cleans the spill folder. Tasks read shards of `objects`, and what other tasks give over `channels`.
+    ///
+    /// # Errors
+    /// `58030` where the spill folder or the cache's cannot be used, or threads cannot be started.
+    pub fn start(
+        objects: Objects,
+        clock: &Arc<dyn Clock>,
+        config: &Config,
+        channels: Channels,
+        version: &str,
+    ) -> SqlResult<Self> {
+        let blocks = Arc::new(block_cache(config)?);
+        let fragments = Arc::new(FragmentCache::new(config.fragment_cache_bytes));
+        let scans = Arc::new(ScanPlanner::new(objects, Arc::default(), Arc::clone(&blocks), fragments));
+        let memory = WorkerMemory::new(Arc::new(UnboundedMemoryPool::default()), Some(config.memory_bytes));
+        bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
+        let mut runtime = runtime(config.memory_bytes, &config.spill())?.as_ref().clone();
+        runtime.memory_pool = Arc::clone(&memory) as Arc<dyn MemoryPool>;
+        let inner = Arc::new(Inner {
+            scans,
+            blocks,
+            threads: RwLock::new((Arc::new(query_threads(config, clock)?), config.threads.max(1))),
+            memory,
+            runtime: Arc::new(runtime),
+            spill_bytes_max: AtomicU64::new(config.spill_bytes_max),
+            clock: Arc::clone(clock),
+            channels,
+            runs: Mutex::default(),
+            ahead: AheadCounts::default(),
+        });
+        let library = datafusion_distributed::Worker::from_session_builder(Sessions(Arc::clone(&inner)))
+            .with_runtime_env(Arc::clone(&inner.runtime))
+            .with_version(version.to_owned());
+        Ok(Self { inner, library })
+    }
+
+    /// Takes tasks from the connections that come, until `incoming` ends. Who is at their other ends was found out before.
+    ///
+    /// # Errors
+    /// What HTTP/2 finds wrong.
+    pub async fn serve(&self, incoming: impl Stream<Item = io::Result<Box<dyn ByteStream>>> + Send) -> io::Result<()> {
+        serve(self.library.clone(), incoming).await.map_err(io::Error::other)
+    }
+
+    /// Has as much from now on. Nothing is taken back from tasks that run: who has more memory gets no more, and threads go with the last task
+    /// that began on them.
+    ///
+    /// # Errors
+    /// Where threads cannot be started; it has the ones that it had then.
+    pub fn configure(&self, share: &WorkerShare) -> io::Result<()> {
+        let threads = share.threads.max(1);
+        if self.inner.threads.read().1 != threads {
+            let started = Threads::start(threads, &self.inner.clock)?;
+            let old = std::mem::replace(&mut *self.inner.threads.write(), (Arc::new(started), threads));
+            drop(old);
+        }
+        self.inner.memory.set_limit(Some(share.memory_bytes));
+        bound_values(share.memory_bytes, share.cache_bytes);
+        self.inner.blocks.set_room(share.cache_bytes, share.cache_disk);
+        self.inner.spill_bytes_max.store(share.spill_bytes_max, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets tasks spill no more than they may, and leave the reserve of the spill folder's disk as it is, for as long as it is polled.
+    pub async fn keep_spill_room(&self, reserve: Reserve) {
+        let most = || self.inner.spill_bytes_max.load(Ordering::Relaxed);
+        keep_spill_room(&self.inner.runtime.disk_manager, &reserve, most, &self.inner.clock).await;
+    }
+
+    /// What its tasks ask for again and again of what is wanted: see [`shards::BlockCache::hot`].
+    #[must_use]
+    pub fn hot(&self, is_wanted: impl Fn(BlockPlace) -> bool, bytes_max: u64) -> Vec<HotBlock> {
+        self.inner.blocks.hot(is_wanted, bytes_max)
+    }
+
+    /// Keeps a block of another's cache, if there is room for it and it is whole.
+    pub fn receive(&self, rows: usize, record: &Bytes) -> bool {
+        self.inner.blocks.receive(rows, record)
+    }
+
+    /// Queries of which tasks run here.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        let runs = self.inner.runs.lock();
+        runs.values().filter_map(Weak::upgrade).filter(|run| run.active.is_some()).count()
+    }
+
+    /// Bytes of memory that its tasks have.
+    #[must_use]
+    pub fn memory_used(&self) -> usize {
+        self.inner.memory.used()
+    }
+
+    /// How the caches of columns and of groups are used.
+    #[must_use]
+    pub fn cache_tiers(&self) -> Vec<TierUse> {
+        self.inner.scans.cache_tiers()
+    }
+
+    pub(super) fn scans(&self) -> &ScanPlanner {
+        &self.inner.scans
+    }
+
+    pub(super) fn blocks(&self) -> &Arc<BlockCache> {
+        &self.inner.blocks
+    }
+
+    pub(super) fn ahead_counts(&self) -> &AheadCounts {
+        &self.inner.ahead
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("threads", &self.inner.threads.read().1).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// The run of a query, which the first of its tasks begins.
+    fn run(&self, facts: &QueryFacts) -> Arc<Run> {
+        let mut runs = self.runs.lock();
+        if let Some(run) = runs.get(&facts.run).and_then(Weak::upgrade) {
+            return run;
+        }
+        runs.retain(|_, run| run.strong_count() != 0);
+        let share = Arc::new(QueryShare::new(facts.priority));
+        let run = Arc::new(Run { memory: QueryMemory::default(), share, active: Arc::default() });
+        runs.insert(facts.run, Arc::downgrade(&run));
+        run
+    }
+
+    /// The part of a plan as this worker runs it: what the engine can run of it is its own. The exchange above it is the library's.
+    fn staged(&self, plan: Arc<dyn ExecutionPlan>, here: &Here) -> DfResult<Arc<dyn ExecutionPlan>> {
+        if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
+            let below = plan.children().into_iter().map(|below| self.stage(below, here)).collect::<DfResult<_>>()?;
+            return replace_children_if_necessary(plan, below);
+        }
+        self.stage(&plan, here)
+    }
+
+    fn stage(&self, plan: &Arc<dyn ExecutionPlan>, here: &Here) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let stop = CancellationToken::new();
+        let watched = stoppable(Arc::clone(plan), &stop)?;
+        let covered = if here.engine { covered(watched)? } else { watched };
+        let (threads, share) = (Arc::clone(&self.threads.read().0), Arc::clone(&here.run.share));
+        let active = Arc::clone(&here.run.active);
+        Ok(Arc::new(StageExec::new(covered, Arc::clone(plan.properties()), threads, share, active, stop)?))
+    }
+}
+
+/// A stage with programs for what the engine can run of it. Rows go to the owners of their buckets as what is below gives them.
+fn covered(stage: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if stage.is::<ToOwnersExec>() {
+        let below = stage.children().into_iter().map(|below| covered(Arc::clone(below))).collect::<DfResult<_>>()?;
+        return replace_children_if_necessary(stage, below);
+    }
+    cover_stage(stage)
+}
+
+/// What a task's session knows of its run, which lives as long.
+#[derive(Debug)]
+struct Here {
+    run: Arc<Run>,
+    engine: bool,
+}
+
+/// Makes the sessions of tasks.
+struct Sessions(Arc<Inner>);
+
+#[async_trait]
+impl WorkerSessionBuilder for Sessions {
+    async fn build_session_state(&self, context: WorkerQueryContext) -> DfResult<SessionState> {
+        session(&self.0, context).map_err(leaving)
+    }
+}
+
+fn session(worker: &Arc<Inner>, context: WorkerQueryContext) -> DfResult<SessionState> {
+    let facts = QueryFacts::read(&metadata(context.headers))?;
+    let run = worker.run(&facts);
+    let runtime = run.memory.limited(&worker.runtime, facts.memory);
+    let mut builder = context.builder.with_runtime_env(runtime);
+    let config: &mut SessionConfig = builder.config().get_or_insert_default();
+    facts.apply(config)?;
+    // Of its own threads, not of the coordinator's.
+    let threads = worker.threads.read().1;
+    let parts = facts.memory.map_or(threads, |memory| binder::parts_within(memory, threads));
+    config.options_mut().execution.target_partitions = parts;
+    config.set_extension(Arc::new(Here { run, engine: facts.engine }));
+    config.set_distributed_user_codec(Codec::reading(Arc::clone(&worker.scans)));
+    config.set_distributed_channel_resolver(worker.channels.clone());
+    let inner = Arc::clone(worker);
+    config.set_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
+        let here = event.session_config.get_extension::<Here>();
+        let here = here.ok_or_else(|| datafusion::common::exec_datafusion_err!("a task without a run"))?;
+        let staged = inner.staged(event.plan, &here).map_err(leaving)?;
+        Ok(WorkerPlanRewriteEventResponse::new(staged))
+    });
+    Ok(builder.build())
+}
