@@ -124,8 +124,13 @@ pub(super) struct Scanner {
 
 impl Scanner {
     pub(super) fn new(execution: &Execution) -> Self {
-        let config = SessionConfig::new().with_target_partitions(execution.parts());
-        Self { session: SessionStateBuilder::new().with_config(config).with_runtime_env(execution.runtime()).build() }
+        let config = SessionConfig::new().with_target_partitions(execution.executor().parts());
+        Self {
+            session: SessionStateBuilder::new()
+                .with_config(config)
+                .with_runtime_env(execution.executor().runtime())
+                .build(),
+        }
     }
 
     /// All rows of a state, with their places.

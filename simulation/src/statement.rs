@@ -124,8 +124,8 @@ impl Client {
             let batch = RecordBatch::try_new(Arc::clone(&schema), columns).expect("columns of the table");
             let operators = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
             let load = Load::new(&life.execution, table, transaction, 0);
-            let task = Arc::new(TaskContext::default().with_runtime(life.execution.runtime()));
-            let loaded = life.execution.run(&context(), load.run(operators, task)).await?;
+            let task = Arc::new(TaskContext::default().with_runtime(life.execution.executor().runtime()));
+            let loaded = life.execution.executor().run(&context(), load.run(operators, task)).await?;
             loaded.stage(transaction)?;
         } else {
             stage_rows(transaction, table, new.into_iter().map(|row| row.tuple).collect())?;

@@ -130,7 +130,8 @@ impl Bench {
         let spill = tempfile::tempdir().expect("there is a place for files");
         let config = Config { spill_folder: spill.path().join("spill"), ..Config::default() };
         let execution = Execution::new(objects, transactions, clock, random, config).expect("threads start");
-        let planner = Planner::new(execution.scan_planner(), execution.runtime(), execution.parts());
+        let planner =
+            Planner::new(execution.scan_planner(), execution.executor().runtime(), execution.executor().parts());
         drop(entered);
         Self { planner, _execution: execution, _spill: spill, runtime }
     }

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::execution::runtime_env::RuntimeEnv;
 use objects::Objects;
 use plan::PlanScan;
 use scan::{FragmentCache, KeyLookup, OpenedShards, ScanPlanner, block_cache};
-use scheduler::{Config, PlanningThreads, Threads, bound_values, keep_spill_room, query_threads, runtime};
+use scheduler::Config;
 use shards::{BlockCache, TierUse};
 use txn::Transactions;
-use types::{Clock, Random, Reserve, SqlResult};
+use types::{Clock, Random, SqlResult};
 
 use crate::external::ExternalFiles;
+use crate::run::Executor;
 use crate::settle::WriteThrottle;
 
 /// Runs the plans of a server.
@@ -31,15 +31,7 @@ pub struct Execution {
     pub(crate) throttle: WriteThrottle,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
-    /// For what runs without a worker.
-    pub(crate) threads: Arc<Threads>,
-    parts: usize,
-    cores: usize,
-    memory_bytes: usize,
-    /// For what comes before statements run.
-    planning: Arc<PlanningThreads>,
-    pub(crate) spill_bytes_max: u64,
-    runtime: Arc<RuntimeEnv>,
+    pub(crate) executor: Arc<Executor>,
 }
 
 impl Execution {
@@ -54,10 +46,7 @@ impl Execution {
         random: Arc<dyn Random>,
         config: Config,
     ) -> SqlResult<Arc<Self>> {
-        bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
-        let runtime = runtime(config.memory_bytes, &config.spill())?;
-        let threads = Arc::new(query_threads(&config, &clock)?);
-        let planning = Arc::new(PlanningThreads::new(config.threads, config.planning_memory_bytes(), &clock));
+        let executor = Arc::new(Executor::start(&config, &clock)?);
         let blocks = block_cache(&config)?;
         let opened = Arc::<OpenedShards>::default();
         Ok(Arc::new(Self {
@@ -72,13 +61,7 @@ impl Execution {
             transactions,
             clock,
             random,
-            threads,
-            parts: config.parts(),
-            cores: config.threads,
-            memory_bytes: config.memory_bytes,
-            planning,
-            spill_bytes_max: config.spill_bytes_max,
-            runtime,
+            executor,
         }))
     }
 
@@ -117,51 +100,16 @@ impl Execution {
         &self.lookup
     }
 
-    /// The threads that plan.
+    /// What runs plans.
     #[must_use]
-    pub fn planning(&self) -> &Arc<PlanningThreads> {
-        &self.planning
-    }
-
-    /// The threads that run operators.
-    #[must_use]
-    pub fn threads(&self) -> &Arc<Threads> {
-        &self.threads
-    }
-
-    /// The number of cores that these are for.
-    #[must_use]
-    pub fn cores(&self) -> usize {
-        self.cores
-    }
-
-    /// Memory of all running operators together.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.memory_bytes
-    }
-
-    /// Parts of one plan that run at the same time where no setting says how many.
-    #[must_use]
-    pub fn parts(&self) -> usize {
-        self.parts
+    pub fn executor(&self) -> &Arc<Executor> {
+        &self.executor
     }
 
     /// Where chance comes from.
     #[must_use]
     pub fn random(&self) -> &Arc<dyn Random> {
         &self.random
-    }
-
-    /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
-    pub async fn keep_spill_room(&self, reserve: Reserve) {
-        keep_spill_room(&self.runtime.disk_manager, &reserve, || self.spill_bytes_max, &self.clock).await;
-    }
-
-    /// Memory and spill space, shared by all plans.
-    #[must_use]
-    pub fn runtime(&self) -> Arc<RuntimeEnv> {
-        Arc::clone(&self.runtime)
     }
 }
 

@@ -35,6 +35,6 @@ pub use external::ExternalFiles;
 pub use point::{PointProgram, PointRows, PointRun, StoredRows};
 pub use progress::Progress;
 pub use ran::Ran;
-pub use run::{RowStream, RunContext};
+pub use run::{Executor, RowStream, RunContext};
 pub use settle::{FreshLimits, Pace, SettleSettings, WriteThrottle};
 pub use write::{Load, Loaded, stage_rows};

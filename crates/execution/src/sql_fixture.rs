@@ -33,7 +33,7 @@ impl Sql {
 
     pub(crate) fn on(warehouse: Warehouse) -> Self {
         let execution = &warehouse.execution;
-        let planner = Planner::new(execution.scan_planner(), execution.runtime(), execution.parts());
+        let planner = Planner::new(execution.scan_planner(), execution.executor.runtime(), execution.executor.parts());
         Self { planner, warehouse, next_oid: Arc::new(AtomicU32::new(30_000)), settings: Settings::default() }
     }
 
@@ -92,7 +92,8 @@ impl Sql {
         let mut transaction = self.warehouse.begin();
         let rows = match self.plan(sql)? {
             Planned::Query(query) => {
-                let batches: Vec<RecordBatch> = execution.query(&query, context).await?.stream.try_collect().await?;
+                let batches: Vec<RecordBatch> =
+                    execution.executor.query(&query, context).await?.stream.try_collect().await?;
                 batches.iter().flat_map(texts).collect()
             }
             Planned::Write(write) => {

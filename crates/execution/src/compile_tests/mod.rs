@@ -85,7 +85,7 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
     }
     for kilobytes in [1_500, 4_000, 12_000] {
         let sql = tables(kilobytes << 10).await;
-        let runtime = sql.warehouse.execution.runtime();
+        let runtime = sql.warehouse.execution.executor.runtime();
         let (pool, disk) = (&runtime.memory_pool, &runtime.disk_manager);
         for (query, expected) in HUNGRY.iter().zip(&answers) {
             let answer = tokio::time::timeout(Duration::from_secs(60), sql.run(query)).await;
@@ -97,7 +97,9 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
                 }
             }
             let ended = clock.monotonic();
-            while (sql.warehouse.execution.threads.alive(), pool.reserved(), disk.used_disk_space()) != (0, 0, 0) {
+            while (sql.warehouse.execution.executor.threads().alive(), pool.reserved(), disk.used_disk_space())
+                != (0, 0, 0)
+            {
                 let waited = clock.monotonic() - ended;
                 assert!(waited < Duration::from_secs(60), "{query} with {kilobytes} kB left {pool:?}, {disk:?}");
                 clock.sleep(Duration::from_millis(5)).await;

@@ -82,7 +82,8 @@ impl Execution {
             let ran = match attempted {
                 Ok((prepared, planning)) if plan.analyze => {
                     let start = self.clock.monotonic();
-                    let rows = self.stream(Arc::clone(&prepared.operators), Arc::clone(&prepared.task), context);
+                    let rows =
+                        self.executor.stream(Arc::clone(&prepared.operators), Arc::clone(&prepared.task), context);
                     let ended = rows.try_for_each(async |_| Ok(())).await;
                     let took = self.clock.monotonic().saturating_sub(start);
                     ended.map(|()| (prepared, planning, Some(took)))
@@ -110,7 +111,7 @@ impl Execution {
         purpose: Purpose,
     ) -> SqlResult<(Prepared, Duration)> {
         let start = self.clock.monotonic();
-        let prepared = self.prepared(query, context, attempts, purpose).await?;
+        let prepared = self.executor.prepared(query, context, attempts, purpose).await?;
         Ok((prepared, self.clock.monotonic().saturating_sub(start)))
     }
 }

@@ -310,7 +310,7 @@ impl Actor<'_> {
         let batch = RecordBatch::try_new(Arc::clone(&schema), values).map_err(|error| internal(&error))?;
         let fed = stream::once(async move { Ok(batch) });
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let batches = self.execution.collect(&plan.plan, self.context).await?;
+        let batches = self.execution.executor.collect(&plan.plan, self.context).await?;
         Targets::of(referring, &plan.old, false, batches, transaction)
     }
 }

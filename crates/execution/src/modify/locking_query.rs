@@ -26,7 +26,7 @@ impl Execution {
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Attempt<Vec<RecordBatch>>> {
-        let rows = self.collect(plan, context).await?;
+        let rows = self.executor.collect(plan, context).await?;
         lock_rows(plan, rows, transaction, &Waits::of(context)).await
     }
 

@@ -65,7 +65,7 @@ impl Execution {
         if lock_for_rows(&plan.table, transaction, context).await? {
             return Ok(Attempt::Again);
         }
-        let rows = self.collect(&plan.input, context).await?;
+        let rows = self.executor.collect(&plan.input, context).await?;
         self.modify_rows(plan, rows, transaction, context).await
     }
 

@@ -52,10 +52,10 @@ impl Execution {
         let load = Load::of_moved(self, table, transaction);
         let (execution, table) = (Arc::clone(self), Arc::clone(table));
         let work = async move {
-            let config = SessionConfig::new().with_target_partitions(execution.parts());
+            let config = SessionConfig::new().with_target_partitions(execution.executor.parts());
             let state = SessionStateBuilder::new()
                 .with_config(config)
-                .with_runtime_env(execution.runtime())
+                .with_runtime_env(execution.executor.runtime())
                 .with_default_features()
                 .build();
             let task = state.task_ctx();
@@ -81,7 +81,7 @@ impl Execution {
             let sample = drawn.finish().map_err(from_shards)?;
             Ok(Rewritten { shards, rows, sample })
         };
-        let ended = self.threads.spawn(&Arc::new(QueryShare::new(Priority::Low)), work).await;
+        let ended = self.executor.threads().spawn(&Arc::new(QueryShare::new(Priority::Low)), work).await;
         ended.map_err(|error| SqlError::internal(format!("settling stopped: {error}")))?
     }
 }

@@ -131,8 +131,8 @@ impl Execution {
         let schema = batches[0].schema();
         let operators = MemorySourceConfig::try_new_exec(&[batches], schema, None).map_err(from_datafusion)?;
         let load = Load::new(self, table, transaction, 0);
-        let task = Arc::new(datafusion::execution::TaskContext::default().with_runtime(self.runtime()));
-        let loaded = Box::pin(self.run(context, load.run(operators, task))).await?;
+        let task = Arc::new(datafusion::execution::TaskContext::default().with_runtime(self.executor.runtime()));
+        let loaded = Box::pin(self.executor.run(context, load.run(operators, task))).await?;
         loaded.stage(transaction).map(drop)
     }
 
@@ -236,7 +236,7 @@ impl Execution {
             None => {
                 let fed = stream::once(async move { Ok(batch) });
                 update.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-                self.collect(&update.plan, context).await?
+                self.executor.collect(&update.plan, context).await?
             }
         };
         let targets = Targets::of(table, &update.old, false, batches, transaction)?;

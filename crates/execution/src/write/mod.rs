@@ -55,13 +55,13 @@ impl Execution {
         transaction.stage(plan.before.clone()).map_err(from_txn)?;
         let Some(input) = plan.input.clone() else { return Ok(Attempt::Done(Modified::none())) };
         if gathered::is_gathered(plan) {
-            let rows = self.collect(&input, context).await?;
+            let rows = self.executor.collect(&input, context).await?;
             let rows = Gathered::of_batches(&plan.table, rows)?;
             return self.write_gathered(plan, rows, None, transaction, context).await;
         }
         let mut attempts = Attempts::of(context);
         let loaded = loop {
-            let prepared = match self.prepared_to_be_noted(&input, context, &attempts).await {
+            let prepared = match self.executor.prepared_to_be_noted(&input, context, &attempts).await {
                 Ok(prepared) => prepared,
                 Err(error) => {
                     attempts.after(error)?;
@@ -73,7 +73,7 @@ impl Execution {
                 let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
                 load.run(rows, prepared.task).await
             };
-            match self.run(context, loading).await {
+            match self.executor.run(context, loading).await {
                 Ok(loaded) => break loaded,
                 // What an attempt has written stays announced, and is removed with what is not committed.
                 Err(error) => attempts.after(error)?,

@@ -33,7 +33,7 @@ impl Execution {
         context: &RunContext,
     ) -> SqlResult<()> {
         let load = Load::of_moved(self, table, transaction);
-        let task = Arc::new(TaskContext::default().with_runtime(self.runtime()));
+        let task = Arc::new(TaskContext::default().with_runtime(self.executor.runtime()));
         let written = Arc::clone(table);
         let work = async move {
             let rows = conformed(&written, rows)?;
@@ -47,7 +47,7 @@ impl Execution {
             }
             Ok(shards.finish().await?.shards)
         };
-        let mut shards = self.run(context, work).await?;
+        let mut shards = self.executor.run(context, work).await?;
         for shard in &mut shards {
             Arc::make_mut(shard).row_ids = RowIds::Stored;
         }

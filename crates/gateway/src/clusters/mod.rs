@@ -141,10 +141,10 @@ impl Clusters {
         make: impl FnOnce(PlaneParts) -> Result<Box<dyn ControlPlane>, PlaneError>,
     ) -> Result<Arc<Clusters>, PlaneError> {
         let workers = EmbeddedWorkers::new(
-            Arc::clone(execution.threads()),
-            execution.cores(),
-            Arc::clone(&execution.runtime().memory_pool),
-            execution.memory_bytes() as u64,
+            Arc::clone(execution.executor().threads()),
+            execution.executor().cores(),
+            Arc::clone(&execution.executor().runtime().memory_pool),
+            execution.executor().memory_bytes() as u64,
             Arc::clone(&clock),
             Arc::clone(execution.random()),
         );

@@ -64,7 +64,7 @@ impl Session {
         async move {
             match planning {
                 Planning::Done(outcome) => Ok(outcome),
-                Planning::Work(work) => execution.planning().run(work).await,
+                Planning::Work(work) => execution.executor().planning().run(work).await,
             }
         }
     }
@@ -78,7 +78,7 @@ impl Session {
         } else {
             let statement = self.begin(sql);
             let (planner, text) = (Arc::clone(&self.gateway.planner), Arc::clone(sql));
-            let parsing = self.gateway.execution.planning().run(move || planner.parse(&text).map(shared));
+            let parsing = self.gateway.execution.executor().planning().run(move || planner.parse(&text).map(shared));
             let parsed = statement.watch(pin!(parsing)).await;
             parsed.inspect_err(|error| statement.note(sql, Err(error), None))
         };

@@ -296,7 +296,7 @@ impl Session {
         self.block.transaction();
         let (context, hold) = self.run_context(statement);
         let execution = Arc::clone(&self.gateway.execution);
-        let opened = execution.query(plan, &context).await?;
+        let opened = execution.executor().query(plan, &context).await?;
         Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
     }
 

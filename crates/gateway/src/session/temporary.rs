@@ -45,7 +45,7 @@ impl Session {
             // There may be many thousands: other connections are served meanwhile.
             let runtime = Handle::current();
             let dropping = async move { drop_schemas(&transactions, |schema| schema.name == name).await };
-            if let Err(error) = execution.planning().run(move || runtime.block_on(dropping)).await {
+            if let Err(error) = execution.executor().planning().run(move || runtime.block_on(dropping)).await {
                 tracing::warn!(error = error.message, "temporary objects stay until the next start");
             }
         }

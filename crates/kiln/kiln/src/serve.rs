@@ -167,7 +167,8 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     if let Some(reserve) = &reserve {
         transactions.keep_room(reserve.clone());
     }
-    let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime(), execution.parts()));
+    let planner =
+        Arc::new(Planner::new(execution.scan_planner(), execution.executor().runtime(), execution.executor().parts()));
     let warehouse = match &config.kubernetes {
         Some(name) => Some(pods::find(name, &clock).await?),
         None => None,
@@ -211,7 +212,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         let execution = Arc::clone(&execution);
         async move {
             if let Some(reserve) = reserve {
-                execution.keep_spill_room(reserve).await;
+                execution.executor().keep_spill_room(reserve).await;
             }
         }
     });

@@ -121,14 +121,15 @@ impl Execution {
         let fed = stream::once(async move { Ok(rows) });
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
         let (stop, task) = (context.cancel.clone(), context.task(&input.state));
-        self.run(context, async move {
-            let mut checked = execute_stream(input.physical(&stop).await?, task).map_err(from_datafusion)?;
-            while let Some(batch) = checked.next().await {
-                batch.map_err(from_datafusion)?;
-            }
-            Ok(())
-        })
-        .await
+        self.executor
+            .run(context, async move {
+                let mut checked = execute_stream(input.physical(&stop).await?, task).map_err(from_datafusion)?;
+                while let Some(batch) = checked.next().await {
+                    batch.map_err(from_datafusion)?;
+                }
+                Ok(())
+            })
+            .await
     }
 }
 

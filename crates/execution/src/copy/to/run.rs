@@ -46,7 +46,7 @@ impl Execution {
     pub async fn copy_out(self: &Arc<Self>, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
         let format = row_format(plan, context)?;
         context.progress.start_copy(kind(plan));
-        let rows = self.query(&plan.query, context).await?;
+        let rows = self.executor.query(&plan.query, context).await?;
         Ok(CopyOut {
             format: if plan.options.format == CopyFormat::Binary { Format::Binary } else { Format::Text },
             columns: format.columns.len(),
@@ -63,7 +63,7 @@ impl Execution {
         let mut pieces = match plan.options.format {
             CopyFormat::Parquet => {
                 context.progress.start_copy(kind(plan));
-                parquet::pieces(self.query(&plan.query, context).await?, Arc::clone(&context.progress))?
+                parquet::pieces(self.executor.query(&plan.query, context).await?, Arc::clone(&context.progress))?
             }
             _ => self.copy_out(plan, context).await?.pieces,
         };
@@ -77,7 +77,7 @@ impl Execution {
             sink.finish().await?;
             Ok(rows)
         };
-        self.run(context, run).await
+        self.executor.run(context, run).await
     }
 
     fn sink(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<Sink> {

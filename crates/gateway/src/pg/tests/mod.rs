@@ -54,7 +54,11 @@ impl Door {
         let execution =
             Execution::new(objects, Arc::clone(&transactions), Arc::clone(&clock), Arc::clone(&random), limits)
                 .unwrap();
-        let planner = Arc::new(Planner::new(execution.scan_planner(), execution.runtime(), execution.parts()));
+        let planner = Arc::new(Planner::new(
+            execution.scan_planner(),
+            execution.executor().runtime(),
+            execution.executor().parts(),
+        ));
         let settings = crate::ClusterSettings::default();
         let clusters = crate::Clusters::open(&execution, folder.path(), settings, None, Arc::clone(&clock)).unwrap();
         let gateway = Gateway::new(planner, execution, transactions, clusters, config, clock, random).unwrap();

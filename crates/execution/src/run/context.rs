@@ -1,0 +1,62 @@
+//! What a statement's runs have around them.
+
+use std::sync::Arc;
+
+use datafusion::execution::{SessionState, TaskContext};
+use exchange::{Distribution, QueryResources};
+use scheduler::{Lease, QueryMemory, QueryShare};
+use settings::Settings;
+use tokio_util::sync::CancellationToken;
+use types::{ObjectNames, QueryId};
+use value_codec::encode::TextStyle;
+
+use crate::{Progress, Ran};
+
+/// The surroundings of one run.
+#[derive(Debug, Clone)]
+pub struct RunContext {
+    pub query_id: QueryId,
+    /// Fires when the run shall stop: everything it waits for answers 57014 at once.
+    pub cancel: CancellationToken,
+    pub settings: Arc<Settings>,
+    /// Names of catalog objects, as the statement sees them.
+    pub names: Arc<dyn ObjectNames>,
+    pub progress: Arc<Progress>,
+    /// What it gets of the threads.
+    pub share: Arc<QueryShare>,
+    pub ran: Arc<Ran>,
+    pub memory: Arc<QueryMemory>,
+    /// The worker that it runs on; `None` for what needs none: the process itself.
+    pub lease: Option<Arc<Lease>>,
+    /// The workers among which it may be divided; `None` where it runs on the lease alone.
+    pub distribution: Option<Arc<Distribution>>,
+}
+
+impl RunContext {
+    /// The same, in this process alone: for what is fed rows as they come, and cannot begin again.
+    pub(crate) fn here(&self) -> Self {
+        Self { distribution: None, ..self.clone() }
+    }
+
+    /// How the session shows values.
+    #[must_use]
+    pub fn text_style(&self) -> TextStyle {
+        TextStyle { zone: self.settings.zone(), names: Arc::clone(&self.names) }
+    }
+
+    /// The context of a plan's operators: the query's own memory of what all share, or of its worker's part of it.
+    pub(crate) fn task(&self, state: &SessionState) -> Arc<TaskContext> {
+        self.resources().task(state)
+    }
+
+    /// What its query has to run with.
+    pub(crate) fn resources(&self) -> QueryResources<'_> {
+        QueryResources {
+            cancel: &self.cancel,
+            settings: &self.settings,
+            share: &self.share,
+            memory: &self.memory,
+            lease: self.lease.as_deref(),
+        }
+    }
+}

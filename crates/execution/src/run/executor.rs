@@ -1,0 +1,274 @@
+//! Runs plans on what a process has for queries: threads, memory, and room for what they spill.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use binder::QueryPlan;
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::ExecutionPlan;
+use exchange::{Prepared, Purpose, Spread};
+use functions::error::from_datafusion;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use scheduler::{Config, PlanningThreads, Threads, bound_values, keep_spill_room, query_threads, runtime};
+use tokio::sync::mpsc;
+use types::interrupt::canceled;
+use types::{Clock, Condition, Reserve, SqlError, SqlResult};
+
+use super::attempts::Attempts;
+use super::context::RunContext;
+use super::row_stream::{BATCHES_AHEAD, Reading, RowStream, crashed, produce};
+
+/// Runs plans: planned and executed on the query threads, their batches handed over one by one.
+pub struct Executor {
+    /// For what runs without a worker.
+    threads: Arc<Threads>,
+    /// For what comes before statements run.
+    planning: Arc<PlanningThreads>,
+    runtime: Arc<RuntimeEnv>,
+    clock: Arc<dyn Clock>,
+    parts: usize,
+    cores: usize,
+    memory_bytes: usize,
+    spill_bytes_max: u64,
+}
+
+impl Executor {
+    /// Starts the threads and cleans the spill folder.
+    ///
+    /// # Errors
+    /// `58030` where the spill folder cannot be used, or threads cannot be started.
+    pub fn start(config: &Config, clock: &Arc<dyn Clock>) -> SqlResult<Self> {
+        bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
+        Ok(Self {
+            runtime: runtime(config.memory_bytes, &config.spill())?,
+            threads: Arc::new(query_threads(config, clock)?),
+            planning: Arc::new(PlanningThreads::new(config.threads, config.planning_memory_bytes(), clock)),
+            clock: Arc::clone(clock),
+            parts: config.parts(),
+            cores: config.threads,
+            memory_bytes: config.memory_bytes,
+            spill_bytes_max: config.spill_bytes_max,
+        })
+    }
+
+    /// The threads that plan.
+    #[must_use]
+    pub fn planning(&self) -> &Arc<PlanningThreads> {
+        &self.planning
+    }
+
+    /// The threads that run operators.
+    #[must_use]
+    pub fn threads(&self) -> &Arc<Threads> {
+        &self.threads
+    }
+
+    /// The number of cores that these are for.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// Memory of all running operators together.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// Parts of one plan that run at the same time where no setting says how many.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// Memory and spill space, shared by all plans.
+    #[must_use]
+    pub fn runtime(&self) -> Arc<RuntimeEnv> {
+        Arc::clone(&self.runtime)
+    }
+
+    /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
+    pub async fn keep_spill_room(&self, reserve: Reserve) {
+        keep_spill_room(&self.runtime.disk_manager, &reserve, || self.spill_bytes_max, &self.clock).await;
+    }
+}
+
+impl Executor {
+    /// Plans the operators of `plan` and starts them; rows come as they are asked for. On workers the first are waited for: until there are any, the
+    /// query can begin again.
+    ///
+    /// # Errors
+    /// What constant folding and scans find while they are planned; `57014` when cancelled.
+    pub async fn query(self: &Arc<Self>, plan: &QueryPlan, context: &RunContext) -> SqlResult<RowStream> {
+        self.query_placed(plan, context).await.map(|(rows, _)| rows)
+    }
+
+    /// As [`Executor::query`], with where it runs if its statement may use workers of other processes.
+    ///
+    /// # Errors
+    /// As [`Executor::query`].
+    pub async fn query_placed(
+        self: &Arc<Self>,
+        plan: &QueryPlan,
+        context: &RunContext,
+    ) -> SqlResult<(RowStream, Option<Spread>)> {
+        let columns = plan.columns.clone();
+        let mut attempts = Attempts::of(context);
+        loop {
+            let prepared = match self.prepared(plan, context, &attempts, Purpose::Run).await {
+                Ok(prepared) => prepared,
+                Err(error) => {
+                    attempts.after(error)?;
+                    continue;
+                }
+            };
+            let spread = prepared.spread();
+            let mut stream = self.stream(prepared.operators, prepared.task, context).fuse();
+            if !matches!(spread, Some(Spread::Worker(_) | Spread::Workers(_))) {
+                return Ok((RowStream { columns, stream: stream.boxed() }, spread));
+            }
+            match stream.next().await {
+                Some(Err(error)) => attempts.after(error)?,
+                first => {
+                    let again = (Arc::clone(self), plan.clone(), context.clone(), attempts);
+                    let rows = (stream::iter(first).chain(stream), Some(again));
+                    let rows = stream::unfold(rows, async |(mut rows, mut again)| {
+                        let batch = match rows.next().await? {
+                            Err(error) => {
+                                // The worker is free as soon as there is nothing to run.
+                                let (executor, plan, context, attempts) = again.take()?;
+                                Err(executor.cause(error, &plan, &context, attempts).await)
+                            }
+                            rows => rows,
+                        };
+                        Some((batch, (rows, again)))
+                    });
+                    return Ok((RowStream { columns, stream: rows.boxed() }, spread));
+                }
+            }
+        }
+    }
+
+    /// Why a query failed that had given rows of workers. What could not be decided there is found by running it again in the instance, whose rows are
+    /// dropped.
+    async fn cause(&self, error: SqlError, plan: &QueryPlan, context: &RunContext, mut attempts: Attempts) -> SqlError {
+        attempts.note(&error);
+        let is_about_memory = error.condition == Condition::OutOfMemory;
+        if is_about_memory || !attempts.is_undecided(&error) || attempts.after(error.clone()).is_err() {
+            return error;
+        }
+        let mut rows = match self.prepared(plan, context, &attempts, Purpose::Run).await {
+            Ok(prepared) => self.stream(prepared.operators, prepared.task, context),
+            Err(found) => return found,
+        };
+        while let Some(batch) = rows.next().await {
+            if let Err(found) = batch {
+                return found;
+            }
+        }
+        error
+    }
+
+    /// All rows of `plan`.
+    pub(crate) async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
+        let mut attempts = Attempts::of(context);
+        loop {
+            let collected = match self.prepared_to_be_noted(plan, context, &attempts).await {
+                Ok(prepared) => {
+                    let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
+                    self.run(context, async move { rows.await.map_err(from_datafusion) }).await
+                }
+                Err(error) => Err(error),
+            };
+            match collected {
+                Ok(rows) => return Ok(rows),
+                Err(error) => attempts.after(error)?,
+            }
+        }
+    }
+
+    /// The rows of `operators`, all partitions as one.
+    pub(crate) fn stream(
+        &self,
+        operators: Arc<dyn ExecutionPlan>,
+        task: Arc<TaskContext>,
+        context: &RunContext,
+    ) -> BoxStream<'static, SqlResult<RecordBatch>> {
+        let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
+        let producer =
+            self.threads_of(context).spawn_until(&context.cancel, &context.share, produce(operators, task, sender));
+        let (cancel, memory) = (context.cancel.clone(), Arc::clone(&context.memory));
+        let reading = Reading { receiver, producer: Some(producer), cancel, memory, lease: context.lease.clone() };
+        stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
+    }
+
+    /// What runs a plan. That of a large one is made by the threads that plan, so that it keeps no query thread.
+    pub(crate) async fn prepared(
+        &self,
+        plan: &QueryPlan,
+        context: &RunContext,
+        attempts: &Attempts,
+        purpose: Purpose,
+    ) -> SqlResult<Prepared> {
+        let (attempts, own, about) = (attempts.clone(), plan.clone(), context.clone());
+        let preparing = async move { attempts.prepare(&own, &about, purpose).await };
+        if plan.is_small() {
+            return self.run(context, preparing).await;
+        }
+        // What it has to run first has its tasks among the queries'.
+        let runtime = self.threads_of(context).handle();
+        let planning = self.planning().run(move || runtime.block_on(preparing));
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err(canceled()),
+            prepared = planning => prepared.map_err(|error| context.memory.explained(error)),
+        }
+    }
+
+    /// As [`Executor::prepared`], of what runs at once; how long that took is noted.
+    pub(crate) async fn prepared_to_be_noted(
+        &self,
+        plan: &QueryPlan,
+        context: &RunContext,
+        attempts: &Attempts,
+    ) -> SqlResult<Prepared> {
+        let start = self.clock.monotonic();
+        let prepared = self.prepared(plan, context, attempts, Purpose::Run).await?;
+        context.ran.note(&prepared, self.clock.monotonic().saturating_sub(start));
+        Ok(prepared)
+    }
+
+    fn threads_of<'a>(&'a self, context: &'a RunContext) -> &'a Threads {
+        context.lease.as_ref().map_or(&self.threads, |lease| lease.threads())
+    }
+
+    /// Runs `task` on the query threads; a cancelled or dropped run leaves nothing behind.
+    ///
+    /// # Errors
+    /// Those of the task, and `57014`.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        context: &RunContext,
+        task: impl Future<Output = SqlResult<T>> + Send + 'static,
+    ) -> SqlResult<T> {
+        let task = self.threads_of(context).spawn_until(&context.cancel, &context.share, task);
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => Err(canceled()),
+            ended = task => {
+                let ended = ended.unwrap_or_else(|error| Err(crashed(error)));
+                ended.map_err(|error| context.memory.explained(error))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").field("cores", &self.cores).finish_non_exhaustive()
+    }
+}
