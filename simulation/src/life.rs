@@ -9,7 +9,8 @@ use std::time::Duration;
 use catalog::{
     Change, Column, Constraint, ConstraintKind, Distribution, Role, Schema, SortColumn, Storage, Table, TableOrder,
 };
-use execution::{Execution, RunContext};
+use execution::Execution;
+use executor::RunContext;
 use history::{HistoryError, HistorySettings};
 use kv::log::Logged;
 use kv::sim::{Disk, Store};

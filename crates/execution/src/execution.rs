@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use executor::Executor;
 use objects::Objects;
 use plan::PlanScan;
 use scan::{FragmentCache, KeyLookup, OpenedShards, ScanPlanner, block_cache};
@@ -12,7 +13,6 @@ use txn::Transactions;
 use types::{Clock, Random, SqlResult};
 
 use crate::external::ExternalFiles;
-use crate::run::Executor;
 use crate::settle::WriteThrottle;
 
 /// Runs the plans of a server.

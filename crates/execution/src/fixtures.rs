@@ -9,6 +9,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlanBuilder;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use executor::RunContext;
 use functions::error::to_datafusion;
 use futures::stream;
 use kv::sim::Disk;
@@ -24,7 +25,7 @@ use types::{
 };
 use value_codec::encode::TextStyle;
 
-use crate::{Execution, RunContext};
+use crate::Execution;
 
 /// All that writes and reads need.
 pub(crate) struct Warehouse {

@@ -12,6 +12,8 @@ pub mod copy;
 #[cfg(test)]
 mod exchange_tests;
 mod execution;
+#[cfg(test)]
+mod executor_tests;
 mod explain;
 mod external;
 #[cfg(test)]
@@ -20,9 +22,6 @@ pub mod modify;
 #[cfg(test)]
 mod planning_work;
 mod point;
-pub mod progress;
-mod ran;
-mod run;
 #[cfg(test)]
 mod scan_tests;
 mod settle;
@@ -33,8 +32,5 @@ mod write;
 pub use execution::Execution;
 pub use external::ExternalFiles;
 pub use point::{PointProgram, PointRows, PointRun, StoredRows};
-pub use progress::Progress;
-pub use ran::Ran;
-pub use run::{Executor, RowStream, RunContext};
 pub use settle::{FreshLimits, Pace, SettleSettings, WriteThrottle};
 pub use write::{Load, Loaded, stage_rows};

@@ -1,3 +1,5 @@
+//! Claims about scans as EXPLAIN ANALYZE shows them.
+
 use crate::sql_fixture::Sql;
 
 /// `t (n bigint, f float8, s text)` in four shards of 100 rows, `n` ascending from shard to shard.

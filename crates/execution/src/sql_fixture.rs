@@ -8,6 +8,7 @@ use arrow::util::display::array_value_to_string;
 use binder::Planned;
 use bytes::Bytes;
 use catalog::Role;
+use executor::RunContext;
 use futures::{StreamExt, TryStreamExt, stream};
 use planner::Planner;
 use session_context::{NoActivity, StatementContext};
@@ -15,7 +16,6 @@ use settings::Settings;
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlResult};
 
-use crate::RunContext;
 use crate::fixtures::{Warehouse, context};
 
 /// A session: every statement commits by itself.

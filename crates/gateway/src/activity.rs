@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cluster::{ClusterEvent, WorkerId};
-use execution::Progress;
+use executor::Progress;
 use parking_lot::Mutex;
 use pgwire::messages::response::TransactionStatus;
 use scheduler::{QueryMemory, QueryShare};

@@ -1,3 +1,5 @@
+//! Claims about plans whose parts are programs: the same rows with little memory, and which parts have no program.
+
 mod reuse;
 mod tpc;
 

@@ -9,10 +9,10 @@ use compile::FragmentExec;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use executor::operators;
 use optimizer::SharedScanExec;
 
 use crate::fixtures::context;
-use crate::run::operators;
 use crate::sql_fixture::Sql;
 
 /// What is left of TPC-DS, a line for each query and operator or expression. There may only become less.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use binder::Planned;
 use exchange::{ByteStream, Channels, Cluster, Dial, Distribution, Exchange, JoinExchange, Reason, Spread, Worker};
+use executor::RunContext;
 use futures::TryStreamExt;
 use parking_lot::Mutex;
 use scan::PartKey;
@@ -18,7 +19,6 @@ use types::random::SeededRandom;
 use types::{Clock, SqlResult, SystemClock};
 use url::Url;
 
-use crate::RunContext;
 use crate::fixtures::context;
 use crate::sql_fixture::{Sql, texts};
 

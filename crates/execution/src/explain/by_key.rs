@@ -1,9 +1,9 @@
 //! Statements whose rows an index finds: no operator runs for them, so they are shown as the operators that they do without.
 
 use binder::Planned;
+use executor::RunContext;
 
 use super::node::{Node, Property};
-use crate::RunContext;
 use crate::point::{IndexUse, PointProgram};
 
 /// The tree with an index scan for its scan, where the statement is run so. Statements that EXPLAIN runs are run by operators, which

@@ -5,6 +5,7 @@ use std::time::Duration;
 use binder::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
 use catalog::Table;
 use exchange::{Prepared, Purpose};
+use executor::{Attempts, RunContext};
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
@@ -13,9 +14,8 @@ use super::by_key;
 use super::node::{Node, Property, Value};
 use super::text::milliseconds;
 use super::{Estimate, Explained, tree};
+use crate::Execution;
 use crate::modify::{Attempt, Modified, index_name};
-use crate::run::Attempts;
-use crate::{Execution, RunContext};
 
 impl Execution {
     pub(super) async fn explain_modify(

@@ -7,13 +7,13 @@ use std::time::Duration;
 use ::exchange::{Prepared, Purpose, Spread};
 use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use compile::estimate::Estimate;
+use executor::{Attempts, RunContext};
 use futures::TryStreamExt;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
+use crate::Execution;
 use crate::modify::Attempt;
-use crate::run::Attempts;
-use crate::{Execution, RunContext};
 
 mod actual;
 mod arrow;

@@ -10,6 +10,7 @@ use arrow::compute::{CastOptions, cast_with_options};
 use binder::{ConflictUpdate, ReferencePlan, ReferencePlans};
 use catalog::{Constraint, ConstraintKind, ReferentialAction, RowPlace, Table, TableRows};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use executor::RunContext;
 use futures::stream;
 use rowstore::{Tuple, batch_of};
 use scan::{Found, KeyColumns, column_defs, stored_column};
@@ -21,8 +22,8 @@ use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
 use super::foreign::{key_index, referred};
 use super::unique::newest;
 use super::{Attempt, NewRow, Targets, Waits, check, refused};
+use crate::Execution;
 use crate::point::place_value;
-use crate::{Execution, RunContext};
 
 /// Rows of a table that were changed or deleted.
 pub(crate) struct Changed {

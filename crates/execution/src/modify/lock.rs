@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{Constraint, ConstraintKind, Table};
+use executor::RunContext;
 use tokio_util::sync::CancellationToken;
 use txn::locks::{LockError, LockWait, Locked, Resource, TableLock, WaitsFor};
 use txn::{Isolation, Transaction};
 use types::interrupt::canceled;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use crate::{Execution, RunContext};
+use crate::Execution;
 
 /// How long a statement waits for locks.
 #[derive(Debug, Clone)]

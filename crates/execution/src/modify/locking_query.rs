@@ -5,6 +5,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::Int64Type;
 use binder::{QueryPlan, RowLocks};
 use catalog::RowPlace;
+use executor::RunContext;
 use scan::columns_from;
 use txn::Transaction;
 use txn::locks::{LockWait, RowLock};
@@ -12,8 +13,8 @@ use types::{RowId, SqlError, SqlResult};
 
 use super::targets::{place_of, were_changed};
 use super::{Attempt, Waits};
+use crate::Execution;
 use crate::point::{PointRows, PointRun};
-use crate::{Execution, RunContext};
 
 impl Execution {
     /// Runs the query, locks the rows it asks for and gives the visible columns of those that it got.

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use binder::ModifyPlan;
 use catalog::{Storage, Table};
+use executor::RunContext;
 use storage_error::from_txn;
 use txn::Transaction;
 use types::{ColumnId, SqlResult};
 
+use crate::Execution;
 use crate::point::PointRun;
-use crate::{Execution, RunContext};
 
 mod attempt;
 mod constraints;

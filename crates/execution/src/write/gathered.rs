@@ -11,6 +11,7 @@ use binder::{ConflictPlan, ConflictUpdate, WritePlan};
 use catalog::{RowIndex, Storage, Table};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use executor::RunContext;
 use functions::error::from_datafusion;
 use futures::stream;
 use rowstore::{Tuple, batch_of};
@@ -21,9 +22,9 @@ use txn::{RowChange, Transaction};
 use types::{Condition, RowId, SqlError, SqlResult};
 
 use super::Load;
+use crate::Execution;
 use crate::modify::{Attempt, Following, Modified, NewRow, Targets, Waits, check, is_seen, newest, refused, taken};
 use crate::point::{PointRun, place_value};
-use crate::{Execution, RunContext};
 
 /// The rows of an INSERT.
 pub(super) struct Gathered {

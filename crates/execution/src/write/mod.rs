@@ -21,14 +21,14 @@ mod tests;
 
 use binder::WritePlan;
 use catalog::Storage;
+use executor::{Attempts, RunContext};
 use storage_error::from_txn;
 use txn::Transaction;
 use types::SqlResult;
 
+use crate::Execution;
 use crate::modify::{Attempt, Modified, lock_for_rows};
 use crate::point::PointRun;
-use crate::run::Attempts;
-use crate::{Execution, RunContext};
 
 use dealt::dealt;
 use gathered::Gathered;

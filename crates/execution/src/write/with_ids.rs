@@ -8,6 +8,7 @@ use catalog::{Change, Table};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::execute_stream;
+use executor::RunContext;
 use functions::error::from_datafusion;
 use futures::StreamExt;
 use scan::columns_from;
@@ -18,7 +19,7 @@ use types::{SqlError, SqlResult};
 
 use super::conform::Conform;
 use super::{Load, ShardsOf, ordered};
-use crate::{Execution, RunContext};
+use crate::Execution;
 
 impl Execution {
     /// Writes rows, in the columns of the table and then their ids, to shards and stages these.

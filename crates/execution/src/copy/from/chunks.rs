@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use executor::progress::Progress;
 use futures::stream::{BoxStream, Stream, StreamExt, unfold};
 use tokio_util::sync::CancellationToken;
 use types::interrupt::canceled;
@@ -11,7 +12,6 @@ use types::{SqlError, SqlResult};
 use super::context::{Origin, Part};
 use super::cut::{Chunk, Cutter};
 use super::layout::Layout;
-use crate::progress::Progress;
 
 /// What a source gives.
 #[derive(Debug)]

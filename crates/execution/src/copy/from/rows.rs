@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use arrow::array::RecordBatch;
+use executor::progress::Progress;
 use futures::stream::{BoxStream, StreamExt};
 use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
@@ -15,7 +16,6 @@ use super::context::Origin;
 use super::cut::Chunk;
 use super::layout::Layout;
 use super::parse::{Parsed, parse, place};
-use crate::progress::Progress;
 
 /// What came of the records so far.
 #[derive(Debug, Default)]

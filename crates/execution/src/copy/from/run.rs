@@ -11,6 +11,8 @@ use catalog::Column;
 use datafusion::catalog::TableProvider;
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use executor::RunContext;
+use executor::progress::CopyKind;
 use functions::error::{from_datafusion, to_datafusion};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
@@ -23,9 +25,8 @@ use super::cut::CHUNK_BYTES;
 use super::rows::Given;
 use super::source::Inputs;
 use super::{Dialect, Header, Layout, Marks, RowCount, Target, Tolerance, parquet, rows};
+use crate::Execution;
 use crate::modify::Attempt;
-use crate::progress::CopyKind;
-use crate::{Execution, RunContext};
 
 /// What a COPY FROM did.
 #[derive(Debug, Clone, PartialEq, Eq)]

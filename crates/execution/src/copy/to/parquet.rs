@@ -8,6 +8,7 @@ use arrow::datatypes::Schema;
 use arrow::error::ArrowError;
 use binder::OutputColumn;
 use bytes::{Bytes, BytesMut};
+use executor::{Progress, RowStream};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use shards::{ColumnDef, Encoder, WriteOptions};
@@ -15,7 +16,6 @@ use storage_error::from_shards;
 use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::run::CopyPiece;
-use crate::{Progress, RowStream};
 
 /// The bytes of the file.
 ///

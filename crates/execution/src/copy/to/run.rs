@@ -6,6 +6,8 @@ use std::sync::Arc;
 use binder::write::{CopyFormat, CopyHeader, CopyOptions};
 use binder::{CopyTarget, CopyToPlan};
 use bytes::Bytes;
+use executor::progress::CopyKind;
+use executor::{Progress, RowStream, RunContext};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use objects::{Objects, Writer};
@@ -14,9 +16,8 @@ use value_codec::encode::Format;
 
 use super::parquet;
 use super::rows::{Column, RowFormat, Rows, Style};
+use crate::Execution;
 use crate::copy::files::FileWriter;
-use crate::progress::CopyKind;
-use crate::{Execution, Progress, RowStream, RunContext};
 
 /// Rows on their way to a client.
 pub struct CopyOut {

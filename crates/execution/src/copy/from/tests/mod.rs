@@ -10,6 +10,7 @@ mod text;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use executor::progress::Progress;
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,6 @@ use value_codec::encode::TextEncoder;
 
 use super::*;
 use crate::fixtures::text_style;
-use crate::progress::Progress;
 
 /// A COPY under test.
 pub(super) struct Copy {

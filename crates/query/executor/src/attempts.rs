@@ -7,12 +7,12 @@ use compile::undecided_why;
 use exchange::{Cluster, Distribution, Planning, Prepared, Purpose, Reason, Spread, Without, lost_worker};
 use types::{SqlError, SqlResult};
 
-use super::prepare::operators;
-use crate::RunContext;
+use crate::context::RunContext;
+use crate::prepare::operators;
 
 /// The attempts to run one query: each that fails for the workers' sake leaves less to try. No row may have been given before the next.
 #[derive(Debug, Clone)]
-pub(crate) struct Attempts {
+pub struct Attempts {
     distribution: Option<Arc<Distribution>>,
     /// Why it does not run on workers any more.
     here: Option<Reason>,
@@ -22,7 +22,7 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     /// Of a query in this context: none was made.
-    pub(crate) fn of(context: &RunContext) -> Self {
+    pub fn of(context: &RunContext) -> Self {
         Self { distribution: context.distribution.clone(), here: None, is_second: false }
     }
 
@@ -30,12 +30,7 @@ impl Attempts {
     ///
     /// # Errors
     /// What is found while it is planned; where parts of it run for that, what [`Attempts::after`] is asked about.
-    pub(crate) async fn prepare(
-        &self,
-        plan: &QueryPlan,
-        context: &RunContext,
-        purpose: Purpose,
-    ) -> SqlResult<Prepared> {
+    pub async fn prepare(&self, plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
         let Some(distribution) = &self.distribution else { return operators(plan, context, None).await };
         let reason = match &self.here {
             Some(reason) => reason.clone(),
@@ -48,14 +43,14 @@ impl Attempts {
     }
 
     /// Takes notice of an error for the sake of other queries, however far this one has come.
-    pub(crate) fn note(&self, error: &SqlError) {
+    pub fn note(&self, error: &SqlError) {
         if let (Some(distribution), Some(worker)) = (&self.distribution, lost_worker(error)) {
             distribution.cluster.unreached(&worker);
         }
     }
 
     /// Whether the instance can decide what this error left open.
-    pub(crate) fn is_undecided(&self, error: &SqlError) -> bool {
+    pub fn is_undecided(&self, error: &SqlError) -> bool {
         self.here.is_none() && undecided_why(error).is_some()
     }
 
@@ -63,7 +58,7 @@ impl Attempts {
     ///
     /// # Errors
     /// The same, where another attempt would not help.
-    pub(crate) fn after(&mut self, error: SqlError) -> SqlResult<()> {
+    pub fn after(&mut self, error: SqlError) -> SqlResult<()> {
         let Some(distribution) = self.distribution.as_ref().filter(|_| self.here.is_none()) else {
             return Err(error);
         };

@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 use types::{ObjectNames, QueryId};
 use value_codec::encode::TextStyle;
 
-use crate::{Progress, Ran};
+use crate::progress::Progress;
+use crate::ran::Ran;
 
 /// The surroundings of one run.
 #[derive(Debug, Clone)]
@@ -34,7 +35,7 @@ pub struct RunContext {
 
 impl RunContext {
     /// The same, in this process alone: for what is fed rows as they come, and cannot begin again.
-    pub(crate) fn here(&self) -> Self {
+    pub fn here(&self) -> Self {
         Self { distribution: None, ..self.clone() }
     }
 
@@ -45,12 +46,12 @@ impl RunContext {
     }
 
     /// The context of a plan's operators: the query's own memory of what all share, or of its worker's part of it.
-    pub(crate) fn task(&self, state: &SessionState) -> Arc<TaskContext> {
+    pub fn task(&self, state: &SessionState) -> Arc<TaskContext> {
         self.resources().task(state)
     }
 
     /// What its query has to run with.
-    pub(crate) fn resources(&self) -> QueryResources<'_> {
+    pub fn resources(&self) -> QueryResources<'_> {
         QueryResources {
             cancel: &self.cancel,
             settings: &self.settings,

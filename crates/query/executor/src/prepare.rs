@@ -9,13 +9,13 @@ use exchange::{Place, Prepared, Spread};
 use functions::error::from_datafusion;
 use types::SqlResult;
 
-use crate::RunContext;
+use crate::context::RunContext;
 
 /// The operators that run a query in this process; what the engine can run of them is its own, if it is on.
 ///
 /// # Errors
 /// What constant folding and scans find; `57014` when cancelled.
-pub(crate) async fn operators(plan: &QueryPlan, context: &RunContext, spread: Option<Spread>) -> SqlResult<Prepared> {
+pub async fn operators(plan: &QueryPlan, context: &RunContext, spread: Option<Spread>) -> SqlResult<Prepared> {
     let stop = &context.cancel;
     // Before anything is planned: system tables are read then, and the query's memory is shown there.
     let task = context.task(&plan.state);

@@ -60,23 +60,23 @@ impl Progress {
     }
 
     /// Marks the statement as a COPY; the first mark stays.
-    pub(crate) fn start_copy(&self, kind: CopyKind) {
+    pub fn start_copy(&self, kind: CopyKind) {
         self.copy.get_or_init(|| kind);
     }
 
-    pub(crate) fn set_bytes_total(&self, bytes: u64) {
+    pub fn set_bytes_total(&self, bytes: u64) {
         self.bytes_total.store(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn add_bytes(&self, bytes: usize) {
+    pub fn add_bytes(&self, bytes: usize) {
         add(&self.bytes_processed, bytes);
     }
 
-    pub(crate) fn add_tuples(&self, rows: usize) {
+    pub fn add_tuples(&self, rows: usize) {
         add(&self.tuples_processed, rows);
     }
 
-    pub(crate) fn add_skipped(&self, rows: usize) {
+    pub fn add_skipped(&self, rows: usize) {
         add(&self.tuples_skipped, rows);
     }
 }

@@ -18,9 +18,9 @@ use tokio::sync::mpsc;
 use types::interrupt::canceled;
 use types::{Clock, Condition, Reserve, SqlError, SqlResult};
 
-use super::attempts::Attempts;
-use super::context::RunContext;
-use super::row_stream::{BATCHES_AHEAD, Reading, RowStream, crashed, produce};
+use crate::attempts::Attempts;
+use crate::context::RunContext;
+use crate::row_stream::{BATCHES_AHEAD, Reading, RowStream, crashed, produce};
 
 /// Runs plans: planned and executed on the query threads, their batches handed over one by one.
 pub struct Executor {
@@ -174,7 +174,7 @@ impl Executor {
     }
 
     /// All rows of `plan`.
-    pub(crate) async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
+    pub async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
         let mut attempts = Attempts::of(context);
         loop {
             let collected = match self.prepared_to_be_noted(plan, context, &attempts).await {
@@ -192,7 +192,7 @@ impl Executor {
     }
 
     /// The rows of `operators`, all partitions as one.
-    pub(crate) fn stream(
+    pub fn stream(
         &self,
         operators: Arc<dyn ExecutionPlan>,
         task: Arc<TaskContext>,
@@ -207,7 +207,7 @@ impl Executor {
     }
 
     /// What runs a plan. That of a large one is made by the threads that plan, so that it keeps no query thread.
-    pub(crate) async fn prepared(
+    pub async fn prepared(
         &self,
         plan: &QueryPlan,
         context: &RunContext,
@@ -230,7 +230,7 @@ impl Executor {
     }
 
     /// As [`Executor::prepared`], of what runs at once; how long that took is noted.
-    pub(crate) async fn prepared_to_be_noted(
+    pub async fn prepared_to_be_noted(
         &self,
         plan: &QueryPlan,
         context: &RunContext,

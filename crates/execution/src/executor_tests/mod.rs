@@ -1,3 +1,7 @@
+//! Claims about queries as they run: their rows, their end, the memory that they take.
+
+mod memory;
+
 use std::sync::Arc;
 use std::time::Duration;
 

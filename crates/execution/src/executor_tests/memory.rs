@@ -4,8 +4,8 @@ use std::time::Duration;
 use scheduler::MemoryUse;
 use settings::Settings;
 use types::{Clock, Condition, SystemClock};
+use executor::RunContext;
 
-use crate::RunContext;
 use crate::fixtures::context;
 use crate::sql_fixture::Sql;
 

@@ -10,12 +10,12 @@ use exchange::Prepared;
 pub struct Ran(OnceLock<(Prepared, Duration)>);
 
 impl Ran {
-    pub(crate) fn note(&self, prepared: &Prepared, planning: Duration) {
+    pub fn note(&self, prepared: &Prepared, planning: Duration) {
         // Later plans are of references and conflicts, which are no part of what was asked.
         let _ = self.0.set((prepared.clone(), planning));
     }
 
-    pub(crate) fn first(&self) -> Option<(Prepared, Duration)> {
+    pub fn first(&self) -> Option<(Prepared, Duration)> {
         self.0.get().cloned()
     }
 }
