@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use executor::RunContext;
 use scheduler::MemoryUse;
 use settings::Settings;
 use types::{Clock, Condition, SystemClock};
-use executor::RunContext;
 
 use crate::fixtures::context;
 use crate::sql_fixture::Sql;

@@ -15,7 +15,7 @@ use super::node::{Node, Property, Value};
 use super::text::milliseconds;
 use super::{Estimate, Explained, tree};
 use crate::Execution;
-use crate::modify::{Attempt, Modified, index_name};
+use crate::modify::{Attempt, Modified};
 
 impl Execution {
     pub(super) async fn explain_modify(
@@ -69,7 +69,7 @@ impl Execution {
         if let Some(conflict) = &write.conflict {
             let resolution = if conflict.update.is_some() { "UPDATE" } else { "NOTHING" };
             properties.push(Property::text("Conflict Resolution", resolution));
-            let keys = conflict.arbiters.iter().map(|key| index_name(&write.table, *key).to_owned());
+            let keys = conflict.arbiters.iter().map(|key| write.table.index_name(*key).to_owned());
             properties.push(Property::list("Conflict Arbiter Indexes", keys));
         }
         properties.extend(ran.iter().map(|(written, _)| Property::new("Rows Written", Value::Count(written.rows))));

@@ -13,7 +13,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use executor::RunContext;
 use futures::stream;
 use rowstore::{Tuple, batch_of};
-use scan::{Found, KeyColumns, column_defs, stored_column};
+use scan::{Found, KeyColumns, column_defs, place_value, stored_column};
 use storage_error::{from_catalog, from_rowstore, from_txn};
 use txn::locks::{KeyLock, RowLock, TableLock};
 use txn::{RowChange, Transaction};
@@ -23,7 +23,6 @@ use super::foreign::{key_index, referred};
 use super::unique::newest;
 use super::{Attempt, NewRow, Targets, Waits, check, refused};
 use crate::Execution;
-use crate::point::place_value;
 
 /// Rows of a table that were changed or deleted.
 pub(crate) struct Changed {

@@ -43,7 +43,7 @@ impl Execution {
         context: &RunContext,
     ) -> SqlResult<Option<Attempt<Vec<PointRows>>>> {
         let waits = Waits::of(context);
-        if let Some((found, mut rows)) = self.locking_by_key(run, transaction).await?
+        if let Some((found, mut rows)) = run.locking(&self.lookup, transaction).await?
             && let [locks] = plan.locks.as_slice()
         {
             let mut wanted = Wanted::of(plan)?;
@@ -59,7 +59,7 @@ impl Execution {
             rows.retain(&wanted.rows);
             return Ok(Some(Attempt::Done(vec![PointRows::Stored(rows)])));
         }
-        let Some(rows) = self.batches_by_key(run, transaction).await? else { return Ok(None) };
+        let Some(rows) = run.batches(&self.lookup, transaction).await? else { return Ok(None) };
         Ok(Some(match lock_rows(plan, rows, transaction, &waits).await? {
             Attempt::Done(rows) => Attempt::Done(rows.into_iter().map(PointRows::Batch).collect()),
             Attempt::Again => Attempt::Again,

@@ -34,7 +34,7 @@ pub(crate) use follow::{Following, is_seen};
 pub use lock::{Waits, from_lock};
 pub(crate) use lock::{lock_for_rows, refused};
 pub use targets::{Many, Targets, place_of};
-pub(crate) use unique::{index_name, newest, taken};
+pub(crate) use unique::{newest, taken};
 
 /// What a statement that changes rows did.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,13 +84,13 @@ impl Execution {
         if lock_for_rows(&plan.table, transaction, context).await? {
             return Ok(Some(Attempt::Again));
         }
-        if let Some(patched) = self.patched_by_key(run, transaction).await?
+        if let Some(patched) = run.patched(&self.lookup, transaction).await?
             && patched.rows.len() <= changed_rows_max(plan.table.storage, context)
         {
             let targets = Targets::patched(&plan.table, patched);
             return self.modify_targets(plan, targets, transaction, context).await.map(Some);
         }
-        let Some(rows) = self.batches_by_key(run, transaction).await? else { return Ok(None) };
+        let Some(rows) = run.batches(&self.lookup, transaction).await? else { return Ok(None) };
         self.modify_rows(plan, rows, transaction, context).await.map(Some)
     }
 

@@ -9,7 +9,7 @@ use scan::{Found, KeyColumns};
 use storage_error::{from_catalog, from_txn};
 use txn::Transaction;
 use txn::locks::KeyLock;
-use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
+use types::{ColumnId, Condition, RowId, SqlError, SqlResult};
 
 use super::constraints::may_differ;
 use super::shown::shown;
@@ -76,17 +76,10 @@ pub(crate) fn newest(transaction: &Transaction, table: &Table) -> SqlResult<Arc<
 
 /// `23505`.
 pub(crate) fn violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlError {
-    let name = index_name(table, index.oid);
+    let name = table.index_name(index.oid);
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
     let (columns, values) = shown(table, index.columns, row);
     SqlError::new(Condition::UniqueViolation, message)
         .with_detail(format!("Key ({columns})=({values}) already exists."))
         .with_constraint(name)
-}
-
-/// The name of an index or a key of the table.
-pub(crate) fn index_name(table: &Table, index: Oid) -> &str {
-    let constraint = table.constraints.iter().find(|constraint| constraint.oid == index);
-    let named = table.indexes.iter().find(|named| named.oid == index).map(|named| named.name.as_str());
-    constraint.map(|constraint| constraint.name.as_str()).or(named).unwrap_or("")
 }

@@ -15,19 +15,18 @@ use super::run::Made;
 use super::source::{Asked, KeyedRows, Read};
 use super::steps::{Counts, Run};
 use super::{PointRows, PointRun, Ready, cell};
-use crate::Execution;
 
 /// Rows that are given so at most, and bytes of them: they are buffered before any is sent.
 const ROWS_MAX: usize = 1024;
 const BYTES_MAX: usize = 256 << 10;
 
-impl Execution {
-    /// As [`Execution::rows_by_key`], where no row of a shard is meant; else `None`.
+impl PointRun<'_> {
+    /// As [`PointRun::rows`], where no row of a shard is meant; else `None`.
     ///
     /// # Errors
     /// What the plan would find.
-    pub fn rows_at_once(&self, run: &PointRun<'_>, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
-        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
+    pub fn rows_at_once(&self, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
+        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         let view = transaction.view();
         if let Rows::Joined(joined) = &compiled.source {
             let Some(made) = compiled.run_joined_at_once(joined, &values, &view.state)? else { return Ok(None) };

@@ -23,7 +23,6 @@ use super::IndexUse;
 use super::chain::{Effect, Step};
 use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
 use super::source::{Asked, needed, position_of};
-use crate::modify::index_name;
 
 /// Rows that a run joins at most; more are a case for the plan.
 const ROWS_MAX: usize = 2048;
@@ -147,7 +146,7 @@ impl JoinedRows {
             let conditions: Vec<String> = table.access.conditions().map(|at| condition(table, at)).collect();
             IndexUse {
                 table: table.table.name.clone(),
-                index: index_name(&table.table, table.access.index).to_owned(),
+                index: table.table.index_name(table.access.index).to_owned(),
                 condition: conditions.join(" AND "),
                 is_ordered: false,
             }

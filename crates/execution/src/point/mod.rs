@@ -18,14 +18,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use functions::Settled;
 use parking_lot::Mutex;
 use rowstore::Tuple;
-use scan::Found;
+use scan::{Found, KeyLookup};
 use session_context::Session;
 use txn::Transaction;
 use types::{ColumnId, SqlError, SqlResult};
 
 use self::chain::Chain;
 use self::compiled::Compiled;
-use crate::Execution;
 
 mod at_once;
 mod cell;
@@ -43,7 +42,6 @@ mod unnested;
 mod written;
 
 pub use plain::StoredRows;
-pub(crate) use source::place_value;
 
 /// Rows that a run reads at most; more are a case for the plan.
 const ROWS_MAX: usize = 8192;
@@ -216,6 +214,71 @@ impl PointRun<'_> {
     }
 }
 
+impl PointRun<'_> {
+    /// The rows of the program's plan, as the transaction sees them; `None` where the plan has to be run.
+    ///
+    /// # Errors
+    /// What the plan would find.
+    pub async fn rows(&self, lookup: &KeyLookup, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
+        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
+        let view = transaction.view();
+        if let Some((rows, read)) = compiled.run_plain(lookup, &values, &view.state).await? {
+            if let Some(read) = read {
+                transaction.note_key_read(|| read.of_key());
+            }
+            return Ok(Some(PointRows::Stored(rows)));
+        }
+        let Some(made) = compiled.run(lookup, &values, &view.state).await? else { return Ok(None) };
+        for read in made.read {
+            transaction.note_key_read(|| read.of_key());
+        }
+        Ok(Some(PointRows::Batch(made.rows)))
+    }
+
+    /// The rows that a query is to lock, where it gives them as they are stored; `None` where the plan has to be run.
+    pub(crate) async fn locking(
+        &self,
+        lookup: &KeyLookup,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Option<(Vec<Found>, StoredRows)>> {
+        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
+        let view = transaction.view();
+        let locking = compiled.run_locking(lookup, &values, &view.state).await?;
+        let Some((read, columns, asked)) = locking else { return Ok(None) };
+        transaction.note_key_read(|| asked.of_key());
+        Ok(Some((read.found, StoredRows { rows: read.tuples, columns })))
+    }
+
+    /// What an UPDATE makes of the rows that its program finds, without columns in between; `None` where that is not all it does.
+    pub(crate) async fn patched(
+        &self,
+        lookup: &KeyLookup,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Option<Patched>> {
+        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
+        let view = transaction.view();
+        let Some((patched, read)) = compiled.run_patch(lookup, &values, &view.state).await? else { return Ok(None) };
+        transaction.note_key_read(|| read.of_key());
+        Ok(Some(patched))
+    }
+
+    /// The rows that an INSERT's program puts into `table`, as they are stored; `None` where they have to be columns first.
+    pub(crate) fn written(&self, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
+        let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
+        compiled.written_rows(table, &values)
+    }
+
+    /// As [`PointRun::rows`], as columns.
+    pub(crate) async fn batches(
+        &self,
+        lookup: &KeyLookup,
+        transaction: &mut Transaction,
+    ) -> SqlResult<Option<Vec<RecordBatch>>> {
+        let rows = self.rows(lookup, transaction).await?;
+        rows.map(|rows| Ok(vec![rows.into_batch()?])).transpose()
+    }
+}
+
 /// Rows and what becomes of them.
 #[derive(Debug)]
 pub(crate) struct Patched {
@@ -244,70 +307,5 @@ impl PointRows {
             Self::Stored(rows) => rows.to_batch(),
             Self::Batch(batch) => Ok(batch),
         }
-    }
-}
-
-impl Execution {
-    /// The rows of the program's plan, as the transaction sees them; `None` where the plan has to be run.
-    ///
-    /// # Errors
-    /// What the plan would find.
-    pub async fn rows_by_key(&self, run: &PointRun<'_>, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
-        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
-        let view = transaction.view();
-        if let Some((rows, read)) = compiled.run_plain(self, &values, &view.state).await? {
-            if let Some(read) = read {
-                transaction.note_key_read(|| read.of_key());
-            }
-            return Ok(Some(PointRows::Stored(rows)));
-        }
-        let Some(made) = compiled.run(self, &values, &view.state).await? else { return Ok(None) };
-        for read in made.read {
-            transaction.note_key_read(|| read.of_key());
-        }
-        Ok(Some(PointRows::Batch(made.rows)))
-    }
-
-    /// The rows that a query is to lock, where it gives them as they are stored; `None` where the plan has to be run.
-    pub(crate) async fn locking_by_key(
-        &self,
-        run: &PointRun<'_>,
-        transaction: &mut Transaction,
-    ) -> SqlResult<Option<(Vec<Found>, StoredRows)>> {
-        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
-        let view = transaction.view();
-        let locking = compiled.run_locking(self, &values, &view.state).await?;
-        let Some((read, columns, asked)) = locking else { return Ok(None) };
-        transaction.note_key_read(|| asked.of_key());
-        Ok(Some((read.found, StoredRows { rows: read.tuples, columns })))
-    }
-
-    /// What an UPDATE makes of the rows that its program finds, without columns in between; `None` where that is not all it does.
-    pub(crate) async fn patched_by_key(
-        &self,
-        run: &PointRun<'_>,
-        transaction: &mut Transaction,
-    ) -> SqlResult<Option<Patched>> {
-        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
-        let view = transaction.view();
-        let Some((patched, read)) = compiled.run_patch(self, &values, &view.state).await? else { return Ok(None) };
-        transaction.note_key_read(|| read.of_key());
-        Ok(Some(patched))
-    }
-
-    /// The rows that an INSERT's program puts into `table`, as they are stored; `None` where they have to be columns first.
-    pub(crate) fn written_by_key(&self, run: &PointRun<'_>, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
-        let Ready { compiled, values } = run.program.rows.ready(run.values, run.session)?;
-        compiled.written_rows(table, &values)
-    }
-
-    /// As [`Execution::rows_by_key`], as columns.
-    pub(crate) async fn batches_by_key(
-        &self,
-        run: &PointRun<'_>,
-        transaction: &mut Transaction,
-    ) -> SqlResult<Option<Vec<RecordBatch>>> {
-        let rows = self.rows_by_key(run, transaction).await?;
-        rows.map(|rows| Ok(vec![rows.into_batch()?])).transpose()
     }
 }

@@ -8,6 +8,7 @@ use catalog::CatalogState;
 use datafusion::common::ScalarValue;
 use functions::error::from_datafusion;
 use rowstore::{StoredColumn, Tuple};
+use scan::KeyLookup;
 use types::{SqlError, SqlResult};
 
 use super::Patched;
@@ -17,7 +18,6 @@ use super::patch::Applied;
 use super::plain::StoredRows;
 use super::source::{Asked, Read};
 use super::steps::{Counts, Run};
-use crate::Execution;
 
 /// What a run gives, and what it read.
 pub(super) struct Made {
@@ -29,7 +29,7 @@ impl Compiled {
     /// The rows; `None` where the plan has to be run.
     pub(super) async fn run(
         &self,
-        execution: &Execution,
+        lookup: &KeyLookup,
         values: &[ScalarValue],
         view: &CatalogState,
     ) -> SqlResult<Option<Made>> {
@@ -57,7 +57,7 @@ impl Compiled {
                 };
                 let mut limit = self.wanted(counts);
                 loop {
-                    let Some(read) = keyed.read(execution, view, &range, limit).await? else { return Ok(None) };
+                    let Some(read) = keyed.read(lookup, view, &range, limit).await? else { return Ok(None) };
                     let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
                     match limit.filter(|_| !self.is_extreme() && !read.is_all && Some(rows.num_rows()) != counts.fetch)
                     {
@@ -73,7 +73,7 @@ impl Compiled {
     /// The rows as they are stored or computed one by one, with what was read; `None` where they are not given so, or the plan has to be run.
     pub(super) async fn run_plain(
         &self,
-        execution: &Execution,
+        lookup: &KeyLookup,
         values: &[ScalarValue],
         view: &CatalogState,
     ) -> SqlResult<Option<(StoredRows, Option<Asked>)>> {
@@ -86,7 +86,7 @@ impl Compiled {
         let Some(range) = keyed.range(&one)? else {
             return Ok(self.given(Vec::new(), counts, values)?.map(|rows| (rows, None)));
         };
-        let Some(read) = keyed.read(execution, view, &range, self.wanted(counts)).await? else { return Ok(None) };
+        let Some(read) = keyed.read(lookup, view, &range, self.wanted(counts)).await? else { return Ok(None) };
         let Some(rows) = self.given(read.tuples, counts, values)? else { return Ok(None) };
         Ok(Some((rows, Some(keyed.asked(range, read.found)))))
     }
@@ -111,7 +111,7 @@ impl Compiled {
     /// has to be run.
     pub(super) async fn run_locking(
         &self,
-        execution: &Execution,
+        lookup: &KeyLookup,
         values: &[ScalarValue],
         view: &CatalogState,
     ) -> SqlResult<Option<(Read, Arc<[StoredColumn]>, Asked)>> {
@@ -125,7 +125,7 @@ impl Compiled {
         };
         // Where no row can be meant, the plan is as fast.
         let Some(range) = range else { return Ok(None) };
-        let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
+        let Some(read) = keyed.read(lookup, view, &range, None).await? else { return Ok(None) };
         let asked = keyed.asked(range, read.found.clone());
         Ok(Some((read, Arc::clone(columns), asked)))
     }
@@ -133,7 +133,7 @@ impl Compiled {
     /// What an UPDATE makes of its rows, with what was read; `None` where it is no patch, or the plan has to be run.
     pub(super) async fn run_patch(
         &self,
-        execution: &Execution,
+        lookup: &KeyLookup,
         values: &[ScalarValue],
         view: &CatalogState,
     ) -> SqlResult<Option<(Patched, Asked)>> {
@@ -145,7 +145,7 @@ impl Compiled {
         };
         // Where no row can be meant, the plan is as fast.
         let Some(range) = range else { return Ok(None) };
-        let Some(read) = keyed.read(execution, view, &range, None).await? else { return Ok(None) };
+        let Some(read) = keyed.read(lookup, view, &range, None).await? else { return Ok(None) };
         let applied = patch.apply(&read.tuples, values, || self.one_row(values))?;
         let Some(Applied { rows, returning }) = applied else { return Ok(None) };
         let found = read.found.clone();

@@ -13,7 +13,8 @@ use functions::error::from_datafusion;
 use plan::{PLACE, ROW_ID};
 use rowstore::{StoredColumn, Tuple, Value, batch_of};
 use scan::{
-    Access, Comparison, FRESH_PLACE, Found, KeyColumns, KeyRange, column_defs, comparison_of, pieces, stored_column,
+    Access, Comparison, Found, KeyColumns, KeyLookup, KeyRange, column_defs, comparison_of, pieces, place_value,
+    stored_column,
 };
 use storage_error::from_rowstore;
 use txn::KeyRead;
@@ -22,8 +23,6 @@ use types::{ColumnId, Oid, SqlError, SqlResult};
 use super::chain::{Effect, Step};
 use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
 use super::{IndexUse, ROWS_MAX};
-use crate::Execution;
-use crate::modify::index_name;
 
 /// Pieces of shards that a run reads at most.
 const PIECES_MAX: usize = 64;
@@ -178,7 +177,7 @@ impl KeyedRows {
         let conditions: Vec<String> = self.access.conditions().map(condition).collect();
         IndexUse {
             table: self.table.name.clone(),
-            index: index_name(&self.table, self.access.index).to_owned(),
+            index: self.table.index_name(self.access.index).to_owned(),
             condition: conditions.join(" AND "),
             is_ordered: self.is_ordered,
         }
@@ -192,7 +191,7 @@ impl KeyedRows {
     /// The first `limit` rows of the range, or all; `None` where they are too many to be read one by one.
     pub(super) async fn read(
         &self,
-        execution: &Execution,
+        lookup: &KeyLookup,
         view: &CatalogState,
         range: &KeyRange,
         limit: Option<usize>,
@@ -206,14 +205,14 @@ impl KeyedRows {
             return Ok(None);
         }
         let count_max = limit.unwrap_or(ROWS_MAX + 1).min(ROWS_MAX + 1);
-        let found = execution.lookup.find_range(of, rows, range, self.backwards, count_max).await?;
+        let found = lookup.find_range(of, rows, range, self.backwards, count_max).await?;
         if ROWS_MAX < found.len() || PIECES_MAX < pieces(&found) {
             return Ok(None);
         }
         // Rows are kept for other statements too: with all columns, not only those that this one names.
         let whole =
             view.table(self.table.oid).ok_or_else(|| SqlError::internal("a table that is read is not there"))?;
-        let tuples = execution.lookup.fetch(whole, rows, &found).await?;
+        let tuples = lookup.fetch(whole, rows, &found).await?;
         let is_all = found.len() < count_max;
         Ok(Some(Read { tuples, found, is_all }))
     }
@@ -388,15 +387,4 @@ fn order_of(steps: &[Step], table: &Table, access: &Access) -> Option<bool> {
         }
     }
     None
-}
-
-/// What `__place` is of a row.
-pub(crate) fn place_value(place: RowPlace, rows: &TableRows) -> i64 {
-    match place {
-        RowPlace::Fresh => FRESH_PLACE,
-        RowPlace::Shard { shard, ordinal } => {
-            let number = rows.shards.shards.position(shard).unwrap_or_default();
-            i64::try_from(number).expect("fewer than 2^31 shards") << 32 | i64::from(ordinal)
-        }
-    }
 }

@@ -15,7 +15,7 @@ use executor::RunContext;
 use functions::error::from_datafusion;
 use futures::stream;
 use rowstore::{Tuple, batch_of};
-use scan::{Found, column_defs, columns_from, stored_column, tuples};
+use scan::{Found, column_defs, columns_from, place_value, stored_column, tuples};
 use storage_error::{from_catalog, from_rowstore, from_txn};
 use txn::locks::RowLock;
 use txn::{RowChange, Transaction};
@@ -24,7 +24,7 @@ use types::{Condition, RowId, SqlError, SqlResult};
 use super::Load;
 use crate::Execution;
 use crate::modify::{Attempt, Following, Modified, NewRow, Targets, Waits, check, is_seen, newest, refused, taken};
-use crate::point::{PointRun, place_value};
+use crate::point::PointRun;
 
 /// The rows of an INSERT.
 pub(super) struct Gathered {

@@ -100,13 +100,13 @@ impl Execution {
             return Ok(Some(Attempt::Again));
         }
         if plan.returning.is_none()
-            && let Some(rows) = self.written_by_key(run, &plan.table)?
+            && let Some(rows) = run.written(&plan.table)?
             && rows.len() <= fresh_rows_max(plan.table.storage, context)
         {
             let rows = Gathered::of_rows(rows);
             return self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some);
         }
-        let Some(rows) = self.batches_by_key(run, transaction).await? else { return Ok(None) };
+        let Some(rows) = run.batches(&self.lookup, transaction).await? else { return Ok(None) };
         let rows = Gathered::of_batches(&plan.table, rows)?;
         self.write_gathered(plan, rows, Some(run), transaction, context).await.map(Some)
     }

@@ -105,7 +105,7 @@ impl Session {
         self.enter(portal.prepared.parsed.as_ref(), statement)?;
         let Some(program) = kept.now(self.block.held(), &self.block.view().state) else { return Ok(None) };
         let run = PointRun { program, values, session: None };
-        let Some(found) = self.gateway.execution.rows_at_once(&run, self.block.transaction())? else { return Ok(None) };
+        let Some(found) = run.rows_at_once(self.block.transaction())? else { return Ok(None) };
         let Some(columns) = &portal.columns else { return Ok(None) };
         statement.is(Kind::Query);
         let style = TextStyle {

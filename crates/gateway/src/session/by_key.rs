@@ -207,7 +207,7 @@ impl Session {
         let (batches, columns) = match &program.planned {
             Planned::Query(plan) if plan.locks.is_empty() => {
                 statement.is(Kind::Query);
-                let Some(rows) = execution.rows_by_key(&run, self.block.transaction()).await? else { return Ok(None) };
+                let Some(rows) = run.rows(execution.lookup(), self.block.transaction()).await? else { return Ok(None) };
                 let columns = columns.map_or_else(|| plan.columns.clone().into(), Arc::clone);
                 let rows = Rows::of(rows, columns, context.text_style(), Some(hold));
                 return Ok(Some(Started::Rows(Box::new(rows), "SELECT")));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
+use catalog::{RowPlace, TableRows};
 use rowstore::{BatchBuilder, Row, StoredColumn};
 use shards::{ColumnDef, ORDINAL_COLUMN, ROW_ID_COLUMN, missing_value};
 use storage_error::from_rowstore;
@@ -48,4 +49,16 @@ fn is_hidden(column: &ColumnDef) -> bool {
 
 fn row_ids(rows: &[(RowId, Arc<Row>)]) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(rows.iter().map(|(id, _)| id.0.cast_signed())))
+}
+
+/// What `__place` is of a row.
+#[must_use]
+pub fn place_value(place: RowPlace, rows: &TableRows) -> i64 {
+    match place {
+        RowPlace::Fresh => FRESH_PLACE,
+        RowPlace::Shard { shard, ordinal } => {
+            let number = rows.shards.shards.position(shard).unwrap_or_default();
+            i64::try_from(number).expect("fewer than 2^31 shards") << 32 | i64::from(ordinal)
+        }
+    }
 }

@@ -30,7 +30,7 @@ pub use column_form::{in_form_of, with_digits};
 pub use divided::{ForWorkers, Lies};
 pub use exec::ShardScanExec;
 pub use fragment_cache::FragmentCache;
-pub use fresh::{FRESH_PLACE, stored_column};
+pub use fresh::{FRESH_PLACE, place_value, stored_column};
 pub use lookup::{Access, Comparison, Found, KeyColumns, KeyLookup, KeyRange, comparison_of, fresh_in_order, pieces};
 pub use opened::OpenedShards;
 pub use pages::{PageRun, PageScan, Read};

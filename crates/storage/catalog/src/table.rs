@@ -233,6 +233,14 @@ impl Table {
         self.columns.iter().find(|column| column.id == id)
     }
 
+    /// The name of an index or a key of the table; empty where it has none of this id.
+    #[must_use]
+    pub fn index_name(&self, index: Oid) -> &str {
+        let constraint = self.constraints.iter().find(|constraint| constraint.oid == index);
+        let named = self.indexes.iter().find(|named| named.oid == index).map(|named| named.name.as_str());
+        constraint.map(|constraint| constraint.name.as_str()).or(named).unwrap_or("")
+    }
+
     /// The column with this name and its position.
     #[must_use]
     pub fn column_by_name(&self, name: &str) -> Option<(usize, &Column)> {
