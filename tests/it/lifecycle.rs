@@ -71,8 +71,9 @@ async fn a_folder_and_a_storage_have_one_instance() {
 async fn a_stopping_server_lets_statements_finish_or_cancels_them_with_57p01() {
     let server = Server::start_with(&["--shutdown-grace", "10"], &[]);
     let (quick, slow) = (server.connect().await, server.connect().await);
-    let quick = tokio::spawn(async move { quick.query_one("SELECT pg_sleep(1), 7", &[]).await });
-    let slow = tokio::spawn(async move { slow.query_one("SELECT pg_sleep(600)", &[]).await });
+    // As one message each: a session that has prepared its statement and not sent the next message yet is idle, and is ended at once.
+    let quick = tokio::spawn(async move { quick.simple_query("SELECT pg_sleep(1), 7").await });
+    let slow = tokio::spawn(async move { slow.simple_query("SELECT pg_sleep(600)").await });
     let clock = SystemClock::new();
     let witness = server.connect().await;
     let running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%'";
