@@ -111,14 +111,14 @@ impl<'a> Planning<'a> {
         if !self.plan.locks.is_empty() {
             return Ok(Err(Reason::Locks));
         }
-        match self.plan.optimized_apart(&self.resources.cancel).await? {
+        match self.plan.optimized_apart(self.resources.cancel).await? {
             Some(optimized) => self.stages_of(optimized).await,
             None => Ok(Err(Reason::Shares)),
         }
     }
 
     pub(super) async fn stages_of(&self, optimized: Optimized) -> SqlResult<Result<Prepared, Reason>> {
-        let (plan, stop) = (self.plan, &self.resources.cancel);
+        let (plan, stop) = (self.plan, self.resources.cancel);
         let again = optimized.anew().map_err(from_datafusion)?;
         let mut operators = plan.operators(&again, Division::None, stop).await?;
         if let Err(reason) = can_leave(&operators) {
@@ -262,7 +262,7 @@ impl<'a> Planning<'a> {
 
     /// What the library, the workers and the connections to these are told of the query.
     fn configure(&self, config: &mut SessionConfig) -> DfResult<()> {
-        let (settings, priority) = (&self.resources.settings, self.resources.share.priority());
+        let (settings, priority) = (self.resources.settings, self.resources.share.priority());
         let own = self.plan.state.config();
         let facts = QueryFacts::of(self.run, priority, settings.query_memory(), settings.engine(), own);
         config.set_distributed_worker_resolver(Known(Arc::clone(&self.workers)));

@@ -40,7 +40,7 @@ impl Planning<'_> {
 
     /// The same, to be run by the instance alone.
     async fn here(&self, optimized: Optimized, reason: Reason) -> SqlResult<Prepared> {
-        let operators = self.plan.operators(&optimized, Division::Threads, &self.resources.cancel).await?;
+        let operators = self.plan.operators(&optimized, Division::Threads, self.resources.cancel).await?;
         let operators =
             if self.resources.settings.engine() { cover(operators).map_err(from_datafusion)? } else { operators };
         Ok(self.prepared(operators, &self.plan.state, optimized, Spread::Instance(reason)))
