@@ -21,7 +21,6 @@ mod fixtures;
 pub mod modify;
 #[cfg(test)]
 mod planning_work;
-mod point;
 #[cfg(test)]
 mod scan_tests;
 mod settle;
@@ -31,6 +30,5 @@ mod write;
 
 pub use execution::Execution;
 pub use external::ExternalFiles;
-pub use point::{PointProgram, PointRows, PointRun, StoredRows};
 pub use settle::{FreshLimits, Pace, SettleSettings, WriteThrottle};
 pub use write::{Load, Loaded, stage_rows};

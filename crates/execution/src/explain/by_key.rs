@@ -2,9 +2,9 @@
 
 use binder::Planned;
 use executor::RunContext;
+use key_lookup::{IndexUse, PointProgram};
 
 use super::node::{Node, Property};
-use crate::point::{IndexUse, PointProgram};
 
 /// The tree with an index scan for its scan, where the statement is run so. Statements that EXPLAIN runs are run by operators, which
 /// count what they do.

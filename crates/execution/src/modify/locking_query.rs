@@ -6,6 +6,7 @@ use arrow::datatypes::Int64Type;
 use binder::{QueryPlan, RowLocks};
 use catalog::RowPlace;
 use executor::RunContext;
+use key_lookup::{PointRows, PointRun};
 use scan::columns_from;
 use txn::Transaction;
 use txn::locks::{LockWait, RowLock};
@@ -14,7 +15,6 @@ use types::{RowId, SqlError, SqlResult};
 use super::targets::{place_of, were_changed};
 use super::{Attempt, Waits};
 use crate::Execution;
-use crate::point::{PointRows, PointRun};
 
 impl Execution {
     /// Runs the query, locks the rows it asks for and gives the visible columns of those that it got.

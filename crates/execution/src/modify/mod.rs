@@ -9,12 +9,12 @@ use arrow::array::RecordBatch;
 use binder::ModifyPlan;
 use catalog::{Storage, Table};
 use executor::RunContext;
+use key_lookup::PointRun;
 use storage_error::from_txn;
 use txn::Transaction;
 use types::{ColumnId, SqlResult};
 
 use crate::Execution;
-use crate::point::PointRun;
 
 mod attempt;
 mod constraints;

@@ -8,6 +8,7 @@ use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Int8Type, Int64Type, Schema};
 use binder::Action;
 use catalog::{ConstraintKind, RowPlace, Table, TableRows};
+use key_lookup::Patched;
 use plan::ROW_ID;
 use scan::{columns_from, ordered_rows, tuples};
 use storage_error::from_txn;
@@ -16,7 +17,6 @@ use txn::{RowChange, RowNow, Transaction};
 use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
 
 use super::{NewRow, refused};
-use crate::point::Patched;
 
 /// Columns of a plan before those of the table.
 const LEADING: usize = 3;

@@ -14,6 +14,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use executor::RunContext;
 use functions::error::from_datafusion;
 use futures::stream;
+use key_lookup::PointRun;
 use rowstore::{Tuple, batch_of};
 use scan::{Found, column_defs, columns_from, place_value, stored_column, tuples};
 use storage_error::{from_catalog, from_rowstore, from_txn};
@@ -24,7 +25,6 @@ use types::{Condition, RowId, SqlError, SqlResult};
 use super::Load;
 use crate::Execution;
 use crate::modify::{Attempt, Following, Modified, NewRow, Targets, Waits, check, is_seen, newest, refused, taken};
-use crate::point::PointRun;
 
 /// The rows of an INSERT.
 pub(super) struct Gathered {

@@ -22,13 +22,13 @@ mod tests;
 use binder::WritePlan;
 use catalog::Storage;
 use executor::{Attempts, RunContext};
+use key_lookup::PointRun;
 use storage_error::from_txn;
 use txn::Transaction;
 use types::SqlResult;
 
 use crate::Execution;
 use crate::modify::{Attempt, Modified, lock_for_rows};
-use crate::point::PointRun;
 
 use dealt::dealt;
 use gathered::Gathered;

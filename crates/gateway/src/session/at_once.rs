@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use execution::PointRun;
+use key_lookup::PointRun;
 use types::{SqlResult, SqlType};
 use value_codec::decode;
 use value_codec::encode::TextStyle;

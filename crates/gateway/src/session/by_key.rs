@@ -7,8 +7,8 @@ use binder::Planned;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
 use execution::modify::Attempt;
-use execution::{PointProgram, PointRows, PointRun};
 use futures::{StreamExt, stream};
+use key_lookup::{PointProgram, PointRows, PointRun};
 use parking_lot::Mutex;
 use types::{Condition, SqlResult, SqlType};
 

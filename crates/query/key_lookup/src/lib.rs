@@ -1,6 +1,8 @@
 //! Statements over the few rows that an index finds, or over rows written out: run step by step, without operators and query threads.
 //!
-//! A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
+//! Never changes rows: it says which rows a statement reads and what it makes of them; locks and writes are others'.
+//!
+//! Start at [`PointProgram`] and [`PointRun`]. A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
 //! (`compiled.rs`); a run (`run.rs`) reads the rows (`source.rs`, `written.rs`, `unnested.rs`) and takes the steps (`steps.rs`).
 //! Parameters are columns beside those of the rows, so that nothing is compiled for their values (`expression.rs`). Where a chain only
 //! computes columns, each row is made by itself, value by value (`row_by_row.rs`, `cell.rs`), and no arrays are. Tables that are joined
@@ -119,7 +121,7 @@ impl PointProgram {
     }
 
     /// The indexes that find its rows, in the order in which they are asked; none where it is no table's rows, or an index is of no help.
-    pub(crate) fn indexes(&self) -> Vec<IndexUse> {
+    pub fn indexes(&self) -> Vec<IndexUse> {
         self.rows.ready(&[], None).map(|ready| ready.compiled.described()).unwrap_or_default()
     }
 }
@@ -175,13 +177,14 @@ struct Ready<'a> {
 
 /// An index and the part of it that is meant.
 #[derive(Debug)]
-pub(crate) struct IndexUse {
-    pub(crate) table: String,
-    pub(crate) index: String,
+pub struct IndexUse {
+    /// Names, as they are written.
+    pub table: String,
+    pub index: String,
     /// As SQL.
-    pub(crate) condition: String,
+    pub condition: String,
     /// Rows come as the first sort wants them.
-    pub(crate) is_ordered: bool,
+    pub is_ordered: bool,
 }
 
 /// The query that gives a statement's rows.
@@ -206,7 +209,10 @@ pub struct PointRun<'a> {
 
 impl PointRun<'_> {
     /// What DO UPDATE makes of rows in the columns of its plan's leaf.
-    pub(crate) fn update(&self, met: &RecordBatch) -> SqlResult<RecordBatch> {
+    ///
+    /// # Errors
+    /// What the plan would find.
+    pub fn update(&self, met: &RecordBatch) -> SqlResult<RecordBatch> {
         let update = self.program.update.as_ref();
         let update = update.ok_or_else(|| SqlError::internal("a program without DO UPDATE"))?;
         let Ready { compiled, values } = update.ready(self.values, self.session)?;
@@ -236,7 +242,10 @@ impl PointRun<'_> {
     }
 
     /// The rows that a query is to lock, where it gives them as they are stored; `None` where the plan has to be run.
-    pub(crate) async fn locking(
+    ///
+    /// # Errors
+    /// What the plan would find.
+    pub async fn locking(
         &self,
         lookup: &KeyLookup,
         transaction: &mut Transaction,
@@ -250,11 +259,10 @@ impl PointRun<'_> {
     }
 
     /// What an UPDATE makes of the rows that its program finds, without columns in between; `None` where that is not all it does.
-    pub(crate) async fn patched(
-        &self,
-        lookup: &KeyLookup,
-        transaction: &mut Transaction,
-    ) -> SqlResult<Option<Patched>> {
+    ///
+    /// # Errors
+    /// What the plan would find.
+    pub async fn patched(&self, lookup: &KeyLookup, transaction: &mut Transaction) -> SqlResult<Option<Patched>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         let view = transaction.view();
         let Some((patched, read)) = compiled.run_patch(lookup, &values, &view.state).await? else { return Ok(None) };
@@ -263,13 +271,19 @@ impl PointRun<'_> {
     }
 
     /// The rows that an INSERT's program puts into `table`, as they are stored; `None` where they have to be columns first.
-    pub(crate) fn written(&self, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
+    ///
+    /// # Errors
+    /// What the plan would find.
+    pub fn written(&self, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         compiled.written_rows(table, &values)
     }
 
     /// As [`PointRun::rows`], as columns.
-    pub(crate) async fn batches(
+    ///
+    /// # Errors
+    /// What the plan would find.
+    pub async fn batches(
         &self,
         lookup: &KeyLookup,
         transaction: &mut Transaction,
@@ -281,13 +295,15 @@ impl PointRun<'_> {
 
 /// Rows and what becomes of them.
 #[derive(Debug)]
-pub(crate) struct Patched {
-    pub(crate) found: Vec<Found>,
-    pub(crate) rows: Vec<Tuple>,
+pub struct Patched {
+    /// Where they lie, in the order of `rows`.
+    pub found: Vec<Found>,
+    /// As they become.
+    pub rows: Vec<Tuple>,
     /// The columns that are set.
-    pub(crate) columns: Arc<[ColumnId]>,
+    pub columns: Arc<[ColumnId]>,
     /// What RETURNING gives.
-    pub(crate) returning: RecordBatch,
+    pub returning: RecordBatch,
 }
 
 /// What a run gives.

@@ -23,7 +23,7 @@ pub struct StoredRows {
 
 impl StoredRows {
     /// Of the rows those that are `wanted`, one by one.
-    pub(crate) fn retain(&mut self, wanted: &[bool]) {
+    pub fn retain(&mut self, wanted: &[bool]) {
         let mut wanted = wanted.iter();
         self.rows.retain(|_| wanted.next().is_some_and(|wanted| *wanted));
     }
