@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use catalog::Change;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
-use execution::modify::{Attempt, NewRow, Targets, Waits, check};
+use execution::modify::{Attempt, NewRow, Targets, Waits, check, lock_tables};
 use execution::{Load, stage_rows};
 use functions::error::from_datafusion;
 use plan::schema_of;
@@ -114,7 +114,7 @@ impl Client {
         let new = tuples(table, &columns)?.into_iter().map(|tuple| NewRow { id: None, tuple });
         let new: Vec<NewRow> = new.collect();
         let begun = transaction.view().ts;
-        let checked = check(&life.execution, table, &new, &[], None, transaction, &waits).await;
+        let checked = check(life.execution.lookup(), table, &new, &[], None, transaction, &waits).await;
         self.judge(&checked, &keys, begun, writes).await;
         if checked? == Attempt::Again {
             return Ok(Attempt::Again);
@@ -254,7 +254,7 @@ impl Client {
 
     async fn truncate(&self, transaction: &mut Transaction, writes: &mut Writes) -> SqlResult<Attempt<()>> {
         let tables = BTreeSet::from([TABLE]);
-        if self.life.execution.lock_tables(&tables, &BTreeSet::new(), false, transaction, &context()).await? {
+        if lock_tables(&tables, &BTreeSet::new(), false, transaction, &context()).await? {
             return Ok(Attempt::Again);
         }
         let seen = self.life.world.history.lock().at(transaction.view().ts);

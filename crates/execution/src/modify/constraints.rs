@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use catalog::Table;
 use rowstore::Tuple;
+use scan::KeyLookup;
 use txn::Transaction;
 use types::{ColumnId, RowId, SqlResult};
 
 use super::{Attempt, Waits, foreign, unique};
-use crate::Execution;
 
 /// A row that is put into a table, or the keys of one that was there.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct NewRow {
 /// # Errors
 /// `23505`, `23503`.
 pub async fn check(
-    execution: &Execution,
+    lookup: &KeyLookup,
     table: &Arc<Table>,
     new: &[NewRow],
     old: &[NewRow],
@@ -33,8 +33,8 @@ pub async fn check(
     transaction: &Transaction,
     waits: &Waits,
 ) -> SqlResult<Attempt<()>> {
-    unique::check(execution, table, new, old, set, transaction, waits).await?;
-    foreign::check_references(execution, table, new, set, transaction, waits).await?;
+    unique::check(lookup, table, new, old, set, transaction, waits).await?;
+    foreign::check_references(lookup, table, new, set, transaction, waits).await?;
     Ok(Attempt::Done(()))
 }
 

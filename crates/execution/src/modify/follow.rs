@@ -230,7 +230,8 @@ impl Actor<'_> {
             self.refuse_fallen_back(reference, (columns, referenced), &gone, &targets, transaction).await?;
         }
         let (new, old) = (targets.new_rows.clone(), targets.old_rows.clone());
-        if check(self.execution, referring, &new, &old, None, transaction, &self.waits).await? == Attempt::Again {
+        if check(&self.execution.lookup, referring, &new, &old, None, transaction, &self.waits).await? == Attempt::Again
+        {
             return Ok(Attempt::Again);
         }
         let (changes, _) = targets.changes(None, transaction)?;

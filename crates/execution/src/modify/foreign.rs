@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{Constraint, ConstraintKind, Table};
 use rowstore::Tuple;
-use scan::KeyColumns;
+use scan::{KeyColumns, KeyLookup};
 use storage_error::from_catalog;
 use txn::Transaction;
 use txn::locks::KeyLock;
@@ -15,11 +15,10 @@ use super::constraints::may_differ;
 use super::shown::shown;
 use super::unique::newest;
 use super::{NewRow, Waits};
-use crate::Execution;
 
 /// Whether all that the new rows refer to is there. The keys stay locked against being taken away.
 pub(super) async fn check_references(
-    execution: &Execution,
+    lookup: &KeyLookup,
     table: &Arc<Table>,
     new: &[NewRow],
     set: Option<&[ColumnId]>,
@@ -51,7 +50,7 @@ pub(super) async fn check_references(
             waits.interruptibly(locked).await?;
         }
         let of = KeyColumns { table: target, index, columns: referenced };
-        let mut found = execution.lookup.find(of, &*newest(transaction, target)?, &keys).await?;
+        let mut found = lookup.find(of, &*newest(transaction, target)?, &keys).await?;
         if *references == table.oid {
             add_own(table, referenced, new, &keys, &mut found)?;
         }

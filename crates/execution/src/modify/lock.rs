@@ -13,8 +13,6 @@ use txn::{Isolation, Transaction};
 use types::interrupt::canceled;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use crate::Execution;
-
 /// How long a statement waits for locks.
 #[derive(Debug, Clone)]
 pub struct Waits {
@@ -89,39 +87,36 @@ fn what(resource: &Resource) -> String {
     }
 }
 
-impl Execution {
-    /// Locks the tables that a definition changes, and those that it lets others refer to, against everyone who writes them; whether another
-    /// transaction was in the way, or came
-    /// first where rows `are_checked`, so that the statement has to be planned again.
-    ///
-    /// # Errors
-    /// `55P03`, `40P01`; `57014` when cancelled.
-    pub async fn lock_tables(
-        &self,
-        tables: &BTreeSet<Oid>,
-        referred: &BTreeSet<Oid>,
-        are_checked: bool,
-        transaction: &Transaction,
-        context: &RunContext,
-    ) -> SqlResult<bool> {
-        let waits = Waits::of(context);
-        let mut waited = false;
-        for table in tables {
-            let locked = transaction.lock_table(*table, TableLock::AccessExclusive, waits.wait());
-            waited |= waits.interruptibly(locked).await?.waited;
-        }
-        for table in referred.difference(tables) {
-            let locked = transaction.lock_table(*table, TableLock::ShareRowExclusive, waits.wait());
-            waited |= waits.interruptibly(locked).await?.waited;
-        }
-        // Rows that came before the lock and after the view would be asked nothing.
-        let now = transaction.newest();
-        let has_new = |table: &Oid| transaction.history(*table).written < now.state.rows(*table).history.written;
-        if are_checked && !waited && tables.iter().chain(referred).any(has_new) {
-            return refused(transaction.isolation(), "update").map_or(Ok(true), Err);
-        }
-        Ok(waited)
+/// Locks the tables that a definition changes, and those that it lets others refer to, against everyone who writes them; whether another
+/// transaction was in the way, or came
+/// first where rows `are_checked`, so that the statement has to be planned again.
+///
+/// # Errors
+/// `55P03`, `40P01`; `57014` when cancelled.
+pub async fn lock_tables(
+    tables: &BTreeSet<Oid>,
+    referred: &BTreeSet<Oid>,
+    are_checked: bool,
+    transaction: &Transaction,
+    context: &RunContext,
+) -> SqlResult<bool> {
+    let waits = Waits::of(context);
+    let mut waited = false;
+    for table in tables {
+        let locked = transaction.lock_table(*table, TableLock::AccessExclusive, waits.wait());
+        waited |= waits.interruptibly(locked).await?.waited;
     }
+    for table in referred.difference(tables) {
+        let locked = transaction.lock_table(*table, TableLock::ShareRowExclusive, waits.wait());
+        waited |= waits.interruptibly(locked).await?.waited;
+    }
+    // Rows that came before the lock and after the view would be asked nothing.
+    let now = transaction.newest();
+    let has_new = |table: &Oid| transaction.history(*table).written < now.state.rows(*table).history.written;
+    if are_checked && !waited && tables.iter().chain(referred).any(has_new) {
+        return refused(transaction.isolation(), "update").map_or(Ok(true), Err);
+    }
+    Ok(waited)
 }
 
 /// What clients are told of a lock that was not had: `40P01`, `55P03`.

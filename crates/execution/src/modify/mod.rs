@@ -31,7 +31,7 @@ mod unique;
 pub use attempt::Attempt;
 pub use constraints::{NewRow, check};
 pub(crate) use follow::{Following, is_seen};
-pub use lock::{Waits, from_lock};
+pub use lock::{Waits, from_lock, lock_tables};
 pub(crate) use lock::{lock_for_rows, refused};
 pub use targets::{Many, Targets, place_of};
 pub(crate) use unique::{newest, taken};
@@ -168,7 +168,8 @@ impl Execution {
         if targets.were_changed(transaction)? {
             return Ok(Attempt::Again);
         }
-        check(self, table, &targets.new_rows, &targets.old_rows, targets.set.as_deref(), transaction, waits).await
+        check(&self.lookup, table, &targets.new_rows, &targets.old_rows, targets.set.as_deref(), transaction, waits)
+            .await
     }
 }
 

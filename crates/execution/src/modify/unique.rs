@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use catalog::{RowIndex, Table, TableRows};
 use rowstore::Tuple;
-use scan::{Found, KeyColumns};
+use scan::{Found, KeyColumns, KeyLookup};
 use storage_error::{from_catalog, from_txn};
 use txn::Transaction;
 use txn::locks::KeyLock;
@@ -14,11 +14,10 @@ use types::{ColumnId, Condition, RowId, SqlError, SqlResult};
 use super::constraints::may_differ;
 use super::shown::shown;
 use super::{NewRow, Waits};
-use crate::Execution;
 
 /// Whether no row but those that are replaced has a key of a new one.
 pub(super) async fn check(
-    execution: &Execution,
+    lookup: &KeyLookup,
     table: &Arc<Table>,
     new: &[NewRow],
     old: &[NewRow],
@@ -44,7 +43,7 @@ pub(super) async fn check(
             continue;
         }
         keys.sort_unstable();
-        let taken = taken(execution, table, index, &keys, transaction, waits).await?;
+        let taken = taken(lookup, table, index, &keys, transaction, waits).await?;
         for (key, found) in keys.iter().zip(taken) {
             if found.iter().any(|found| !replaced.contains(&found.row)) {
                 return Err(violation(table, index, known[key]));
@@ -56,7 +55,7 @@ pub(super) async fn check(
 
 /// Locks the keys and finds the rows that have them, this transaction's own and whatever is committed by then.
 pub(crate) async fn taken(
-    execution: &Execution,
+    lookup: &KeyLookup,
     table: &Arc<Table>,
     index: RowIndex<'_>,
     keys: &[Vec<u8>],
@@ -66,7 +65,7 @@ pub(crate) async fn taken(
     let locked = transaction.lock_keys(index.oid, keys, KeyLock::Exclusive, waits.wait());
     waits.interruptibly(locked).await?;
     let of = KeyColumns { table, index: Some(index.oid), columns: index.columns };
-    execution.lookup.find(of, &*newest(transaction, table)?, keys).await
+    lookup.find(of, &*newest(transaction, table)?, keys).await
 }
 
 /// All that is committed by now, under what the transaction has written.

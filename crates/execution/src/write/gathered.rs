@@ -85,7 +85,7 @@ impl Execution {
                 updates = Some(targets);
             }
         }
-        if check(self, table, &rows, &[], None, transaction, &waits).await? == Attempt::Again {
+        if check(&self.lookup, table, &rows, &[], None, transaction, &waits).await? == Attempt::Again {
             return Ok(Attempt::Again);
         }
         let mut count = rows.len() as u64;
@@ -189,7 +189,7 @@ impl Execution {
         let mut keys: Vec<(Vec<u8>, usize)> = keys.into_iter().collect();
         keys.sort_unstable();
         let (keys, positions): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
-        let found = taken(self, table, index, &keys, transaction, waits).await?;
+        let found = taken(&self.lookup, table, index, &keys, transaction, waits).await?;
         Ok(positions.into_iter().zip(found).filter_map(|(position, found)| Some((position, *found.first()?))).collect())
     }
 
@@ -241,7 +241,8 @@ impl Execution {
             }
         };
         let targets = Targets::of(table, &update.old, false, batches, transaction)?;
-        if check(self, table, &targets.new_rows, &targets.old_rows, None, transaction, &waits).await? == Attempt::Again
+        if check(&self.lookup, table, &targets.new_rows, &targets.old_rows, None, transaction, &waits).await?
+            == Attempt::Again
         {
             return Ok(Attempt::Again);
         }

@@ -8,7 +8,7 @@ use arrow::datatypes::Schema;
 use binder::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
 use catalog::{CatalogState, Change, ConstraintKind};
 use datafusion::scalar::ScalarValue;
-use execution::modify::{Attempt, Modified};
+use execution::modify::{Attempt, Modified, lock_tables};
 use executor::RunContext;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -365,7 +365,7 @@ impl Session {
             plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
         let referred = newly_referred(&plan.changes, &view);
         let is_checked = !plan.checks.is_empty() || plan.fill.is_some();
-        if execution.lock_tables(&changed, &referred, is_checked, self.block.transaction(), &context).await? {
+        if lock_tables(&changed, &referred, is_checked, self.block.transaction(), &context).await? {
             return Ok(Started::Again);
         }
         for check in &plan.checks {
