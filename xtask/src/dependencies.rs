@@ -35,6 +35,7 @@ pub(crate) const ORDER: &[&str] = &[
     "compile",
     "exchange",
     "executor",
+    "row_locks",
     "key_lookup",
     "execution",
     "local_workers",

@@ -231,14 +231,14 @@ impl ObjectNames for Numbered {
 }
 
 /// The rows of a write that nothing came in the way of.
-pub(crate) fn done(attempt: crate::modify::Attempt<crate::modify::Modified>) -> u64 {
+pub(crate) fn done(attempt: row_locks::Attempt<crate::modify::Modified>) -> u64 {
     finished(attempt).rows
 }
 
 /// What a statement that nothing came in the way of gave.
-pub(crate) fn finished<T>(attempt: crate::modify::Attempt<T>) -> T {
+pub(crate) fn finished<T>(attempt: row_locks::Attempt<T>) -> T {
     match attempt {
-        crate::modify::Attempt::Done(done) => done,
-        crate::modify::Attempt::Again => panic!("nobody else is there"),
+        row_locks::Attempt::Done(done) => done,
+        row_locks::Attempt::Again => panic!("nobody else is there"),
     }
 }

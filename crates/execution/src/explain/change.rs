@@ -6,6 +6,7 @@ use binder::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
 use catalog::Table;
 use exchange::{Prepared, Purpose};
 use executor::{Attempts, RunContext};
+use row_locks::Attempt;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
@@ -15,7 +16,7 @@ use super::node::{Node, Property, Value};
 use super::text::milliseconds;
 use super::{Estimate, Explained, tree};
 use crate::Execution;
-use crate::modify::{Attempt, Modified};
+use crate::modify::Modified;
 
 impl Execution {
     pub(super) async fn explain_modify(

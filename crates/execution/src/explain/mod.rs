@@ -9,11 +9,11 @@ use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use compile::estimate::Estimate;
 use executor::{Attempts, RunContext};
 use futures::TryStreamExt;
+use row_locks::Attempt;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use crate::Execution;
-use crate::modify::Attempt;
 
 mod actual;
 mod arrow;

@@ -12,6 +12,7 @@ use catalog::{Constraint, ConstraintKind, ReferentialAction, RowPlace, Table, Ta
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use executor::RunContext;
 use futures::stream;
+use row_locks::{Attempt, NewRow, Waits, check, key_index, newest, referred, refused};
 use rowstore::{Tuple, batch_of};
 use scan::{Found, KeyColumns, column_defs, place_value, stored_column};
 use storage_error::{from_catalog, from_rowstore, from_txn};
@@ -19,9 +20,7 @@ use txn::locks::{KeyLock, RowLock, TableLock};
 use txn::{RowChange, Transaction};
 use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
 
-use super::foreign::{key_index, referred};
-use super::unique::newest;
-use super::{Attempt, NewRow, Targets, Waits, check, refused};
+use super::Targets;
 use crate::Execution;
 
 /// Rows of a table that were changed or deleted.

@@ -7,13 +7,13 @@ use binder::{QueryPlan, RowLocks};
 use catalog::RowPlace;
 use executor::RunContext;
 use key_lookup::{PointRows, PointRun};
+use row_locks::{Attempt, Waits};
 use scan::columns_from;
 use txn::Transaction;
 use txn::locks::{LockWait, RowLock};
 use types::{RowId, SqlError, SqlResult};
 
 use super::targets::{place_of, were_changed};
-use super::{Attempt, Waits};
 use crate::Execution;
 
 impl Execution {

@@ -10,31 +10,21 @@ use binder::ModifyPlan;
 use catalog::{Storage, Table};
 use executor::RunContext;
 use key_lookup::PointRun;
+use row_locks::{Attempt, Waits, check, lock_for_rows};
 use storage_error::from_txn;
 use txn::Transaction;
 use types::{ColumnId, SqlResult};
 
 use crate::Execution;
 
-mod attempt;
-mod constraints;
 mod follow;
-mod foreign;
-mod lock;
 mod locking_query;
-mod shown;
 mod targets;
 #[cfg(test)]
 mod tests;
-mod unique;
 
-pub use attempt::Attempt;
-pub use constraints::{NewRow, check};
 pub(crate) use follow::{Following, is_seen};
-pub use lock::{Waits, from_lock, lock_tables};
-pub(crate) use lock::{lock_for_rows, refused};
 pub use targets::{Many, Targets, place_of};
-pub(crate) use unique::{newest, taken};
 
 /// What a statement that changes rows did.
 #[derive(Debug, Clone, PartialEq)]

@@ -16,7 +16,7 @@ use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
 use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
 
-use super::{NewRow, refused};
+use row_locks::{NewRow, refused};
 
 /// Columns of a plan before those of the table.
 const LEADING: usize = 3;

@@ -15,6 +15,7 @@ use executor::RunContext;
 use functions::error::from_datafusion;
 use futures::stream;
 use key_lookup::PointRun;
+use row_locks::{Attempt, NewRow, Waits, check, newest, refused, taken};
 use rowstore::{Tuple, batch_of};
 use scan::{Found, column_defs, columns_from, place_value, stored_column, tuples};
 use storage_error::{from_catalog, from_rowstore, from_txn};
@@ -24,7 +25,7 @@ use types::{Condition, RowId, SqlError, SqlResult};
 
 use super::Load;
 use crate::Execution;
-use crate::modify::{Attempt, Following, Modified, NewRow, Targets, Waits, check, is_seen, newest, refused, taken};
+use crate::modify::{Following, Modified, Targets, is_seen};
 
 /// The rows of an INSERT.
 pub(super) struct Gathered {

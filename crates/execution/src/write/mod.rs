@@ -23,12 +23,13 @@ use binder::WritePlan;
 use catalog::Storage;
 use executor::{Attempts, RunContext};
 use key_lookup::PointRun;
+use row_locks::{Attempt, lock_for_rows};
 use storage_error::from_txn;
 use txn::Transaction;
 use types::SqlResult;
 
 use crate::Execution;
-use crate::modify::{Attempt, Modified, lock_for_rows};
+use crate::modify::Modified;
 
 use dealt::dealt;
 use gathered::Gathered;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use binder::Planned;
 use catalog::CatalogState;
 use datafusion::scalar::ScalarValue;
-use execution::modify::Attempt;
 use futures::{StreamExt, stream};
 use key_lookup::{PointProgram, PointRows, PointRun};
 use parking_lot::Mutex;
+use row_locks::Attempt;
 use types::{Condition, SqlResult, SqlType};
 
 use crate::http::metrics::Kind;

@@ -8,7 +8,7 @@ use binder::Planned;
 use bytes::BytesMut;
 use catalog::{CatalogState, Change, Table};
 use datafusion::scalar::ScalarValue;
-use execution::modify::from_lock;
+use row_locks::from_lock;
 use txn::locks::LockWait;
 use txn::{Claim, ClaimError, Token, Work, WorkDigest, Written};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};

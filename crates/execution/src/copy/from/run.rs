@@ -17,6 +17,7 @@ use functions::error::{from_datafusion, to_datafusion};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
+use row_locks::Attempt;
 use txn::Transaction;
 use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult};
@@ -26,7 +27,6 @@ use super::rows::Given;
 use super::source::Inputs;
 use super::{Dialect, Header, Layout, Marks, RowCount, Target, Tolerance, parquet, rows};
 use crate::Execution;
-use crate::modify::Attempt;
 
 /// What a COPY FROM did.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -48,7 +48,10 @@ impl Waits {
 }
 
 /// Locks a table whose rows are to change; whether another transaction was in the way, so that the statement has to look again.
-pub(crate) async fn lock_for_rows(table: &Table, transaction: &Transaction, context: &RunContext) -> SqlResult<bool> {
+///
+/// # Errors
+/// `55P03`, `40P01`; `57014` when cancelled.
+pub async fn lock_for_rows(table: &Table, transaction: &Transaction, context: &RunContext) -> SqlResult<bool> {
     let waits = Waits::of(context);
     let locked = transaction.lock_table(table.oid, TableLock::RowExclusive, waits.wait());
     Ok(waits.interruptibly(locked).await?.waited || is_newly_referred(table, transaction))
@@ -73,7 +76,8 @@ fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
 }
 
 /// `40001`, or `None` where the statement may run again.
-pub(crate) fn refused(isolation: Isolation, what: &str) -> Option<SqlError> {
+#[must_use]
+pub fn refused(isolation: Isolation, what: &str) -> Option<SqlError> {
     let message = format!("could not serialize access due to concurrent {what}");
     (isolation != Isolation::ReadCommitted).then(|| SqlError::new(Condition::SerializationFailure, message))
 }

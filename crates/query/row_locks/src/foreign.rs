@@ -83,7 +83,8 @@ fn add_own(
 }
 
 /// The index that keys of exactly these columns are found by.
-pub(super) fn key_index(table: &Table, columns: &[ColumnId]) -> Option<Oid> {
+#[must_use]
+pub fn key_index(table: &Table, columns: &[ColumnId]) -> Option<Oid> {
     table.row_indexes().find(|index| index.columns == columns).map(|index| index.oid)
 }
 
@@ -96,8 +97,9 @@ fn missing(table: &Table, constraint: &Constraint, columns: &[ColumnId], row: &T
         .with_constraint(&constraint.name)
 }
 
-/// `23503`.
-pub(super) fn referred(
+/// `23503`: a row goes whose key others refer to.
+#[must_use]
+pub fn referred(
     table: &Table,
     columns: &[ColumnId],
     row: &Tuple,

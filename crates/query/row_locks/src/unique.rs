@@ -54,7 +54,10 @@ pub(super) async fn check(
 }
 
 /// Locks the keys and finds the rows that have them, this transaction's own and whatever is committed by then.
-pub(crate) async fn taken(
+///
+/// # Errors
+/// Those of locks (`40P01`, `55P03`, `57014`) and of the storage.
+pub async fn taken(
     lookup: &KeyLookup,
     table: &Arc<Table>,
     index: RowIndex<'_>,
@@ -69,12 +72,15 @@ pub(crate) async fn taken(
 }
 
 /// All that is committed by now, under what the transaction has written.
-pub(crate) fn newest(transaction: &Transaction, table: &Table) -> SqlResult<Arc<TableRows>> {
+///
+/// # Errors
+/// What the transaction reports.
+pub fn newest(transaction: &Transaction, table: &Table) -> SqlResult<Arc<TableRows>> {
     transaction.over_newest(table.oid).map_err(from_txn)
 }
 
 /// `23505`.
-pub(crate) fn violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlError {
+fn violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlError {
     let name = table.index_name(index.oid);
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
     let (columns, values) = shown(table, index.columns, row);

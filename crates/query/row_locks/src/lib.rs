@@ -1,0 +1,18 @@
+//! What statements ask before they change rows: locks of tables, rows and keys, and whether keys and references are as constraints want them.
+//!
+//! Never writes a row: what may be written others write. What is asked of rows is asked of all that is committed by then, under the locks.
+//!
+//! Start at `lock.rs` for how a statement waits, then `constraints.rs` for what rows must hold to.
+
+mod attempt;
+mod constraints;
+mod foreign;
+mod lock;
+mod shown;
+mod unique;
+
+pub use attempt::Attempt;
+pub use constraints::{NewRow, check};
+pub use foreign::{key_index, referred};
+pub use lock::{Waits, from_lock, lock_for_rows, lock_tables, refused};
+pub use unique::{newest, taken};
