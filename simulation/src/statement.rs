@@ -9,7 +9,7 @@ use catalog::Change;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
 use execution::modify::Targets;
-use execution::{Load, stage_rows};
+use execution::stage_rows;
 use functions::error::from_datafusion;
 use plan::schema_of;
 use row_locks::{Attempt, NewRow, Waits, check, lock_tables};
@@ -124,7 +124,7 @@ impl Client {
             let schema = schema_of(&table.columns);
             let batch = RecordBatch::try_new(Arc::clone(&schema), columns).expect("columns of the table");
             let operators = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
-            let load = Load::new(&life.execution, table, transaction, 0);
+            let load = life.execution.loader().load(table, transaction, 0);
             let task = Arc::new(TaskContext::default().with_runtime(life.execution.executor().runtime()));
             let loaded = life.execution.executor().run(&context(), load.run(operators, task)).await?;
             loaded.stage(transaction)?;

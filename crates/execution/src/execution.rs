@@ -14,6 +14,7 @@ use types::{Clock, Random, SqlResult};
 
 use crate::external::ExternalFiles;
 use crate::settle::WriteThrottle;
+use crate::write::Loader;
 
 /// Runs the plans of a server.
 pub struct Execution {
@@ -26,6 +27,7 @@ pub struct Execution {
     /// What queries have made of shards lately.
     pub(crate) fragments: Arc<FragmentCache>,
     pub(crate) lookup: KeyLookup,
+    pub(crate) loader: Loader,
     /// One table settles or is compacted at a time.
     pub(crate) settling: tokio::sync::Mutex<()>,
     pub(crate) throttle: WriteThrottle,
@@ -51,6 +53,7 @@ impl Execution {
         let opened = Arc::<OpenedShards>::default();
         Ok(Arc::new(Self {
             lookup: KeyLookup::new(objects.clone(), Arc::clone(&opened)),
+            loader: Loader::new(objects.clone(), Arc::clone(&random)),
             objects,
             opened,
             external: ExternalFiles::new(Arc::clone(&clock), Arc::clone(&random)),
@@ -98,6 +101,12 @@ impl Execution {
     #[must_use]
     pub fn lookup(&self) -> &KeyLookup {
         &self.lookup
+    }
+
+    /// What begins loads.
+    #[must_use]
+    pub fn loader(&self) -> &Loader {
+        &self.loader
     }
 
     /// What runs plans.

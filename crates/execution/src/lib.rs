@@ -31,4 +31,4 @@ mod write;
 pub use execution::Execution;
 pub use external::ExternalFiles;
 pub use settle::{FreshLimits, Pace, SettleSettings, WriteThrottle};
-pub use write::{Load, Loaded, stage_rows};
+pub use write::{Load, Loaded, Loader, stage_rows};

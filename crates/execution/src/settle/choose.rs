@@ -4,10 +4,10 @@ use catalog::TableShards;
 use shards::BucketKeys;
 use types::ShardId;
 
+use crate::write::SMALL_BUCKET_BYTES;
+
 /// A smaller shard is better off together with others.
 const SMALL_BYTES: u64 = 25 << 20;
-/// … and one whose rows have buckets: a shard of one bucket is read by one worker, and there are many buckets.
-pub(crate) const SMALL_BUCKET_BYTES: u64 = 4 << 20;
 /// So many small shards are left alone.
 const SMALL_COUNT: usize = 8;
 /// Of so many rows one may be deleted before a shard is written anew.

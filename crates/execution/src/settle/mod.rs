@@ -23,7 +23,6 @@ mod rewrite;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use choose::SMALL_BUCKET_BYTES;
 pub use keep::SettleSettings;
 pub use pace::{FreshLimits, Pace, WriteThrottle};
 

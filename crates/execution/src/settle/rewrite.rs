@@ -19,7 +19,7 @@ use txn::Transaction;
 use types::{RowId, SqlError, SqlResult};
 
 use crate::Execution;
-use crate::write::{Load, ShardsOf, ordered, sample};
+use crate::write::{ShardsOf, ordered, sample};
 
 /// What became of the rows.
 pub(super) struct Rewritten {
@@ -49,7 +49,7 @@ impl Execution {
         rows: TableRows,
         transaction: &Transaction,
     ) -> SqlResult<Rewritten> {
-        let load = Load::of_moved(self, table, transaction);
+        let load = self.loader.load_moved(table, transaction);
         let (execution, table) = (Arc::clone(self), Arc::clone(table));
         let work = async move {
             let config = SessionConfig::new().with_target_partitions(execution.executor.parts());

@@ -20,10 +20,10 @@ use rowstore::{Tuple, batch_of};
 use scan::{Found, column_defs, columns_from, place_value, stored_column, tuples};
 use storage_error::{from_catalog, from_rowstore, from_txn};
 use txn::locks::RowLock;
-use txn::{RowChange, Transaction};
+use txn::Transaction;
 use types::{Condition, RowId, SqlError, SqlResult};
 
-use super::Load;
+use super::stage_rows;
 use crate::Execution;
 use crate::modify::{Following, Modified, Targets, is_seen};
 
@@ -132,7 +132,7 @@ impl Execution {
         let batches = batches.iter().map(|batch| columns_from(batch, 0, width)).collect::<SqlResult<Vec<_>>>()?;
         let schema = batches[0].schema();
         let operators = MemorySourceConfig::try_new_exec(&[batches], schema, None).map_err(from_datafusion)?;
-        let load = Load::new(self, table, transaction, 0);
+        let load = self.loader.load(table, transaction, 0);
         let task = Arc::new(datafusion::execution::TaskContext::default().with_runtime(self.executor.runtime()));
         let loaded = Box::pin(self.executor.run(context, load.run(operators, task))).await?;
         loaded.stage(transaction).map(drop)
@@ -257,20 +257,6 @@ struct Conflicts {
     free: Vec<bool>,
     /// Positions of proposed rows, and the row that has the key.
     taken: Vec<(usize, Found)>,
-}
-
-/// Stages new fresh rows.
-///
-/// # Errors
-/// `54000` where a row or all of them are too big.
-pub fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>) -> SqlResult<()> {
-    let mut next = transaction.allocate_row_ids(rows.len() as u64);
-    let changes = rows.into_iter().map(|tuple| {
-        let id = next;
-        next.0 += 1;
-        RowChange { id, was: None, now: Some(tuple) }
-    });
-    transaction.write(table.oid, changes).map_err(from_txn)
 }
 
 /// Whether an INSERT into the table needs to see all of its rows before it writes one.

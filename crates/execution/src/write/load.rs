@@ -10,19 +10,18 @@ use functions::error::from_datafusion;
 use futures::StreamExt;
 use objects::Objects;
 use parking_lot::Mutex;
+use rowstore::Tuple;
 use scan::{Bucketing, column_defs, place_columns, tuples};
 use scheduler::beside;
 use shards::{ColumnDef, RowIds, RowSample, ShardMeta, ShardWriter, WriteOptions};
 use storage_error::{from_shards, from_txn};
 use tokio::task::JoinSet;
-use txn::{Transaction, Uploads};
+use txn::{RowChange, Transaction, Uploads};
 use types::{Random, ShardId, SqlError, SqlResult};
 
 use super::conform::Conform;
-use super::gathered::stage_rows;
 use super::shards_of::ShardsOf;
 use super::{order, sample};
-use crate::Execution;
 
 /// The size of file at which a shard ends and the next begins.
 const SHARD_BYTES: u64 = 100 << 20;
@@ -55,28 +54,31 @@ pub struct Loaded {
 }
 
 impl Load {
-    /// A load into `table` within `transaction`; up to `fresh_rows_max` rows become fresh ones.
-    #[must_use]
-    pub fn new(execution: &Execution, table: &Arc<Table>, transaction: &Transaction, fresh_rows_max: usize) -> Self {
+    pub(super) fn new(
+        objects: Objects,
+        random: Arc<dyn Random>,
+        table: &Arc<Table>,
+        transaction: &Transaction,
+        fresh_rows_max: usize,
+    ) -> Self {
         Self {
             fresh_rows_max,
             columns: column_defs(table),
             shard_bytes: SHARD_BYTES,
             bucketing: Bucketing::of(table),
-            objects: execution.objects.clone(),
-            random: Arc::clone(&execution.random),
+            objects,
+            random,
             uploads: transaction.uploads(),
             sample: Mutex::new(RowSample::new(sample::schema(table), Sample::ROW_COUNT_MAX)),
             table: Arc::clone(table),
         }
     }
 
-    /// A load of rows that have their ids already, in a column after those of the table.
-    pub(crate) fn of_moved(execution: &Execution, table: &Arc<Table>, transaction: &Transaction) -> Self {
-        let mut load = Self::new(execution, table, transaction, 0);
+    /// Of rows whose ids come in a column after those of the table.
+    pub(super) fn with_ids(mut self) -> Self {
         let [row_id, _] = place_columns();
-        load.columns.push(row_id);
-        load
+        self.columns.push(row_id);
+        self
     }
 
     /// Writes all rows of `operators`, in the table's order.
@@ -149,6 +151,20 @@ impl Loaded {
         transaction.stage(vec![change]).map_err(from_txn)?;
         Ok(self.rows)
     }
+}
+
+/// Stages new fresh rows.
+///
+/// # Errors
+/// `54000` where a row or all of them are too big.
+pub fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>) -> SqlResult<()> {
+    let mut next = transaction.allocate_row_ids(rows.len() as u64);
+    let changes = rows.into_iter().map(|tuple| {
+        let id = next;
+        next.0 += 1;
+        RowChange { id, was: None, now: Some(tuple) }
+    });
+    transaction.write(table.oid, changes).map_err(from_txn)
 }
 
 /// What became of one stream of rows.

@@ -10,6 +10,7 @@ mod dealt;
 mod gathered;
 mod hilbert;
 mod load;
+mod loader;
 mod order;
 mod rounds;
 pub(crate) mod sample;
@@ -33,10 +34,10 @@ use crate::modify::Modified;
 
 use dealt::dealt;
 use gathered::Gathered;
-pub use gathered::stage_rows;
-pub use load::{Load, Loaded};
+pub use load::{Load, Loaded, stage_rows};
+pub use loader::Loader;
 pub(crate) use order::ordered;
-pub(crate) use shards_of::ShardsOf;
+pub(crate) use shards_of::{SMALL_BUCKET_BYTES, ShardsOf};
 
 impl Execution {
     /// Runs a write and stages what it adds to the table; how many rows that is.
@@ -69,7 +70,7 @@ impl Execution {
                     continue;
                 }
             };
-            let load = Load::new(self, &plan.table, transaction, fresh_rows_max(plan.table.storage, context));
+            let load = self.loader.load(&plan.table, transaction, fresh_rows_max(plan.table.storage, context));
             let loading = async move {
                 let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
                 load.run(rows, prepared.task).await

@@ -10,12 +10,15 @@ use tokio_util::task::AbortOnDropHandle;
 use types::{SqlError, SqlResult};
 
 use super::load::{Load, Portion};
-use crate::settle::SMALL_BUCKET_BYTES;
 
 /// Rows that are held back until it is clear that there are enough of them for a shard of their own; more where more may be fresh ones.
 const HELD_ROWS_MAX: usize = 65_536;
 /// … and the bytes of so many.
 const HELD_BYTES_MAX: usize = 16 << 20;
+
+/// A shard of rows that have buckets ends where a bucket does, unless it is smaller; below it a shard is better off together with others: a shard of one
+/// bucket is read by one worker, and there are many buckets.
+pub(crate) const SMALL_BUCKET_BYTES: u64 = 4 << 20;
 
 /// The shards of one stream.
 pub(crate) struct ShardsOf {

@@ -18,7 +18,7 @@ use txn::Transaction;
 use types::{SqlError, SqlResult};
 
 use super::conform::Conform;
-use super::{Load, ShardsOf, ordered};
+use super::{ShardsOf, ordered};
 use crate::Execution;
 
 impl Execution {
@@ -33,7 +33,7 @@ impl Execution {
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<()> {
-        let load = Load::of_moved(self, table, transaction);
+        let load = self.loader.load_moved(table, transaction);
         let task = Arc::new(TaskContext::default().with_runtime(self.executor.runtime()));
         let written = Arc::clone(table);
         let work = async move {

@@ -1,0 +1,38 @@
+//! What begins loads: where shards go and what their names are made of.
+
+use std::sync::Arc;
+
+use catalog::Table;
+use objects::Objects;
+use txn::Transaction;
+use types::Random;
+
+use super::Load;
+
+/// Begins loads into tables.
+#[derive(Debug, Clone)]
+pub struct Loader {
+    objects: Objects,
+    random: Arc<dyn Random>,
+}
+
+impl Loader {
+    /// Whose shards go to `objects`, with ids by `random`.
+    #[must_use]
+    pub fn new(objects: Objects, random: Arc<dyn Random>) -> Self {
+        Self { objects, random }
+    }
+
+    /// A load into `table` within `transaction`; up to `fresh_rows_max` rows become fresh ones.
+    #[must_use]
+    pub fn load(&self, table: &Arc<Table>, transaction: &Transaction, fresh_rows_max: usize) -> Load {
+        let (objects, random) = (self.objects.clone(), Arc::clone(&self.random));
+        Load::new(objects, random, table, transaction, fresh_rows_max)
+    }
+
+    /// A load of rows that have their ids already, in a column after those of the table.
+    #[must_use]
+    pub fn load_moved(&self, table: &Arc<Table>, transaction: &Transaction) -> Load {
+        self.load(table, transaction, 0).with_ids()
+    }
+}
