@@ -158,7 +158,7 @@ pub(super) async fn settle(life: Arc<Life>, random: SeededRandom) {
         let settled = if below(&random, 3) == 0 {
             compact(&life, &random).await
         } else {
-            life.execution.settle(TABLE).await.map(|rows| format!("settled {rows} rows"))
+            life.execution.maintenance().settle(TABLE).await.map(|rows| format!("settled {rows} rows"))
         };
         life.world.note(format!("{settled:?}"));
         if let Err(error) = settled {
@@ -175,7 +175,7 @@ async fn compact(life: &Life, random: &SeededRandom) -> types::SqlResult<String>
         chosen = some.len();
         some
     };
-    let count = life.execution.compact_chosen(TABLE, choose).await?;
+    let count = life.execution.maintenance().compact_chosen(TABLE, choose).await?;
     if chosen == 0 {
         return Ok("nothing to compact".to_owned());
     }

@@ -193,7 +193,7 @@ impl Client {
         // As if they were many.
         let fresh_rows_max = if !delete && below(&self.random, 3) == 0 { 0 } else { usize::MAX };
         let found = Targets::of_at_most(fresh_rows_max, table, &[], false, vec![batch], transaction)?;
-        let attempt = life.execution.claim(table, &[], &found, transaction, &waits).await;
+        let attempt = life.execution.dml().claim(table, &[], &found, transaction, &waits).await;
         let is_twice = used.len() < changed.len();
         if !is_twice {
             self.judge(&attempt, &used, begun, writes).await;
@@ -203,7 +203,7 @@ impl Client {
         }
         if found.are_many {
             let many = found.many(table, None, transaction)?;
-            life.execution.write_many(table, many, transaction, &context()).await?;
+            life.execution.dml().write_many(table, many, transaction, &context()).await?;
         } else {
             let (changes, _) = found.changes(None, transaction)?;
             transaction.write(table.oid, changes).map_err(from_txn)?;

@@ -4,17 +4,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::CatalogState;
-use shards::CacheWishes;
-use types::CommitTs;
+use scan::FragmentCache;
+use shards::{BlockCache, CacheWishes};
+use txn::Transactions;
+use types::{Clock, CommitTs};
 
-use crate::Execution;
+use crate::external::ExternalFiles;
 
 /// The catalog is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-impl Execution {
+/// Tells the caches what tables have and want.
+#[derive(Debug)]
+pub struct CacheKeeper {
+    transactions: Arc<Transactions>,
+    external: Arc<ExternalFiles>,
+    blocks: Arc<BlockCache>,
+    fragments: Arc<FragmentCache>,
+    clock: Arc<dyn Clock>,
+}
+
+impl CacheKeeper {
+    /// Of the caches of columns and of groups.
+    #[must_use]
+    pub fn new(
+        transactions: Arc<Transactions>,
+        external: Arc<ExternalFiles>,
+        blocks: Arc<BlockCache>,
+        fragments: Arc<FragmentCache>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { transactions, external, blocks, fragments, clock }
+    }
+
     /// Tells the caches what tables have and want, for as long as the server runs.
-    pub async fn keep_cache(&self) {
+    pub async fn keep(&self) {
         let mut looked_at = None;
         loop {
             if let Some(wishes) = self.new_wishes(&mut looked_at) {

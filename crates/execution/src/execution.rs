@@ -1,4 +1,4 @@
-//! What a server holds to run plans.
+//! The services of a server that run plans, put together.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use objects::Objects;
 use plan::PlanScan;
 use scan::{FragmentCache, KeyLookup, OpenedShards, ScanPlanner, block_cache};
 use scheduler::Config;
-use shards::{BlockCache, TierUse};
+use shards::TierUse;
 use txn::Transactions;
 use types::{Clock, Random, SqlResult};
 
+use crate::CacheKeeper;
+use crate::copy::Copier;
+use crate::dml::Dml;
+use crate::explain::Explainer;
 use crate::external::ExternalFiles;
-use crate::settle::WriteThrottle;
+use crate::settle::{Maintenance, WriteThrottle};
 use crate::write::Loader;
 
-/// Runs the plans of a server.
+/// What a server runs plans with. Nothing is done here: each service does its own.
 pub struct Execution {
-    pub(crate) objects: Objects,
-    pub(crate) transactions: Arc<Transactions>,
-    pub(crate) opened: Arc<OpenedShards>,
-    pub(crate) external: ExternalFiles,
-    /// What scans have read lately.
-    pub(crate) blocks: Arc<BlockCache>,
-    /// What queries have made of shards lately.
-    pub(crate) fragments: Arc<FragmentCache>,
-    pub(crate) lookup: KeyLookup,
-    pub(crate) loader: Loader,
-    /// One table settles or is compacted at a time.
-    pub(crate) settling: tokio::sync::Mutex<()>,
-    pub(crate) throttle: WriteThrottle,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) random: Arc<dyn Random>,
-    pub(crate) executor: Arc<Executor>,
+    scans: Arc<ScanPlanner>,
+    external: Arc<ExternalFiles>,
+    lookup: Arc<KeyLookup>,
+    loader: Loader,
+    executor: Arc<Executor>,
+    dml: Arc<Dml>,
+    copier: Arc<Copier>,
+    explainer: Arc<Explainer>,
+    throttle: Arc<WriteThrottle>,
+    maintenance: Arc<Maintenance>,
+    cache_keeper: Arc<CacheKeeper>,
+    random: Arc<dyn Random>,
 }
 
 impl Execution {
@@ -49,57 +49,70 @@ impl Execution {
         config: Config,
     ) -> SqlResult<Arc<Self>> {
         let executor = Arc::new(Executor::start(&config, &clock)?);
-        let blocks = block_cache(&config)?;
+        let blocks = Arc::new(block_cache(&config)?);
+        let fragments = Arc::new(FragmentCache::new(config.fragment_cache_bytes));
         let opened = Arc::<OpenedShards>::default();
+        let lookup = Arc::new(KeyLookup::new(objects.clone(), Arc::clone(&opened)));
+        let scans = ScanPlanner::new(objects.clone(), opened, Arc::clone(&blocks), Arc::clone(&fragments));
+        let scans = Arc::new(scans);
+        let external = Arc::new(ExternalFiles::new(Arc::clone(&clock), Arc::clone(&random)));
+        let throttle = Arc::new(WriteThrottle::new(Arc::clone(&transactions), Arc::clone(&clock)));
+        let loader = Loader::new(objects, Arc::clone(&random));
+        let dml = Arc::new(Dml::new(Arc::clone(&executor), Arc::clone(&lookup), loader.clone()));
+        let maintenance = Maintenance::new(
+            Arc::clone(&transactions),
+            Arc::clone(&scans) as Arc<dyn PlanScan>,
+            Arc::clone(&executor),
+            loader.clone(),
+            Arc::clone(&throttle),
+            Arc::clone(&clock),
+        );
+        let cache_keeper = CacheKeeper::new(transactions, Arc::clone(&external), blocks, fragments, Arc::clone(&clock));
+        let explainer = Explainer::new(Arc::clone(&executor), Arc::clone(&dml), Arc::clone(&clock));
+        let copier = Copier::new(Arc::clone(&executor), Arc::clone(&dml), clock, Arc::clone(&random));
         Ok(Arc::new(Self {
-            lookup: KeyLookup::new(objects.clone(), Arc::clone(&opened)),
-            loader: Loader::new(objects.clone(), Arc::clone(&random)),
-            objects,
-            opened,
-            external: ExternalFiles::new(Arc::clone(&clock), Arc::clone(&random)),
-            blocks: Arc::new(blocks),
-            fragments: Arc::new(FragmentCache::new(config.fragment_cache_bytes)),
-            settling: tokio::sync::Mutex::default(),
-            throttle: WriteThrottle::new(Arc::clone(&transactions), Arc::clone(&clock)),
-            transactions,
-            clock,
-            random,
+            scans,
+            external,
+            lookup,
+            loader,
             executor,
+            dml,
+            copier: Arc::new(copier),
+            explainer: Arc::new(explainer),
+            throttle,
+            maintenance: Arc::new(maintenance),
+            cache_keeper: Arc::new(cache_keeper),
+            random,
         }))
     }
 
     /// What plans the scans of tables.
     #[must_use]
     pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
-        Arc::new(self.scans())
+        Arc::clone(&self.scans) as Arc<dyn PlanScan>
     }
 
-    pub(crate) fn scans(&self) -> ScanPlanner {
-        let (opened, blocks) = (Arc::clone(&self.opened), Arc::clone(&self.blocks));
-        ScanPlanner::new(self.objects.clone(), opened, blocks, Arc::clone(&self.fragments))
+    /// The same as what it is.
+    #[must_use]
+    pub fn scans(&self) -> &Arc<ScanPlanner> {
+        &self.scans
     }
 
     /// How the caches of columns and of groups are used.
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
-        self.scans().cache_tiers()
+        self.scans.cache_tiers()
     }
 
     /// The files of external tables.
     #[must_use]
-    pub fn external(&self) -> &ExternalFiles {
+    pub fn external(&self) -> &Arc<ExternalFiles> {
         &self.external
-    }
-
-    /// The throttle of writers.
-    #[must_use]
-    pub fn throttle(&self) -> &WriteThrottle {
-        &self.throttle
     }
 
     /// The lookup of rows by key.
     #[must_use]
-    pub fn lookup(&self) -> &KeyLookup {
+    pub fn lookup(&self) -> &Arc<KeyLookup> {
         &self.lookup
     }
 
@@ -115,15 +128,51 @@ impl Execution {
         &self.executor
     }
 
+    /// What changes rows.
+    #[must_use]
+    pub fn dml(&self) -> &Arc<Dml> {
+        &self.dml
+    }
+
+    /// What runs COPY.
+    #[must_use]
+    pub fn copier(&self) -> &Arc<Copier> {
+        &self.copier
+    }
+
+    /// What answers EXPLAIN.
+    #[must_use]
+    pub fn explainer(&self) -> &Arc<Explainer> {
+        &self.explainer
+    }
+
+    /// The throttle of writers.
+    #[must_use]
+    pub fn throttle(&self) -> &Arc<WriteThrottle> {
+        &self.throttle
+    }
+
+    /// What settles and compacts.
+    #[must_use]
+    pub fn maintenance(&self) -> &Arc<Maintenance> {
+        &self.maintenance
+    }
+
     /// Where chance comes from.
     #[must_use]
     pub fn random(&self) -> &Arc<dyn Random> {
         &self.random
     }
+
+    /// What tells the caches of tables.
+    #[must_use]
+    pub fn cache_keeper(&self) -> &Arc<CacheKeeper> {
+        &self.cache_keeper
+    }
 }
 
 impl fmt::Debug for Execution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Execution").field("objects", &self.objects).finish_non_exhaustive()
+        f.debug_struct("Execution").finish_non_exhaustive()
     }
 }

@@ -71,7 +71,7 @@ impl Warehouse {
     pub(crate) async fn load(&self, table: &Arc<Table>, partitions: Vec<Vec<RecordBatch>>) -> SqlResult<u64> {
         let mut transaction = self.begin();
         let partitions = partitions.into_iter().map(|batches| batches.into_iter().map(Ok).collect()).collect();
-        let rows = self.execution.write(&write_plan(table, partitions), &mut transaction, &context()).await?;
+        let rows = self.execution.dml().write(&write_plan(table, partitions), &mut transaction, &context()).await?;
         transaction.commit().await.unwrap();
         Ok(done(rows))
     }

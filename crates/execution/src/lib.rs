@@ -9,6 +9,7 @@ mod cache_keeper;
 #[cfg(test)]
 mod compile_tests;
 pub mod copy;
+mod dml;
 #[cfg(test)]
 mod exchange_tests;
 mod execution;
@@ -28,7 +29,11 @@ mod settle;
 mod sql_fixture;
 mod write;
 
+pub use cache_keeper::CacheKeeper;
+pub use copy::Copier;
+pub use dml::Dml;
 pub use execution::Execution;
+pub use explain::Explainer;
 pub use external::ExternalFiles;
-pub use settle::{FreshLimits, Pace, SettleSettings, WriteThrottle};
+pub use settle::{FreshLimits, Maintenance, Pace, SettleSettings, WriteThrottle};
 pub use write::{Load, Loaded, Loader, stage_rows};

@@ -33,7 +33,8 @@ impl Sql {
 
     pub(crate) fn on(warehouse: Warehouse) -> Self {
         let execution = &warehouse.execution;
-        let planner = Planner::new(execution.scan_planner(), execution.executor.runtime(), execution.executor.parts());
+        let planner =
+            Planner::new(execution.scan_planner(), execution.executor().runtime(), execution.executor().parts());
         Self { planner, warehouse, next_oid: Arc::new(AtomicU32::new(30_000)), settings: Settings::default() }
     }
 
@@ -81,10 +82,10 @@ impl Sql {
         let mut transaction = self.warehouse.begin();
         let lines = stream::iter([Ok(csv)]).boxed();
         let context = context();
-        let copying = self.warehouse.execution.copy_from(&plan, Some(lines), &mut transaction, &context);
+        let copying = self.warehouse.execution.copier().copy_from(&plan, Some(lines), &mut transaction, &context);
         Box::pin(copying).await.unwrap();
         transaction.commit().await.unwrap();
-        self.warehouse.execution.settle(plan.table.oid).await.unwrap();
+        self.warehouse.execution.maintenance().settle(plan.table.oid).await.unwrap();
     }
 
     pub(crate) async fn run_with(&self, sql: &str, context: &RunContext) -> SqlResult<Vec<String>> {
@@ -93,21 +94,24 @@ impl Sql {
         let rows = match self.plan(sql)? {
             Planned::Query(query) => {
                 let batches: Vec<RecordBatch> =
-                    execution.executor.query(&query, context).await?.stream.try_collect().await?;
+                    execution.executor().query(&query, context).await?.stream.try_collect().await?;
                 batches.iter().flat_map(texts).collect()
             }
             Planned::Write(write) => {
-                vec![crate::fixtures::done(execution.write(&write, &mut transaction, context).await?).to_string()]
+                vec![crate::fixtures::done(execution.dml().write(&write, &mut transaction, context).await?).to_string()]
             }
             Planned::Modify(modify) => {
-                vec![crate::fixtures::done(execution.modify(&modify, &mut transaction, context).await?).to_string()]
+                vec![
+                    crate::fixtures::done(execution.dml().modify(&modify, &mut transaction, context).await?)
+                        .to_string(),
+                ]
             }
             Planned::Define(define) => {
                 transaction.stage(define.changes).unwrap();
                 Vec::new()
             }
             Planned::Explain(explain) => {
-                crate::fixtures::finished(execution.explain(&explain, &mut transaction, context).await?)
+                crate::fixtures::finished(execution.explainer().explain(&explain, &mut transaction, context).await?)
             }
             other => panic!("{other:?} is not for these tests"),
         };

@@ -87,7 +87,7 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
     }
     for kilobytes in [1_500, 4_000, 12_000] {
         let sql = tables(kilobytes << 10).await;
-        let runtime = sql.warehouse.execution.executor.runtime();
+        let runtime = sql.warehouse.execution.executor().runtime();
         let (pool, disk) = (&runtime.memory_pool, &runtime.disk_manager);
         for (query, expected) in HUNGRY.iter().zip(&answers) {
             let answer = tokio::time::timeout(Duration::from_secs(60), sql.run(query)).await;
@@ -99,7 +99,7 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
                 }
             }
             let ended = clock.monotonic();
-            while (sql.warehouse.execution.executor.threads().alive(), pool.reserved(), disk.used_disk_space())
+            while (sql.warehouse.execution.executor().threads().alive(), pool.reserved(), disk.used_disk_space())
                 != (0, 0, 0)
             {
                 let waited = clock.monotonic() - ended;

@@ -178,12 +178,13 @@ async fn answers_are_the_same_whatever_has_become_of_the_rows() {
     check_all(&sql, "with fresh and deleted rows", &[2, 3]).await;
     let oids: Vec<_> = sql.warehouse.transactions.current().state.tables().map(|table| table.oid).collect();
     for table in &oids {
-        sql.warehouse.execution.settle(*table).await.expect("rows settle");
+        sql.warehouse.execution.maintenance().settle(*table).await.expect("rows settle");
         let state = sql.warehouse.transactions.current().state;
         let all = state.rows(*table).shards.shards.iter().map(|shard| shard.id).collect::<Vec<_>>();
         let definition = Arc::clone(state.table(*table).expect("it is there"));
         sql.warehouse
             .execution
+            .maintenance()
             .compact_shards(&definition, state.rows(*table).shards_only(&all))
             .await
             .expect("shards are put together");
@@ -209,9 +210,18 @@ async fn a_table_that_is_distributed_anew_is_so_once_its_rows_are_written_anew()
     check_all(&sql, "with shards of before and after", &[3]).await;
     let state = sql.warehouse.transactions.current().state;
     let oid = |name: &str| state.tables().find(|table| table.name == name).expect("it is there").oid;
-    assert_eq!(sql.warehouse.execution.redistribute(oid("other")).await.expect("shards are written anew"), 2);
-    assert_eq!(sql.warehouse.execution.redistribute(oid("other")).await.expect("shards are written anew"), 0);
-    assert_eq!(sql.warehouse.execution.redistribute(oid("dim")).await.expect("shards are written anew"), 0);
+    assert_eq!(
+        sql.warehouse.execution.maintenance().redistribute(oid("other")).await.expect("shards are written anew"),
+        2
+    );
+    assert_eq!(
+        sql.warehouse.execution.maintenance().redistribute(oid("other")).await.expect("shards are written anew"),
+        0
+    );
+    assert_eq!(
+        sql.warehouse.execution.maintenance().redistribute(oid("dim")).await.expect("shards are written anew"),
+        0
+    );
     let text = tasks(&sql, by_n, &workers.distribution).await;
     assert!(text.contains("Mode: co-located") && !text.contains("not by bucket"), "{text}");
     check_all(&sql, "with all shards written anew", &[3]).await;

@@ -123,7 +123,7 @@ pub(super) async fn on_workers(
 ) -> SqlResult<(Vec<String>, Spread)> {
     let context = on(sql, distribution);
     let Planned::Query(plan) = sql.plan(query)? else { panic!("{query} is no query") };
-    let (rows, spread) = sql.warehouse.execution.executor.query_placed(&plan, &context).await?;
+    let (rows, spread) = sql.warehouse.execution.executor().query_placed(&plan, &context).await?;
     let batches: Vec<_> = rows.stream.try_collect().await?;
     let spread = spread.expect("there is a distribution");
     Ok((sorted(batches.iter().flat_map(texts).collect()), spread))

@@ -31,7 +31,7 @@ fn limited(limit: &str) -> RunContext {
 
 /// Waits until nothing is held any more, by the query or by anyone.
 async fn freed(sql: &Sql, context: &RunContext) {
-    let (pool, clock) = (Arc::clone(&sql.warehouse.execution.executor.runtime().memory_pool), SystemClock::new());
+    let (pool, clock) = (Arc::clone(&sql.warehouse.execution.executor().runtime().memory_pool), SystemClock::new());
     let ended = clock.monotonic();
     while (pool.reserved(), context.memory.used().now) != (0, 0) {
         assert!(clock.monotonic() - ended < Duration::from_secs(60), "{pool} and {:?} are left", context.memory.used());

@@ -67,7 +67,7 @@ async fn a_cancelled_query_answers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_queries_leave_nothing_running_and_nothing_reserved() {
     let sql = tables().await;
-    let pool = Arc::clone(&sql.warehouse.execution.executor.runtime().memory_pool);
+    let pool = Arc::clone(&sql.warehouse.execution.executor().runtime().memory_pool);
     let clock = SystemClock::new();
     for query in ENDLESS {
         for _ in 0..3 {
@@ -80,7 +80,7 @@ async fn cancelled_queries_leave_nothing_running_and_nothing_reserved() {
             assert!(answer.is_err());
         }
         let cancelled = clock.monotonic();
-        let left = || (sql.warehouse.execution.executor.threads().alive(), pool.reserved());
+        let left = || (sql.warehouse.execution.executor().threads().alive(), pool.reserved());
         while left() != (0, 0) {
             let waited = clock.monotonic() - cancelled;
             assert!(waited < HANGING, "{query}: (tasks, bytes) {:?} are left", left());
@@ -95,7 +95,7 @@ async fn rows_come_before_the_last_is_made() {
     let Planned::Query(query) = sql.plan("select x, y from a, b").unwrap() else {
         panic!("a query");
     };
-    let mut rows = sql.warehouse.execution.executor.query(&query, &context()).await.unwrap().stream;
+    let mut rows = sql.warehouse.execution.executor().query(&query, &context()).await.unwrap().stream;
     let first = rows.try_next().await.unwrap().unwrap();
     assert!(0 < first.num_rows());
 }
@@ -110,7 +110,7 @@ async fn rows_that_several_read_are_kept_in_files_where_memory_is_short() {
     assert_eq!(sql.run(query).await.unwrap(), expected);
     let plan = sql.run(&format!("explain (analyze, costs off) {query}")).await.unwrap().join("\n");
     assert!(plan.contains("Shared Scan on s") && plan.contains("Spilled Files: "), "{plan}");
-    let runtime = sql.warehouse.execution.executor.runtime();
+    let runtime = sql.warehouse.execution.executor().runtime();
     let clock = SystemClock::new();
     let ended = clock.monotonic();
     while (runtime.memory_pool.reserved(), runtime.disk_manager.used_disk_space()) != (0, 0) {

@@ -14,11 +14,10 @@ use super::actual::Actual;
 use super::by_key;
 use super::node::{Node, Property, Value};
 use super::text::milliseconds;
-use super::{Estimate, Explained, tree};
-use crate::Execution;
+use super::{Estimate, Explained, Explainer, tree};
 use crate::modify::Modified;
 
-impl Execution {
+impl Explainer {
     pub(super) async fn explain_modify(
         &self,
         plan: &ExplainPlan,
@@ -29,7 +28,7 @@ impl Execution {
         let mut ran = None;
         if plan.analyze {
             let start = self.clock.monotonic();
-            let Attempt::Done(changed) = self.modify(modify, transaction, context).await? else {
+            let Attempt::Done(changed) = self.dml.modify(modify, transaction, context).await? else {
                 return Ok(Attempt::Again);
             };
             ran = Some((changed, self.clock.monotonic().saturating_sub(start)));
@@ -60,7 +59,7 @@ impl Execution {
         let mut ran = None;
         if plan.analyze {
             let start = self.clock.monotonic();
-            let Attempt::Done(written) = self.write(write, transaction, context).await? else {
+            let Attempt::Done(written) = self.dml.write(write, transaction, context).await? else {
                 return Ok(Attempt::Again);
             };
             ran = Some((written, self.clock.monotonic().saturating_sub(start)));
@@ -92,7 +91,7 @@ impl Execution {
         let mut ran = None;
         if plan.analyze {
             let start = self.clock.monotonic();
-            let Attempt::Done(batches) = self.query_locked(query, transaction, context).await? else {
+            let Attempt::Done(batches) = self.dml.query_locked(query, transaction, context).await? else {
                 return Ok(Attempt::Again);
             };
             let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();

@@ -7,13 +7,13 @@ use std::time::Duration;
 use ::exchange::{Prepared, Purpose, Spread};
 use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use compile::estimate::Estimate;
-use executor::{Attempts, RunContext};
+use executor::{Attempts, Executor, RunContext};
 use futures::TryStreamExt;
 use row_locks::Attempt;
 use txn::Transaction;
-use types::{SqlError, SqlResult};
+use types::{Clock, SqlError, SqlResult};
 
-use crate::Execution;
+use crate::dml::Dml;
 
 mod actual;
 mod arrow;
@@ -45,7 +45,21 @@ struct Explained {
     place: Option<Spread>,
 }
 
-impl Execution {
+/// Answers EXPLAIN.
+#[derive(Debug)]
+pub struct Explainer {
+    executor: Arc<Executor>,
+    dml: Arc<Dml>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Explainer {
+    /// Which plans and runs queries on `executor`, and by `dml` what changes rows.
+    #[must_use]
+    pub fn new(executor: Arc<Executor>, dml: Arc<Dml>, clock: Arc<dyn Clock>) -> Self {
+        Self { executor, dml, clock }
+    }
+
     /// The lines that EXPLAIN answers with, one for a whole JSON document. With ANALYZE the statement is run; what it writes
     /// is staged.
     ///

@@ -34,7 +34,9 @@ pub struct ExternalFiles {
 }
 
 impl ExternalFiles {
-    pub(crate) fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
+    /// None of which is known yet.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
         Self { known: KnownFiles::default(), clock, random }
     }
 

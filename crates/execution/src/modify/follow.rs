@@ -21,7 +21,7 @@ use txn::{RowChange, Transaction};
 use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
 
 use super::Targets;
-use crate::Execution;
+use crate::dml::Dml;
 
 /// Rows of a table that were changed or deleted.
 pub(crate) struct Changed {
@@ -55,13 +55,13 @@ impl Following {
     /// `23503`, and what the changes of referring rows violate.
     pub(crate) async fn follow(
         self,
-        execution: &Execution,
+        dml: &Dml,
         plans: &ReferencePlans,
         transaction: &mut Transaction,
         context: &RunContext,
     ) -> SqlResult<Attempt<()>> {
         let Some(changed) = self.0 else { return Ok(Attempt::Done(())) };
-        let followed = Box::pin(follow(execution, changed, plans, transaction, context)).await?;
+        let followed = Box::pin(follow(dml, changed, plans, transaction, context)).await?;
         if followed == Attempt::Again {
             transaction.rollback_to(BEFORE).map_err(from_txn)?;
         }
@@ -86,7 +86,7 @@ struct Gone<'a> {
 
 /// Everything that acting on references needs beside the transaction.
 struct Actor<'a> {
-    execution: &'a Execution,
+    dml: &'a Dml,
     plans: &'a BTreeMap<Oid, ReferencePlan>,
     waits: Waits,
     context: &'a RunContext,
@@ -98,13 +98,13 @@ struct Actor<'a> {
 /// # Errors
 /// `23503`, and what the changes of referring rows violate.
 async fn follow(
-    execution: &Execution,
+    dml: &Dml,
     changed: Changed,
     plans: &BTreeMap<Oid, ReferencePlan>,
     transaction: &mut Transaction,
     context: &RunContext,
 ) -> SqlResult<Attempt<()>> {
-    let actor = Actor { execution, plans, waits: Waits::of(context), context };
+    let actor = Actor { dml, plans, waits: Waits::of(context), context };
     let mut waiting = references(changed, transaction);
     while let Some(reference) = waiting.pop() {
         for is_delete in [true, false] {
@@ -185,13 +185,13 @@ impl Actor<'_> {
         }
         let of = KeyColumns { table: referring, index: key_index(referring, columns), columns };
         let rows = newest(transaction, referring)?;
-        let found = self.execution.lookup.find(of, &rows, &keys).await?;
+        let found = self.dml.lookup.find(of, &rows, &keys).await?;
         if found.iter().all(Vec::is_empty) {
             return Ok(Attempt::Done(None));
         }
         if matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict) {
             let of = KeyColumns { table, index: key_index(table, referenced), columns: referenced };
-            let replaced = self.execution.lookup.find(of, &*newest(transaction, table)?, &keys).await?;
+            let replaced = self.dml.lookup.find(of, &*newest(transaction, table)?, &keys).await?;
             for ((gone, found), replaced) in gone.values().zip(&found).zip(&replaced) {
                 let is_replaced = action == ReferentialAction::NoAction && !replaced.is_empty();
                 if !found.is_empty() && !is_replaced {
@@ -205,11 +205,11 @@ impl Actor<'_> {
         if !self.hold(referring, &owned, &rows, transaction).await? {
             return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
         }
-        if self.execution.lookup.find(of, &*newest(transaction, referring)?, &keys).await? != found {
+        if self.dml.lookup.find(of, &*newest(transaction, referring)?, &keys).await? != found {
             return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
         }
         let places: Vec<Found> = owned.iter().map(|(found, _)| *found).collect();
-        let existing = self.execution.lookup.fetch(referring, &rows, &places).await?;
+        let existing = self.dml.lookup.fetch(referring, &rows, &places).await?;
         if is_delete && action == ReferentialAction::Cascade {
             return delete(referring, &places, existing, transaction).map(|changed| Attempt::Done(Some(changed)));
         }
@@ -229,8 +229,7 @@ impl Actor<'_> {
             self.refuse_fallen_back(reference, (columns, referenced), &gone, &targets, transaction).await?;
         }
         let (new, old) = (targets.new_rows.clone(), targets.old_rows.clone());
-        if check(&self.execution.lookup, referring, &new, &old, None, transaction, &self.waits).await? == Attempt::Again
-        {
+        if check(&self.dml.lookup, referring, &new, &old, None, transaction, &self.waits).await? == Attempt::Again {
             return Ok(Attempt::Again);
         }
         let (changes, _) = targets.changes(None, transaction)?;
@@ -252,7 +251,7 @@ impl Actor<'_> {
             let (key, _) = reference.referring.index_key(columns, &row.tuple).map_err(from_catalog)?;
             let Some(lost) = gone.get(&key) else { continue };
             let of = KeyColumns { table, index: key_index(table, referenced), columns: referenced };
-            let found = self.execution.lookup.find(of, &*newest(transaction, table)?, &[key]).await?;
+            let found = self.dml.lookup.find(of, &*newest(transaction, table)?, &[key]).await?;
             if found.iter().all(Vec::is_empty) {
                 return Err(referred(table, referenced, lost.old, &reference.referring, reference.constraint()));
             }
@@ -310,7 +309,7 @@ impl Actor<'_> {
         let batch = RecordBatch::try_new(Arc::clone(&schema), values).map_err(|error| internal(&error))?;
         let fed = stream::once(async move { Ok(batch) });
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let batches = self.execution.executor.collect(&plan.plan, self.context).await?;
+        let batches = self.dml.executor.collect(&plan.plan, self.context).await?;
         Targets::of(referring, &plan.old, false, batches, transaction)
     }
 }

@@ -14,9 +14,9 @@ use txn::locks::{LockWait, RowLock};
 use types::{RowId, SqlError, SqlResult};
 
 use super::targets::{place_of, were_changed};
-use crate::Execution;
+use crate::dml::Dml;
 
-impl Execution {
+impl Dml {
     /// Runs the query, locks the rows it asks for and gives the visible columns of those that it got.
     ///
     /// # Errors
@@ -31,10 +31,10 @@ impl Execution {
         lock_rows(plan, rows, transaction, &Waits::of(context)).await
     }
 
-    /// As [`Execution::query_locked`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+    /// As [`Dml::query_locked`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
     ///
     /// # Errors
-    /// As [`Execution::query_locked`].
+    /// As [`Dml::query_locked`].
     pub async fn query_locked_by_key(
         &self,
         plan: &QueryPlan,

@@ -15,7 +15,7 @@ use storage_error::from_txn;
 use txn::Transaction;
 use types::{ColumnId, SqlResult};
 
-use crate::Execution;
+use crate::dml::Dml;
 
 mod follow;
 mod locking_query;
@@ -41,7 +41,7 @@ impl Modified {
     }
 }
 
-impl Execution {
+impl Dml {
     /// Runs the plan and stages what it changes.
     ///
     /// # Errors
@@ -60,10 +60,10 @@ impl Execution {
         self.modify_rows(plan, rows, transaction, context).await
     }
 
-    /// As [`Execution::modify`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+    /// As [`Dml::modify`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
     ///
     /// # Errors
-    /// As [`Execution::modify`].
+    /// As [`Dml::modify`].
     pub async fn modify_by_key(
         &self,
         plan: &ModifyPlan,

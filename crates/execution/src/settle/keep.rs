@@ -7,8 +7,8 @@ use std::time::Duration;
 use catalog::{CatalogState, Storage, Table};
 use types::{Oid, SqlResult};
 
+use super::Maintenance;
 use super::patience::Patience;
-use crate::Execution;
 
 /// When fresh rows settle.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ impl Default for SettleSettings {
     }
 }
 
-impl Execution {
+impl Maintenance {
     /// Settles and compacts for as long as the server runs.
     pub async fn keep_settled(self: Arc<Self>, settings: SettleSettings) {
         let mut waiting = HashMap::new();

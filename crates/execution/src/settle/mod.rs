@@ -10,11 +10,11 @@ use storage_error::from_txn;
 use txn::{Isolation, Snapshot};
 use types::{Failpoint, Oid, ShardId, SqlResult};
 
-use crate::Execution;
 use crate::write::sample;
 
 mod choose;
 mod keep;
+mod maintenance;
 mod pace;
 mod patience;
 mod redistribute;
@@ -24,15 +24,16 @@ mod rewrite;
 mod tests;
 
 pub use keep::SettleSettings;
+pub use maintenance::Maintenance;
 pub use pace::{FreshLimits, Pace, WriteThrottle};
 
-impl Execution {
+impl Maintenance {
     /// Puts the fresh rows of a table into shards; how many. None when the table is gone or keeps its rows as rows.
     ///
     /// # Errors
     /// What the storage reports; the rows then stay where they are.
     pub async fn settle(self: &Arc<Self>, table: Oid) -> SqlResult<u64> {
-        let _alone = self.settling.lock().await;
+        let _alone = self.turn.lock().await;
         let Some(snapshot) = self.sealed(table).await? else { return Ok(0) };
         let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
         let rows = snapshot.state.rows(table);
@@ -104,7 +105,7 @@ impl Execution {
         table: Oid,
         choose: impl FnOnce(&Table, &TableShards) -> Vec<ShardId>,
     ) -> SqlResult<usize> {
-        let _alone = self.settling.lock().await;
+        let _alone = self.turn.lock().await;
         let snapshot = self.transactions.current();
         let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
         let chosen = choose(&definition, &snapshot.state.rows(table).shards);

@@ -111,7 +111,9 @@ impl Seen {
 }
 
 impl WriteThrottle {
-    pub(crate) fn new(transactions: Arc<Transactions>, clock: Arc<dyn Clock>) -> Self {
+    /// Which slows nobody before it has limits.
+    #[must_use]
+    pub fn new(transactions: Arc<Transactions>, clock: Arc<dyn Clock>) -> Self {
         Self { transactions, clock, limits: OnceLock::new(), seen: Mutex::default() }
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use scan::bucket_keys;
 use types::{Oid, SqlResult};
 
+use super::Maintenance;
 use super::choose;
-use crate::Execution;
 
-impl Execution {
+impl Maintenance {
     /// Puts the rows of shards that have no buckets by the table's key into shards that have; how many shards went. Those of a table that is not
     /// distributed on a key stay as they are.
     ///
@@ -17,7 +17,7 @@ impl Execution {
     pub async fn redistribute(self: &Arc<Self>, table: Oid) -> SqlResult<usize> {
         let mut count = 0;
         loop {
-            let _alone = self.settling.lock().await;
+            let _alone = self.turn.lock().await;
             let snapshot = self.transactions.current();
             let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(count) };
             let Some(keys) = bucket_keys(&definition) else { return Ok(count) };

@@ -18,7 +18,7 @@ use storage_error::from_shards;
 use txn::Transaction;
 use types::{RowId, SqlError, SqlResult};
 
-use crate::Execution;
+use super::Maintenance;
 use crate::write::{ShardsOf, ordered, sample};
 
 /// What became of the rows.
@@ -41,7 +41,7 @@ impl Rewritten {
     }
 }
 
-impl Execution {
+impl Maintenance {
     /// Writes all of `rows` to new shards, announced by `transaction`, in the table's order.
     pub(super) async fn rewrite(
         self: &Arc<Self>,
@@ -50,17 +50,18 @@ impl Execution {
         transaction: &Transaction,
     ) -> SqlResult<Rewritten> {
         let load = self.loader.load_moved(table, transaction);
-        let (execution, table) = (Arc::clone(self), Arc::clone(table));
+        let (maintenance, table) = (Arc::clone(self), Arc::clone(table));
         let work = async move {
-            let config = SessionConfig::new().with_target_partitions(execution.executor.parts());
+            let config = SessionConfig::new().with_target_partitions(maintenance.executor.parts());
             let state = SessionStateBuilder::new()
                 .with_config(config)
-                .with_runtime_env(execution.executor.runtime())
+                .with_runtime_env(maintenance.executor.runtime())
                 .with_default_features()
                 .build();
             let task = state.task_ctx();
-            let source = ShardTable::new(Arc::clone(&table), Arc::new(rows), execution.scan_planner()).with_places();
-            let operators = execution.scan_planner().plan_scan(&source, None, &[], None, &state);
+            let source =
+                ShardTable::new(Arc::clone(&table), Arc::new(rows), Arc::clone(&maintenance.scans)).with_places();
+            let operators = maintenance.scans.plan_scan(&source, None, &[], None, &state);
             let operators = ordered(&table, operators.map_err(from_datafusion)?, &task).await?;
             let mut stream = execute_stream(operators, task).map_err(from_datafusion)?;
             let mut shards = ShardsOf::rest(Arc::new(load));

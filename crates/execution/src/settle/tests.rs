@@ -17,18 +17,18 @@ const ALL: &str = "select count(*), count(distinct n), sum(n), min(s) from t";
 async fn rows_are_the_same_before_and_after_they_settle() {
     let (sql, table) = filled().await;
     let before = sql.run(ALL).await.unwrap();
-    assert_eq!(sql.warehouse.execution.settle(table).await.unwrap(), 1_000);
+    assert_eq!(sql.warehouse.execution.maintenance().settle(table).await.unwrap(), 1_000);
     let state = sql.warehouse.transactions.current().state;
     assert!(state.rows(table).is_settled() && state.rows(table).shards.rows == 1_000);
     assert_eq!(sql.run(ALL).await.unwrap(), before);
-    assert_eq!(sql.warehouse.execution.settle(table).await.unwrap(), 0, "nothing is left to settle");
+    assert_eq!(sql.warehouse.execution.maintenance().settle(table).await.unwrap(), 0, "nothing is left to settle");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_settle_are_in_the_sample_and_few_more_leave_it_alone() {
     let (sql, table) = filled().await;
     let settled = async |rows: u64| {
-        assert_eq!(sql.warehouse.execution.settle(table).await.unwrap(), rows);
+        assert_eq!(sql.warehouse.execution.maintenance().settle(table).await.unwrap(), rows);
         let state = sql.warehouse.transactions.current().state;
         let sample = state.shards(table).sample.clone().expect("a table with shards has a sample");
         let batch = sample.batch().expect("it is a stream of rows");
@@ -46,7 +46,7 @@ async fn rows_that_settle_are_in_the_sample_and_few_more_leave_it_alone() {
 async fn an_old_snapshot_goes_on_seeing_what_it_saw() {
     let (sql, table) = filled().await;
     let old = sql.warehouse.transactions.current();
-    sql.warehouse.execution.settle(table).await.unwrap();
+    sql.warehouse.execution.maintenance().settle(table).await.unwrap();
     assert_eq!(old.state.rows(table).len(), 1_000);
     assert_eq!(old.state.rows(table).fresh.len(), 1_000);
 }
@@ -55,15 +55,15 @@ async fn an_old_snapshot_goes_on_seeing_what_it_saw() {
 async fn many_small_shards_become_one_without_their_deleted_rows() {
     let (sql, table) = filled().await;
     for part in 1..10 {
-        sql.warehouse.execution.settle(table).await.unwrap();
+        sql.warehouse.execution.maintenance().settle(table).await.unwrap();
         let (from, to) = (part * 1000 + 1, part * 1000 + 1000);
         let insert = format!("insert into t select i, 'row ' || i from generate_series({from}, {to}) as g(i)");
         sql.run(&insert).await.unwrap();
     }
-    sql.warehouse.execution.settle(table).await.unwrap();
+    sql.warehouse.execution.maintenance().settle(table).await.unwrap();
     let before = sql.run(ALL).await.unwrap();
     assert_eq!(sql.warehouse.transactions.current().state.shards(table).shards.len(), 10);
-    assert_eq!(sql.warehouse.execution.compact(table).await.unwrap(), 10);
+    assert_eq!(sql.warehouse.execution.maintenance().compact(table).await.unwrap(), 10);
     let shards = sql.warehouse.transactions.current().state.shards(table).clone();
     assert_eq!((shards.shards.len(), shards.live_rows()), (1, 10_000));
     assert_eq!(sql.run(ALL).await.unwrap(), before);

@@ -24,7 +24,7 @@ use txn::Transaction;
 use types::{Condition, RowId, SqlError, SqlResult};
 
 use super::stage_rows;
-use crate::Execution;
+use crate::dml::Dml;
 use crate::modify::{Following, Modified, Targets, is_seen};
 
 /// The rows of an INSERT.
@@ -52,7 +52,7 @@ impl Gathered {
     }
 }
 
-impl Execution {
+impl Dml {
     /// Of the rows that the plan gives, finds conflicts and violations, and stages what remains.
     pub(super) async fn write_gathered(
         &self,

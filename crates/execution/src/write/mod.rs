@@ -29,7 +29,7 @@ use storage_error::from_txn;
 use txn::Transaction;
 use types::SqlResult;
 
-use crate::Execution;
+use crate::dml::Dml;
 use crate::modify::Modified;
 
 use dealt::dealt;
@@ -39,7 +39,7 @@ pub use loader::Loader;
 pub(crate) use order::ordered;
 pub(crate) use shards_of::{SMALL_BUCKET_BYTES, ShardsOf};
 
-impl Execution {
+impl Dml {
     /// Runs a write and stages what it adds to the table; how many rows that is.
     ///
     /// # Errors
@@ -86,11 +86,11 @@ impl Execution {
     }
 }
 
-impl Execution {
-    /// As [`Execution::write`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+impl Dml {
+    /// As [`Dml::write`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
     ///
     /// # Errors
-    /// As [`Execution::write`].
+    /// As [`Dml::write`].
     pub async fn write_by_key(
         &self,
         plan: &WritePlan,

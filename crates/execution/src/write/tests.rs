@@ -11,7 +11,8 @@ async fn rows_are_visible_once_committed_and_not_before() {
     warehouse.create(&table).await;
     let mut transaction = warehouse.begin();
     let plan = write_plan(&table, vec![vec![Ok(batch(0..10)), Ok(batch(10..12))]]);
-    let rows = crate::fixtures::done(warehouse.execution.write(&plan, &mut transaction, &context()).await.unwrap());
+    let rows =
+        crate::fixtures::done(warehouse.execution.dml().write(&plan, &mut transaction, &context()).await.unwrap());
     assert_eq!(rows, 12);
     assert!(warehouse.shards().is_empty(), "nothing is visible");
     assert_eq!(transaction.view().state.shards(TABLE).rows, 12, "but to the transaction");
@@ -64,7 +65,7 @@ async fn nothing_stays_of_a_load_that_fails() {
     let mut transaction = warehouse.begin();
     let bad_row = SqlError::new(Condition::CheckViolation, "a bad row");
     let plan = write_plan(&table, vec![vec![Ok(batch(0..100_000)), Err(bad_row.clone())], vec![Ok(batch(0..100_000))]]);
-    let failed = warehouse.execution.write(&plan, &mut transaction, &context()).await;
+    let failed = warehouse.execution.dml().write(&plan, &mut transaction, &context()).await;
     assert_eq!(failed, Err(bad_row));
     assert!(!transaction.is_dirty());
     transaction.rollback();
@@ -74,7 +75,7 @@ async fn nothing_stays_of_a_load_that_fails() {
         if warehouse.objects.list("").await.unwrap().is_empty() {
             return;
         }
-        warehouse.execution.clock.sleep(std::time::Duration::from_millis(10)).await;
+        types::Clock::sleep(&types::SystemClock::new(), std::time::Duration::from_millis(10)).await;
     }
     panic!("objects of a failed load stay");
 }
@@ -88,7 +89,7 @@ async fn a_cancelled_load_ends() {
     context.cancel.cancel();
     let mut transaction = warehouse.begin();
     let plan = write_plan(&table, vec![vec![Ok(batch(0..10))]]);
-    let failed = warehouse.execution.write(&plan, &mut transaction, &context).await;
+    let failed = warehouse.execution.dml().write(&plan, &mut transaction, &context).await;
     assert_eq!(failed.unwrap_err().condition, Condition::QueryCanceled);
 }
 

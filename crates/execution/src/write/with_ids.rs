@@ -19,9 +19,9 @@ use types::{SqlError, SqlResult};
 
 use super::conform::Conform;
 use super::{ShardsOf, ordered};
-use crate::Execution;
+use crate::dml::Dml;
 
-impl Execution {
+impl Dml {
     /// Writes rows, in the columns of the table and then their ids, to shards and stages these.
     ///
     /// # Errors

@@ -203,11 +203,12 @@ impl Session {
         let (context, hold) = self.run_context_of(statement, &names);
         let session = program.needs_session().then(|| Arc::new(system_catalog::session(&names)));
         let run = PointRun { program, values, session: session.as_ref() };
-        let execution = Arc::clone(&self.gateway.execution);
+        let dml = Arc::clone(self.gateway.execution.dml());
+        let lookup = Arc::clone(self.gateway.execution.lookup());
         let (batches, columns) = match &program.planned {
             Planned::Query(plan) if plan.locks.is_empty() => {
                 statement.is(Kind::Query);
-                let Some(rows) = run.rows(execution.lookup(), self.block.transaction()).await? else { return Ok(None) };
+                let Some(rows) = run.rows(&lookup, self.block.transaction()).await? else { return Ok(None) };
                 let columns = columns.map_or_else(|| plan.columns.clone().into(), Arc::clone);
                 let rows = Rows::of(rows, columns, context.text_style(), Some(hold));
                 return Ok(Some(Started::Rows(Box::new(rows), "SELECT")));
@@ -217,7 +218,7 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable("SELECT FOR UPDATE")?;
                 }
-                let locked = execution.query_locked_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let locked = dml.query_locked_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(locked) = locked else { return Ok(None) };
                 let Attempt::Done(mut parts) = locked else { return Ok(Some(Started::Again)) };
                 if let [PointRows::Stored(_)] = parts.as_slice()
@@ -235,7 +236,7 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable(plan.tag)?;
                 }
-                let written = execution.write_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let written = dml.write_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(written) = written else { return Ok(None) };
                 let Attempt::Done(written) = written else { return Ok(Some(Started::Again)) };
                 self.gateway.metrics.rows_in.inc_by(written.rows);
@@ -247,7 +248,7 @@ impl Session {
                 if !is_of_temporary(&program.planned) {
                     self.block.check_writable(plan.tag)?;
                 }
-                let changed = execution.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
+                let changed = dml.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(changed) = changed else { return Ok(None) };
                 let Attempt::Done(changed) = changed else { return Ok(Some(Started::Again)) };
                 self.gateway.metrics.rows_in.inc_by(changed.rows);

@@ -139,9 +139,10 @@ impl Session {
                 self.notices.push((Severity::Warning, SqlError::new(Condition::InsufficientPrivilege, message)));
                 continue;
             }
-            self.gateway.execution.settle(table).await?;
-            self.gateway.execution.compact(table).await?;
-            self.gateway.execution.redistribute(table).await?;
+            let maintenance = self.gateway.execution.maintenance();
+            maintenance.settle(table).await?;
+            maintenance.compact(table).await?;
+            maintenance.redistribute(table).await?;
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ impl Session {
         self.block.check_writable("COPY FROM")?;
         let (context, _hold) = self.run_context(statement);
         let _shown = self.seat.backend.copying(&context.progress);
-        let execution = Arc::clone(&self.gateway.execution);
+        let copier = Arc::clone(self.gateway.execution.copier());
         let mut data = Data { work: self.asked.is_some().then(Work::new), is_whole: false };
         let transaction = self.block.transaction();
         let copied = if plan.source == CopySource::Stdin {
@@ -40,13 +40,13 @@ impl Session {
             let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
             let stdin = ReceiverStream::new(receiver).boxed();
             let copied = tokio::select! {
-                copied = execution.copy_from(&plan, Some(stdin), transaction, &context) => copied?,
+                copied = copier.copy_from(&plan, Some(stdin), transaction, &context) => copied?,
                 never = feed(client, sender, &mut data) => match never {},
             };
             data.take_rest(client).await?;
             Ok(copied)
         } else {
-            execution.copy_from(&plan, None, transaction, &context).await
+            copier.copy_from(&plan, None, transaction, &context).await
         }?;
         self.gateway.metrics.rows_in.inc_by(copied.rows);
         self.tell(copied.notices);
@@ -65,11 +65,11 @@ impl Session {
         self.block.transaction();
         let (context, _hold) = self.run_context(statement);
         let _shown = self.seat.backend.copying(&context.progress);
-        let execution = Arc::clone(&self.gateway.execution);
+        let copier = Arc::clone(self.gateway.execution.copier());
         if plan.target != CopyTarget::Stdout {
-            return Ok(tag("COPY", execution.copy_to_file(&plan, &context).await?));
+            return Ok(tag("COPY", copier.copy_to_file(&plan, &context).await?));
         }
-        let mut out = execution.copy_out(&plan, &context).await?;
+        let mut out = copier.copy_out(&plan, &context).await?;
         client.begin_copy_out(out.format, out.columns);
         let mut rows = 0;
         while let Some(piece) = out.pieces.next().await {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use catalog::Table;
-use execution::Execution;
+use execution::ExternalFiles;
 use parking_lot::Mutex;
 use session_context::{FileColumn, Files, ListedFiles};
 use types::{Oid, SqlResult};
@@ -38,14 +38,14 @@ impl StatementFiles {
     }
 
     /// Lists what is wanted.
-    pub(crate) async fn list(&self, wanted: Wanted, execution: &Execution) -> SqlResult<()> {
+    pub(crate) async fn list(&self, wanted: Wanted, external: &ExternalFiles) -> SqlResult<()> {
         match wanted {
             Wanted::Table(table) => {
-                let listed = execution.external().list(&table).await?;
+                let listed = external.list(&table).await?;
                 self.tables.lock().insert(table.oid, listed);
             }
             Wanted::Columns(location) => {
-                let columns = execution.external().columns_at(&location).await?;
+                let columns = external.columns_at(&location).await?;
                 self.columns.lock().insert(location, columns);
             }
         }

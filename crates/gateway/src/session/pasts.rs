@@ -97,8 +97,8 @@ impl Session {
             let (pasts, files) = (Arc::clone(&self.pasts), Arc::clone(&self.files));
             if let Some(wanted) = files.take_wanted() {
                 drop(outcome);
-                let execution = Arc::clone(&self.gateway.execution);
-                files.list(wanted, &execution).await?;
+                let external = Arc::clone(self.gateway.execution.external());
+                files.list(wanted, &external).await?;
                 continue;
             }
             let wanted = pasts.wanted.lock().take();

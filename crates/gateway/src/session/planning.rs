@@ -60,11 +60,11 @@ impl Session {
         &self,
         planning: Planning<T>,
     ) -> impl Future<Output = SqlResult<T>> + Send + use<T> {
-        let execution = Arc::clone(&self.gateway.execution);
+        let executor = Arc::clone(self.gateway.execution.executor());
         async move {
             match planning {
                 Planning::Done(outcome) => Ok(outcome),
-                Planning::Work(work) => execution.executor().planning().run(work).await,
+                Planning::Work(work) => executor.planning().run(work).await,
             }
         }
     }

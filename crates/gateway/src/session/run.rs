@@ -241,8 +241,8 @@ impl Session {
                     self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
                 }
                 let (context, hold) = self.run_context(statement);
-                let execution = Arc::clone(&self.gateway.execution);
-                let written = execution.write(&plan, self.block.transaction(), &context).await?;
+                let dml = Arc::clone(self.gateway.execution.dml());
+                let written = dml.write(&plan, self.block.transaction(), &context).await?;
                 let Attempt::Done(written) = written else { return Ok(Started::Again) };
                 self.gateway.metrics.rows_in.inc_by(written.rows);
                 self.tell(plan.notices);
@@ -253,8 +253,8 @@ impl Session {
                     self.block.check_writable(plan.tag)?;
                 }
                 let (context, hold) = self.run_context(statement);
-                let execution = Arc::clone(&self.gateway.execution);
-                let changed = execution.modify(&plan, self.block.transaction(), &context).await?;
+                let dml = Arc::clone(self.gateway.execution.dml());
+                let changed = dml.modify(&plan, self.block.transaction(), &context).await?;
                 let Attempt::Done(changed) = changed else { return Ok(Started::Again) };
                 self.gateway.metrics.rows_in.inc_by(changed.rows);
                 self.tell(plan.notices);
@@ -268,8 +268,8 @@ impl Session {
                     self.check_explained(&plan.inner)?;
                 }
                 let (context, hold) = self.run_context(statement);
-                let execution = Arc::clone(&self.gateway.execution);
-                let attempt = execution.explain(&plan, self.block.transaction(), &context).await?;
+                let explainer = Arc::clone(self.gateway.execution.explainer());
+                let attempt = explainer.explain(&plan, self.block.transaction(), &context).await?;
                 let Attempt::Done(lines) = attempt else { return Ok(Started::Again) };
                 self.note_written("EXPLAIN", 0, true, None);
                 let columns = vec![plan.column()];
@@ -296,16 +296,16 @@ impl Session {
     pub(crate) async fn query(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Rows> {
         self.block.transaction();
         let (context, hold) = self.run_context(statement);
-        let execution = Arc::clone(&self.gateway.execution);
-        let opened = execution.executor().query(plan, &context).await?;
+        let executor = Arc::clone(self.gateway.execution.executor());
+        let opened = executor.query(plan, &context).await?;
         Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
     }
 
     /// SELECT … FOR UPDATE and its like: the rows are locked before the first is given.
     async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Started> {
         let (context, hold) = self.run_context(statement);
-        let execution = Arc::clone(&self.gateway.execution);
-        let locked = execution.query_locked(plan, self.block.transaction(), &context).await?;
+        let dml = Arc::clone(self.gateway.execution.dml());
+        let locked = dml.query_locked(plan, self.block.transaction(), &context).await?;
         let Attempt::Done(batches) = locked else { return Ok(Started::Again) };
         let rows = futures::stream::iter(batches.into_iter().map(Ok)).boxed();
         let rows = Rows::new(rows, plan.columns.clone(), context.text_style(), Some(hold));
@@ -360,7 +360,7 @@ impl Session {
         }
         self.refuse_cluster_owners(&plan.changes)?;
         let (context, _hold) = self.run_context(statement);
-        let execution = Arc::clone(&self.gateway.execution);
+        let dml = Arc::clone(self.gateway.execution.dml());
         let view = self.block.view().state;
         let changed =
             plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
@@ -381,7 +381,7 @@ impl Session {
         plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
         self.block.transaction().stage(plan.changes).map_err(from_txn)?;
         if let Some(fill) = &plan.fill
-            && execution.modify(fill, self.block.transaction(), &context).await? == Attempt::Again
+            && dml.modify(fill, self.block.transaction(), &context).await? == Attempt::Again
         {
             return Err(SqlError::internal("rows of a locked table have changed"));
         }

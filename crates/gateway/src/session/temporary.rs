@@ -37,7 +37,7 @@ impl Session {
     /// The session ends, and what it made for itself with it.
     pub(crate) fn drop_temporary(&self) -> impl Future<Output = ()> + Send + use<> {
         let (name, transactions) = (self.temp_schema_name(), Arc::clone(&self.gateway.transactions));
-        let execution = Arc::clone(&self.gateway.execution);
+        let executor = Arc::clone(self.gateway.execution.executor());
         async move {
             if transactions.current().state.schema_by_name(&name).is_none() {
                 return;
@@ -45,7 +45,7 @@ impl Session {
             // There may be many thousands: other connections are served meanwhile.
             let runtime = Handle::current();
             let dropping = async move { drop_schemas(&transactions, |schema| schema.name == name).await };
-            if let Err(error) = execution.executor().planning().run(move || runtime.block_on(dropping)).await {
+            if let Err(error) = executor.planning().run(move || runtime.block_on(dropping)).await {
                 tracing::warn!(error = error.message, "temporary objects stay until the next start");
             }
         }

@@ -207,18 +207,18 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
 
     let (settle, limits) = settling(&config);
     execution.throttle().limit(limits);
-    let settler = tokio::spawn(Arc::clone(&execution).keep_settled(settle));
+    let settler = tokio::spawn(Arc::clone(execution.maintenance()).keep_settled(settle));
     let spill_keeper = tokio::spawn({
-        let execution = Arc::clone(&execution);
+        let executor = Arc::clone(execution.executor());
         async move {
             if let Some(reserve) = reserve {
-                execution.executor().keep_spill_room(reserve).await;
+                executor.keep_spill_room(reserve).await;
             }
         }
     });
     let cache_keeper = tokio::spawn({
-        let execution = Arc::clone(&execution);
-        async move { execution.keep_cache().await }
+        let keeper = Arc::clone(execution.cache_keeper());
+        async move { keeper.keep().await }
     });
     let cleaner = tokio::spawn({
         let transactions = Arc::clone(&transactions);

@@ -26,7 +26,7 @@ use super::cut::CHUNK_BYTES;
 use super::rows::Given;
 use super::source::Inputs;
 use super::{Dialect, Header, Layout, Marks, RowCount, Target, Tolerance, parquet, rows};
-use crate::Execution;
+use crate::copy::Copier;
 
 /// What a COPY FROM did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,12 +37,12 @@ pub struct Copied {
     pub notices: Vec<SqlError>,
 }
 
-impl Execution {
+impl Copier {
     /// COPY FROM: the rows are staged once this returns. `stdin` is the client's data for COPY FROM STDIN; an error in it
     /// ends the COPY.
     ///
     /// # Errors
-    /// What is wrong with the data, with file, line and column in the error's context; as [`Execution::write`].
+    /// What is wrong with the data, with file, line and column in the error's context; as [`Dml::write`](crate::dml::Dml::write).
     pub async fn copy_from(
         &self,
         plan: &CopyFromPlan,
@@ -72,7 +72,7 @@ impl Execution {
             batches.map(move |batch| batch.and_then(|batch| with_schema(&batch, &schema)).map_err(to_datafusion))
         };
         plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let rows = match self.write(&in_order(&plan.write), transaction, &context.here()).await {
+        let rows = match self.dml.write(&in_order(&plan.write), transaction, &context.here()).await {
             Ok(Attempt::Done(modified)) => modified.rows,
             Ok(Attempt::Again) => return Err(busy(plan)),
             Err(error) => {
@@ -85,7 +85,7 @@ impl Execution {
     }
 }
 
-impl Execution {
+impl Copier {
     /// The error with the place of the row that violates a constraint: the first of those given last that fails alone.
     async fn place_violation(
         &self,

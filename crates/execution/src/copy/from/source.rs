@@ -11,7 +11,7 @@ use storage_error::from_objects;
 use types::{Condition, SqlError, SqlResult};
 
 use super::{Piece, Pieces};
-use crate::Execution;
+use crate::copy::Copier;
 use crate::copy::files::{expand, matches, read_files, total_bytes};
 
 /// The inputs of a COPY, found but not yet read.
@@ -27,7 +27,7 @@ impl Inputs {
     /// # Errors
     /// `58P01` and its kin where there is nothing, what the storage reports.
     pub(crate) async fn find(
-        execution: &Execution,
+        copier: &Copier,
         source: &CopySource,
         stdin: Option<BoxStream<'static, SqlResult<Bytes>>>,
     ) -> SqlResult<Self> {
@@ -39,7 +39,7 @@ impl Inputs {
             CopySource::File(pattern) => files(pattern.clone()).await,
             CopySource::Url(url) => match url.strip_prefix("file://") {
                 Some(path) => files(path.to_owned()).await,
-                None => objects_at(execution, url).await,
+                None => objects_at(copier, url).await,
             },
         }
     }
@@ -78,9 +78,9 @@ async fn read_object(objects: Objects, object: Object) -> SqlResult<Pieces> {
     Ok(stream::once(async { Ok(opened) }).chain(pieces).boxed())
 }
 
-async fn objects_at(execution: &Execution, url: &str) -> SqlResult<Inputs> {
+async fn objects_at(copier: &Copier, url: &str) -> SqlResult<Inputs> {
     let (bucket, name) = bucket_of(url)?;
-    let (clock, random) = (Arc::clone(&execution.clock), Arc::clone(&execution.random));
+    let (clock, random) = (Arc::clone(&copier.clock), Arc::clone(&copier.random));
     let objects = Objects::open(&bucket, clock, random).map_err(from_objects)?;
     let found = objects_in(&objects, name).await?;
     Ok(Inputs::Objects(objects, found))

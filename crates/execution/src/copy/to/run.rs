@@ -16,7 +16,7 @@ use value_codec::encode::Format;
 
 use super::parquet;
 use super::rows::{Column, RowFormat, Rows, Style};
-use crate::Execution;
+use crate::copy::Copier;
 use crate::copy::files::FileWriter;
 
 /// Rows on their way to a client.
@@ -39,12 +39,12 @@ pub struct CopyPiece {
     pub rows: u64,
 }
 
-impl Execution {
+impl Copier {
     /// COPY TO STDOUT: starts the query.
     ///
     /// # Errors
-    /// As [`Execution::query`]; `0A000` for a format that clients cannot be sent.
-    pub async fn copy_out(self: &Arc<Self>, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
+    /// As [`Executor::query`](executor::Executor::query); `0A000` for a format that clients cannot be sent.
+    pub async fn copy_out(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
         let format = row_format(plan, context)?;
         context.progress.start_copy(kind(plan));
         let rows = self.executor.query(&plan.query, context).await?;
@@ -58,8 +58,8 @@ impl Execution {
     /// COPY TO a file or a URL, which is there once this returns: the number of rows.
     ///
     /// # Errors
-    /// As [`Execution::query`], and what is wrong with the file.
-    pub async fn copy_to_file(self: &Arc<Self>, plan: &CopyToPlan, context: &RunContext) -> SqlResult<u64> {
+    /// As [`Executor::query`](executor::Executor::query), and what is wrong with the file.
+    pub async fn copy_to_file(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<u64> {
         let mut sink = self.sink(plan, context)?;
         let mut pieces = match plan.options.format {
             CopyFormat::Parquet => {

@@ -171,7 +171,7 @@ async fn forms_whose_checksum_nobody_checks_are_refused_too() {
     let scans = execution.scans();
     let made = |bytes: &[u8]| {
         let form = form::read_unchecked::<PortableScan>(bytes).ok()?;
-        scan::ShardScanExec::of_portable(form, &scans, Vec::new()).ok()
+        scan::ShardScanExec::of_portable(form, scans, Vec::new()).ok()
     };
     assert!(made(&bytes).is_some());
     let mut runner = TestRunner::new(ProptestConfig { cases: 2_000, ..ProptestConfig::default() });

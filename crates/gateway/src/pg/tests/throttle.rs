@@ -50,7 +50,7 @@ async fn writers_wait_for_settling_and_readers_do_not() {
     assert!(!waiting.is_finished());
 
     let table = transactions.current().state.tables().next().map(|table| table.oid).unwrap();
-    door.gateway.execution.settle(table).await.unwrap();
+    door.gateway.execution.maintenance().settle(table).await.unwrap();
     assert!(waiting.await.unwrap().iter().any(|said| said.text() == "INSERT 0 1"));
     assert_eq!(fresh(&transactions.current().state), 1);
 }

@@ -52,7 +52,7 @@ async fn copy(warehouse: &Warehouse, source: CopySource, options: CopyOptions, d
     let data: Vec<_> = data.iter().map(|piece| Ok(Bytes::copy_from_slice(piece.as_bytes()))).collect();
     let mut transaction = warehouse.begin();
     let stdin = (plan.source == CopySource::Stdin).then(|| stream::iter(data).boxed());
-    let copied = warehouse.execution.copy_from(&plan, stdin, &mut transaction, &context()).await?;
+    let copied = warehouse.execution.copier().copy_from(&plan, stdin, &mut transaction, &context()).await?;
     transaction.commit().await.unwrap();
     Ok(copied)
 }
@@ -136,7 +136,7 @@ async fn a_parquet_file_that_was_written_is_read_back() {
         target: CopyTarget::File(path.clone()),
         options: options(CopyFormat::Parquet),
     };
-    assert_eq!(warehouse.execution.copy_to_file(&plan, &context()).await.unwrap(), 1_234);
+    assert_eq!(warehouse.execution.copier().copy_to_file(&plan, &context()).await.unwrap(), 1_234);
     let copied = copy(&warehouse, CopySource::File(path), options(CopyFormat::Parquet), &[]).await.unwrap();
     assert_eq!(copied.rows, 1_234);
     let shards = warehouse.shards();
@@ -156,7 +156,7 @@ async fn columns_of_a_parquet_file_are_found_by_name_and_must_fit() {
         let options = options(CopyFormat::Parquet);
         let plan = CopyFromPlan { table: only_a, columns, source: CopySource::Stdin, options, write, input };
         let stdin = stream::iter([Ok(file)]).boxed();
-        warehouse.execution.copy_from(&plan, Some(stdin), &mut warehouse.begin(), &context()).await
+        warehouse.execution.copier().copy_from(&plan, Some(stdin), &mut warehouse.begin(), &context()).await
     };
     let longs: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
     assert_eq!(run(parquet_file(SqlType::Int8, Arc::clone(&longs)).await).await.unwrap().rows, 2);
