@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int8Array, Int32Array, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
+use bulk_load::stage_rows;
 use catalog::Change;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
 use execution::modify::Targets;
-use execution::stage_rows;
 use functions::error::from_datafusion;
 use plan::schema_of;
 use row_locks::{Attempt, NewRow, Waits, check, lock_tables};

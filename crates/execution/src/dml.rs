@@ -5,7 +5,7 @@ use std::sync::Arc;
 use executor::Executor;
 use scan::KeyLookup;
 
-use crate::write::Loader;
+use bulk_load::Loader;
 
 /// Runs INSERT, UPDATE, DELETE, MERGE and queries that lock rows: what they change it stages; the commit is the session's.
 #[derive(Debug)]

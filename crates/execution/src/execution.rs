@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bulk_load::Loader;
 use executor::Executor;
 use objects::Objects;
 use plan::PlanScan;
@@ -18,7 +19,6 @@ use crate::dml::Dml;
 use crate::explain::Explainer;
 use crate::external::ExternalFiles;
 use crate::settle::{Maintenance, WriteThrottle};
-use crate::write::Loader;
 
 /// What a server runs plans with. Nothing is done here: each service does its own.
 pub struct Execution {

@@ -36,4 +36,3 @@ pub use execution::Execution;
 pub use explain::Explainer;
 pub use external::ExternalFiles;
 pub use settle::{FreshLimits, Maintenance, Pace, SettleSettings, WriteThrottle};
-pub use write::{Load, Loaded, Loader, stage_rows};

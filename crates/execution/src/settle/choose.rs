@@ -1,10 +1,9 @@
 //! Which shards are worth writing anew. Pure.
 
+use bulk_load::SMALL_BUCKET_BYTES;
 use catalog::TableShards;
 use shards::BucketKeys;
 use types::ShardId;
-
-use crate::write::SMALL_BUCKET_BYTES;
 
 /// A smaller shard is better off together with others.
 const SMALL_BYTES: u64 = 25 << 20;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bulk_load::Loader;
 use executor::Executor;
 use plan::PlanScan;
 use tokio::sync::Mutex;
@@ -9,7 +10,6 @@ use txn::Transactions;
 use types::Clock;
 
 use super::WriteThrottle;
-use crate::write::Loader;
 
 /// Settles fresh rows and compacts shards, one table at a time.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use storage_error::from_txn;
 use txn::{Isolation, Snapshot};
 use types::{Failpoint, Oid, ShardId, SqlResult};
 
-use crate::write::sample;
+use bulk_load::sample;
 
 mod choose;
 mod keep;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
+use bulk_load::{ShardsOf, ordered, sample};
 use catalog::{Sample, Table, TableRows};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_plan::execute_stream;
@@ -19,7 +20,6 @@ use txn::Transaction;
 use types::{RowId, SqlError, SqlResult};
 
 use super::Maintenance;
-use crate::write::{ShardsOf, ordered, sample};
 
 /// What became of the rows.
 pub(super) struct Rewritten {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::filter_record_batch;
 use binder::{ConflictPlan, ConflictUpdate, WritePlan};
+use bulk_load::stage_rows;
 use catalog::{RowIndex, Storage, Table};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -19,11 +20,10 @@ use row_locks::{Attempt, NewRow, Waits, check, newest, refused, taken};
 use rowstore::{Tuple, batch_of};
 use scan::{Found, column_defs, columns_from, place_value, stored_column, tuples};
 use storage_error::{from_catalog, from_rowstore, from_txn};
-use txn::locks::RowLock;
 use txn::Transaction;
+use txn::locks::RowLock;
 use types::{Condition, RowId, SqlError, SqlResult};
 
-use super::stage_rows;
 use crate::dml::Dml;
 use crate::modify::{Following, Modified, Targets, is_seen};
 

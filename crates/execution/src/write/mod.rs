@@ -1,20 +1,7 @@
-//! Rows into tables: a plan's rows become shards, side by side, and the transaction gets them staged. Nothing is visible
-//! before it commits, and nothing stays of a load that fails.
-//!
-//! Start at `load.rs` for how streams of rows become shards; `order.rs`, `cluster.rs`, `bucketed.rs` and `rounds.rs` put rows in a table's order first.
+//! INSERT: rows of a plan are looked at together where they have to be, or go to shards as they come.
 
-mod bucketed;
-mod cluster;
-mod conform;
 mod dealt;
 mod gathered;
-mod hilbert;
-mod load;
-mod loader;
-mod order;
-mod rounds;
-pub(crate) mod sample;
-mod shards_of;
 mod with_ids;
 
 #[cfg(test)]
@@ -34,10 +21,6 @@ use crate::modify::Modified;
 
 use dealt::dealt;
 use gathered::Gathered;
-pub use load::{Load, Loaded, stage_rows};
-pub use loader::Loader;
-pub(crate) use order::ordered;
-pub(crate) use shards_of::{SMALL_BUCKET_BYTES, ShardsOf};
 
 impl Dml {
     /// Runs a write and stages what it adds to the table; how many rows that is.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{FieldRef, Schema};
+use bulk_load::{Conform, ShardsOf, ordered};
 use catalog::{Change, Table};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
@@ -17,8 +18,6 @@ use storage_error::from_txn;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
-use super::conform::Conform;
-use super::{ShardsOf, ordered};
 use crate::dml::Dml;
 
 impl Dml {

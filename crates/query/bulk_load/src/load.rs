@@ -168,8 +168,8 @@ pub fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>
 }
 
 /// What became of one stream of rows.
-pub(crate) struct Portion {
-    pub(crate) shards: Vec<Arc<ShardMeta>>,
+pub struct Portion {
+    pub shards: Vec<Arc<ShardMeta>>,
     /// Rows behind them, too few for a shard of their own.
     pub(super) held: Vec<RecordBatch>,
 }

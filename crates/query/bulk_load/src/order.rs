@@ -31,7 +31,7 @@ pub(super) async fn ordered_apart(
 
 /// `rows` in the order of `table`, bucket by bucket where they have buckets, as one stream; as they are for a table without either. What does not fit
 /// memory is spilled.
-pub(crate) async fn ordered(
+pub async fn ordered(
     table: &Arc<Table>,
     rows: Arc<dyn ExecutionPlan>,
     task: &Arc<TaskContext>,

@@ -18,10 +18,10 @@ const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// A shard of rows that have buckets ends where a bucket does, unless it is smaller; below it a shard is better off together with others: a shard of one
 /// bucket is read by one worker, and there are many buckets.
-pub(crate) const SMALL_BUCKET_BYTES: u64 = 4 << 20;
+pub const SMALL_BUCKET_BYTES: u64 = 4 << 20;
 
 /// The shards of one stream.
-pub(crate) struct ShardsOf {
+pub struct ShardsOf {
     load: Arc<Load>,
     /// The first rows, while they are few.
     held: Vec<RecordBatch>,
@@ -53,11 +53,11 @@ impl ShardsOf {
     }
 
     /// For what the streams have given back: however few, they become a shard.
-    pub(crate) fn rest(load: Arc<Load>) -> Self {
+    pub fn rest(load: Arc<Load>) -> Self {
         Self { holds: false, ..Self::stream(load) }
     }
 
-    pub(crate) async fn push(&mut self, batch: RecordBatch) -> SqlResult<()> {
+    pub async fn push(&mut self, batch: RecordBatch) -> SqlResult<()> {
         if self.holds && self.open.is_none() {
             self.held_rows += batch.num_rows();
             self.held_bytes += batch.get_array_memory_size();
@@ -75,7 +75,7 @@ impl ShardsOf {
     }
 
     /// Ends the stream.
-    pub(crate) async fn finish(mut self) -> SqlResult<Portion> {
+    pub async fn finish(mut self) -> SqlResult<Portion> {
         self.end_shard().await?;
         self.join().await?;
         Ok(Portion { shards: self.done, held: self.held })

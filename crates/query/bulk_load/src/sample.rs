@@ -21,24 +21,19 @@ const BYTES_MAX: usize = 4 << 20;
 const GROWTH_PARTS: u64 = 4;
 
 /// The schema of samples: columns of the table, named by their ids.
-pub(crate) fn schema(table: &Table) -> SchemaRef {
+pub fn schema(table: &Table) -> SchemaRef {
     let field = |column: &catalog::Column| column.sql_type.arrow_field(&column.id.to_string(), true);
     Arc::new(Schema::new(table.columns.iter().map(field).collect::<Vec<_>>()))
 }
 
 /// A batch of the table's rows with the schema of samples.
-pub(crate) fn renamed(batch: &RecordBatch, table: &Table) -> SqlResult<RecordBatch> {
+pub fn renamed(batch: &RecordBatch, table: &Table) -> SqlResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema(table), batch.columns().to_vec(), &options).map_err(failed)
 }
 
 /// The table's sample once `rows` rows more are in it, of which `added` is a sample; `None` where the old one will do.
-pub(crate) fn next(
-    shards: &TableShards,
-    added: &RecordBatch,
-    rows: u64,
-    table: &Table,
-) -> SqlResult<Option<Arc<Sample>>> {
+pub fn next(shards: &TableShards, added: &RecordBatch, rows: u64, table: &Table) -> SqlResult<Option<Arc<Sample>>> {
     let all = shards.rows + rows;
     let known = shards.sample.as_deref();
     if known.is_some_and(|known| all <= known.of + known.of / GROWTH_PARTS) {

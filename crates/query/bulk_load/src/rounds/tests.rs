@@ -1,11 +1,10 @@
 use arrow::array::{AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
-use catalog::{Distribution, TableOrder};
+use catalog::{Column, Distribution, Role, Schema as SqlSchema, Storage, Table, TableOrder};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, UnboundedMemoryPool};
-use types::{ColumnId, SqlType};
+use types::{CachePolicy, ColumnId, Oid, SqlType};
 
 use super::*;
-use crate::fixtures::table;
 
 const ROWS: i64 = 3_000;
 
@@ -24,9 +23,35 @@ fn batches(count: i64) -> Vec<RecordBatch> {
 
 /// By the number.
 fn bucketing() -> Bucketing {
-    let mut table = Arc::unwrap_or_clone(table(TableOrder::None));
-    table.columns[0].sql_type = SqlType::Int8;
-    table.distribution = Distribution::On(vec![ColumnId(1)]);
+    let key = Column {
+        id: ColumnId(1),
+        name: "k".to_owned(),
+        sql_type: SqlType::Int8,
+        not_null: true,
+        default: None,
+        missing: None,
+        comment: None,
+        identity: None,
+        sequences: Vec::new(),
+    };
+    let table = Arc::new(Table {
+        oid: Oid(20_000),
+        schema: SqlSchema::PUBLIC,
+        name: "t".to_owned(),
+        owner: Role::BOOTSTRAP,
+        columns: vec![key],
+        constraints: Vec::new(),
+        distribution: Distribution::On(vec![ColumnId(1)]),
+        order: TableOrder::None,
+        comment: None,
+        next_column: 2,
+        storage: Storage::Column,
+        indexes: Vec::new(),
+        options: Vec::new(),
+        temporary: None,
+        cache: CachePolicy::default(),
+        external: None,
+    });
     Bucketing::of(&table).expect("its values have hashes")
 }
 

@@ -10,18 +10,18 @@ use scan::in_form_of;
 use types::{Condition, SqlError, SqlResult};
 
 /// Gives batches the table's schema.
-pub(super) struct Conform {
+pub struct Conform {
     table: Arc<Table>,
     schema: SchemaRef,
 }
 
 impl Conform {
-    pub(super) fn new(table: &Arc<Table>) -> Self {
+    pub fn new(table: &Arc<Table>) -> Self {
         Self { schema: schema_of(&table.columns), table: Arc::clone(table) }
     }
 
     /// `batch` with the table's schema; values in another layout (text that is no view) are brought into ours.
-    pub(super) fn batch(&self, batch: RecordBatch) -> SqlResult<RecordBatch> {
+    pub fn batch(&self, batch: RecordBatch) -> SqlResult<RecordBatch> {
         let (found, wanted) = (batch.num_columns(), self.schema.fields().len());
         if found != wanted {
             return Err(SqlError::internal(format!("{found} columns for the {wanted} of \"{}\"", self.table.name)));
