@@ -9,7 +9,7 @@ use bulk_load::stage_rows;
 use catalog::Change;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::TaskContext;
-use execution::modify::Targets;
+use dml::Targets;
 use functions::error::from_datafusion;
 use plan::schema_of;
 use row_locks::{Attempt, NewRow, Waits, check, lock_tables};

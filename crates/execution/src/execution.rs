@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bulk_load::Loader;
+use dml::Dml;
 use executor::Executor;
 use objects::Objects;
 use plan::PlanScan;
@@ -15,7 +16,6 @@ use types::{Clock, Random, SqlResult};
 
 use crate::CacheKeeper;
 use crate::copy::Copier;
-use crate::dml::Dml;
 use crate::explain::Explainer;
 use crate::external::ExternalFiles;
 use crate::settle::{Maintenance, WriteThrottle};

@@ -231,7 +231,7 @@ impl ObjectNames for Numbered {
 }
 
 /// The rows of a write that nothing came in the way of.
-pub(crate) fn done(attempt: row_locks::Attempt<crate::modify::Modified>) -> u64 {
+pub(crate) fn done(attempt: row_locks::Attempt<dml::Modified>) -> u64 {
     finished(attempt).rows
 }
 

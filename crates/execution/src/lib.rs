@@ -9,7 +9,6 @@ mod cache_keeper;
 #[cfg(test)]
 mod compile_tests;
 pub mod copy;
-mod dml;
 #[cfg(test)]
 mod exchange_tests;
 mod execution;
@@ -19,7 +18,8 @@ mod explain;
 mod external;
 #[cfg(test)]
 mod fixtures;
-pub mod modify;
+#[cfg(test)]
+mod modify_tests;
 #[cfg(test)]
 mod planning_work;
 #[cfg(test)]
@@ -27,11 +27,11 @@ mod scan_tests;
 mod settle;
 #[cfg(test)]
 mod sql_fixture;
-mod write;
+#[cfg(test)]
+mod write_tests;
 
 pub use cache_keeper::CacheKeeper;
 pub use copy::Copier;
-pub use dml::Dml;
 pub use execution::Execution;
 pub use explain::Explainer;
 pub use external::ExternalFiles;

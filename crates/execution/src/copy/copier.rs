@@ -5,7 +5,7 @@ use std::sync::Arc;
 use executor::Executor;
 use types::{Clock, Random};
 
-use crate::dml::Dml;
+use dml::Dml;
 
 /// Runs COPY FROM and COPY TO.
 #[derive(Debug)]

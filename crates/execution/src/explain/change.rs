@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use binder::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
 use catalog::Table;
+use dml::Modified;
 use exchange::{Prepared, Purpose};
 use executor::{Attempts, RunContext};
 use row_locks::Attempt;
@@ -15,7 +16,6 @@ use super::by_key;
 use super::node::{Node, Property, Value};
 use super::text::milliseconds;
 use super::{Estimate, Explained, Explainer, tree};
-use crate::modify::Modified;
 
 impl Explainer {
     pub(super) async fn explain_modify(

@@ -13,7 +13,7 @@ use row_locks::Attempt;
 use txn::Transaction;
 use types::{Clock, SqlError, SqlResult};
 
-use crate::dml::Dml;
+use dml::Dml;
 
 mod actual;
 mod arrow;

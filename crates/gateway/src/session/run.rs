@@ -8,7 +8,7 @@ use arrow::datatypes::Schema;
 use binder::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
 use catalog::{CatalogState, Change, ConstraintKind};
 use datafusion::scalar::ScalarValue;
-use execution::modify::Modified;
+use dml::Modified;
 use executor::RunContext;
 use futures::StreamExt;
 use futures::stream::BoxStream;

@@ -42,7 +42,7 @@ impl Copier {
     /// ends the COPY.
     ///
     /// # Errors
-    /// What is wrong with the data, with file, line and column in the error's context; as [`Dml::write`](crate::dml::Dml::write).
+    /// What is wrong with the data, with file, line and column in the error's context; as [`Dml::write`](dml::Dml::write).
     pub async fn copy_from(
         &self,
         plan: &CopyFromPlan,

@@ -4,9 +4,6 @@ mod dealt;
 mod gathered;
 mod with_ids;
 
-#[cfg(test)]
-mod tests;
-
 use binder::WritePlan;
 use catalog::Storage;
 use executor::{Attempts, RunContext};

@@ -20,8 +20,6 @@ use crate::dml::Dml;
 mod follow;
 mod locking_query;
 mod targets;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use follow::{Following, is_seen};
 pub use targets::{Many, Targets, place_of};
