@@ -39,6 +39,7 @@ pub(crate) const ORDER: &[&str] = &[
     "key_lookup",
     "bulk_load",
     "dml",
+    "external_files",
     "execution",
     "local_workers",
     "fleet",

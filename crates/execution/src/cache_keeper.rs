@@ -9,7 +9,7 @@ use shards::{BlockCache, CacheWishes};
 use txn::Transactions;
 use types::{Clock, CommitTs};
 
-use crate::external::ExternalFiles;
+use external_files::ExternalFiles;
 
 /// The catalog is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

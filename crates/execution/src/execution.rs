@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bulk_load::Loader;
 use dml::Dml;
 use executor::Executor;
+use external_files::ExternalFiles;
 use objects::Objects;
 use plan::PlanScan;
 use scan::{FragmentCache, KeyLookup, OpenedShards, ScanPlanner, block_cache};
@@ -17,7 +18,6 @@ use types::{Clock, Random, SqlResult};
 use crate::CacheKeeper;
 use crate::copy::Copier;
 use crate::explain::Explainer;
-use crate::external::ExternalFiles;
 use crate::settle::{Maintenance, WriteThrottle};
 
 /// What a server runs plans with. Nothing is done here: each service does its own.

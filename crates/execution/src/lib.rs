@@ -15,7 +15,6 @@ mod execution;
 #[cfg(test)]
 mod executor_tests;
 mod explain;
-mod external;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
@@ -34,5 +33,4 @@ pub use cache_keeper::CacheKeeper;
 pub use copy::Copier;
 pub use execution::Execution;
 pub use explain::Explainer;
-pub use external::ExternalFiles;
 pub use settle::{FreshLimits, Maintenance, Pace, SettleSettings, WriteThrottle};

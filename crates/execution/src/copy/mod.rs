@@ -8,7 +8,5 @@ mod from;
 mod to;
 
 pub use copier::Copier;
-pub(crate) use files::expand;
 pub use from::Copied;
-pub(crate) use from::{bucket_of, objects_in};
 pub use to::{CopyOut, CopyPiece};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use catalog::Table;
-use execution::ExternalFiles;
+use external_files::ExternalFiles;
 use parking_lot::Mutex;
 use session_context::{FileColumn, Files, ListedFiles};
 use types::{Oid, SqlResult};

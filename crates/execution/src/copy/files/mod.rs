@@ -1,79 +1,10 @@
 //! Files of the server: read by COPY FROM, written by COPY TO.
 
-mod glob;
 mod read;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-use std::io;
-use std::path::Path;
-
-use types::{Condition, SqlError};
-
-pub(crate) use glob::expand;
-pub(super) use glob::matches;
 pub(super) use read::{read_files, total_bytes};
 pub(super) use write::FileWriter;
-
-/// What was to be done with a file that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Reading,
-    Writing,
-}
-
-/// PostgreSQL's complaint about a file that cannot be read.
-pub(super) fn cannot_read(path: &Path, error: &io::Error) -> SqlError {
-    cannot_open(path, Purpose::Reading, error)
-}
-
-/// PostgreSQL's complaint about a file that cannot be opened.
-fn cannot_open(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError {
-    let path = path.display();
-    let condition = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Condition::UndefinedFile,
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Condition::InsufficientPrivilege,
-        io::ErrorKind::IsADirectory => {
-            return SqlError::new(Condition::WrongObjectType, format!("\"{path}\" is a directory"));
-        }
-        io::ErrorKind::StorageFull => Condition::DiskFull,
-        _ => Condition::IoError,
-    };
-    let (doing, hint) = match purpose {
-        Purpose::Reading => (
-            "reading",
-            "COPY FROM instructs the PostgreSQL server process to read a file. You may want a client-side facility such as psql's \\copy.",
-        ),
-        Purpose::Writing => (
-            "writing",
-            "COPY TO instructs the PostgreSQL server process to write a file. You may want a client-side facility such as psql's \\copy.",
-        ),
-    };
-    let opened = SqlError::new(condition, format!("could not open file \"{path}\" for {doing}: {}", reason(error)));
-    if matches!(condition, Condition::UndefinedFile | Condition::InsufficientPrivilege) {
-        opened.with_hint(hint)
-    } else {
-        opened
-    }
-}
-
-/// A failure in the middle of a file.
-fn broken(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError {
-    let condition = if error.kind() == io::ErrorKind::StorageFull { Condition::DiskFull } else { Condition::IoError };
-    let doing = match purpose {
-        Purpose::Reading => "read from",
-        Purpose::Writing => "write to",
-    };
-    SqlError::new(condition, format!("could not {doing} file \"{}\": {}", path.display(), reason(error)))
-}
-
-/// The system's words without the number that Rust adds.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
-    }
-}

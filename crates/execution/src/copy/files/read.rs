@@ -5,12 +5,12 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use external_files::{Purpose, broken, cannot_open};
 use futures::StreamExt as _;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use types::{Condition, SqlError, SqlResult};
 
-use super::{Purpose, broken, cannot_open};
 use crate::copy::from::{Piece, Pieces};
 
 /// Bytes read at once.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use types::{Condition, QueryId, SqlError, SqlResult};
 
-use super::{Purpose, broken, cannot_open};
+use external_files::{Purpose, broken, cannot_open};
 
 /// A file under construction; dropped without [`FileWriter::finish`] it leaves nothing.
 #[derive(Debug)]

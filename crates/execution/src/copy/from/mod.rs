@@ -28,4 +28,3 @@ pub(crate) use cut_binary::{SIGNATURE, TRAILER};
 pub(crate) use layout::{Dialect, Header, Layout, Marks, Target};
 pub(crate) use rows::{RowCount, Tolerance, rows};
 pub use run::Copied;
-pub(crate) use source::{bucket_of, objects_in};

@@ -9,6 +9,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use binder::CopyFromPlan;
 use bytes::{Bytes, BytesMut};
 use executor::progress::Progress;
+use external_files::cannot_read;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use shards::ForeignFile;
 use shards::stored_form::from_stored;
@@ -20,7 +21,6 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use value_codec::decode::ColumnBuilder;
 
 use super::source::Inputs;
-use crate::copy::files::cannot_read;
 
 /// The largest file that a client may send: it is kept in memory, for a Parquet file is read from its end.
 const STDIN_BYTES_MAX: usize = 1 << 30;

@@ -8,15 +8,16 @@ use shards::ForeignPlace;
 use storage_error::{from_objects, from_shards};
 use types::{SqlError, SqlResult};
 
-use super::ExternalFiles;
-use crate::copy::{bucket_of, expand, objects_in};
+use crate::bucket::{bucket_of, objects_in};
+use crate::external_files::ExternalFiles;
+use crate::glob::expand;
 
 /// The files of a folder that are read.
 const FILES_OF_FOLDER: &str = "*.parquet";
 
 impl ExternalFiles {
     /// The files at a location as they are now, in the order of their names.
-    pub(super) async fn places(&self, location: &str) -> SqlResult<Vec<ForeignPlace>> {
+    pub(crate) async fn places(&self, location: &str) -> SqlResult<Vec<ForeignPlace>> {
         if location.starts_with('/') {
             return on_disk(location.to_owned()).await;
         }

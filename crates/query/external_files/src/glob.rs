@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use types::{Condition, SqlError, SqlResult};
 
-use super::{Purpose, cannot_open};
+use crate::file_error::{Purpose, cannot_open};
 
 /// The files that `pattern` names: itself if it has no `*`, `?` or `[` or exists as it is, else all matches, sorted.
 ///
 /// # Errors
 /// 58P01 when nothing matches; what the system says when a folder on the way cannot be read.
-pub(crate) fn expand(pattern: &str) -> SqlResult<Vec<PathBuf>> {
+pub fn expand(pattern: &str) -> SqlResult<Vec<PathBuf>> {
     let path = PathBuf::from(pattern);
     if !is_pattern(pattern) || path.exists() {
         return Ok(vec![path]);
@@ -60,7 +60,7 @@ fn is_pattern(text: &str) -> bool {
 
 /// Whether `name` matches `pattern`: `*` any run, `?` any one character, `[a-z]` and `[!a-z]` one of a set. As in a shell,
 /// a leading dot has to be written.
-pub(in crate::copy) fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
     }
@@ -124,4 +124,45 @@ fn set(pattern: &[char], character: char) -> Option<(usize, bool)> {
         }
     }
     Some((close + 1, is_member != is_negated))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_a_shell() {
+        for (pattern, name, expected) in [
+            ("*.csv", "a.csv", true),
+            ("*.csv", "a.csv.gz", false),
+            ("*.csv", ".hidden.csv", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("[a-c]x", "bx", true),
+            ("[!a-c]x", "bx", false),
+            ("[]]", "]", true),
+            ("[", "[", true),
+            ("*a*b*", "xxaxxbxx", true),
+            ("*a*b", "ab1", false),
+            ("part-*-[0-9]", "part-x-y-7", true),
+            ("", "", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_names_its_files_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.csv", "a.csv", "c.txt"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("d.csv")).unwrap();
+        let found = expand(&format!("{}/*.csv", folder.path().display())).unwrap();
+        assert_eq!(found, [folder.path().join("a.csv"), folder.path().join("b.csv")]);
+        let deep = expand(&format!("{}/[a-b]*", folder.path().display())).unwrap();
+        assert_eq!(deep.len(), 2);
+        let nothing = expand(&format!("{}/*.parquet", folder.path().display())).unwrap_err();
+        assert_eq!(nothing.condition, Condition::UndefinedFile);
+    }
 }

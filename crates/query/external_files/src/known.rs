@@ -13,7 +13,7 @@ const MEMORY_BYTES_MAX: usize = 128 << 20;
 
 /// Opened files, by their tables and names; those used least lately go first.
 #[derive(Debug, Default)]
-pub(crate) struct KnownFiles {
+pub struct KnownFiles {
     files: Mutex<Files>,
     listed: Mutex<Listed>,
     buckets: Mutex<HashMap<String, Objects>>,
@@ -46,7 +46,7 @@ struct Entry {
 
 impl KnownFiles {
     /// The opened file, if it is still what it was.
-    pub(super) fn get(&self, table: Oid, place: &ForeignPlace) -> Option<ShardReader> {
+    pub(crate) fn get(&self, table: Oid, place: &ForeignPlace) -> Option<ShardReader> {
         let mut files = self.files.lock();
         files.clock += 1;
         let clock = files.clock;
@@ -56,7 +56,7 @@ impl KnownFiles {
     }
 
     /// Keeps a file that was opened, unless somebody else has opened it meanwhile: all are to share the blocks of one.
-    pub(super) fn put(&self, table: Oid, place: ForeignPlace, reader: ShardReader) -> ShardReader {
+    pub(crate) fn put(&self, table: Oid, place: ForeignPlace, reader: ShardReader) -> ShardReader {
         if let Some(known) = self.get(table, &place) {
             return known;
         }
@@ -71,7 +71,7 @@ impl KnownFiles {
     }
 
     /// Notes which files a table has now, by the ids under which their columns are cached.
-    pub(super) fn note(&self, table: Oid, ids: HashSet<ShardId>) {
+    pub(crate) fn note(&self, table: Oid, ids: HashSet<ShardId>) {
         let mut listed = self.listed.lock();
         if listed.tables.get(&table) != Some(&ids) {
             listed.tables.insert(table, ids);
@@ -80,13 +80,14 @@ impl KnownFiles {
     }
 
     /// How often a table was found to have other files than before.
-    pub(crate) fn changes(&self) -> u64 {
+    #[must_use]
+    pub fn changes(&self) -> u64 {
         self.listed.lock().changes
     }
 
     /// Adds what is known of the files of external tables: the ids of those that were listed, or that a table's were not yet. Of other tables
     /// nothing is known from now on.
-    pub(crate) fn add_to(&self, wishes: &mut CacheWishes, tables: &HashSet<Oid>) {
+    pub fn add_to(&self, wishes: &mut CacheWishes, tables: &HashSet<Oid>) {
         let mut listed = self.listed.lock();
         listed.tables.retain(|table, _| tables.contains(table));
         wishes.shards.extend(listed.tables.values().flatten());
@@ -94,7 +95,7 @@ impl KnownFiles {
     }
 
     /// The storage at a URL, opened once.
-    pub(super) fn bucket(&self, url: &str, open: impl FnOnce() -> SqlResult<Objects>) -> SqlResult<Objects> {
+    pub(crate) fn bucket(&self, url: &str, open: impl FnOnce() -> SqlResult<Objects>) -> SqlResult<Objects> {
         if let Some(known) = self.buckets.lock().get(url) {
             return Ok(known.clone());
         }

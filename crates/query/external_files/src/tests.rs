@@ -1,16 +1,67 @@
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use catalog::{External, TableOrder};
-use shards::{Encoder, WriteOptions};
+use arrow::array::{Int32Array, RecordBatch, StringViewArray};
+use catalog::{Column, Distribution, External, Role, Schema, Storage, Table, TableOrder};
+use plan::schema_of;
+use scan::column_defs;
+use session_context::ListedFiles;
+use shards::foreign::table_of;
+use shards::{ColumnDef, Encoder, WriteOptions};
+use types::{CachePolicy, Clock, ColumnId, Condition, Oid, SqlResult, SqlType, SystemClock, SystemRandom};
 
-use super::*;
-use crate::fixtures::{Warehouse, batch, table};
+use crate::ExternalFiles;
+
+/// `t (a integer, b text)`.
+fn table() -> Arc<Table> {
+    let column = |id, name: &str, sql_type| Column {
+        id: ColumnId(id),
+        name: name.to_owned(),
+        sql_type,
+        not_null: false,
+        default: None,
+        missing: None,
+        comment: None,
+        identity: None,
+        sequences: Vec::new(),
+    };
+    Arc::new(Table {
+        oid: Oid(20_000),
+        schema: Schema::PUBLIC,
+        name: "t".to_owned(),
+        owner: Role::BOOTSTRAP,
+        columns: vec![column(1, "a", SqlType::Int4), column(2, "b", SqlType::Text)],
+        constraints: Vec::new(),
+        distribution: Distribution::Random,
+        order: TableOrder::None,
+        comment: None,
+        next_column: 3,
+        storage: Storage::Column,
+        indexes: Vec::new(),
+        options: Vec::new(),
+        temporary: None,
+        cache: CachePolicy::default(),
+        external: None,
+    })
+}
+
+/// Rows of `t`, `b` being the text of `a`.
+fn batch(values: Range<i32>) -> RecordBatch {
+    let a = Int32Array::from_iter_values(values);
+    let b: StringViewArray = a.iter().map(|value| value.map(|value| value.to_string())).collect();
+    RecordBatch::try_new(schema_of(&table().columns), vec![Arc::new(a), Arc::new(b)]).unwrap()
+}
+
+fn files() -> ExternalFiles {
+    ExternalFiles::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom))
+}
 
 /// A file with the columns of the tests' table, written long ago.
-async fn put(path: &Path, rows: std::ops::Range<i32>) {
-    let columns = column_defs(&table(TableOrder::None));
+async fn put(path: &Path, rows: Range<i32>) {
+    let columns = column_defs(&table());
     let mut encoder = Encoder::new("a file", &columns, WriteOptions::default());
     let mut bytes: Vec<u8> = encoder.write(&batch(rows)).await.unwrap().concat();
     let end = encoder.finish().await.unwrap();
@@ -26,16 +77,16 @@ fn rows_seconds(path: &Path) -> u32 {
 }
 
 fn external(location: String) -> Arc<Table> {
-    Arc::new(Table { external: Some(External { location }), ..Table::clone(&table(TableOrder::None)) })
+    Arc::new(Table { external: Some(External { location }), ..Table::clone(&table()) })
 }
 
-async fn listed(warehouse: &Warehouse, location: String) -> SqlResult<ListedFiles> {
-    warehouse.execution.external().list(&external(location)).await
+async fn listed(files: &ExternalFiles, location: String) -> SqlResult<ListedFiles> {
+    files.list(&external(location)).await
 }
 
 #[tokio::test]
 async fn a_location_is_a_file_a_folder_or_a_pattern() {
-    let warehouse = Warehouse::new();
+    let files = files();
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().display();
     put(&folder.path().join("b.parquet"), 10..13).await;
@@ -47,25 +98,25 @@ async fn a_location_is_a_file_a_folder_or_a_pattern() {
         (format!("file://{place}/*"), vec![5, 3, 1]),
         (format!("{place}/c.pq"), vec![1]),
     ] {
-        let found = listed(&warehouse, location.clone()).await.unwrap();
+        let found = listed(&files, location.clone()).await.unwrap();
         let counts: Vec<u64> = found.readers.iter().map(|reader| reader.meta().rows).collect();
         assert_eq!((counts, found.rows.len()), (rows.clone(), rows.iter().sum()), "{location}");
     }
-    let nothing = listed(&warehouse, format!("{place}/none.parquet")).await.unwrap_err();
+    let nothing = listed(&files, format!("{place}/none.parquet")).await.unwrap_err();
     assert_eq!((nothing.condition, nothing.hint), (Condition::UndefinedFile, None));
-    let nothing = listed(&warehouse, format!("{place}/*.none")).await.unwrap_err();
+    let nothing = listed(&files, format!("{place}/*.none")).await.unwrap_err();
     assert_eq!((nothing.condition, nothing.hint), (Condition::UndefinedFile, None));
 }
 
 #[tokio::test]
 async fn a_file_is_opened_again_when_it_has_changed() {
-    let warehouse = Warehouse::new();
+    let files = files();
     let folder = tempfile::tempdir().unwrap();
     let (path, location) = (folder.path().join("a.parquet"), folder.path().display().to_string());
     put(&path, 0..5).await;
     put(&folder.path().join("b.parquet"), 0..5).await;
     let ids = async || {
-        let found = listed(&warehouse, location.clone()).await.unwrap();
+        let found = listed(&files, location.clone()).await.unwrap();
         found.readers.iter().map(|reader| reader.meta().id).collect::<Vec<_>>()
     };
     let first = ids().await;
@@ -88,71 +139,71 @@ async fn the_id_of_a_file_follows_from_what_it_is() {
     put(&folder.path().join("a.parquet"), 0..5).await;
     let location = folder.path().display().to_string();
     let id = async |table: Table| {
-        let found = Warehouse::new().execution.external().list(&Arc::new(table)).await.unwrap();
+        let found = files().list(&Arc::new(table)).await.unwrap();
         found.readers[0].meta().id
     };
     let table = Table::clone(&external(location));
     let first = id(table.clone()).await;
     assert_eq!(id(table.clone()).await, first);
     assert_eq!(table_of(first), Some(table.oid));
-    let other = types::Oid(table.oid.0 + 1);
+    let other = Oid(table.oid.0 + 1);
     let of_other = id(Table { oid: other, ..table.clone() }).await;
     assert_eq!((of_other == first, table_of(of_other)), (false, Some(other)));
     let mut wider = table.clone();
-    wider.columns[0].sql_type = types::SqlType::Int8;
+    wider.columns[0].sql_type = SqlType::Int8;
     assert_ne!(id(wider).await, first, "its values are others");
 }
 
 #[tokio::test]
 async fn files_are_wanted_in_the_cache_as_they_were_listed_last() {
-    let warehouse = Warehouse::new();
+    let files = files();
     let folder = tempfile::tempdir().unwrap();
     let (path, location) = (folder.path().join("a.parquet"), folder.path().display().to_string());
     put(&path, 0..5).await;
     let table = external(location);
-    let files = warehouse.execution.external().known();
+    let known = files.known();
     let wishes = || {
         let mut wishes = shards::CacheWishes::default();
-        files.add_to(&mut wishes, &[table.oid].into());
+        known.add_to(&mut wishes, &[table.oid].into());
         wishes
     };
-    assert_eq!((wishes().shards.len(), wishes().unlisted.len(), files.changes()), (0, 1, 0));
-    let found = warehouse.execution.external().list(&table).await.unwrap();
-    warehouse.execution.external().list(&table).await.unwrap();
+    assert_eq!((wishes().shards.len(), wishes().unlisted.len(), known.changes()), (0, 1, 0));
+    let found = files.list(&table).await.unwrap();
+    files.list(&table).await.unwrap();
     assert_eq!(wishes().shards, HashSet::from([found.readers[0].meta().id]));
-    assert_eq!((wishes().unlisted.len(), files.changes()), (0, 1));
+    assert_eq!((wishes().unlisted.len(), known.changes()), (0, 1));
     std::fs::remove_file(&path).unwrap();
     put(&folder.path().join("b.parquet"), 0..5).await;
-    let now = warehouse.execution.external().list(&table).await.unwrap();
+    let now = files.list(&table).await.unwrap();
     assert_eq!(wishes().shards, HashSet::from([now.readers[0].meta().id]));
-    assert_eq!(files.changes(), 2);
+    assert_eq!(known.changes(), 2);
     // Dropped, and made again.
-    files.add_to(&mut shards::CacheWishes::default(), &[].into());
+    known.add_to(&mut shards::CacheWishes::default(), &[].into());
     assert_eq!((wishes().shards.len(), wishes().unlisted.len()), (0, 1));
 }
 
 fn now() -> std::time::SystemTime {
-    let now = Clock::now_us(&types::SystemClock::new());
+    let now = Clock::now_us(&SystemClock::new());
     UNIX_EPOCH + Duration::from_micros(now.unsigned_abs())
 }
 
 #[tokio::test]
 async fn columns_are_those_of_all_files() {
-    let warehouse = Warehouse::new();
+    let files = files();
     let folder = tempfile::tempdir().unwrap();
     put(&folder.path().join("a.parquet"), 0..5).await;
     put(&folder.path().join("b.parquet"), 0..5).await;
-    let columns = warehouse.execution.external().columns_at(&folder.path().display().to_string()).await.unwrap();
+    let columns = files.columns_at(&folder.path().display().to_string()).await.unwrap();
     let shown: Vec<String> = columns.iter().map(|column| format!("{} {}", column.name, column.sql_type)).collect();
     assert_eq!(shown, ["a integer", "b text"]);
-    let other = ColumnDef { name: "c".to_owned(), ..column_defs(&table(TableOrder::None))[0].clone() };
+    let other = ColumnDef { name: "c".to_owned(), ..column_defs(&table())[0].clone() };
     let mut encoder = Encoder::new("a file", &[other], WriteOptions::default());
     let values = batch(0..5).project(&[0]).unwrap();
     let mut bytes = encoder.write(&values).await.unwrap().concat();
     let end = encoder.finish().await.unwrap();
     bytes.extend_from_slice(&[end.pages, end.tail].concat());
     std::fs::write(folder.path().join("c.parquet"), bytes).unwrap();
-    let differing = warehouse.execution.external().columns_at(&folder.path().display().to_string()).await.unwrap_err();
+    let differing = files.columns_at(&folder.path().display().to_string()).await.unwrap_err();
     assert_eq!(differing.condition, Condition::DatatypeMismatch);
     let detail = differing.detail.unwrap();
     assert!(

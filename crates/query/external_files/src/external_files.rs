@@ -1,12 +1,4 @@
-//! External tables: their files are listed for every statement that reads them, and opened where they are not what they were before.
-//!
-//! `place.rs` says which files a location names, `known.rs` keeps those that were opened lately. Once opened they are scanned like shards.
-
-mod known;
-mod place;
-
-#[cfg(test)]
-mod tests;
+//! The files of external tables: listed for every statement that reads them, and opened where they are not what they were before.
 
 use std::sync::Arc;
 
@@ -20,7 +12,7 @@ use storage_error::from_shards;
 use tokio_util::task::AbortOnDropHandle;
 use types::{Clock, Condition, Random, ShardId, SqlError, SqlResult};
 
-use self::known::KnownFiles;
+use crate::known::KnownFiles;
 
 /// Files that are opened at once.
 const OPENED_AT_ONCE: usize = 8;
@@ -28,9 +20,9 @@ const OPENED_AT_ONCE: usize = 8;
 /// Lists and opens the files of external tables.
 #[derive(Debug)]
 pub struct ExternalFiles {
-    known: KnownFiles,
-    clock: Arc<dyn Clock>,
-    random: Arc<dyn Random>,
+    pub(crate) known: KnownFiles,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
 }
 
 impl ExternalFiles {
@@ -41,7 +33,8 @@ impl ExternalFiles {
     }
 
     /// Those that were opened lately.
-    pub(crate) fn known(&self) -> &KnownFiles {
+    #[must_use]
+    pub fn known(&self) -> &KnownFiles {
         &self.known
     }
 
