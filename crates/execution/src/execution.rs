@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bulk_load::Loader;
+use copy::Copier;
 use dml::Dml;
 use executor::Executor;
 use external_files::ExternalFiles;
@@ -16,7 +17,6 @@ use txn::Transactions;
 use types::{Clock, Random, SqlResult};
 
 use crate::CacheKeeper;
-use crate::copy::Copier;
 use crate::explain::Explainer;
 use crate::settle::{Maintenance, WriteThrottle};
 

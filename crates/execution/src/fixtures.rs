@@ -20,10 +20,7 @@ use settings::Settings;
 use shards::{ShardMeta, ShardReader};
 use tokio_util::sync::CancellationToken;
 use txn::{Isolation, Transaction, Transactions};
-use types::{
-    Clock, ColumnId, ObjectNames, Oid, QueryId, Random, SessionZone, SqlResult, SqlType, SystemClock, SystemRandom,
-};
-use value_codec::encode::TextStyle;
+use types::{Clock, ColumnId, ObjectNames, Oid, QueryId, Random, SqlResult, SqlType, SystemClock, SystemRandom};
 
 use crate::Execution;
 
@@ -213,11 +210,6 @@ pub(crate) fn context() -> RunContext {
         lease: None,
         distribution: None,
     }
-}
-
-/// Values as a session in `zone` shows them.
-pub(crate) fn text_style(zone: SessionZone) -> TextStyle {
-    TextStyle { zone, names: Arc::new(Numbered) }
 }
 
 /// A catalog in which object 7 of type `regclass` is called `regclass 7`.

@@ -8,7 +8,8 @@
 mod cache_keeper;
 #[cfg(test)]
 mod compile_tests;
-pub mod copy;
+#[cfg(test)]
+mod copy_tests;
 #[cfg(test)]
 mod exchange_tests;
 mod execution;
@@ -30,7 +31,6 @@ mod sql_fixture;
 mod write_tests;
 
 pub use cache_keeper::CacheKeeper;
-pub use copy::Copier;
 pub use execution::Execution;
 pub use explain::Explainer;
 pub use settle::{FreshLimits, Maintenance, Pace, SettleSettings, WriteThrottle};

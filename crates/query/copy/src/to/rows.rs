@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use types::{SqlResult, SqlType};
 use value_codec::encode::{BinaryEncoder, TextEncoder, TextStyle};
 
-use crate::copy::from::{SIGNATURE, TRAILER};
+use crate::from::{SIGNATURE, TRAILER};
 
 /// How rows are written; the same for all batches of a COPY.
 #[derive(Debug)]

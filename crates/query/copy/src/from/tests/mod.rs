@@ -4,7 +4,6 @@
 mod binary;
 mod csv;
 mod lines;
-mod run;
 mod text;
 
 use std::sync::Arc;

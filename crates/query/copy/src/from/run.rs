@@ -26,7 +26,7 @@ use super::cut::CHUNK_BYTES;
 use super::rows::Given;
 use super::source::Inputs;
 use super::{Dialect, Header, Layout, Marks, RowCount, Target, Tolerance, parquet, rows};
-use crate::copy::Copier;
+use crate::Copier;
 
 /// What a COPY FROM did.
 #[derive(Debug, Clone, PartialEq, Eq)]

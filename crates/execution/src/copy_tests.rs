@@ -8,11 +8,11 @@ use binder::write::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError}
 use binder::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, WritePlan};
 use bytes::Bytes;
 use catalog::{Table, TableOrder};
+use copy::Copied;
 use futures::{StreamExt, stream};
 use shards::{ColumnDef, Encoder, WriteOptions};
 use types::{ColumnId, Condition, SqlResult, SqlType};
 
-use crate::copy::from::Copied;
 use crate::fixtures::{TABLE, Warehouse, batch, context, fed_query, table, write_plan};
 
 fn options(format: CopyFormat) -> CopyOptions {

@@ -16,8 +16,8 @@ use value_codec::encode::Format;
 
 use super::parquet;
 use super::rows::{Column, RowFormat, Rows, Style};
-use crate::copy::Copier;
-use crate::copy::files::FileWriter;
+use crate::Copier;
+use crate::files::FileWriter;
 
 /// Rows on their way to a client.
 pub struct CopyOut {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::copy::from::{Piece, Pieces};
+use crate::from::{Piece, Pieces};
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -22,7 +22,7 @@ const AHEAD: usize = 2;
 ///
 /// # Errors
 /// PostgreSQL's for a file that is not there, not readable or a directory.
-pub(in crate::copy) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
+pub(crate) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
     let mut total = 0;
     for path in paths {
         let found = path.metadata().map_err(|error| cannot_open(path, Purpose::Reading, &error))?;
@@ -35,7 +35,7 @@ pub(in crate::copy) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
 }
 
 /// The files' bytes in order, each file opened by a piece with its name. Reading stops when the stream is dropped.
-pub(in crate::copy) fn read_files(paths: Vec<PathBuf>) -> Pieces {
+pub(crate) fn read_files(paths: Vec<PathBuf>) -> Pieces {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {
         for path in &paths {

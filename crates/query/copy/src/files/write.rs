@@ -10,7 +10,7 @@ use external_files::{Purpose, broken, cannot_open};
 
 /// A file under construction; dropped without [`FileWriter::finish`] it leaves nothing.
 #[derive(Debug)]
-pub(in crate::copy) struct FileWriter {
+pub(crate) struct FileWriter {
     target: PathBuf,
     temporary: PathBuf,
     file: Option<File>,
@@ -21,7 +21,7 @@ impl FileWriter {
     ///
     /// # Errors
     /// PostgreSQL's for a relative path or a place that cannot be written.
-    pub(in crate::copy) fn create(target: &Path, query: QueryId) -> SqlResult<FileWriter> {
+    pub(crate) fn create(target: &Path, query: QueryId) -> SqlResult<FileWriter> {
         if !target.is_absolute() {
             return Err(SqlError::new(Condition::InvalidName, "relative path not allowed for COPY to file"));
         }
@@ -47,7 +47,7 @@ impl FileWriter {
     ///
     /// # Errors
     /// 53100 when the disk is full, 58030 for other failures.
-    pub(in crate::copy) fn write(&mut self, bytes: &[u8]) -> SqlResult<()> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> SqlResult<()> {
         let file = self.file.as_mut().expect("a file is written before it is finished");
         file.write_all(bytes).map_err(|error| broken(&self.target, Purpose::Writing, &error))
     }
@@ -56,7 +56,7 @@ impl FileWriter {
     ///
     /// # Errors
     /// As [`FileWriter::write`].
-    pub(in crate::copy) fn finish(mut self) -> SqlResult<()> {
+    pub(crate) fn finish(mut self) -> SqlResult<()> {
         let file = self.file.take().expect("a file is finished once");
         let moved = file.sync_all().and_then(|()| std::fs::rename(&self.temporary, &self.target)).and_then(|()| {
             let folder = self.target.parent().expect("an absolute path of a file has a folder");

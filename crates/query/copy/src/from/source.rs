@@ -12,8 +12,8 @@ use storage_error::from_objects;
 use types::{SqlError, SqlResult};
 
 use super::{Piece, Pieces};
-use crate::copy::Copier;
-use crate::copy::files::{read_files, total_bytes};
+use crate::Copier;
+use crate::files::{read_files, total_bytes};
 
 /// The inputs of a COPY, found but not yet read.
 pub(crate) enum Inputs {
