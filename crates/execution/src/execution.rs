@@ -8,6 +8,7 @@ use copy::Copier;
 use dml::Dml;
 use executor::Executor;
 use external_files::ExternalFiles;
+use maintenance::{CacheKeeper, Maintenance, WriteThrottle};
 use objects::Objects;
 use plan::PlanScan;
 use scan::{FragmentCache, KeyLookup, OpenedShards, ScanPlanner, block_cache};
@@ -16,9 +17,7 @@ use shards::TierUse;
 use txn::Transactions;
 use types::{Clock, Random, SqlResult};
 
-use crate::CacheKeeper;
 use crate::explain::Explainer;
-use crate::settle::{Maintenance, WriteThrottle};
 
 /// What a server runs plans with. Nothing is done here: each service does its own.
 pub struct Execution {

@@ -5,7 +5,6 @@
 //! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `write/` for rows on their way into tables,
 //! `copy/` for loading and unloading.
 
-mod cache_keeper;
 #[cfg(test)]
 mod compile_tests;
 #[cfg(test)]
@@ -24,13 +23,12 @@ mod modify_tests;
 mod planning_work;
 #[cfg(test)]
 mod scan_tests;
-mod settle;
+#[cfg(test)]
+mod settle_tests;
 #[cfg(test)]
 mod sql_fixture;
 #[cfg(test)]
 mod write_tests;
 
-pub use cache_keeper::CacheKeeper;
 pub use execution::Execution;
 pub use explain::Explainer;
-pub use settle::{FreshLimits, Maintenance, Pace, SettleSettings, WriteThrottle};

@@ -2,8 +2,8 @@
 //! one process.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
+use catalog::{Table, TableShards};
 use exchange::{Distribution, JoinExchange, Spread};
 use types::Random;
 use types::random::SeededRandom;
@@ -179,15 +179,8 @@ async fn answers_are_the_same_whatever_has_become_of_the_rows() {
     let oids: Vec<_> = sql.warehouse.transactions.current().state.tables().map(|table| table.oid).collect();
     for table in &oids {
         sql.warehouse.execution.maintenance().settle(*table).await.expect("rows settle");
-        let state = sql.warehouse.transactions.current().state;
-        let all = state.rows(*table).shards.shards.iter().map(|shard| shard.id).collect::<Vec<_>>();
-        let definition = Arc::clone(state.table(*table).expect("it is there"));
-        sql.warehouse
-            .execution
-            .maintenance()
-            .compact_shards(&definition, state.rows(*table).shards_only(&all))
-            .await
-            .expect("shards are put together");
+        let all = |_: &Table, shards: &TableShards| shards.shards.ids().collect();
+        sql.warehouse.execution.maintenance().compact_chosen(*table, all).await.expect("shards are put together");
     }
     check_all(&sql, "after compaction", &[3, 4]).await;
     let workers = Workers::over(&sql, 3);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use binder::Planned;
 use catalog::Table;
-use execution::Pace;
+use maintenance::Pace;
 use types::SqlResult;
 
 use crate::session::Session;

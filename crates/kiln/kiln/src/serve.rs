@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use execution::{Execution, FreshLimits, SettleSettings};
+use execution::Execution;
 use fleet::{Fleet, FleetSettings};
 use gateway::{ClusterSettings, Clusters, Gateway, GatewayConfig, TlsFiles};
 use history::{HistorySettings, RESTORING};
 use kubernetes::Warehouse;
+use maintenance::{FreshLimits, SettleSettings};
 use objects::{Claim, FolderDisk, Objects};
 use planner::Planner;
 use shards::CacheDisk;

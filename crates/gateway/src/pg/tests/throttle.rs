@@ -1,5 +1,5 @@
 use catalog::CatalogState;
-use execution::FreshLimits;
+use maintenance::FreshLimits;
 
 use super::Door;
 

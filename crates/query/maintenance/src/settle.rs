@@ -10,22 +10,10 @@ use storage_error::from_txn;
 use txn::{Isolation, Snapshot};
 use types::{Failpoint, Oid, ShardId, SqlResult};
 
+use crate::choose;
+use crate::maintenance::Maintenance;
+
 use bulk_load::sample;
-
-mod choose;
-mod keep;
-mod maintenance;
-mod pace;
-mod patience;
-mod redistribute;
-mod rewrite;
-
-#[cfg(test)]
-mod tests;
-
-pub use keep::SettleSettings;
-pub use maintenance::Maintenance;
-pub use pace::{FreshLimits, Pace, WriteThrottle};
 
 impl Maintenance {
     /// Puts the fresh rows of a table into shards; how many. None when the table is gone or keeps its rows as rows.

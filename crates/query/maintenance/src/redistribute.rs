@@ -5,8 +5,8 @@ use std::sync::Arc;
 use scan::bucket_keys;
 use types::{Oid, SqlResult};
 
-use super::Maintenance;
-use super::choose;
+use crate::choose;
+use crate::maintenance::Maintenance;
 
 impl Maintenance {
     /// Puts the rows of shards that have no buckets by the table's key into shards that have; how many shards went. Those of a table that is not

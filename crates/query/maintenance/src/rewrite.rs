@@ -19,20 +19,20 @@ use storage_error::from_shards;
 use txn::Transaction;
 use types::{RowId, SqlError, SqlResult};
 
-use super::Maintenance;
+use crate::maintenance::Maintenance;
 
 /// What became of the rows.
-pub(super) struct Rewritten {
-    pub(super) shards: Vec<Arc<ShardMeta>>,
+pub(crate) struct Rewritten {
+    pub(crate) shards: Vec<Arc<ShardMeta>>,
     /// In the order in which they lie in the shards: each row's id, and its place as the scan told it.
-    pub(super) rows: Vec<(RowId, i64)>,
+    pub(crate) rows: Vec<(RowId, i64)>,
     /// Some of them.
-    pub(super) sample: RecordBatch,
+    pub(crate) sample: RecordBatch,
 }
 
 impl Rewritten {
     /// For each row, in the order of `rows`, the position of its shard and its place there.
-    pub(super) fn places(&self) -> impl Iterator<Item = (RowId, i64, u32, u32)> + '_ {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (RowId, i64, u32, u32)> + '_ {
         let shards = self.shards.iter().zip(0..).flat_map(|(shard, number)| {
             let rows = u32::try_from(shard.rows).expect("a shard has fewer than 2^32 rows");
             (0..rows).map(move |ordinal| (number, ordinal))
@@ -43,7 +43,7 @@ impl Rewritten {
 
 impl Maintenance {
     /// Writes all of `rows` to new shards, announced by `transaction`, in the table's order.
-    pub(super) async fn rewrite(
+    pub(crate) async fn rewrite(
         self: &Arc<Self>,
         table: &Arc<Table>,
         rows: TableRows,

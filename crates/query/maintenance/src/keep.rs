@@ -7,8 +7,8 @@ use std::time::Duration;
 use catalog::{CatalogState, Storage, Table};
 use types::{Oid, SqlResult};
 
-use super::Maintenance;
-use super::patience::Patience;
+use crate::maintenance::Maintenance;
+use crate::patience::Patience;
 
 /// When fresh rows settle.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// The tables whose last attempt failed.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(crate) struct Patience {
     failed: HashMap<Oid, Failed>,
 }
 
@@ -25,12 +25,12 @@ struct Failed {
 
 impl Patience {
     /// Whether it is the table's turn at the moment `now`.
-    pub(super) fn is_over(&self, table: Oid, now: Duration) -> bool {
+    pub(crate) fn is_over(&self, table: Oid, now: Duration) -> bool {
         self.failed.get(&table).is_none_or(|failed| failed.until <= now)
     }
 
     /// An attempt failed; whether that is news.
-    pub(super) fn failed(&mut self, table: Oid, reason: &str, now: Duration) -> bool {
+    pub(crate) fn failed(&mut self, table: Oid, reason: &str, now: Duration) -> bool {
         let known = self.failed.remove(&table);
         let pause = known.as_ref().map_or(PAUSE_FIRST, |known| (known.pause * 2).min(PAUSE_MAX));
         let is_news = known.is_none_or(|known| known.told != reason);
@@ -39,12 +39,12 @@ impl Patience {
     }
 
     /// An attempt succeeded; whether others had failed before.
-    pub(super) fn succeeded(&mut self, table: Oid) -> bool {
+    pub(crate) fn succeeded(&mut self, table: Oid) -> bool {
         self.failed.remove(&table).is_some()
     }
 
     /// Forgets the tables that are not `kept`.
-    pub(super) fn retain(&mut self, kept: impl Fn(Oid) -> bool) {
+    pub(crate) fn retain(&mut self, kept: impl Fn(Oid) -> bool) {
         self.failed.retain(|table, _| kept(*table));
     }
 }

@@ -118,7 +118,7 @@ impl WriteThrottle {
     }
 
     /// Whether writers were slowed lately.
-    pub(super) fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         self.seen.lock().told.is_behind
     }
 

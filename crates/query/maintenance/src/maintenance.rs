@@ -9,19 +9,19 @@ use tokio::sync::Mutex;
 use txn::Transactions;
 use types::Clock;
 
-use super::WriteThrottle;
+use crate::pace::WriteThrottle;
 
 /// Settles fresh rows and compacts shards, one table at a time.
 #[derive(Debug)]
 pub struct Maintenance {
-    pub(super) transactions: Arc<Transactions>,
-    pub(super) scans: Arc<dyn PlanScan>,
-    pub(super) executor: Arc<Executor>,
-    pub(super) loader: Loader,
-    pub(super) throttle: Arc<WriteThrottle>,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) scans: Arc<dyn PlanScan>,
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) loader: Loader,
+    pub(crate) throttle: Arc<WriteThrottle>,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Held while a table settles or is compacted.
-    pub(super) turn: Mutex<()>,
+    pub(crate) turn: Mutex<()>,
 }
 
 impl Maintenance {

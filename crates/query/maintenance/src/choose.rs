@@ -15,7 +15,7 @@ const DELETED_PART: u64 = 5;
 const READ_BYTES_MAX: u64 = 512 << 20;
 
 /// The shards that one compaction puts together: those with many deleted rows, and small ones once there are many.
-pub(super) fn shards(shards: &TableShards, have_buckets: bool) -> Vec<ShardId> {
+pub(crate) fn shards(shards: &TableShards, have_buckets: bool) -> Vec<ShardId> {
     let small_bytes = if have_buckets { SMALL_BUCKET_BYTES } else { SMALL_BYTES };
     let deleted = |id: ShardId| shards.deleted.get(&id).map_or(0, |deleted| deleted.places.len());
     let small = shards.shards.sizes().filter(|shard| shard.bytes < small_bytes).count();
@@ -33,7 +33,7 @@ pub(super) fn shards(shards: &TableShards, have_buckets: bool) -> Vec<ShardId> {
 }
 
 /// The next shards whose rows have no buckets by `keys`: they were written before the table was distributed on them.
-pub(super) fn unbucketed(shards: &TableShards, keys: &BucketKeys) -> Vec<ShardId> {
+pub(crate) fn unbucketed(shards: &TableShards, keys: &BucketKeys) -> Vec<ShardId> {
     let mut bytes = 0;
     let mut chosen = Vec::new();
     for shard in shards.shards.iter().filter(|shard| shard.buckets_by(keys).is_none()) {
