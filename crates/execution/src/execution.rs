@@ -17,7 +17,7 @@ use shards::TierUse;
 use txn::Transactions;
 use types::{Clock, Random, SqlResult};
 
-use crate::explain::Explainer;
+use explain::Explainer;
 
 /// What a server runs plans with. Nothing is done here: each service does its own.
 pub struct Execution {

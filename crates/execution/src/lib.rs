@@ -1,9 +1,6 @@
-//! Runs plans: reads, writes, COPY both ways and EXPLAIN.
+//! The services that run plans, put together for a server. What each does is its own crate's matter.
 //!
-//! Never parses SQL and never decides visibility: `planner` makes the plans, `txn` commits what they wrote.
-//!
-//! Start at `execution.rs` for what a server holds and `run/` for how a query runs; then `write/` for rows on their way into tables,
-//! `copy/` for loading and unloading.
+//! Tests that need a whole warehouse, with a planner and without sessions, lie here too.
 
 #[cfg(test)]
 mod compile_tests;
@@ -14,7 +11,8 @@ mod exchange_tests;
 mod execution;
 #[cfg(test)]
 mod executor_tests;
-mod explain;
+#[cfg(test)]
+mod explain_tests;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
@@ -31,4 +29,3 @@ mod sql_fixture;
 mod write_tests;
 
 pub use execution::Execution;
-pub use explain::Explainer;

@@ -12,26 +12,26 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::metrics::{MetricValue, MetricsSet};
 use scan::{ShardScanExec, counter};
 
-use super::node::{Property, Value};
+use crate::node::{Property, Value};
 
 /// What an operator did, all of its partitions together.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Actual {
-    pub(super) rows: u64,
+pub(crate) struct Actual {
+    pub(crate) rows: u64,
     /// When it started and ended, in milliseconds since the first operator started; `None` where it was not measured.
-    pub(super) time_ms: Option<(f64, f64)>,
+    pub(crate) time_ms: Option<(f64, f64)>,
 }
 
 /// Counts from when the first operator started.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     start: Option<DateTime<Utc>>,
     /// What the engine did in the place of operators, and when it began with that, in milliseconds.
     did: HashMap<OperatorId, (Did, f64)>,
 }
 
 impl Clock {
-    pub(super) fn of(root: &Arc<dyn ExecutionPlan>, operators: &Operators) -> Self {
+    pub(crate) fn of(root: &Arc<dyn ExecutionPlan>, operators: &Operators) -> Self {
         let mut clock = Self { start: first_start(root), did: HashMap::new() };
         for fragment in operators.fragments() {
             let began_ms = fragment.metrics().and_then(|metrics| clock.since(start(&metrics))).unwrap_or_default();
@@ -48,7 +48,7 @@ impl Clock {
     }
 
     /// Lines about what the engine did for an operator.
-    pub(super) fn engine_properties(&self, operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
+    pub(crate) fn engine_properties(&self, operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
         let Some((did, _)) = self.did.get(&OperatorId::of(operator)) else { return Vec::new() };
         let mut properties = Vec::new();
         // Of a hash join it is shown below its Hash.
@@ -77,12 +77,12 @@ impl Clock {
     }
 
     /// The bytes that the engine took for an operator at most.
-    pub(super) fn memory(&self, operator: &dyn ExecutionPlan) -> Option<u64> {
+    pub(crate) fn memory(&self, operator: &dyn ExecutionPlan) -> Option<u64> {
         self.did.get(&OperatorId::of(operator)).map(|(did, _)| did.memory)
     }
 
     /// `None` where the operator counts nothing.
-    pub(super) fn actual(&self, operator: &dyn ExecutionPlan) -> Option<Actual> {
+    pub(crate) fn actual(&self, operator: &dyn ExecutionPlan) -> Option<Actual> {
         if let Some((did, began_ms)) = self.did.get(&OperatorId::of(operator)) {
             let time_ms =
                 did.busy.map(|busy| (began_ms + milliseconds(busy.first_ns), began_ms + milliseconds(busy.last_ns)));
@@ -122,7 +122,7 @@ fn end(metrics: &MetricsSet) -> Option<DateTime<Utc>> {
 }
 
 /// Lines about an operator that was run.
-pub(super) fn properties(operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
+pub(crate) fn properties(operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
     let Some(metrics) = operator.metrics() else { return Vec::new() };
     let mut properties = Vec::new();
     if operator.is::<ShardScanExec>() {
@@ -161,7 +161,7 @@ fn pruning(metrics: &MetricsSet) -> Vec<Property> {
 }
 
 /// The bytes that an operator took at most, if it counts them: of a join those of its build side.
-pub(super) fn memory(operator: &dyn ExecutionPlan) -> Option<u64> {
+pub(crate) fn memory(operator: &dyn ExecutionPlan) -> Option<u64> {
     let metrics = operator.metrics()?;
     let bytes = metrics.sum_by_name("build_mem_used").or_else(|| metrics.sum_by_name("peak_mem_used"))?;
     Some(bytes.as_usize() as u64)

@@ -21,17 +21,17 @@ use optimizer::SharedScanExec;
 use scan::{ShardScanExec, bucket_keys};
 use types::ColumnId;
 
-use super::expressions::{sort_key, sql};
-use super::node::{Property, Value};
+use crate::expressions::{sort_key, sql};
+use crate::node::{Property, Value};
 
 /// What is said of an operator before it runs.
-pub(super) struct Shown {
-    pub(super) name: String,
-    pub(super) relation: Option<String>,
-    pub(super) properties: Vec<Property>,
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) relation: Option<String>,
+    pub(crate) properties: Vec<Property>,
 }
 
-pub(super) fn describe(operator: &dyn ExecutionPlan) -> Shown {
+pub(crate) fn describe(operator: &dyn ExecutionPlan) -> Shown {
     scan(operator)
         .or_else(|| join(operator))
         .or_else(|| grouping(operator))

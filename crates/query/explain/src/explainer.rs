@@ -1,56 +1,39 @@
-//! EXPLAIN: the operators of a statement as a tree in PostgreSQL's manner, with what they are expected to do and, with
-//! ANALYZE, what they did.
+//! EXPLAIN as a service: which statement is shown in which way.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::exchange::{Prepared, Purpose, Spread};
 use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
-use compile::estimate::Estimate;
+use exchange::{Prepared, Purpose, Spread};
 use executor::{Attempts, Executor, RunContext};
 use futures::TryStreamExt;
 use row_locks::Attempt;
 use txn::Transaction;
 use types::{Clock, SqlError, SqlResult};
 
+use crate::node::Node;
+use crate::{by_key, json, text, tree};
+
 use dml::Dml;
-
-mod actual;
-mod arrow;
-mod by_key;
-mod change;
-mod exchange;
-mod expressions;
-mod json;
-mod node;
-mod operator;
-mod text;
-mod tree;
-
-#[cfg(test)]
-mod tests;
-
-use node::Node;
-
 /// What EXPLAIN says.
 #[derive(Debug)]
-struct Explained {
-    root: Node,
-    planning: Duration,
+pub(crate) struct Explained {
+    pub(crate) root: Node,
+    pub(crate) planning: Duration,
     /// With ANALYZE.
-    execution: Option<Duration>,
+    pub(crate) execution: Option<Duration>,
     /// With ANALYZE: bytes of memory that it had at most.
-    memory: Option<u64>,
+    pub(crate) memory: Option<u64>,
     /// Where it runs, if that may be in other processes.
-    place: Option<Spread>,
+    pub(crate) place: Option<Spread>,
 }
 
 /// Answers EXPLAIN.
 #[derive(Debug)]
 pub struct Explainer {
-    executor: Arc<Executor>,
-    dml: Arc<Dml>,
-    clock: Arc<dyn Clock>,
+    pub(crate) executor: Arc<Executor>,
+    pub(crate) dml: Arc<Dml>,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Explainer {
@@ -117,7 +100,7 @@ impl Explainer {
     }
 
     /// The operators of a query, and how long they took to plan.
-    async fn operators(
+    pub(crate) async fn operators(
         &self,
         query: &QueryPlan,
         context: &RunContext,

@@ -6,14 +6,14 @@ use compile::estimate::Operators;
 use compile::{FragmentExec, OperatorId};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::node::Property;
+use crate::node::Property;
 
 /// Such expressions as SQL, by the operators that they are parts of.
 #[derive(Debug, Default)]
-pub(super) struct OverArrays(HashMap<OperatorId, Vec<String>>);
+pub(crate) struct OverArrays(HashMap<OperatorId, Vec<String>>);
 
 impl OverArrays {
-    pub(super) fn of(operators: &Operators) -> Self {
+    pub(crate) fn of(operators: &Operators) -> Self {
         let mut all: HashMap<OperatorId, Vec<String>> = HashMap::new();
         for (operator, expression) in operators.fragments().flat_map(FragmentExec::over_arrays) {
             let known = all.entry(operator).or_default();
@@ -25,7 +25,7 @@ impl OverArrays {
     }
 
     /// The line about an operator.
-    pub(super) fn property(&self, operator: &dyn ExecutionPlan) -> Option<Property> {
+    pub(crate) fn property(&self, operator: &dyn ExecutionPlan) -> Option<Property> {
         let expressions = self.0.get(&OperatorId::of(operator))?;
         Some(Property::list("Arrow Expressions", expressions.iter().cloned()))
     }

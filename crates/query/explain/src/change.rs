@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use binder::{ExplainPlan, ModifyPlan, QueryPlan, WritePlan};
 use catalog::Table;
+use compile::estimate::Estimate;
 use dml::Modified;
 use exchange::{Prepared, Purpose};
 use executor::{Attempts, RunContext};
@@ -11,14 +12,15 @@ use row_locks::Attempt;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
 
-use super::actual::Actual;
-use super::by_key;
-use super::node::{Node, Property, Value};
-use super::text::milliseconds;
-use super::{Estimate, Explained, Explainer, tree};
+use crate::actual::Actual;
+use crate::by_key;
+use crate::explainer::{Explained, Explainer};
+use crate::node::{Node, Property, Value};
+use crate::text::milliseconds;
+use crate::tree;
 
 impl Explainer {
-    pub(super) async fn explain_modify(
+    pub(crate) async fn explain_modify(
         &self,
         plan: &ExplainPlan,
         modify: &ModifyPlan,
@@ -46,7 +48,7 @@ impl Explainer {
         Ok(Attempt::Done(Explained { root, planning, execution, memory, place: prepared.spread() }))
     }
 
-    pub(super) async fn explain_write(
+    pub(crate) async fn explain_write(
         &self,
         plan: &ExplainPlan,
         write: &WritePlan,
@@ -80,7 +82,7 @@ impl Explainer {
     }
 
     /// SELECT … FOR UPDATE: LIMIT and OFFSET count the rows that were locked.
-    pub(super) async fn explain_locking(
+    pub(crate) async fn explain_locking(
         &self,
         plan: &ExplainPlan,
         query: &QueryPlan,

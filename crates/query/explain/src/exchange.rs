@@ -3,11 +3,11 @@
 use binder::ExplainPlan;
 use exchange::Report;
 
-use super::node::{Property, Value};
-use super::text::milliseconds;
+use crate::node::{Property, Value};
+use crate::text::milliseconds;
 
 /// Lines about a stage of so many tasks, which have told this of themselves.
-pub(super) fn properties(stage: usize, tasks: usize, reports: &[Report], plan: &ExplainPlan) -> Vec<Property> {
+pub(crate) fn properties(stage: usize, tasks: usize, reports: &[Report], plan: &ExplainPlan) -> Vec<Property> {
     let mut properties =
         vec![Property::new("Stage", Value::Count(stage as u64)), Property::new("Tasks", Value::Count(tasks as u64))];
     if reports.is_empty() {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use binder::{ExplainPlan, Phase};
 
-use super::Explained;
-use super::node::{Engine, Node, Property, Value};
+use crate::explainer::Explained;
+use crate::node::{Engine, Node, Property, Value};
 
-pub(super) fn lines(explained: &Explained, plan: &ExplainPlan) -> Vec<String> {
+pub(crate) fn lines(explained: &Explained, plan: &ExplainPlan) -> Vec<String> {
     let mut lines = Vec::new();
     Writer { plan, lines: &mut lines }.node(&explained.root, (0, ""), Engine::Off);
     if plan.summary {
@@ -29,7 +29,7 @@ pub(super) fn lines(explained: &Explained, plan: &ExplainPlan) -> Vec<String> {
     lines
 }
 
-pub(super) fn milliseconds(duration: Duration) -> f64 {
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 

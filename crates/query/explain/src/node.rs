@@ -2,29 +2,29 @@
 
 use compile::estimate::Estimate;
 
-use super::actual::Actual;
+use crate::actual::Actual;
 
 /// One operator as it is shown.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// `Hash Join`
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The table it works on.
-    pub(super) relation: Option<String>,
-    pub(super) properties: Vec<Property>,
-    pub(super) estimate: Estimate,
+    pub(crate) relation: Option<String>,
+    pub(crate) properties: Vec<Property>,
+    pub(crate) estimate: Estimate,
     /// What does its work; `None` for what only reads rows.
-    pub(super) engine: Option<Engine>,
+    pub(crate) engine: Option<Engine>,
     /// With ANALYZE.
-    pub(super) actual: Option<Actual>,
+    pub(crate) actual: Option<Actual>,
     /// Plans that run before the others, for one value.
-    pub(super) init_plans: Vec<Node>,
-    pub(super) children: Vec<Node>,
+    pub(crate) init_plans: Vec<Node>,
+    pub(crate) children: Vec<Node>,
 }
 
 /// Whether a program of the engine's does an operator's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Engine {
+pub(crate) enum Engine {
     On,
     Off,
     /// A program gave up.
@@ -34,7 +34,7 @@ pub(super) enum Engine {
 }
 
 impl Engine {
-    pub(super) fn in_words(self) -> &'static str {
+    pub(crate) fn in_words(self) -> &'static str {
         match self {
             Self::On => "on",
             Self::Off => "off",
@@ -46,13 +46,13 @@ impl Engine {
 
 /// A line below an operator.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Property {
-    pub(super) key: &'static str,
-    pub(super) value: Value,
+pub(crate) struct Property {
+    pub(crate) key: &'static str,
+    pub(crate) value: Value,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
     List(Vec<String>),
     Count(u64),
@@ -61,15 +61,15 @@ pub(super) enum Value {
 }
 
 impl Property {
-    pub(super) fn new(key: &'static str, value: Value) -> Self {
+    pub(crate) fn new(key: &'static str, value: Value) -> Self {
         Self { key, value }
     }
 
-    pub(super) fn text(key: &'static str, text: impl Into<String>) -> Self {
+    pub(crate) fn text(key: &'static str, text: impl Into<String>) -> Self {
         Self::new(key, Value::Text(text.into()))
     }
 
-    pub(super) fn list(key: &'static str, items: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn list(key: &'static str, items: impl IntoIterator<Item = String>) -> Self {
         Self::new(key, Value::List(items.into_iter().collect()))
     }
 }

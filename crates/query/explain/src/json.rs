@@ -3,11 +3,11 @@
 use binder::{ExplainPlan, Phase};
 use serde_json::{Map, Value as Json, json};
 
-use super::Explained;
-use super::node::{Node, Value};
-use super::text::milliseconds;
+use crate::explainer::Explained;
+use crate::node::{Node, Value};
+use crate::text::milliseconds;
 
-pub(super) fn document(explained: &Explained, plan: &ExplainPlan) -> String {
+pub(crate) fn document(explained: &Explained, plan: &ExplainPlan) -> String {
     let mut statement = Map::new();
     statement.insert("Plan".to_owned(), node(&explained.root, plan, None));
     if plan.summary {

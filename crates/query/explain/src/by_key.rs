@@ -4,11 +4,11 @@ use binder::Planned;
 use executor::RunContext;
 use key_lookup::{IndexUse, PointProgram};
 
-use super::node::{Node, Property};
+use crate::node::{Node, Property};
 
 /// The tree with an index scan for its scan, where the statement is run so. Statements that EXPLAIN runs are run by operators, which
 /// count what they do.
-pub(super) fn shown(root: Node, statement: &Planned, context: &RunContext, ran: bool) -> Node {
+pub(crate) fn shown(root: Node, statement: &Planned, context: &RunContext, ran: bool) -> Node {
     if ran || !context.settings.index_scan() {
         return root;
     }

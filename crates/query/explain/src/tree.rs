@@ -20,13 +20,13 @@ use optimizer::{SharedRows, SharedScanExec};
 use scan::{ShardScanExec, counter};
 use settings::Settings;
 
-use super::actual::{Actual, Clock};
-use super::arrow::OverArrays;
-use super::node::{Engine, Node, Property, Value};
-use super::{actual, exchange, expressions, operator};
+use crate::actual::{Actual, Clock};
+use crate::arrow::OverArrays;
+use crate::node::{Engine, Node, Property, Value};
+use crate::{actual, exchange, expressions, operator};
 
 /// The tree of a query's operators, with what they did if they were run.
-pub(super) fn tree(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {
+pub(crate) fn tree(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {
     of(&prepared.operators, prepared, plan, settings)
 }
 
@@ -48,7 +48,7 @@ fn of(root: &Arc<dyn ExecutionPlan>, prepared: &Prepared, plan: &ExplainPlan, se
 }
 
 /// The tree of what a statement that changes or locks rows reads, without what only says what becomes of the rows.
-pub(super) fn input(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {
+pub(crate) fn input(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {
     let mut operators = &prepared.operators;
     while !plan.verbose
         && let Some(projection) = operators.downcast_ref::<ProjectionExec>()
