@@ -46,7 +46,7 @@ fn value(column_type: &str) -> Option<&'static str> {
 }
 
 fn bench(path: &str) -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench")).join(path)
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../bench")).join(path)
 }
 
 /// How many queries a suite has, and what they leave.
