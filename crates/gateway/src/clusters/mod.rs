@@ -29,7 +29,7 @@ use cluster::{
     Actor, Admission, Candidate, Choice, ClusterId, ControlPlane, HardwareInstance, HardwareKind, Inventory, Limits,
     LocalControlPlane, PlaneError, Settings, Unavailable, WlmProfile, balance,
 };
-use execution::Execution;
+use executor::Executor;
 use fleet::Processes;
 use local_workers::{EmbeddedWorkers, StateFile};
 use parking_lot::Mutex;
@@ -110,15 +110,16 @@ impl Clusters {
     /// # Errors
     /// What tells of them cannot be read, or is not what was written.
     pub fn open(
-        execution: &Execution,
+        executor: &Executor,
         folder: &Path,
         settings: ClusterSettings,
         processes: Option<Arc<Processes>>,
         clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
     ) -> Result<Arc<Clusters>, PlaneError> {
         let local = processes.as_ref().map(|processes| Arc::clone(processes) as Arc<dyn WorkerHost>);
         let planes_clock = Arc::clone(&clock);
-        Self::open_with(execution, folder, settings, processes, clock, |parts| {
+        Self::open_with(executor, folder, settings, processes, clock, random, |parts| {
             let inventory = inventory(parts.profiles, local.is_some());
             let hosts = [(HardwareKind::Embedded, Some(parts.embedded)), (HardwareKind::Local, local)];
             let hosts = hosts.into_iter().filter_map(|(kind, host)| Some((kind, host?))).collect();
@@ -133,20 +134,21 @@ impl Clusters {
     /// # Errors
     /// What `make` says.
     pub fn open_with(
-        execution: &Execution,
+        executor: &Executor,
         folder: &Path,
         settings: ClusterSettings,
         processes: Option<Arc<Processes>>,
         clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
         make: impl FnOnce(PlaneParts) -> Result<Box<dyn ControlPlane>, PlaneError>,
     ) -> Result<Arc<Clusters>, PlaneError> {
         let workers = EmbeddedWorkers::new(
-            Arc::clone(execution.executor().threads()),
-            execution.executor().cores(),
-            Arc::clone(&execution.executor().runtime().memory_pool),
-            execution.executor().memory_bytes() as u64,
+            Arc::clone(executor.threads()),
+            executor.cores(),
+            Arc::clone(&executor.runtime().memory_pool),
+            executor.memory_bytes() as u64,
             Arc::clone(&clock),
-            Arc::clone(execution.random()),
+            Arc::clone(&random),
         );
         let usual = Settings::new(workers.version(), workers.machine());
         let patience = Settings {
@@ -162,7 +164,6 @@ impl Clusters {
             patience,
             owner: Role::BOOTSTRAP,
         })?;
-        let random = Arc::clone(execution.random());
         let channels = processes.as_ref().map(|processes| Channels::new(processes.dial()));
         let clusters = Arc::new(Clusters {
             plane,

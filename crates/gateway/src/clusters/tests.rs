@@ -1,9 +1,7 @@
 use cluster::admission::Request;
 use cluster::desired::DEFAULT;
 use cluster::{Author, Change, ClusterOptions, Grantee, IfExists, Privilege, RoleRef};
-use objects::Objects;
 use tempfile::TempDir;
-use txn::Transactions;
 use types::{Oid, QueryId, Random, SystemClock, SystemRandom};
 
 use super::*;
@@ -19,14 +17,10 @@ impl House {
         let folder = TempDir::new().expect("a temporary folder can be made");
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
-        let objects = Objects::open("memory:///", Arc::clone(&clock), Arc::clone(&random)).expect("memory is there");
-        let kv = kv::wal::open(folder.path().join("catalog.redb"), kv::wal::FILE_BYTES, kv::redb::CACHE_BYTES);
-        let kv = Arc::new(kv.expect("the folder is empty"));
-        let transactions = Transactions::open(kv, objects.clone(), Arc::clone(&clock)).expect("nothing is stored");
         let config =
             scheduler::Config { spill_folder: folder.path().join("spill"), threads: 2, ..scheduler::Config::default() };
-        let execution = Execution::new(objects, transactions, Arc::clone(&clock), random, config).expect("it starts");
-        let clusters = Clusters::open(&execution, folder.path(), ClusterSettings::default(), None, clock);
+        let executor = Executor::start(&config, &clock).expect("it starts");
+        let clusters = Clusters::open(&executor, folder.path(), ClusterSettings::default(), None, clock, random);
         Self { clusters: clusters.expect("the folder is empty"), _folder: folder }
     }
 

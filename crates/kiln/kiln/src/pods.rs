@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use cluster::{ControlPlane, Guests, PlaneError};
-use execution::Execution;
+use executor::Executor;
 use fleet::Processes;
 use gateway::{ClusterSettings, Clusters};
 use kubernetes::{Hosts, KubernetesControlPlane, Warehouse};
-use types::Clock;
+use types::{Clock, Random};
 
 /// Between tries to say by which certificate workers know the warehouse.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
@@ -25,15 +25,16 @@ pub(crate) async fn find(instance: &str, clock: &Arc<dyn Clock>) -> anyhow::Resu
 /// Its clusters.
 pub(crate) fn clusters(
     warehouse: &Warehouse,
-    execution: &Execution,
+    executor: &Executor,
     data: &Path,
     settings: ClusterSettings,
     processes: Arc<Processes>,
     clock: &Arc<dyn Clock>,
+    random: &Arc<dyn Random>,
 ) -> Result<Arc<Clusters>, PlaneError> {
     let guests = Arc::clone(&processes) as Arc<dyn Guests>;
     let planes_clock = Arc::clone(clock);
-    Clusters::open_with(execution, data, settings, Some(processes), Arc::clone(clock), |parts| {
+    Clusters::open_with(executor, data, settings, Some(processes), Arc::clone(clock), Arc::clone(random), |parts| {
         let hosts = Hosts { guests, embedded: parts.embedded };
         let plane = KubernetesControlPlane::open(
             warehouse,

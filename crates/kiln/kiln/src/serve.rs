@@ -184,9 +184,12 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let processes = fleet.as_ref().map(|fleet| Arc::clone(fleet.processes()));
     let clusters = match (&warehouse, processes) {
         (Some(warehouse), Some(processes)) => {
-            pods::clusters(warehouse, &execution, &config.data, clusters(&config), processes, &clock)
+            pods::clusters(warehouse, execution.executor(), &config.data, clusters(&config), processes, &clock, &random)
         }
-        (_, processes) => Clusters::open(&execution, &config.data, clusters(&config), processes, Arc::clone(&clock)),
+        (_, processes) => {
+            let (executor, clock, random) = (execution.executor(), Arc::clone(&clock), Arc::clone(&random));
+            Clusters::open(executor, &config.data, clusters(&config), processes, clock, random)
+        }
     };
     let clusters = clusters.context("cannot read which clusters there are")?;
     let authority_keeper = warehouse.zip(fleet.as_ref()).map(|(warehouse, fleet)| {

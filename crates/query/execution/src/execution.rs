@@ -32,7 +32,6 @@ pub struct Execution {
     throttle: Arc<WriteThrottle>,
     maintenance: Arc<Maintenance>,
     cache_keeper: Arc<CacheKeeper>,
-    random: Arc<dyn Random>,
 }
 
 impl Execution {
@@ -68,7 +67,7 @@ impl Execution {
         );
         let cache_keeper = CacheKeeper::new(transactions, Arc::clone(&external), blocks, fragments, Arc::clone(&clock));
         let explainer = Explainer::new(Arc::clone(&executor), Arc::clone(&dml), Arc::clone(&clock));
-        let copier = Copier::new(Arc::clone(&executor), Arc::clone(&dml), clock, Arc::clone(&random));
+        let copier = Copier::new(Arc::clone(&executor), Arc::clone(&dml), clock, random);
         Ok(Arc::new(Self {
             scans,
             external,
@@ -81,7 +80,6 @@ impl Execution {
             throttle,
             maintenance: Arc::new(maintenance),
             cache_keeper: Arc::new(cache_keeper),
-            random,
         }))
     }
 
@@ -155,12 +153,6 @@ impl Execution {
     #[must_use]
     pub fn maintenance(&self) -> &Arc<Maintenance> {
         &self.maintenance
-    }
-
-    /// Where chance comes from.
-    #[must_use]
-    pub fn random(&self) -> &Arc<dyn Random> {
-        &self.random
     }
 
     /// What tells the caches of tables.

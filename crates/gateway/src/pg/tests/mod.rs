@@ -60,7 +60,10 @@ impl Door {
             execution.executor().parts(),
         ));
         let settings = crate::ClusterSettings::default();
-        let clusters = crate::Clusters::open(&execution, folder.path(), settings, None, Arc::clone(&clock)).unwrap();
+        let clusters = {
+            let (clock, random) = (Arc::clone(&clock), Arc::clone(&random));
+            crate::Clusters::open(execution.executor(), folder.path(), settings, None, clock, random).unwrap()
+        };
         let gateway = Gateway::new(planner, execution, transactions, clusters, config, clock, random).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
