@@ -47,6 +47,7 @@ pub(crate) const ORDER: &[&str] = &[
     "local_workers",
     "fleet",
     "kubernetes",
+    "cluster_service",
     "gateway",
     "simulation",
     "kiln",

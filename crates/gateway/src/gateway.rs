@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use cluster_service::Clusters;
 use execution::Execution;
 use parking_lot::Mutex;
 use planner::Planner;
@@ -13,7 +14,6 @@ use txn::Transactions;
 use types::{Clock, Random};
 
 use crate::activity::Backends;
-use crate::clusters::Clusters;
 use crate::config::GatewayConfig;
 use crate::credentials::{Certificate, SuperuserPassword};
 use crate::http;

@@ -4,10 +4,9 @@
 //! Never plans and never reads or writes a row: statements go to `planner`, plans to `execution`, changes to `txn`.
 //!
 //! Start at `session/mod.rs`: `Session::run` is one statement from text to its last row. Then `pg/connection.rs` for how
-//! messages become such calls, `gateway.rs` for what all connections share, `credentials/` for what proves who is who, and `clusters/` for where statements run.
+//! messages become such calls, `gateway.rs` for what all connections share, and `credentials/` for what proves who is who.
 
 mod activity;
-mod clusters;
 mod config;
 mod connection_limit;
 mod credentials;
@@ -20,7 +19,6 @@ mod query_log;
 mod session;
 mod watchdog;
 
-pub use clusters::{ClusterSettings, Clusters, PlaneParts};
 pub use config::GatewayConfig;
 pub use credentials::PasswordError;
 pub use gateway::Gateway;

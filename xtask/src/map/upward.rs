@@ -12,10 +12,7 @@ const REASONS: &[(&str, &str)] = &[
     ("cluster::Vouch", "Kubernetes reviews a worker's token"),
     ("cluster::WorkerHost", "threads and processes made by one reconciler"),
     ("engine::Foreign", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
-    (
-        "exchange::Cluster",
-        "a query asks for the owner of a shard; goes when the view of clusters has a crate of its own",
-    ),
+    ("exchange::Cluster", "a query asks who owns a shard; who is there the control plane of the clusters knows"),
     ("exchange::Dial", "connections to workers need the instance's certificates"),
     ("plan::PlanScan", "a table's scan becomes an operator above the planner; goes when scans are compiled from plans"),
     ("scheduler::Hold", "whoever has workers counts the statements that run on them"),

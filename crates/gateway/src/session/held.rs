@@ -5,7 +5,7 @@ use std::sync::Arc;
 use catalog::Role;
 use settings::Settings;
 
-use crate::clusters::Chosen;
+use cluster_service::Chosen;
 
 /// Settings and roles as they hold at one moment; cheap to keep several of.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use cluster::{ControlPlane, Guests, PlaneError};
+use cluster_service::{ClusterSettings, Clusters};
 use executor::Executor;
 use fleet::Processes;
-use gateway::{ClusterSettings, Clusters};
 use kubernetes::{Hosts, KubernetesControlPlane, Warehouse};
 use types::{Clock, Random};
 

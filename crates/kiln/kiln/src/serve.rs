@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use cluster_service::{ClusterSettings, Clusters};
 use execution::Execution;
 use fleet::{Fleet, FleetSettings};
-use gateway::{ClusterSettings, Clusters, Gateway, GatewayConfig, TlsFiles};
+use gateway::{Gateway, GatewayConfig, TlsFiles};
 use history::{HistorySettings, RESTORING};
 use kubernetes::Warehouse;
 use maintenance::{FreshLimits, SettleSettings};

@@ -59,10 +59,10 @@ impl Door {
             execution.executor().runtime(),
             execution.executor().parts(),
         ));
-        let settings = crate::ClusterSettings::default();
+        let settings = cluster_service::ClusterSettings::default();
         let clusters = {
             let (clock, random) = (Arc::clone(&clock), Arc::clone(&random));
-            crate::Clusters::open(execution.executor(), folder.path(), settings, None, clock, random).unwrap()
+            cluster_service::Clusters::open(execution.executor(), folder.path(), settings, None, clock, random).unwrap()
         };
         let gateway = Gateway::new(planner, execution, transactions, clusters, config, clock, random).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -13,7 +13,7 @@ use settings::Settings;
 use shards::BUCKETS;
 use url::Url;
 
-use super::Clusters;
+use crate::clusters::Clusters;
 
 /// No worker gets more of a scan than this, in percent of the mean: what it owns beyond that its second reads.
 const SHARE_MAX_PCT: u64 = 125;
@@ -28,7 +28,7 @@ const KEYS_FROM_ROWS: f64 = 500_000.0;
 impl Clusters {
     /// How a statement with this lease and these settings is divided among the workers of its cluster; `None` where they are threads of this
     /// process.
-    pub(crate) fn distribution(
+    pub fn distribution(
         self: &Arc<Self>,
         cluster: ClusterId,
         lease: &Lease,

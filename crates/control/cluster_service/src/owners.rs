@@ -8,7 +8,7 @@ use std::time::Duration;
 use cluster::{ClusterId, Worker, WorkerId, WorkerState};
 use futures::future::{BoxFuture, join_all};
 
-use super::Clusters;
+use crate::clusters::Clusters;
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ const TAKE_OVER_MAX: Duration = Duration::from_secs(30);
 
 /// The slots of one cluster that own parts, those that are about to, and those that are about to own nothing.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Owners {
+pub(crate) struct Owners {
     own: BTreeSet<u32>,
     /// Whether they were told to take over.
     coming: BTreeMap<u32, bool>,
@@ -145,7 +145,7 @@ impl Owners {
 
 impl Clusters {
     /// The workers of a cluster that get statements: those whose slots own parts.
-    pub(super) fn owning(&self, cluster: ClusterId) -> Vec<Worker> {
+    pub(crate) fn owning(&self, cluster: ClusterId) -> Vec<Worker> {
         let serving = self.plane.serving(cluster);
         let all = self.owners.lock();
         let Some(owners) = all.get(&cluster) else { return serving.to_vec() };
@@ -166,12 +166,12 @@ impl Clusters {
     }
 
     /// Whether a worker gets statements, as far as that is for its slot to say.
-    pub(super) fn owns(&self, worker: &Worker) -> bool {
+    pub(crate) fn owns(&self, worker: &Worker) -> bool {
         self.owners.lock().get(&worker.cluster).is_none_or(|owners| !owners.coming.contains_key(&worker.slot))
     }
 
     /// Takes note of who comes and who goes; who goes stays from now on until others have what is hot of it.
-    pub(super) fn note_owners(&self) {
+    pub(crate) fn note_owners(&self) {
         let Some(processes) = &self.processes else { return };
         let (desired, workers) = (self.plane.desired(), self.plane.workers());
         let mut all = self.owners.lock();
@@ -205,7 +205,7 @@ impl Clusters {
     }
 
     /// Has what is hot change hands where that was not said yet.
-    pub(super) fn begin_hand_overs(self: &Arc<Self>) {
+    pub(crate) fn begin_hand_overs(self: &Arc<Self>) {
         let mut all = self.owners.lock();
         for (cluster, owners) in all.iter_mut() {
             let HandOver { coming, leaving, replaced } = owners.begin();

@@ -1,19 +1,4 @@
-//! The clusters as sessions meet them: who may run where, whose turn it is, and on which worker.
-//!
-//! What there should be and what makes workers of it is `cluster`'s; here its control plane is kept going (`keep.rs`), changed by statements
-//! (`change.rs`), asked by each of them (`session/admit.rs`), and shown (`show.rs`). Where workers are processes, `divide.rs` says how a statement is divided
-//! among them, `owners.rs` who of them owns parts of shards, `loads.rs` what they are told of new ones, and `whole.rs` what each of them runs alone.
-
-mod change;
-mod divide;
-mod keep;
-mod loads;
-mod owners;
-mod show;
-mod whole;
-
-#[cfg(test)]
-mod tests;
+//! The clusters of a server: which one a statement runs on, its admission there, and its worker.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,18 +14,20 @@ use cluster::{
     Actor, Admission, Candidate, Choice, ClusterId, ControlPlane, HardwareInstance, HardwareKind, Inventory, Limits,
     LocalControlPlane, PlaneError, Settings, Unavailable, WlmProfile, balance,
 };
+use exchange::Channels;
 use executor::Executor;
 use fleet::Processes;
 use local_workers::{EmbeddedWorkers, StateFile};
 use parking_lot::Mutex;
+use scheduler::Lease;
 use types::{Clock, Condition, Oid, Random, SqlError, SqlResult};
 
-use exchange::Channels;
-use owners::Owners;
-use scheduler::Lease;
-use whole::WholeQueries;
+use crate::change::from_cluster;
+use crate::owners::Owners;
+use crate::whole::WholeQueries;
 
-pub(crate) use change::from_cluster;
+#[cfg(test)]
+mod tests;
 
 /// What an operator may choose about clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,28 +66,28 @@ pub struct PlaneParts {
 /// The clusters of a server, whose workers are in its own process, in others on its machine, or wherever its control plane makes them.
 #[derive(Debug)]
 pub struct Clusters {
-    plane: Box<dyn ControlPlane>,
-    workers: Arc<EmbeddedWorkers>,
+    pub(crate) plane: Box<dyn ControlPlane>,
+    pub(crate) workers: Arc<EmbeddedWorkers>,
     /// `None` where there are no workers in other processes.
-    processes: Option<Arc<Processes>>,
+    pub(crate) processes: Option<Arc<Processes>>,
     /// To these.
-    channels: Option<Channels>,
-    gates: Mutex<BTreeMap<ClusterId, Gate>>,
+    pub(crate) channels: Option<Channels>,
+    pub(crate) gates: Mutex<BTreeMap<ClusterId, Gate>>,
     /// Of clusters of processes.
-    owners: Mutex<BTreeMap<ClusterId, Owners>>,
-    whole_queries: WholeQueries,
+    pub(crate) owners: Mutex<BTreeMap<ClusterId, Owners>>,
+    pub(crate) whole_queries: WholeQueries,
     /// The state for which folders of workers were last cleaned.
-    cleaned: AtomicU64,
-    clock: Arc<dyn Clock>,
-    random: Arc<dyn Random>,
+    pub(crate) cleaned: AtomicU64,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
 }
 
 /// The admission to one cluster, and what it was last told.
 #[derive(Debug)]
-struct Gate {
-    admission: Arc<Admission>,
-    limits: Limits,
-    mode: Mode,
+pub(crate) struct Gate {
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) limits: Limits,
+    pub(crate) mode: Mode,
 }
 
 impl Clusters {
@@ -183,7 +170,10 @@ impl Clusters {
 
     /// Where a statement runs: on the cluster that its session has chosen, else the best of its role's. It stays where its transaction has
     /// written, and where its session has a statement open.
-    pub(crate) fn choose(
+    ///
+    /// # Errors
+    /// `42704`, `42501`, and `55000` where no cluster can take it.
+    pub fn choose(
         &self,
         actor: &Actor,
         chosen: Option<&Chosen>,
@@ -216,13 +206,15 @@ impl Clusters {
     }
 
     /// The admission to a cluster; `None` where there is no such cluster any more.
-    pub(crate) fn gate(&self, cluster: ClusterId) -> Option<Arc<Admission>> {
+    #[must_use]
+    pub fn gate(&self, cluster: ClusterId) -> Option<Arc<Admission>> {
         self.gates.lock().get(&cluster).map(|gate| Arc::clone(&gate.admission))
     }
 
     /// The least busy worker of a cluster, or all of them where they are processes of their own, for whom this one runs the statement; `None` where
     /// none of them takes statements at the moment.
-    pub(crate) fn lease(&self, cluster: ClusterId) -> Option<Arc<Lease>> {
+    #[must_use]
+    pub fn lease(&self, cluster: ClusterId) -> Option<Arc<Lease>> {
         self.workers.lease(&self.plane.serving(cluster)).or_else(|| {
             let hold = self.processes.as_ref()?.hold(&self.owning(cluster))?;
             Some(self.workers.lease_for(hold))
@@ -230,12 +222,16 @@ impl Clusters {
     }
 
     /// The name of a cluster.
-    pub(crate) fn name(&self, cluster: ClusterId) -> Option<Arc<str>> {
+    #[must_use]
+    pub fn name(&self, cluster: ClusterId) -> Option<Arc<str>> {
         self.plane.desired().cluster(cluster).map(|cluster| cluster.spec.name.as_str().into())
     }
 
     /// The cluster of this name, for USE CLUSTER.
-    pub(crate) fn chosen(&self, actor: &Actor, name: &str) -> SqlResult<Chosen> {
+    ///
+    /// # Errors
+    /// `42704` where there is none, `42501` where the role may not use it.
+    pub fn chosen(&self, actor: &Actor, name: &str) -> SqlResult<Chosen> {
         let desired = self.plane.desired();
         let usable = desired.usable(actor, Some(name)).map_err(|error| from_cluster(&error))?;
         let cluster = usable.first().ok_or_else(|| SqlError::internal("the cluster that was named is usable"))?;
@@ -243,24 +239,26 @@ impl Clusters {
     }
 
     /// Names of the clusters that a role owns.
-    pub(crate) fn owned_by(&self, role: Oid) -> Vec<String> {
+    #[must_use]
+    pub fn owned_by(&self, role: Oid) -> Vec<String> {
         let desired = self.plane.desired();
         let owned = desired.clusters().filter(|cluster| cluster.spec.owner == role);
         owned.map(|cluster| cluster.spec.name.clone()).collect()
     }
 
     /// A number that grows with each change of what is said here.
-    pub(crate) fn revision(&self) -> u64 {
+    #[must_use]
+    pub fn revision(&self) -> u64 {
         self.plane.revisions().current()
     }
 
     /// Completes once something has changed since.
-    pub(crate) async fn changed_since(&self, revision: u64) {
+    pub async fn changed_since(&self, revision: u64) {
         self.plane.revisions().after(revision).await;
     }
 
     /// Completes when a cluster is suspended or dropped.
-    pub(crate) async fn leaves(&self, cluster: ClusterId) {
+    pub async fn leaves(&self, cluster: ClusterId) {
         loop {
             let seen = self.revision();
             if self.plane.desired().cluster(cluster).is_none_or(|cluster| cluster.suspended) {
@@ -271,7 +269,7 @@ impl Clusters {
     }
 
     /// Opens the gates of clusters that have workers, holds those that wait for theirs, closes those that are not to be woken.
-    fn move_gates(&self) {
+    pub(crate) fn move_gates(&self) {
         let desired = self.plane.desired();
         let inventory = self.plane.inventory();
         let mut gates = self.gates.lock();
@@ -310,7 +308,7 @@ impl Clusters {
 
 /// The cluster that USE CLUSTER named: it stays the same when it is renamed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chosen {
+pub struct Chosen {
     id: ClusterId,
     name: String,
 }

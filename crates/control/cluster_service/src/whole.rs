@@ -8,24 +8,24 @@ use parking_lot::Mutex;
 
 /// Counts of workers that run some.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WholeQueries(Arc<Mutex<HashMap<WorkerId, u32>>>);
+pub(crate) struct WholeQueries(Arc<Mutex<HashMap<WorkerId, u32>>>);
 
 /// A query that counts as running on its worker until this is dropped.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     of: WholeQueries,
     worker: WorkerId,
 }
 
 impl WholeQueries {
     /// How many each of these runs.
-    pub(super) fn running(&self, workers: &[WorkerId]) -> Vec<u32> {
+    pub(crate) fn running(&self, workers: &[WorkerId]) -> Vec<u32> {
         let counts = self.0.lock();
         workers.iter().map(|worker| counts.get(worker).copied().unwrap_or(0)).collect()
     }
 
     /// One more runs on a worker.
-    pub(super) fn count(&self, worker: WorkerId) -> Counted {
+    pub(crate) fn count(&self, worker: WorkerId) -> Counted {
         *self.0.lock().entry(worker).or_insert(0) += 1;
         Counted { of: self.clone(), worker }
     }

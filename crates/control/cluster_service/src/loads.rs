@@ -15,7 +15,7 @@ use shards::ShardMeta;
 use txn::Transactions;
 use types::Oid;
 
-use super::Clusters;
+use crate::clusters::Clusters;
 
 #[cfg(test)]
 mod tests;
@@ -71,7 +71,7 @@ fn by_owner(placement: &Placement, added: &[Added]) -> BTreeMap<u32, Vec<NewShar
 
 impl Clusters {
     /// Tells workers in other processes of new shards, for as long as the server runs.
-    pub(crate) async fn tell_of_loads(&self, transactions: &Transactions) {
+    pub async fn tell_of_loads(&self, transactions: &Transactions) {
         let mut known: Option<Known> = None;
         loop {
             let revision = self.revision();

@@ -3,10 +3,10 @@
 use cluster::{ClusterEvent, Worker, WorkerState};
 use session_context::{ClusterRow, WorkerCacheUses, WorkerRow};
 
-use super::Clusters;
+use crate::clusters::Clusters;
 
 impl Clusters {
-    pub(crate) fn cluster_rows(&self) -> Vec<ClusterRow> {
+    pub fn cluster_rows(&self) -> Vec<ClusterRow> {
         let desired = self.plane.desired();
         let rows = desired.clusters().map(|cluster| {
             let snapshot = self.gate(cluster.id).map(|gate| gate.snapshot());
@@ -31,7 +31,7 @@ impl Clusters {
         rows.collect()
     }
 
-    pub(crate) fn worker_rows(&self) -> Vec<WorkerRow> {
+    pub fn worker_rows(&self) -> Vec<WorkerRow> {
         let (desired, workers) = (self.plane.desired(), self.plane.workers());
         let rows = workers.iter().map(|worker| WorkerRow {
             cluster: desired.cluster(worker.cluster).map(|cluster| cluster.spec.name.clone()),
@@ -59,7 +59,7 @@ impl Clusters {
         self.processes.as_ref()?.memory_used(worker)
     }
 
-    pub(crate) fn events(&self) -> Vec<ClusterEvent> {
+    pub fn events(&self) -> Vec<ClusterEvent> {
         self.plane.events()
     }
 }

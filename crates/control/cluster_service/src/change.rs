@@ -7,15 +7,11 @@ use cluster::{
 };
 use types::{SqlError, SqlResult};
 
-use super::Clusters;
+use crate::clusters::Clusters;
 
 impl Clusters {
     /// Makes the changes, one after the other, and says what happened at each; none of them is made where one is refused.
-    pub(crate) async fn apply(
-        self: &Arc<Self>,
-        changes: Vec<Change>,
-        author: Author,
-    ) -> SqlResult<Vec<Vec<ClusterEvent>>> {
+    pub async fn apply(self: &Arc<Self>, changes: Vec<Change>, author: Author) -> SqlResult<Vec<Vec<ClusterEvent>>> {
         self.check(&changes, &author)?;
         let clusters = Arc::clone(self);
         // It waits for the disk.
@@ -31,7 +27,7 @@ impl Clusters {
     }
 
     /// Wakes a cluster for a statement.
-    pub(crate) async fn wake(self: &Arc<Self>, cluster: ClusterId, author: Author) -> SqlResult<()> {
+    pub async fn wake(self: &Arc<Self>, cluster: ClusterId, author: Author) -> SqlResult<()> {
         let desired = self.plane.desired();
         // One that is gone is not there to be chosen again.
         let Some(cluster) = desired.cluster(cluster) else { return Ok(()) };
@@ -73,7 +69,7 @@ impl Clusters {
 }
 
 /// Why a change is refused, as clients are told.
-pub(crate) fn from_cluster(error: &cluster::Error) -> SqlError {
+pub fn from_cluster(error: &cluster::Error) -> SqlError {
     let told = SqlError::new(error.condition(), error.to_string());
     match error.hint() {
         Some(hint) => told.with_hint(hint),

@@ -9,7 +9,7 @@ use catalog::Definitions;
 use cluster::{Activity, Author, Change, ClusterId};
 use txn::Transactions;
 
-use super::Clusters;
+use crate::clusters::Clusters;
 
 /// Workers are looked at so often where nothing is known to have changed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -23,7 +23,7 @@ struct Compared {
 
 impl Clusters {
     /// Makes the workers what they should be for as long as the server runs, and lets clusters that are idle sleep.
-    pub(crate) async fn keep(self: &Arc<Self>, transactions: &Transactions) {
+    pub async fn keep(self: &Arc<Self>, transactions: &Transactions) {
         let mut compared = Compared::default();
         loop {
             let seen = self.revision();
@@ -54,7 +54,7 @@ impl Clusters {
     }
 
     /// One look at the workers, and what it leads to.
-    pub(super) fn pass(self: &Arc<Self>) {
+    pub(crate) fn pass(self: &Arc<Self>) {
         let activity: BTreeMap<ClusterId, Activity> =
             self.gates.lock().iter().map(|(id, gate)| (*id, gate.admission.activity())).collect();
         // Before a worker begins that may want one of them.
