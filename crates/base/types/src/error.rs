@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Result of anything whose failure is reported to a client.
 pub type SqlResult<T> = Result<T, SqlError>;
 
-/// A condition of PostgreSQL's appendix A, by name; the gateway alone turns it into the five characters of a SQLSTATE.
+/// A condition of PostgreSQL's appendix A, by name; `sqlstate.rs` alone turns it into the five characters of a SQLSTATE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Condition {
     /// Nothing is wrong: the condition of a plain notice.

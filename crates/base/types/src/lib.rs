@@ -25,6 +25,7 @@ pub mod on_commit;
 pub mod random;
 pub mod row_lock;
 pub mod sql_type;
+mod sqlstate;
 pub mod stack;
 pub mod text;
 pub mod value_guard;

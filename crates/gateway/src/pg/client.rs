@@ -9,9 +9,9 @@ use pgwire::messages::response::CommandComplete;
 use types::{Condition, QueryId, SqlError, SqlResult};
 use value_codec::encode::Format;
 
+use crate::pg::error_message::{Severity, error_response, notice_response};
 use crate::pg::frontend::{Frontend, violation};
 use crate::pg::rows::format_code;
-use crate::pg::sqlstate::{Severity, error_response, notice_response};
 use crate::pg::transport::{Inbox, Outbox};
 
 /// Both directions of one connection.

@@ -20,7 +20,7 @@ use crate::credentials::Certificate;
 use crate::gateway::Gateway;
 use crate::pg::authenticate::authenticate;
 use crate::pg::connection::Connection;
-use crate::pg::sqlstate::{Severity, error_response};
+use crate::pg::error_message::{Severity, error_response};
 use crate::pg::startup::{self, Beginning, Opened, OpeningError};
 use crate::pg::tls::Tls;
 use crate::session::Session;

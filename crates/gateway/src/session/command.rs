@@ -10,7 +10,7 @@ use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use crate::pg::client::Client;
-use crate::pg::sqlstate::Severity;
+use crate::pg::error_message::Severity;
 use crate::session::block::{Modes, outside};
 use crate::session::prepared::{duplicate_statement, unknown_statement};
 use crate::session::run::Started;

@@ -19,7 +19,6 @@ use crate::interrupt::{Reason, Running};
 use crate::life::State;
 use crate::pg::hang_up::HangUp;
 use crate::pg::rows::Rows;
-use crate::pg::sqlstate::sqlstate;
 use crate::session::age::age;
 
 /// From a statement's arrival to its end; dropped, it can no longer be stopped.
@@ -189,7 +188,7 @@ impl Statement {
             Err(error) if is_stopped || error.condition == Condition::QueryCanceled => "CANCEL",
             Err(_) => "ERROR",
         };
-        let ended = self.backend.ended(self.started_us, outcome, result.err().map(|error| sqlstate(error.condition)));
+        let ended = self.backend.ended(self.started_us, outcome, result.err().map(|error| error.condition.sqlstate()));
         self.gateway.query_log.push(ended);
         self.count(sql, result, logged_from);
     }

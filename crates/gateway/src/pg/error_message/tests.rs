@@ -1,3 +1,5 @@
+use types::Condition;
+
 use super::*;
 
 fn field(error: &SqlError, code: u8) -> Option<String> {

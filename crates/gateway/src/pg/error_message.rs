@@ -1,0 +1,72 @@
+//! Errors and notices as messages.
+
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+use types::{QueryId, SqlError};
+
+#[cfg(test)]
+mod tests;
+
+/// How grave a message is, in rising order; clients decide by it whether the connection lives on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Severity {
+    /// Something the user may like to know.
+    Notice,
+    /// Something the user most likely did not mean.
+    Warning,
+    /// The statement failed.
+    Error,
+    /// The connection ends with this message.
+    Fatal,
+}
+
+impl Severity {
+    fn text(self) -> &'static str {
+        match self {
+            Severity::Fatal => "FATAL",
+            Severity::Error => "ERROR",
+            Severity::Warning => "WARNING",
+            Severity::Notice => "NOTICE",
+        }
+    }
+}
+
+/// The message that tells a client of an error.
+#[must_use]
+pub(crate) fn error_response(severity: Severity, error: &SqlError, query_id: Option<QueryId>) -> ErrorResponse {
+    let mut fields = fields(severity, error);
+    // PostgreSQL names the routine of its source here; what finds the failure in Kiln's log is the statement's id.
+    fields.extend(query_id.map(|id| (b'R', format!("query {id}"))));
+    ErrorResponse::new(fields)
+}
+
+/// The message that tells a client something without failing.
+#[must_use]
+pub(crate) fn notice_response(severity: Severity, notice: &SqlError) -> NoticeResponse {
+    NoticeResponse::new(fields(severity, notice))
+}
+
+fn fields(severity: Severity, error: &SqlError) -> Vec<(u8, String)> {
+    let mut fields = vec![
+        (b'S', severity.text().to_owned()),
+        (b'V', severity.text().to_owned()),
+        (b'C', error.condition.sqlstate().to_owned()),
+        (b'M', without_nul(&error.message)),
+    ];
+    let optional = [
+        (b'D', &error.detail),
+        (b'H', &error.hint),
+        (b'W', &error.context),
+        (b's', &error.schema),
+        (b't', &error.table),
+        (b'c', &error.column),
+        (b'n', &error.constraint),
+    ];
+    fields.extend(optional.into_iter().filter_map(|(code, text)| Some((code, without_nul(text.as_ref()?)))));
+    fields.extend(error.position.map(|position| (b'P', position.to_string())));
+    fields
+}
+
+/// A message may quote a client's own bytes, and a zero byte would end the field early.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
