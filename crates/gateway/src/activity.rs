@@ -19,8 +19,8 @@ use types::{Clock, Condition, QueryId, Random, SqlError, SqlResult};
 use crate::Gateway;
 use crate::interrupt::{Interrupt, Reason};
 use crate::life::{self, Life};
-use crate::pg::client_wait::ClientWait;
 use crate::query_log::without_password;
+use crate::session::client_wait::ClientWait;
 
 #[cfg(test)]
 mod tests;

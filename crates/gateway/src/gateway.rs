@@ -17,7 +17,7 @@ use crate::activity::Backends;
 use crate::config::GatewayConfig;
 use crate::credentials::{Certificate, SuperuserPassword};
 use crate::http;
-use crate::http::metrics::Metrics;
+use crate::metrics::Metrics;
 use crate::pg;
 use crate::pg::tls::TlsError;
 use crate::query_log::QueryLog;

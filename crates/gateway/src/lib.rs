@@ -14,6 +14,7 @@ mod gateway;
 mod http;
 mod interrupt;
 mod life;
+mod metrics;
 mod pg;
 mod query_log;
 mod session;

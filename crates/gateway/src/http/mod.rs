@@ -16,7 +16,6 @@ use crate::http::connections::BoundedListener;
 use crate::watchdog::{STANDING, STUCK};
 
 mod connections;
-pub(crate) mod metrics;
 
 /// What Prometheus reads, and says it accepts.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -9,10 +9,11 @@ use pgwire::messages::response::CommandComplete;
 use types::{Condition, QueryId, SqlError, SqlResult};
 use value_codec::encode::Format;
 
-use crate::pg::error_message::{Severity, error_response, notice_response};
+use crate::pg::error_message::{error_response, notice_response};
 use crate::pg::frontend::{Frontend, violation};
 use crate::pg::rows::format_code;
 use crate::pg::transport::{Inbox, Outbox};
+use crate::session::notice::Severity;
 
 /// Both directions of one connection.
 pub(crate) struct Client {

@@ -15,13 +15,14 @@ use crate::activity::Backend;
 use crate::gateway::Gateway;
 use crate::interrupt::terminated;
 use crate::pg::client::Client;
-use crate::pg::error_message::Severity;
-use crate::pg::frontend::{Decoded, Frontend, Target, violation};
+use crate::pg::frontend::{Decoded, Frontend, violation};
 use crate::pg::hang_up::HangUp;
 use crate::pg::parameters::Reported;
 use crate::pg::rows::row_description;
 use crate::pg::startup::Opened;
 use crate::pg::transport::{Inbox, Outbox};
+use crate::session::bind::Target;
+use crate::session::notice::Severity;
 use crate::session::{Place, Session};
 
 /// A client that is in.

@@ -3,32 +3,10 @@
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use types::{QueryId, SqlError};
 
+use crate::session::notice::Severity;
+
 #[cfg(test)]
 mod tests;
-
-/// How grave a message is, in rising order; clients decide by it whether the connection lives on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Severity {
-    /// Something the user may like to know.
-    Notice,
-    /// Something the user most likely did not mean.
-    Warning,
-    /// The statement failed.
-    Error,
-    /// The connection ends with this message.
-    Fatal,
-}
-
-impl Severity {
-    fn text(self) -> &'static str {
-        match self {
-            Severity::Fatal => "FATAL",
-            Severity::Error => "ERROR",
-            Severity::Warning => "WARNING",
-            Severity::Notice => "NOTICE",
-        }
-    }
-}
 
 /// The message that tells a client of an error.
 #[must_use]

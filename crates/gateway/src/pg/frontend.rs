@@ -6,6 +6,8 @@
 use bytes::{Buf, Bytes, BytesMut};
 use types::{Condition, SqlError, SqlResult};
 
+use crate::session::bind::{Bind, Target};
+
 #[cfg(test)]
 mod tests;
 
@@ -32,26 +34,6 @@ pub(crate) enum Frontend {
     CopyDone,
     CopyFail(String),
     Terminate,
-}
-
-/// A portal to make from a prepared statement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Bind {
-    pub(crate) portal: String,
-    pub(crate) statement: String,
-    /// None: all text; one: for all; else one for each parameter. 0 is text, 1 is binary.
-    pub(crate) parameter_formats: Vec<i16>,
-    /// `None` is NULL.
-    pub(crate) parameters: Vec<Option<Bytes>>,
-    /// As `parameter_formats`, for the columns of the result.
-    pub(crate) result_formats: Vec<i16>,
-}
-
-/// What Describe and Close are about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
-    Statement(String),
-    Portal(String),
 }
 
 /// The first packet of a connection.

@@ -4,7 +4,6 @@
 
 mod authenticate;
 pub(crate) mod client;
-pub(crate) mod client_wait;
 pub(crate) mod connection;
 pub(crate) mod error_message;
 pub(crate) mod frontend;

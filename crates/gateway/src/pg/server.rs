@@ -20,10 +20,11 @@ use crate::credentials::Certificate;
 use crate::gateway::Gateway;
 use crate::pg::authenticate::authenticate;
 use crate::pg::connection::Connection;
-use crate::pg::error_message::{Severity, error_response};
+use crate::pg::error_message::error_response;
 use crate::pg::startup::{self, Beginning, Opened, OpeningError};
 use crate::pg::tls::Tls;
 use crate::session::Session;
+use crate::session::notice::Severity;
 
 /// Connections that have not authenticated, beside those that have. One more closes the oldest of them that has had [`STARTING_TIME_MIN`].
 const STARTING_MAX: usize = 200;

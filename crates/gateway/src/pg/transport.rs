@@ -12,9 +12,9 @@ use pgwire::tokio::server::MaybeTls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use types::SqlResult;
 
-use crate::http::metrics::Metrics;
-use crate::pg::client_wait::ClientWait;
+use crate::metrics::Metrics;
 use crate::pg::frontend::{self, Decoded};
+use crate::session::client_wait::ClientWait;
 
 /// The writer sends once so much is buffered.
 const FLUSH_BYTES: usize = 64 << 10;

@@ -8,11 +8,11 @@ use types::{SqlResult, SqlType};
 use value_codec::decode;
 use value_codec::encode::TextStyle;
 
-use crate::http::metrics::Kind;
+use crate::metrics::Kind;
 use crate::pg::client::Client;
-use crate::pg::frontend::Bind;
 use crate::pg::rows;
 use crate::session::Session;
+use crate::session::bind::Bind;
 use crate::session::portal::{Portal, Progress};
 use crate::session::prepared::Prepared;
 use crate::session::run::tag;

@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use row_locks::Attempt;
 use types::{Condition, SqlResult, SqlType};
 
-use crate::http::metrics::Kind;
 use crate::life::State;
+use crate::metrics::Kind;
 use crate::pg::client::Client;
 use crate::pg::rows::{Columns, Rows};
 use crate::session::Session;

@@ -10,8 +10,8 @@ use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 
 use crate::pg::client::Client;
-use crate::pg::error_message::Severity;
 use crate::session::block::{Modes, outside};
+use crate::session::notice::Severity;
 use crate::session::prepared::{duplicate_statement, unknown_statement};
 use crate::session::run::Started;
 use crate::session::statement::Statement;

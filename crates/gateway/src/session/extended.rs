@@ -19,9 +19,10 @@ use value_codec::encode::Format;
 
 use crate::life::State;
 use crate::pg::client::Client;
-use crate::pg::frontend::{Bind, Target, violation};
+use crate::pg::frontend::violation;
 use crate::pg::rows::{self, Columns};
 use crate::session::Session;
+use crate::session::bind::{Bind, Target};
 use crate::session::by_key::KeptPrograms;
 use crate::session::plan_basis::PlanBasis;
 use crate::session::portal::{Bound, Portal, Progress, spent, unknown_portal};

@@ -22,14 +22,14 @@ use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 use value_codec::encode::Format;
 
-use crate::http::metrics::Kind;
 use crate::life::State;
+use crate::metrics::Kind;
 use crate::pg::client::Client;
-use crate::pg::error_message::Severity;
 use crate::pg::rows::{Hold, Rows, row_description};
 use crate::pg::scram;
 use crate::session::admit::{Admission, Admitted};
 use crate::session::error::from_txn;
+use crate::session::notice::Severity;
 use crate::session::plan_basis::PlanBasis;
 use crate::session::planning::Planning;
 use crate::session::portal::{Bound, Portal, Progress};

@@ -14,9 +14,9 @@ use types::{Condition, QueryId, SqlError, SqlResult};
 
 use crate::activity::Backend;
 use crate::gateway::Gateway;
-use crate::http::metrics::{Kind, Outcome};
 use crate::interrupt::{Reason, Running};
 use crate::life::State;
+use crate::metrics::{Kind, Outcome};
 use crate::pg::hang_up::HangUp;
 use crate::pg::rows::Rows;
 use crate::session::age::age;

@@ -8,8 +8,8 @@ use tokio::net::{TcpListener, TcpStream};
 use types::{ObjectNames, SessionZone, SqlType, SystemClock};
 
 use super::*;
-use crate::http::metrics::Metrics;
-use crate::pg::client_wait::ClientWait;
+use crate::metrics::Metrics;
+use crate::session::client_wait::ClientWait;
 
 /// As much as is sent at a time.
 const ROW_BYTES: usize = 64 << 10;
