@@ -10,7 +10,6 @@ use bytes::Bytes;
 use cluster::{ClusterEvent, WorkerId};
 use executor::Progress;
 use parking_lot::Mutex;
-use pgwire::messages::response::TransactionStatus;
 use scheduler::{QueryMemory, QueryShare};
 use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, SessionRow, StatementRow, WorkerRow};
 use shards::TierUse;
@@ -20,6 +19,7 @@ use crate::Gateway;
 use crate::interrupt::{Interrupt, Reason};
 use crate::life::{self, Life};
 use crate::query_log::without_password;
+use crate::session::block_status::BlockStatus;
 use crate::session::client_wait::ClientWait;
 
 #[cfg(test)]
@@ -385,14 +385,14 @@ impl Backend {
     }
 
     /// The session waits for its client.
-    pub(crate) fn rest(&self, status: TransactionStatus, now_us: i64) {
+    pub(crate) fn rest(&self, status: BlockStatus, now_us: i64) {
         let mut doing = self.doing.lock();
         doing.state = match status {
-            TransactionStatus::Idle => State::Idle,
-            TransactionStatus::Transaction => State::IdleInTransaction,
-            TransactionStatus::Error => State::IdleInFailedTransaction,
+            BlockStatus::Idle => State::Idle,
+            BlockStatus::Open => State::IdleInTransaction,
+            BlockStatus::Failed => State::IdleInFailedTransaction,
         };
-        if status == TransactionStatus::Idle {
+        if status == BlockStatus::Idle {
             doing.transaction_start_us = None;
         }
         doing.state_change_us = now_us;

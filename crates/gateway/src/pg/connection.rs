@@ -1,13 +1,15 @@
 //! One client from authentication to goodbye: messages in, the protocol's state, errors out.
 
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
 
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete};
-use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery};
+use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
+use pgwire::tokio::server::MaybeTls;
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError, SqlResult};
 
@@ -16,12 +18,13 @@ use crate::gateway::Gateway;
 use crate::interrupt::terminated;
 use crate::pg::client::Client;
 use crate::pg::frontend::{Decoded, Frontend, violation};
-use crate::pg::hang_up::HangUp;
 use crate::pg::parameters::Reported;
 use crate::pg::rows::row_description;
 use crate::pg::startup::Opened;
 use crate::pg::transport::{Inbox, Outbox};
 use crate::session::bind::Target;
+use crate::session::block_status::BlockStatus;
+use crate::session::hang_up::HangUp;
 use crate::session::notice::Severity;
 use crate::session::{Place, Session};
 
@@ -51,7 +54,7 @@ impl Connection {
     /// Tells an authenticated client that it is in, and everything it wants to know beforehand.
     pub(crate) fn new(gateway: Arc<Gateway>, opened: Opened, mut session: Session) -> Self {
         let backend = Arc::clone(session.backend());
-        session.hung_up = Arc::new(HangUp::of(&opened.stream));
+        session.hung_up = Arc::new(hang_up_of(&opened.stream));
         let (read_half, write_half) = tokio::io::split(opened.stream);
         let metrics = Arc::clone(&gateway.metrics);
         let mut outbox = Outbox::new(write_half, Arc::clone(&metrics), Arc::clone(&backend.client_wait));
@@ -115,7 +118,7 @@ impl Connection {
         self.reported.report(&self.session, &mut self.client.outbox);
         let status = self.session.status();
         self.backend.rest(status, self.gateway.clock.now_us());
-        self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)));
+        self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(transaction_status(status))));
         // Sessions that can go on do so first: clients on this machine, or behind one adapter, then get up once for many answers.
         tokio::task::yield_now().await;
         self.client.outbox.flush().await
@@ -324,3 +327,20 @@ impl Connection {
 
 /// What a client that does not read gets before its connection is dropped.
 const GOODBYE_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What ReadyForQuery says.
+fn transaction_status(status: BlockStatus) -> TransactionStatus {
+    match status {
+        BlockStatus::Idle => TransactionStatus::Idle,
+        BlockStatus::Open => TransactionStatus::Transaction,
+        BlockStatus::Failed => TransactionStatus::Error,
+    }
+}
+
+fn hang_up_of(stream: &MaybeTls) -> HangUp {
+    match stream {
+        MaybeTls::Plain(socket) => HangUp::of(socket.as_fd()),
+        MaybeTls::Tls(socket) => HangUp::of(socket.get_ref().0.as_fd()),
+        _ => HangUp::default(),
+    }
+}

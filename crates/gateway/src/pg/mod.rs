@@ -7,7 +7,6 @@ pub(crate) mod client;
 pub(crate) mod connection;
 pub(crate) mod error_message;
 pub(crate) mod frontend;
-pub(crate) mod hang_up;
 mod parameters;
 pub(crate) mod rows;
 pub(crate) mod scram;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use cluster::ClusterId;
-use pgwire::messages::response::TransactionStatus;
 use txn::{Isolation, Snapshot, Transaction, Transactions};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::session::age::too_old;
+use crate::session::block_status::BlockStatus;
 use crate::session::error::from_txn;
 use crate::session::held::Held;
 
@@ -63,11 +63,11 @@ impl Block {
     }
 
     /// What ReadyForQuery says.
-    pub(crate) fn status(&self) -> TransactionStatus {
+    pub(crate) fn status(&self) -> BlockStatus {
         match &self.open {
-            Some(open) if open.failed => TransactionStatus::Error,
-            Some(open) if open.explicit => TransactionStatus::Transaction,
-            _ => TransactionStatus::Idle,
+            Some(open) if open.failed => BlockStatus::Failed,
+            Some(open) if open.explicit => BlockStatus::Open,
+            _ => BlockStatus::Idle,
         }
     }
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 use binder::Planned;
 use catalog::{CatalogState, Role};
 use datafusion::scalar::ScalarValue;
-use pgwire::messages::response::TransactionStatus;
 use session_context::{Assignments, StatementContext, WithoutRows};
 use settings::Settings;
 use syntax::Parsed;
@@ -23,10 +22,11 @@ use crate::activity::{Backend, Guard};
 use crate::gateway::Gateway;
 use crate::life::State;
 use crate::pg::client::Client;
-use crate::pg::hang_up::HangUp;
 use crate::session::admit::{Admitted, Turn};
 use crate::session::block::{Block, Modes};
+use crate::session::block_status::BlockStatus;
 use crate::session::files::StatementFiles;
+use crate::session::hang_up::HangUp;
 use crate::session::held::Held;
 use crate::session::notice::Severity;
 use crate::session::numbers::Numbers;
@@ -42,6 +42,7 @@ pub(crate) mod age;
 mod at_once;
 pub(crate) mod bind;
 mod block;
+pub(crate) mod block_status;
 mod by_key;
 mod check_storage;
 pub(crate) mod client_wait;
@@ -52,6 +53,7 @@ mod cursor;
 pub(crate) mod error;
 mod extended;
 mod files;
+pub(crate) mod hang_up;
 pub(crate) mod held;
 pub(crate) mod notice;
 mod numbers;
@@ -390,14 +392,14 @@ impl Session {
     }
 
     /// What ReadyForQuery says.
-    pub(crate) fn status(&self) -> TransactionStatus {
+    pub(crate) fn status(&self) -> BlockStatus {
         self.block.status()
     }
 
     /// How long the session may wait for its client as it is now, and what ends it then.
     pub(crate) fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
         let (limit, condition, what) = match self.block.status() {
-            TransactionStatus::Idle => {
+            BlockStatus::Idle => {
                 (self.settings().idle_session_timeout(), Condition::IdleSessionTimeout, "idle-session")
             }
             _ => (

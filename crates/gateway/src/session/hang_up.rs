@@ -1,10 +1,9 @@
 //! Whether a client has hung up, for a statement that runs meanwhile: nobody reads from the socket then.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use pgwire::tokio::server::MaybeTls;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use types::Clock;
@@ -20,13 +19,8 @@ pub(crate) struct HangUp {
 }
 
 impl HangUp {
-    /// Of the client at the other end.
-    pub(crate) fn of(stream: &MaybeTls) -> Self {
-        let socket = match stream {
-            MaybeTls::Plain(socket) => socket.as_fd(),
-            MaybeTls::Tls(socket) => socket.get_ref().0.as_fd(),
-            _ => return Self::default(),
-        };
+    /// Of the client at the other end of a socket.
+    pub(crate) fn of(socket: BorrowedFd<'_>) -> Self {
         let socket = socket.try_clone_to_owned();
         let socket = socket.inspect_err(|error| tracing::warn!(%error, "a client that hangs up will not be noticed"));
         Self { socket: socket.ok() }
