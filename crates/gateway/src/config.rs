@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::pg::tls::TlsFiles;
+use authentication::TlsFiles;
 
 /// Limits and files of the front doors.
 #[derive(Debug, Clone)]

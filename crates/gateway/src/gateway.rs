@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use authentication::{Credentials, TlsError};
 use cluster_service::Clusters;
 use execution::Execution;
 use parking_lot::Mutex;
@@ -15,11 +16,9 @@ use types::{Clock, Random};
 
 use crate::activity::Backends;
 use crate::config::GatewayConfig;
-use crate::credentials::{Certificate, SuperuserPassword};
 use crate::http;
 use crate::metrics::Metrics;
 use crate::pg;
-use crate::pg::tls::TlsError;
 use crate::query_log::QueryLog;
 use crate::watchdog::STANDING;
 
@@ -33,14 +32,9 @@ pub struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
-    /// `None`: TLS is refused.
-    pub(crate) certificate: Option<Certificate>,
-    /// `None`: SQL says it.
-    pub(crate) superuser_password: Option<SuperuserPassword>,
+    pub(crate) credentials: Arc<Credentials>,
     pub(crate) backends: Arc<Backends>,
     pub(crate) metrics: Arc<Metrics>,
-    /// Makes up verifiers for roles that do not exist.
-    pub(crate) decoy_secret: [u8; 32],
     registry: Mutex<Registry>,
     stopping: CancellationToken,
 }
@@ -59,11 +53,14 @@ impl Gateway {
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
     ) -> Result<Arc<Self>, TlsError> {
-        let certificate = config.tls.as_ref().map(Certificate::load).transpose()?;
-        let superuser_password = config.superuser_password.as_deref().map(SuperuserPassword::new);
+        let credentials = Credentials::load(
+            config.tls.as_ref(),
+            config.superuser_password.as_deref(),
+            Arc::clone(&transactions),
+            Arc::clone(&clock),
+            Arc::clone(&random),
+        )?;
         let metrics = Arc::new(Metrics::new());
-        let mut decoy_secret = [0; 32];
-        random.fill(&mut decoy_secret);
         Ok(Arc::new(Self {
             planner,
             execution,
@@ -74,13 +71,17 @@ impl Gateway {
             config,
             clock,
             random,
-            certificate,
-            superuser_password,
+            credentials: Arc::new(credentials),
             registry: Mutex::new(metrics.registry()),
             metrics,
-            decoy_secret,
             stopping: CancellationToken::new(),
         }))
+    }
+
+    /// What proves who is who.
+    #[must_use]
+    pub fn credentials(&self) -> &Arc<Credentials> {
+        &self.credentials
     }
 
     /// Serves PostgreSQL clients until `shutdown` fires and the last of them has gone: idle ones at once, running

@@ -4,12 +4,11 @@
 //! Never plans and never reads or writes a row: statements go to `planner`, plans to `execution`, changes to `txn`.
 //!
 //! Start at `session/mod.rs`: `Session::run` is one statement from text to its last row. Then `pg/connection.rs` for how
-//! messages become such calls, `gateway.rs` for what all connections share, and `credentials/` for what proves who is who.
+//! messages become such calls, `gateway.rs` for what all connections share.
 
 mod activity;
 mod config;
 mod connection_limit;
-mod credentials;
 mod gateway;
 mod http;
 mod interrupt;
@@ -21,6 +20,4 @@ mod session;
 mod watchdog;
 
 pub use config::GatewayConfig;
-pub use credentials::PasswordError;
 pub use gateway::Gateway;
-pub use pg::tls::{TlsError, TlsFiles};

@@ -9,10 +9,8 @@ pub(crate) mod error_message;
 pub(crate) mod frontend;
 mod parameters;
 pub(crate) mod rows;
-pub(crate) mod scram;
 pub(crate) mod server;
 mod startup;
-pub(crate) mod tls;
 mod transport;
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use authentication::Certificate;
+use authentication::Tls;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::tokio::server::MaybeTls;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -16,13 +18,11 @@ use types::{Condition, SqlError, SqlResult};
 
 use crate::activity::Newcomer;
 use crate::connection_limit::{ConnectionLimit, Counted};
-use crate::credentials::Certificate;
 use crate::gateway::Gateway;
 use crate::pg::authenticate::authenticate;
 use crate::pg::connection::Connection;
 use crate::pg::error_message::error_response;
 use crate::pg::startup::{self, Beginning, Opened, OpeningError};
-use crate::pg::tls::Tls;
 use crate::session::Session;
 use crate::session::notice::Severity;
 
@@ -107,7 +107,7 @@ async fn one(
 /// Start-up and authentication; a refusal is told to the client.
 async fn enter(gateway: &Arc<Gateway>, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
     // The same for all of its beginning, whatever is shown to those that come later.
-    let tls = gateway.certificate.as_ref().map(Certificate::shown);
+    let tls = gateway.credentials.certificate().map(Certificate::shown);
     match startup::open(stream, peer, tls.as_ref()).await {
         Ok(Some(Beginning::Session(mut opened))) => match welcome(gateway, &mut opened, tls.as_ref()).await {
             Ok(Some(session)) => Some(Connection::new(Arc::clone(gateway), *opened, session)),

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use authentication::{ALPN, Tls};
 use bytes::{Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{GssEncResponse, SslResponse};
@@ -12,7 +13,6 @@ use tokio::net::TcpStream;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::pg::frontend::{self, Frontend, Opening, violation};
-use crate::pg::tls::{self, Tls};
 
 #[cfg(test)]
 mod tests;
@@ -158,7 +158,7 @@ async fn accept_tls(stream: MaybeTls, tls_offer: Option<&Tls>, direct: bool) -> 
     let Some(offer) = tls_offer else { return Err(invalid("TLS is not configured")) };
     let encrypted = offer.acceptor.accept(tcp).await?;
     // Without the name a browser's or another protocol's bytes could be taken for ours.
-    if direct && encrypted.get_ref().1.alpn_protocol() != Some(tls::ALPN) {
+    if direct && encrypted.get_ref().1.alpn_protocol() != Some(ALPN) {
         return Err(invalid("direct TLS without the postgresql protocol name"));
     }
     Ok(MaybeTls::Tls(Box::new(encrypted)))

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use cluster::ClusterId;
+use storage_error::from_transaction;
 use txn::{Isolation, Snapshot, Transaction, Transactions};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::session::age::too_old;
 use crate::session::block_status::BlockStatus;
-use crate::session::error::from_txn;
 use crate::session::held::Held;
 
 /// Transaction, failure, savepoints and settings of one session.
@@ -105,7 +105,7 @@ impl Block {
                 if open.modes.isolation == Isolation::ReadCommitted {
                     open.looked_us = now_us;
                 }
-                open.live()?.refresh().map_err(from_txn)
+                open.live()?.refresh().map_err(from_transaction)
             }
             None => {
                 self.open = Some(Open {
@@ -279,7 +279,7 @@ impl Block {
     pub(crate) async fn commit(&mut self) -> SqlResult<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let committed = match open.transaction {
-            Some(transaction) => transaction.commit().await.map_err(from_txn),
+            Some(transaction) => transaction.commit().await.map_err(from_transaction),
             None => Err(too_old()),
         };
         match committed {
@@ -342,7 +342,7 @@ impl Block {
     pub(crate) fn roll_back_to(&mut self, name: &str) -> SqlResult<u64> {
         let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
         let index = find(&open.savepoints, name)?;
-        open.live()?.rollback_to(name).map_err(from_txn)?;
+        open.live()?.rollback_to(name).map_err(from_transaction)?;
         open.savepoints.truncate(index + 1);
         open.failed = false;
         open.after = open.savepoints[index].after.clone();
@@ -355,7 +355,7 @@ impl Block {
     pub(crate) fn release(&mut self, name: &str) -> SqlResult<()> {
         let open = self.explicit("RELEASE SAVEPOINT")?;
         let index = find(&open.savepoints, name)?;
-        open.live()?.release(name).map_err(from_txn)?;
+        open.live()?.release(name).map_err(from_transaction)?;
         open.savepoints.truncate(index);
         Ok(())
     }

@@ -6,12 +6,12 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringViewArray, Timestamp
 use arrow::datatypes::Schema;
 use binder::check_storage_columns;
 use futures::StreamExt;
+use storage_error::from_transaction;
 use txn::StorageRow;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::pg::rows::Rows;
 use crate::session::Session;
-use crate::session::error::from_txn;
 use crate::session::run::Started;
 use crate::session::statement::Statement;
 
@@ -23,7 +23,7 @@ impl Session {
             return Err(SqlError::new(Condition::InsufficientPrivilege, message));
         }
         let transactions = Arc::clone(&self.gateway.transactions);
-        let found = transactions.check_storage().await.map_err(from_txn)?;
+        let found = transactions.check_storage().await.map_err(from_transaction)?;
         let (context, hold) = self.run_context(statement);
         let columns = check_storage_columns();
         let fields: Vec<_> = columns.iter().map(|column| column.sql_type.arrow_field(&column.name, true)).collect();

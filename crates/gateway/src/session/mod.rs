@@ -50,7 +50,6 @@ mod cluster;
 mod command;
 mod copy;
 mod cursor;
-pub(crate) mod error;
 mod extended;
 mod files;
 pub(crate) mod hang_up;

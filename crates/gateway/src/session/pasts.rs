@@ -6,11 +6,11 @@ use std::sync::Arc;
 use history::HistoryError;
 use parking_lot::Mutex;
 use session_context::{CommittedRow, HistoryRow, LastDrop, Past, PastState, StatementOutcomeRow};
+use storage_error::from_transaction;
 use txn::{Snapshot, Transactions};
 use types::{Condition, Moment, Oid, SqlError, SqlResult};
 
 use crate::session::Session;
-use crate::session::error::from_txn;
 use crate::session::planning::Planning;
 
 /// Those of one statement: the planner asks, the session gets what is not there and lets it plan again.
@@ -49,7 +49,7 @@ impl Past for Pasts {
     }
 
     fn last_drop(&self, schema: Oid, name: &str) -> SqlResult<Option<LastDrop>> {
-        let last = self.transactions.last_drop(schema, name).map_err(from_txn)?;
+        let last = self.transactions.last_drop(schema, name).map_err(from_transaction)?;
         Ok(last.map(|last| LastDrop { table: last.table, commit: last.commit }))
     }
 
@@ -67,7 +67,7 @@ impl Past for Pasts {
     }
 
     fn statement_outcomes(&self, role: Option<Oid>, token: Option<&str>) -> SqlResult<Vec<StatementOutcomeRow>> {
-        let known = self.transactions.outcomes(role, token).map_err(from_txn)?;
+        let known = self.transactions.outcomes(role, token).map_err(from_transaction)?;
         let rows = known.into_iter().map(|known| StatementOutcomeRow {
             token: known.token.text.to_string(),
             role: known.token.role,

@@ -17,6 +17,7 @@ use row_locks::{Attempt, lock_tables};
 use scheduler::{Priority, QueryShare};
 use session_context::StatementContext;
 use settings::Settings;
+use storage_error::from_transaction;
 use tokio_util::sync::CancellationToken;
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
@@ -26,9 +27,7 @@ use crate::life::State;
 use crate::metrics::Kind;
 use crate::pg::client::Client;
 use crate::pg::rows::{Hold, Rows, row_description};
-use crate::pg::scram;
 use crate::session::admit::{Admission, Admitted};
-use crate::session::error::from_txn;
 use crate::session::notice::Severity;
 use crate::session::plan_basis::PlanBasis;
 use crate::session::planning::Planning;
@@ -379,7 +378,7 @@ impl Session {
             self.put_password(&mut plan.changes, password)?;
         }
         plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
-        self.block.transaction().stage(plan.changes).map_err(from_txn)?;
+        self.block.transaction().stage(plan.changes).map_err(from_transaction)?;
         if let Some(fill) = &plan.fill
             && dml.modify(fill, self.block.transaction(), &context).await? == Attempt::Again
         {
@@ -417,13 +416,13 @@ impl Session {
                 self.tell(vec![SqlError::new(Condition::InvalidPassword, notice)]);
                 None
             }
-            Some(text) => Some(scram::verifier(text, &*self.gateway.random)),
+            Some(text) => Some(authentication::verifier(text, &*self.gateway.random)),
         };
         for change in changes {
             if let Change::PutRole(role) = change
                 && role.oid == password.role
             {
-                if let Some(file) = &self.gateway.superuser_password {
+                if let Some(file) = self.gateway.credentials.superuser_password() {
                     file.refuse_another(role)?;
                 }
                 Arc::make_mut(role).scram = verifier.clone();

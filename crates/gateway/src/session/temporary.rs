@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use binder::{Planned, RowLocks};
 use catalog::{CatalogState, Change, Schema, Table};
+use storage_error::from_transaction;
 use tokio::runtime::Handle;
 use txn::{Isolation, Transactions};
 use types::{Oid, OnCommit, SqlError, SqlResult};
 
 use crate::session::Session;
-use crate::session::error::from_txn;
 
 /// How often it is tried to drop what others have come in the way of.
 const ATTEMPTS_MAX: usize = 10;
@@ -23,7 +23,7 @@ impl Session {
         let view = self.block.view().state;
         let Some(schema) = view.schema_by_name(&self.temp_schema_name()) else { return Ok(()) };
         let changes = at_commit(&view, schema.oid)?;
-        if changes.is_empty() { Ok(()) } else { self.block.transaction().stage(changes).map_err(from_txn) }
+        if changes.is_empty() { Ok(()) } else { self.block.transaction().stage(changes).map_err(from_transaction) }
     }
 
     /// DISCARD TEMPORARY.
@@ -31,7 +31,7 @@ impl Session {
         let view = self.block.view().state;
         let Some(schema) = view.schema_by_name(&self.temp_schema_name()) else { return Ok(()) };
         let changes = dropping(&view, &[schema.oid])?;
-        self.block.transaction().stage(changes).map_err(from_txn)
+        self.block.transaction().stage(changes).map_err(from_transaction)
     }
 
     /// The session ends, and what it made for itself with it.
@@ -69,11 +69,11 @@ pub(crate) async fn drop_schemas(
         if named.is_empty() {
             return Ok(());
         }
-        transaction.stage(dropping(&view, &named)?).map_err(from_txn)?;
+        transaction.stage(dropping(&view, &named)?).map_err(from_transaction)?;
         match transaction.commit().await {
             Ok(_) => return Ok(()),
             // Rows have moved meanwhile.
-            Err(error) => failure = Some(from_txn(error)),
+            Err(error) => failure = Some(from_transaction(error)),
         }
     }
     failure.map_or(Ok(()), Err)

@@ -5,10 +5,10 @@ use std::time::Duration;
 use binder::Planned;
 use catalog::Table;
 use maintenance::Pace;
+use storage_error::from_transaction;
 use types::SqlResult;
 
 use crate::session::Session;
-use crate::session::error::from_txn;
 
 /// Who has to stop looks so often whether to go on.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ impl Session {
         }
         while self.gateway.execution.throttle().pace(table) == Pace::Stop {
             // Where the disk is full nothing settles until there is room.
-            self.gateway.transactions.check_room().map_err(from_txn)?;
+            self.gateway.transactions.check_room().map_err(from_transaction)?;
             self.gateway.clock.sleep(LOOK_EVERY).await;
         }
         Ok(())

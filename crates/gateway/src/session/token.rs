@@ -9,6 +9,7 @@ use bytes::BytesMut;
 use catalog::{CatalogState, Change, Table};
 use datafusion::scalar::ScalarValue;
 use row_locks::from_lock;
+use storage_error::from_transaction;
 use txn::locks::LockWait;
 use txn::{Claim, ClaimError, Token, Work, WorkDigest, Written};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
@@ -17,7 +18,6 @@ use value_codec::encode::BinaryEncoder;
 use crate::pg::client::Client;
 use crate::session::Session;
 use crate::session::copy::stdin_format;
-use crate::session::error::from_txn;
 use crate::session::run::Started;
 
 /// What `pg_stat_activity` shows of who waits for another transaction with the same token.
@@ -137,7 +137,7 @@ impl Session {
         if self.block.check_live().is_err() {
             return Ok(false);
         }
-        self.block.transaction().is_committed(&token, work).await.map_err(from_txn)
+        self.block.transaction().is_committed(&token, work).await.map_err(from_transaction)
     }
 
     /// The end of a statement that has failed: what it repeats, if that may be why.
@@ -280,7 +280,7 @@ fn refused(token: &Token, error: ClaimError) -> SqlError {
             )
         }
         ClaimError::Lock(error) => from_lock(&error),
-        ClaimError::Failed(error) => from_txn(error),
+        ClaimError::Failed(error) => from_transaction(error),
     }
 }
 

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use authentication::TlsFiles;
 use cluster_service::{ClusterSettings, Clusters};
 use execution::Execution;
 use fleet::{Fleet, FleetSettings};
-use gateway::{Gateway, GatewayConfig, TlsFiles};
+use gateway::{Gateway, GatewayConfig};
 use history::{HistorySettings, RESTORING};
 use kubernetes::Warehouse;
 use maintenance::{FreshLimits, SettleSettings};
@@ -208,7 +209,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     .context("cannot use the TLS certificate")?;
 
     gateway.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
-    gateway.set_superuser_password().await.context("cannot give the superuser its password")?;
+    gateway.credentials().set_superuser_password().await.context("cannot give the superuser its password")?;
 
     let (settle, limits) = settling(&config);
     execution.throttle().limit(limits);
@@ -237,7 +238,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         let gateway = Arc::clone(&gateway);
         async move { gateway.watch_threads().await }
     });
-    let credentials_keeper = tokio::spawn(Arc::clone(&gateway).keep_credentials());
+    let credentials_keeper = tokio::spawn(Arc::clone(gateway.credentials()).keep());
     let historian = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_history().await }

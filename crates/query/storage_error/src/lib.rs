@@ -7,6 +7,10 @@ use std::io;
 
 use types::{Condition, SqlError};
 
+mod transaction;
+
+pub use transaction::from_transaction;
+
 /// The error of a shard. What is wrong with the file is `XX001`, what is wrong with the storage `58030`.
 #[must_use]
 pub fn from_shards(error: shards::Error) -> SqlError {

@@ -92,7 +92,7 @@ impl Door {
             inherit: true,
             connection_limit: -1,
             valid_until: None,
-            scram: password.map(|password| super::scram::verifier(password, &*self.gateway.random)),
+            scram: password.map(|password| authentication::verifier(password, &*self.gateway.random)),
             settings: std::iter::once(("application_name".to_owned(), "from the role".to_owned())).collect(),
             comment: None,
         };

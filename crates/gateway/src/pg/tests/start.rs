@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use authentication::TlsFiles;
 use catalog::Role;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
@@ -14,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::Door;
 use super::wire::{Said, Wire, kinds, message, startup, text};
-use crate::{GatewayConfig, TlsFiles};
+use crate::GatewayConfig;
 
 async fn refusal(door: &Door, parameters: &[(&str, &str)]) -> (String, String) {
     let mut wire = Wire::open(door.address).await;
@@ -166,14 +167,14 @@ async fn a_certificate_that_is_replaced_is_shown_to_those_that_come_after() {
     // The key alone does not fit, and nothing at all is no certificate: what was before is shown.
     let (_others, other, second) = certificate();
     fs::copy(&other.key, &tls.key).unwrap();
-    door.gateway.look_at_credentials().await;
+    door.gateway.credentials.look().await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
     fs::remove_file(&tls.certificate).unwrap();
-    door.gateway.look_at_credentials().await;
+    door.gateway.credentials.look().await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
 
     fs::copy(&other.certificate, &tls.certificate).unwrap();
-    door.gateway.look_at_credentials().await;
+    door.gateway.credentials.look().await;
     assert!(enter(&door, &second, "pencil").await.is_ok());
     assert!(enter(&door, &first, "pencil").await.is_err());
 }
@@ -198,13 +199,13 @@ async fn the_superusers_password_is_that_of_its_file() {
         let state = door.gateway.transactions.current().state;
         Arc::clone(state.role(Role::BOOTSTRAP).unwrap())
     };
-    door.gateway.set_superuser_password().await.unwrap();
+    door.gateway.credentials.set_superuser_password().await.unwrap();
     let client = connect("pencil").await.unwrap();
     assert_eq!(code(connect("pen").await.map(drop).unwrap_err()), "28P01");
 
     // The same again changes nothing, as after a start.
     let before = role();
-    door.gateway.set_superuser_password().await.unwrap();
+    door.gateway.credentials.set_superuser_password().await.unwrap();
     assert!(Arc::ptr_eq(&before, &role()));
 
     // SQL says other things of the role, and passwords of others.
@@ -220,26 +221,26 @@ async fn the_superusers_password_is_that_of_its_file() {
 
     // What is no password leaves the one before in force, and is refused at the start.
     fs::write(&file, "").unwrap();
-    door.gateway.look_at_credentials().await;
+    door.gateway.credentials.look().await;
     connect("pencil").await.unwrap();
-    let refused = door.gateway.set_superuser_password().await.unwrap_err();
-    assert!(matches!(refused, crate::PasswordError::NoPassword { .. }), "{refused}");
+    let refused = door.gateway.credentials.set_superuser_password().await.unwrap_err();
+    assert!(matches!(refused, authentication::PasswordError::NoPassword { .. }), "{refused}");
     fs::remove_file(&file).unwrap();
-    let refused = door.gateway.set_superuser_password().await.unwrap_err();
-    assert!(matches!(refused, crate::PasswordError::Read { .. }), "{refused}");
+    let refused = door.gateway.credentials.set_superuser_password().await.unwrap_err();
+    assert!(matches!(refused, authentication::PasswordError::Read { .. }), "{refused}");
 
     // Another one, and a verifier in its place.
     fs::write(&file, "quill").unwrap();
-    door.gateway.look_at_credentials().await;
+    door.gateway.credentials.look().await;
     assert_eq!(code(connect("pencil").await.map(drop).unwrap_err()), "28P01");
     connect("quill").await.unwrap();
     let of_pencil = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
                      WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
     fs::write(&file, of_pencil).unwrap();
-    door.gateway.look_at_credentials().await;
+    door.gateway.credentials.look().await;
     connect("pencil").await.unwrap();
     let before = role();
-    door.gateway.set_superuser_password().await.unwrap();
+    door.gateway.credentials.set_superuser_password().await.unwrap();
     assert!(Arc::ptr_eq(&before, &role()), "it has that verifier");
 }
 

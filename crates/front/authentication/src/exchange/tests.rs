@@ -1,8 +1,11 @@
-use bytes::{BufMut, Bytes, BytesMut};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use pgwire::api::auth::sasl::scram::gen_salted_password;
 use proptest::prelude::*;
 use types::random::SeededRandom;
 
 use super::*;
+use crate::verifier::{SALT_BYTES, decoy, parse_verifier, verifier};
 
 /// The verifier PostgreSQL 15 keeps for `pencil` with this salt.
 #[test]
@@ -36,19 +39,10 @@ fn the_same_password_twice_has_two_salts() {
     assert_ne!(verifier("x", &random).salt, verifier("x", &random).salt);
 }
 
-fn initial(mechanism: &str, message: &[u8]) -> Bytes {
-    let mut body = BytesMut::new();
-    body.put_slice(mechanism.as_bytes());
-    body.put_u8(0);
-    body.put_u32(u32::try_from(message.len()).unwrap());
-    body.put_slice(message);
-    body.freeze()
-}
-
 #[test]
 fn a_wrong_proof_is_28p01() {
     let mut exchange = Exchange::new(None);
-    let answer = exchange.first(initial(PLAIN, b"n,,n=,r=abc"), &verifier("right", &SeededRandom::new(1))).unwrap();
+    let answer = exchange.first(PLAIN, b"n,,n=,r=abc", &verifier("right", &SeededRandom::new(1))).unwrap();
     let nonce = answer.split(',').next().unwrap();
     let proof = STANDARD.encode([0; 32]);
     let error = exchange.last(format!("c=biws,{nonce},p={proof}").as_bytes()).unwrap_err();
@@ -58,7 +52,7 @@ fn a_wrong_proof_is_28p01() {
 #[test]
 fn a_mechanism_that_was_not_offered_is_refused() {
     let mut exchange = Exchange::new(None);
-    let error = exchange.first(initial(BOUND, b"p=tls-server-end-point,,n=,r=abc"), &decoy("x", &[7; 32])).unwrap_err();
+    let error = exchange.first(BOUND, b"p=tls-server-end-point,,n=,r=abc", &decoy("x", &[7; 32])).unwrap_err();
     assert_eq!(error.condition, Condition::ProtocolViolation);
 }
 
@@ -67,8 +61,8 @@ proptest! {
     fn any_bytes_are_an_error_not_a_panic(first in ".{0,60}", last in ".{0,60}", raw in proptest::collection::vec(any::<u8>(), 0..60)) {
         let decoy = decoy("x", &[7; 32]);
         let mut exchange = Exchange::new(None);
-        let _ = exchange.first(Bytes::from(raw), &decoy);
-        if exchange.first(initial(PLAIN, format!("n,,n=a,r={first}").as_bytes()), &decoy).is_ok() {
+        let _ = exchange.first(PLAIN, &raw, &decoy);
+        if exchange.first(PLAIN, format!("n,,n=a,r={first}").as_bytes(), &decoy).is_ok() {
             prop_assert!(exchange.last(last.as_bytes()).is_err());
         }
         prop_assert!(exchange.last(b"").is_err());

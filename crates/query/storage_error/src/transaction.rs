@@ -3,7 +3,8 @@
 use types::{Condition, SqlError};
 
 /// The error of a transaction's step. What only a concurrent transaction can have caused is 40001: run it again.
-pub(crate) fn from_txn(error: txn::Error) -> SqlError {
+#[must_use]
+pub fn from_transaction(error: txn::Error) -> SqlError {
     match error {
         txn::Error::Conflict(conflict) => {
             let message = match conflict.reason {

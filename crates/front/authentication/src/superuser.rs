@@ -6,34 +6,36 @@ use std::sync::Arc;
 
 use catalog::{Change, Role};
 use parking_lot::Mutex;
+use storage_error::from_transaction;
 use txn::{Isolation, Transactions};
 use types::{Condition, Random, SqlError, SqlResult};
 
-use super::PasswordError;
-use super::watched::{Content, Watched};
-use crate::pg::scram;
-use crate::session::error::from_txn;
+use crate::credentials::PasswordError;
+use crate::verifier::{is_of, verifier};
+use crate::watched::{Content, Watched};
 
 /// How often it is tried to change the role while others change it.
 const ATTEMPTS_MAX: usize = 10;
 
+/// The password of the role that every catalog begins with, as its file says it.
 #[derive(Debug)]
-pub(crate) struct SuperuserPassword {
+pub struct SuperuserPassword {
     path: PathBuf,
     watched: Mutex<Watched>,
 }
 
 impl SuperuserPassword {
-    pub(crate) fn new(path: &Path) -> Self {
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), watched: Mutex::new(Watched::new(vec![path.to_owned()])) }
     }
 
-    pub(super) async fn set(&self, transactions: &Arc<Transactions>, random: &dyn Random) -> Result<(), PasswordError> {
+    pub(crate) async fn set(&self, transactions: &Arc<Transactions>, random: &dyn Random) -> Result<(), PasswordError> {
         let read = self.watched.lock().read();
         self.take(read, transactions, random).await
     }
 
-    pub(super) async fn look(
+    pub(crate) async fn look(
         &self,
         transactions: &Arc<Transactions>,
         random: &dyn Random,
@@ -57,7 +59,10 @@ impl SuperuserPassword {
     }
 
     /// Refuses to give the role a password that the file does not say.
-    pub(crate) fn refuse_another(&self, role: &Role) -> SqlResult<()> {
+    ///
+    /// # Errors
+    /// `55000`.
+    pub fn refuse_another(&self, role: &Role) -> SqlResult<()> {
         if role.oid != Role::BOOTSTRAP {
             return Ok(());
         }
@@ -82,15 +87,15 @@ async fn put(transactions: &Arc<Transactions>, random: &dyn Random, password: &s
         let mut transaction = transactions.begin(Isolation::ReadCommitted);
         let view = transaction.view().state;
         let role = view.role(Role::BOOTSTRAP).expect("the catalog does not let go of this role");
-        if role.scram.as_ref().is_some_and(|verifier| scram::is_of(verifier, password)) {
+        if role.scram.as_ref().is_some_and(|known| is_of(known, password)) {
             return Ok(());
         }
-        let role = Role { scram: Some(scram::verifier(password, random)), ..Role::clone(role) };
+        let role = Role { scram: Some(verifier(password, random)), ..Role::clone(role) };
         tracing::info!(role = role.name, "the superuser gets the password of its file");
-        transaction.stage(vec![Change::PutRole(Arc::new(role))]).map_err(from_txn)?;
+        transaction.stage(vec![Change::PutRole(Arc::new(role))]).map_err(from_transaction)?;
         match transaction.commit().await {
             Ok(_) => return Ok(()),
-            Err(error) => failure = Some(from_txn(error)),
+            Err(error) => failure = Some(from_transaction(error)),
         }
     }
     failure.map_or(Ok(()), Err)

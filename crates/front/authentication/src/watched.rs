@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 /// What each holds, or the first that cannot be read.
-pub(super) type Content = Result<Vec<Vec<u8>>, (PathBuf, io::Error)>;
+pub(crate) type Content = Result<Vec<Vec<u8>>, (PathBuf, io::Error)>;
 
 /// Files that belong together.
-pub(super) struct Watched {
+pub(crate) struct Watched {
     paths: Vec<PathBuf>,
     /// `None` where they could not be read, or are to be read as if for the first time.
     seen: Option<Vec<Vec<u8>>>,
@@ -22,12 +22,12 @@ impl std::fmt::Debug for Watched {
 }
 
 impl Watched {
-    pub(super) fn new(paths: Vec<PathBuf>) -> Self {
+    pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
         Self { paths, seen: None, is_told_unreadable: false }
     }
 
     /// What they hold.
-    pub(super) fn read(&mut self) -> Content {
+    pub(crate) fn read(&mut self) -> Content {
         self.seen = None;
         let read = self.paths.iter().map(|path| std::fs::read(path).map_err(|error| (path.clone(), error)));
         let content = read.collect::<Result<Vec<_>, _>>();
@@ -37,7 +37,7 @@ impl Watched {
     }
 
     /// What they hold, where it is not what was read last; that they cannot be read is said once.
-    pub(super) fn look(&mut self) -> Option<Content> {
+    pub(crate) fn look(&mut self) -> Option<Content> {
         let (seen, is_told) = (self.seen.take(), self.is_told_unreadable);
         match self.read() {
             Ok(content) if seen.as_ref() == Some(&content) => None,
@@ -47,7 +47,7 @@ impl Watched {
     }
 
     /// What was read is of no use yet: the next look gives it again.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.seen = None;
     }
 }

@@ -2,18 +2,23 @@
 
 use parking_lot::{Mutex, RwLock};
 
-use super::watched::Watched;
-use crate::pg::tls::{Tls, TlsError, TlsFiles};
+use crate::tls::{Tls, TlsError, TlsFiles};
+use crate::watched::Watched;
 
+/// Certificate and key, as clients are shown them now.
 #[derive(Debug)]
-pub(crate) struct Certificate {
+pub struct Certificate {
     files: TlsFiles,
     watched: Mutex<Watched>,
     shown: RwLock<Tls>,
 }
 
 impl Certificate {
-    pub(crate) fn load(files: &TlsFiles) -> Result<Self, TlsError> {
+    /// Of its files.
+    ///
+    /// # Errors
+    /// [`TlsError`] where they cannot be used.
+    pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
         let mut watched = Watched::new(vec![files.certificate.clone(), files.key.clone()]);
         let read = watched.read().map_err(|(path, source)| TlsError::Read { path, source })?;
         let shown = RwLock::new(Tls::new(files, &read[0], &read[1])?);
@@ -21,13 +26,14 @@ impl Certificate {
     }
 
     /// What a connection that begins now offers its client.
-    pub(crate) fn shown(&self) -> Tls {
+    #[must_use]
+    pub fn shown(&self) -> Tls {
         self.shown.read().clone()
     }
 
     /// Shows what the files have now; `None` where that is what they had. Where one of two files was replaced before the other they do not fit each
     /// other, and the next look finds both.
-    pub(super) fn look(&self) -> Option<Result<(), TlsError>> {
+    pub(crate) fn look(&self) -> Option<Result<(), TlsError>> {
         let read = self.watched.lock().look()?;
         let tls = read
             .map_err(|(path, source)| TlsError::Read { path, source })

@@ -10,7 +10,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 /// The protocol name a client offers when it begins with TLS at once, as of PostgreSQL 17.
-pub(crate) const ALPN: &[u8] = b"postgresql";
+pub const ALPN: &[u8] = b"postgresql";
 
 /// Where certificate and key lie; both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,14 +35,14 @@ pub enum TlsError {
 
 /// The server's end of TLS, and SCRAM bound to its certificate where the certificate's algorithm allows.
 #[derive(Clone)]
-pub(crate) struct Tls {
-    pub(crate) acceptor: TlsAcceptor,
-    pub(crate) scram: ScramServerAuth,
+pub struct Tls {
+    pub acceptor: TlsAcceptor,
+    pub scram: ScramServerAuth,
 }
 
 impl Tls {
     /// Of what the files hold.
-    pub(crate) fn new(files: &TlsFiles, certificate_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
+    pub fn new(files: &TlsFiles, certificate_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
         let pem = |path: &Path, what| {
             let path = path.to_owned();
             move |source| TlsError::Pem { path, what, source }

@@ -1,0 +1,128 @@
+//! What proves who is who, and lies in files that somebody else replaces while the server runs: the certificate that clients are shown
+//! and the superuser's password. Kubernetes replaces the files of a secret so, and programs that renew certificates.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use txn::Transactions;
+use types::{Clock, Random, SqlError};
+
+use crate::certificate::Certificate;
+use crate::superuser::SuperuserPassword;
+use crate::tls::{TlsError, TlsFiles};
+
+/// Between looks whether a file is another one.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Why the superuser has not the password of a file.
+#[derive(Debug, thiserror::Error)]
+pub enum PasswordError {
+    #[error("could not read {path}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path} holds no password: it has to be one line of UTF-8 that is not empty")]
+    NoPassword { path: PathBuf },
+    #[error("the password of {path} could not be put into the catalog: {}", refused.message)]
+    Refused { path: PathBuf, refused: Box<SqlError> },
+}
+
+/// The credentials of a server.
+pub struct Credentials {
+    /// `None`: TLS is refused.
+    certificate: Option<Certificate>,
+    /// `None`: SQL says it.
+    superuser_password: Option<SuperuserPassword>,
+    /// Makes up verifiers for roles that do not exist.
+    decoy_secret: [u8; 32],
+    transactions: Arc<Transactions>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+}
+
+impl Credentials {
+    /// Of these files.
+    ///
+    /// # Errors
+    /// [`TlsError`] where certificate or key cannot be used.
+    pub fn load(
+        tls: Option<&TlsFiles>,
+        superuser_password: Option<&Path>,
+        transactions: Arc<Transactions>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> Result<Self, TlsError> {
+        let certificate = tls.map(Certificate::load).transpose()?;
+        let superuser_password = superuser_password.map(SuperuserPassword::new);
+        let mut decoy_secret = [0; 32];
+        random.fill(&mut decoy_secret);
+        Ok(Self { certificate, superuser_password, decoy_secret, transactions, clock, random })
+    }
+
+    /// What clients are shown; `None`: TLS is refused.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
+    }
+
+    /// Where the superuser has its password from, if not from SQL.
+    #[must_use]
+    pub fn superuser_password(&self) -> Option<&SuperuserPassword> {
+        self.superuser_password.as_ref()
+    }
+
+    /// Makes up verifiers for roles that do not exist.
+    #[must_use]
+    pub fn decoy_secret(&self) -> &[u8; 32] {
+        &self.decoy_secret
+    }
+
+    /// Gives the superuser the password of its file, where one was named. To be called before anyone connects.
+    ///
+    /// # Errors
+    /// [`PasswordError`].
+    pub async fn set_superuser_password(&self) -> Result<(), PasswordError> {
+        match &self.superuser_password {
+            Some(password) => password.set(&self.transactions, &*self.random).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Goes on with what the files say now, whenever it is something else, for as long as the server runs. What cannot be used is logged, and
+    /// what was before stays in force.
+    pub async fn keep(self: Arc<Self>) {
+        if self.certificate.is_none() && self.superuser_password.is_none() {
+            return;
+        }
+        loop {
+            self.clock.sleep(LOOK_EVERY).await;
+            self.look().await;
+        }
+    }
+
+    /// One such look.
+    pub async fn look(self: &Arc<Self>) {
+        let credentials = Arc::clone(self);
+        let looked = tokio::task::spawn_blocking(move || credentials.certificate.as_ref().map(Certificate::look)).await;
+        match looked.ok().flatten() {
+            Some(Some(Ok(()))) => tracing::info!("clients are shown the certificate that its file has now"),
+            Some(Some(Err(error))) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "clients are shown the certificate from before");
+            }
+            Some(None) | None => {}
+        }
+        if let Some(password) = &self.superuser_password
+            && let Err(error) = password.look(&self.transactions, &*self.random).await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "the superuser has the password from before");
+        }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! The SCRAM-SHA-256 exchange, which checks a password without seeing it (RFC 7677).
+
+use catalog::ScramVerifier;
+use pgwire::api::auth::sasl::scram::{ScramSecret, ScramServerAuth, ScramServerAuthWaitingForClientFinal};
+use pgwire::error::PgWireError;
+use types::{Condition, SqlError, SqlResult};
+
+#[cfg(test)]
+mod tests;
+
+/// The server's side of one exchange.
+pub struct Exchange {
+    auth: ScramServerAuth,
+    encrypted: bool,
+    waiting: Option<ScramServerAuthWaitingForClientFinal>,
+}
+
+const PLAIN: &str = "SCRAM-SHA-256";
+const BOUND: &str = "SCRAM-SHA-256-PLUS";
+
+impl Exchange {
+    /// `bound` is the exchange tied to the server's certificate, for an encrypted connection.
+    #[must_use]
+    pub fn new(bound: Option<ScramServerAuth>) -> Self {
+        let encrypted = bound.is_some();
+        Self { auth: bound.unwrap_or_default(), encrypted, waiting: None }
+    }
+
+    /// The mechanisms to offer, best first.
+    #[must_use]
+    pub fn mechanisms(&self) -> Vec<String> {
+        let bound = (self.encrypted && self.auth.supports_channel_binding()).then_some(BOUND);
+        bound.into_iter().chain([PLAIN]).map(str::to_owned).collect()
+    }
+
+    /// Answers the client's first message, by the mechanism that it has chosen.
+    ///
+    /// # Errors
+    /// `08P01` for what is no such message.
+    pub fn first(&mut self, mechanism: &str, message: &[u8], verifier: &ScramVerifier) -> SqlResult<String> {
+        if !self.mechanisms().iter().any(|offered| offered == mechanism) {
+            return Err(violation("client selected an invalid SASL authentication mechanism"));
+        }
+        let binds = message.starts_with(b"p=");
+        if binds != (mechanism == BOUND) {
+            return Err(violation("malformed SCRAM message: the channel binding flag does not fit the mechanism"));
+        }
+        let secret = ScramSecret::Verifier {
+            salt: verifier.salt.clone(),
+            iterations: verifier.iterations as usize,
+            stored_key: verifier.stored_key.to_vec(),
+            server_key: verifier.server_key.to_vec(),
+        };
+        let (answer, waiting) = self.auth.on_client_first_message_with_secret(message, secret).map_err(refusal)?;
+        self.waiting = Some(waiting);
+        Ok(answer)
+    }
+
+    /// Checks the client's proof, and proves in turn that the server knows the verifier.
+    ///
+    /// # Errors
+    /// `28P01` for a proof that is none, `08P01` for what is no such message.
+    pub fn last(&mut self, body: &[u8]) -> SqlResult<String> {
+        let waiting = self.waiting.take().ok_or_else(|| violation("no SASL exchange is under way"))?;
+        waiting.on_client_final_message(body).map_err(refusal)
+    }
+}
+
+fn refusal(error: PgWireError) -> SqlError {
+    match error {
+        PgWireError::InvalidPassword(_) => SqlError::new(Condition::InvalidPassword, "password authentication failed"),
+        other => violation(format!("malformed SCRAM message: {other}")),
+    }
+}
+
+fn violation(message: impl Into<String>) -> SqlError {
+    SqlError::new(Condition::ProtocolViolation, message)
+}
