@@ -1,19 +1,27 @@
-//! The client of one session, as a running statement sees it: something to tell, and for COPY something to ask.
+//! The client of one session over PostgreSQL's wire.
 
 use std::io;
 
+use binder::OutputColumn;
 use bytes::{BufMut, Bytes, BytesMut};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use key_lookup::PointRows;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
-use pgwire::messages::response::CommandComplete;
+use pgwire::messages::extendedquery::PortalSuspended;
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 use types::{Condition, QueryId, SqlError, SqlResult};
-use value_codec::encode::Format;
+use value_codec::encode::{Format, TextStyle};
 
 use crate::pg::error_message::{error_response, notice_response};
-use crate::pg::frontend::{Frontend, violation};
-use crate::pg::rows::format_code;
+use crate::pg::frontend::Frontend;
+use crate::pg::rows::{self, format_code, row_description};
 use crate::pg::transport::{Inbox, Outbox};
+use crate::session::bind::violation;
 use crate::session::notice::Severity;
+use crate::session::result_sink::ResultSink;
+use crate::session::rows::{Rows, Sent};
 
 /// Both directions of one connection.
 pub(crate) struct Client {
@@ -30,60 +38,92 @@ impl Client {
     pub(crate) fn error(&mut self, severity: Severity, error: &SqlError, query_id: Option<QueryId>) {
         self.put(PgWireBackendMessage::ErrorResponse(error_response(severity, error, query_id)));
     }
+}
 
-    pub(crate) fn notice(&mut self, severity: Severity, notice: &SqlError) {
+impl ResultSink for Client {
+    fn notice(&mut self, severity: Severity, notice: &SqlError) {
         self.put(PgWireBackendMessage::NoticeResponse(notice_response(severity, notice)));
     }
 
-    pub(crate) fn complete(&mut self, tag: String) {
+    fn complete(&mut self, tag: String) {
         self.put(PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)));
     }
 
-    /// Asks for the data of COPY FROM STDIN.
-    pub(crate) async fn begin_copy_in(&mut self, format: Format, columns: usize) -> SqlResult<()> {
+    fn empty(&mut self) {
+        self.put(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
+    }
+
+    fn suspended(&mut self) {
+        self.put(PgWireBackendMessage::PortalSuspended(PortalSuspended::new()));
+    }
+
+    fn describe(&mut self, columns: &[OutputColumn], formats: &[Format]) {
+        self.put(PgWireBackendMessage::RowDescription(row_description(columns, formats)));
+    }
+
+    fn send<'a>(
+        &'a mut self,
+        rows: &'a mut Rows,
+        formats: &'a [Format],
+        rows_max: Option<u64>,
+    ) -> BoxFuture<'a, SqlResult<Sent>> {
+        rows::send(rows, &mut self.outbox, formats, rows_max).boxed()
+    }
+
+    fn put_all(
+        &mut self,
+        rows: PointRows,
+        columns: &[OutputColumn],
+        formats: &[Format],
+        style: &TextStyle,
+    ) -> SqlResult<u64> {
+        rows::put_all(rows, columns, formats, style, &mut self.outbox.buffer)
+    }
+
+    fn begin_copy_in(&mut self, format: Format, columns: usize) -> BoxFuture<'_, SqlResult<()>> {
         let (code, count, codes) = copy_formats(format, columns);
         self.put(PgWireBackendMessage::CopyInResponse(CopyInResponse::new(code, count, codes)));
-        self.outbox.flush().await.map_err(lost)
+        async { self.outbox.flush().await.map_err(lost) }.boxed()
     }
 
-    /// The next piece of COPY FROM STDIN; `None` at its end.
-    ///
-    /// # Errors
-    /// 57014 where the client gave up, 08P01 where it spoke of something else.
-    pub(crate) async fn copy_data(&mut self) -> SqlResult<Option<Bytes>> {
-        loop {
-            let Some(decoded) = self.inbox.next().await else {
-                return Err(SqlError::new(Condition::ConnectionFailure, "unexpected EOF on client connection"));
-            };
-            let decoded = decoded?;
-            return match decoded.message? {
-                Frontend::CopyData(bytes) => Ok(Some(bytes)),
-                Frontend::CopyDone => Ok(None),
-                Frontend::CopyFail(reason) => {
-                    Err(SqlError::new(Condition::QueryCanceled, format!("COPY from stdin failed: {reason}")))
-                }
-                // A client may end its batch before it sends the data.
-                Frontend::Flush | Frontend::Sync => continue,
-                _ => Err(violation(format!("unexpected message type 0x{:02X} during COPY from stdin", decoded.kind))),
-            };
-        }
+    fn copy_data(&mut self) -> BoxFuture<'_, SqlResult<Option<Bytes>>> {
+        next_copy_data(&mut self.inbox).boxed()
     }
 
-    /// Announces the data of COPY TO STDOUT.
-    pub(crate) fn begin_copy_out(&mut self, format: Format, columns: usize) {
+    fn begin_copy_out(&mut self, format: Format, columns: usize) {
         let (code, count, codes) = copy_formats(format, columns);
         self.put(PgWireBackendMessage::CopyOutResponse(CopyOutResponse::new(code, count, codes)));
     }
 
-    /// Sends rows of COPY TO STDOUT, one message up to each of `ends`; the client's pace bounds what is buffered.
-    pub(crate) async fn copy_out(&mut self, bytes: &[u8], ends: &[usize]) -> SqlResult<()> {
-        put_copy_data(&mut self.outbox.buffer, bytes, ends)?;
-        self.outbox.flush_if_full().await.map_err(lost)
+    fn copy_out<'a>(&'a mut self, bytes: &'a [u8], ends: &'a [usize]) -> BoxFuture<'a, SqlResult<()>> {
+        async move {
+            put_copy_data(&mut self.outbox.buffer, bytes, ends)?;
+            self.outbox.flush_if_full().await.map_err(lost)
+        }
+        .boxed()
     }
 
-    /// Ends the data of COPY TO STDOUT.
-    pub(crate) fn end_copy_out(&mut self) {
+    fn end_copy_out(&mut self) {
         self.put(PgWireBackendMessage::CopyDone(CopyDone::new()));
+    }
+}
+
+async fn next_copy_data(inbox: &mut Inbox) -> SqlResult<Option<Bytes>> {
+    loop {
+        let Some(decoded) = inbox.next().await else {
+            return Err(SqlError::new(Condition::ConnectionFailure, "unexpected EOF on client connection"));
+        };
+        let decoded = decoded?;
+        return match decoded.message? {
+            Frontend::CopyData(bytes) => Ok(Some(bytes)),
+            Frontend::CopyDone => Ok(None),
+            Frontend::CopyFail(reason) => {
+                Err(SqlError::new(Condition::QueryCanceled, format!("COPY from stdin failed: {reason}")))
+            }
+            // A client may end its batch before it sends the data.
+            Frontend::Flush | Frontend::Sync => continue,
+            _ => Err(violation(format!("unexpected message type 0x{:02X} during COPY from stdin", decoded.kind))),
+        };
     }
 }
 

@@ -17,15 +17,17 @@ use crate::activity::Backend;
 use crate::gateway::Gateway;
 use crate::interrupt::terminated;
 use crate::pg::client::Client;
-use crate::pg::frontend::{Decoded, Frontend, violation};
+use crate::pg::frontend::{Decoded, Frontend};
 use crate::pg::parameters::Reported;
 use crate::pg::rows::row_description;
 use crate::pg::startup::Opened;
 use crate::pg::transport::{Inbox, Outbox};
 use crate::session::bind::Target;
+use crate::session::bind::violation;
 use crate::session::block_status::BlockStatus;
 use crate::session::hang_up::HangUp;
 use crate::session::notice::Severity;
+use crate::session::result_sink::ResultSink;
 use crate::session::{Place, Session};
 
 /// A client that is in.

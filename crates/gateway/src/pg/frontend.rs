@@ -6,7 +6,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use types::{Condition, SqlError, SqlResult};
 
-use crate::session::bind::{Bind, Target};
+use crate::session::bind::{Bind, Target, violation};
 
 #[cfg(test)]
 mod tests;
@@ -225,8 +225,4 @@ impl Body {
             other => Err(violation(format!("invalid {message} message subtype {other}"))),
         }
     }
-}
-
-pub(crate) fn violation(message: impl Into<String>) -> SqlError {
-    SqlError::new(Condition::ProtocolViolation, message)
 }

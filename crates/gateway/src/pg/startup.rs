@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::pg::frontend::{self, Frontend, Opening, violation};
+use crate::pg::frontend::{self, Frontend, Opening};
+use crate::session::bind::violation;
 
 #[cfg(test)]
 mod tests;

@@ -9,12 +9,11 @@ use value_codec::decode;
 use value_codec::encode::TextStyle;
 
 use crate::metrics::Kind;
-use crate::pg::client::Client;
-use crate::pg::rows;
 use crate::session::Session;
-use crate::session::bind::Bind;
+use crate::session::bind::{Bind, formats_of};
 use crate::session::portal::{Portal, Progress};
 use crate::session::prepared::Prepared;
+use crate::session::result_sink::ResultSink;
 use crate::session::run::tag;
 use crate::session::statement::Statement;
 
@@ -48,7 +47,7 @@ impl Session {
     /// The portal; `None` where no program is there for the parameters yet.
     fn bound_at_once(&self, bind: &Bind, prepared: &Arc<Prepared>) -> SqlResult<Option<Portal>> {
         let types = &prepared.parameters;
-        let formats = rows::formats(&bind.parameter_formats, types.len(), "parameter", "parameters")?;
+        let formats = formats_of(&bind.parameter_formats, types.len(), "parameter", "parameters")?;
         let dates = self.settings().date_context(self.gateway.clock.now_us());
         let parameters = bind.parameters.iter().zip(formats).zip(types).enumerate();
         let values = parameters.map(|(index, ((bytes, format), sql_type))| {
@@ -58,13 +57,13 @@ impl Session {
         let Some(program) = prepared.programs.find(|| prepared.types_with(&values)) else { return Ok(None) };
         let mut portal = Portal::by_key(Arc::clone(prepared), program, values);
         if let Some(columns) = &portal.columns {
-            portal.formats = rows::formats(&bind.result_formats, columns.len(), "result", "columns")?;
+            portal.formats = formats_of(&bind.result_formats, columns.len(), "result", "columns")?;
         }
         Ok(Some(portal))
     }
 
     /// Execute of all rows of a portal. `None`: the long way.
-    pub(crate) fn execute_at_once(&mut self, name: &str, client: &mut Client) -> Option<SqlResult<()>> {
+    pub(crate) fn execute_at_once(&mut self, name: &str, client: &mut dyn ResultSink) -> Option<SqlResult<()>> {
         let portal = self.portals.get(name)?;
         let Progress::ByKey { program, .. } = &portal.progress else { return None };
         if !program.is_select() {
@@ -99,7 +98,7 @@ impl Session {
         &mut self,
         portal: &Portal,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Option<u64>> {
         let Progress::ByKey { program: kept, values } = &portal.progress else { return Ok(None) };
         self.enter(portal.prepared.parsed.as_ref(), statement)?;
@@ -112,7 +111,7 @@ impl Session {
             zone: self.settings().zone(),
             names: Arc::new(system_catalog::names(&self.context(statement))),
         };
-        let count = rows::put_all(found, columns, &portal.formats, &style, &mut client.outbox.buffer)?;
+        let count = client.put_all(found, columns, &portal.formats, &style)?;
         self.gateway.metrics.rows_out.inc_by(count);
         Ok(Some(count))
     }

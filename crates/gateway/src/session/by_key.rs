@@ -14,13 +14,13 @@ use types::{Condition, SqlResult, SqlType};
 
 use crate::life::State;
 use crate::metrics::Kind;
-use crate::pg::client::Client;
-use crate::pg::rows::{Columns, Rows};
 use crate::session::Session;
 use crate::session::held::Held;
 use crate::session::plan_basis::PlanBasis;
 use crate::session::portal::Bound;
 use crate::session::prepared::Prepared;
+use crate::session::result_sink::ResultSink;
+use crate::session::rows::{Columns, Rows};
 use crate::session::run::Started;
 use crate::session::statement::Statement;
 use crate::session::temporary::is_of_temporary;
@@ -153,7 +153,7 @@ impl Session {
         kept: &KeptProgram,
         values: Vec<ScalarValue>,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Started> {
         while let Some(program) = kept.now(self.block.held(), &self.block.view().state)
             && let Some(started) = self.run_by_key(program, prepared.columns.as_ref(), &values, statement).await?

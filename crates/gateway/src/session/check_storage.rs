@@ -10,8 +10,8 @@ use storage_error::from_transaction;
 use txn::StorageRow;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::pg::rows::Rows;
 use crate::session::Session;
+use crate::session::rows::Rows;
 use crate::session::run::Started;
 use crate::session::statement::Statement;
 

@@ -9,10 +9,10 @@ use syntax::statement::{Discard, IsolationLevel, TransactionModes};
 use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use crate::pg::client::Client;
 use crate::session::block::{Modes, outside};
 use crate::session::notice::Severity;
 use crate::session::prepared::{duplicate_statement, unknown_statement};
+use crate::session::result_sink::ResultSink;
 use crate::session::run::Started;
 use crate::session::statement::Statement;
 use crate::session::{Ending, Place, Session};
@@ -24,7 +24,7 @@ impl Session {
         command: SessionCommand,
         place: Place,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Started> {
         let done = |tag: &str| Ok(Started::Done(tag.to_owned()));
         match command {

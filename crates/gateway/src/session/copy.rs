@@ -13,8 +13,8 @@ use txn::{Work, WorkDigest};
 use types::SqlResult;
 use value_codec::encode::Format;
 
-use crate::pg::client::Client;
 use crate::session::Session;
+use crate::session::result_sink::ResultSink;
 use crate::session::run::tag;
 use crate::session::statement::Statement;
 
@@ -27,7 +27,7 @@ impl Session {
         &mut self,
         plan: CopyFromPlan,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<String> {
         self.block.check_writable("COPY FROM")?;
         let (context, _hold) = self.run_context(statement);
@@ -60,7 +60,7 @@ impl Session {
         &mut self,
         plan: CopyToPlan,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<String> {
         self.block.transaction();
         let (context, _hold) = self.run_context(statement);
@@ -98,7 +98,7 @@ struct Data {
 
 impl Data {
     /// Takes what is left after the mark that ends the data within it.
-    async fn take_rest(&mut self, client: &mut Client) -> SqlResult<()> {
+    async fn take_rest(&mut self, client: &mut dyn ResultSink) -> SqlResult<()> {
         while let Some(work) = self.work.as_mut().filter(|_| !self.is_whole) {
             match client.copy_data().await? {
                 Some(piece) => work.data(&piece),
@@ -114,7 +114,7 @@ impl Data {
 }
 
 /// Hands over what the client sends, up to its end or failure; then waits to be dropped.
-async fn feed(client: &mut Client, sender: mpsc::Sender<SqlResult<Bytes>>, data: &mut Data) -> Infallible {
+async fn feed(client: &mut dyn ResultSink, sender: mpsc::Sender<SqlResult<Bytes>>, data: &mut Data) -> Infallible {
     loop {
         let piece = client.copy_data().await.transpose();
         let Some(piece) = piece else {

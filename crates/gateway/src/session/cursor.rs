@@ -10,13 +10,13 @@ use types::{Condition, SqlError, SqlResult};
 use value_codec::encode::Format;
 
 use crate::life::State;
-use crate::pg::client::Client;
-use crate::pg::rows::{Columns, Rows};
 use crate::session::block::outside;
 use crate::session::plan_basis::PlanBasis;
 use crate::session::planning::Planning;
 use crate::session::portal::{Life, Portal, Progress, unknown_cursor};
 use crate::session::prepared::{Prepared, unknown_statement};
+use crate::session::result_sink::ResultSink;
+use crate::session::rows::{Columns, Rows};
 use crate::session::run::{Started, tag};
 use crate::session::statement::Statement;
 use crate::session::{Place, Session};
@@ -29,7 +29,7 @@ impl Session {
         arguments: &[Expr],
         place: Place,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Started> {
         self.asks_for_prepared(name);
         let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;

@@ -8,9 +8,6 @@ use std::sync::Arc;
 
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
-use pgwire::messages::PgWireBackendMessage;
-use pgwire::messages::extendedquery::PortalSuspended;
-use pgwire::messages::response::EmptyQueryResponse;
 use planner::PreparedPlan;
 use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -18,15 +15,14 @@ use value_codec::decode;
 use value_codec::encode::Format;
 
 use crate::life::State;
-use crate::pg::client::Client;
-use crate::pg::frontend::violation;
-use crate::pg::rows::{self, Columns};
 use crate::session::Session;
-use crate::session::bind::{Bind, Target};
+use crate::session::bind::{Bind, Target, formats_of, violation};
 use crate::session::by_key::KeptPrograms;
 use crate::session::plan_basis::PlanBasis;
 use crate::session::portal::{Bound, Portal, Progress, spent, unknown_portal};
 use crate::session::prepared::{CachedPlan, Prepared, duplicate_statement, unknown_statement};
+use crate::session::result_sink::ResultSink;
+use crate::session::rows::Columns;
 use crate::session::run::{Flow, Ran};
 use crate::session::statement::Statement;
 
@@ -106,7 +102,7 @@ impl Session {
         }
         self.portals.remove(&bind.portal);
         let wanted = prepared.parameters.len();
-        let formats = rows::formats(&bind.parameter_formats, bind.parameters.len(), "parameter", "parameters")?;
+        let formats = formats_of(&bind.parameter_formats, bind.parameters.len(), "parameter", "parameters")?;
         if bind.parameters.len() != wanted {
             return Err(violation(format!(
                 "bind message supplies {} parameters, but prepared statement \"{}\" requires {wanted}",
@@ -158,7 +154,7 @@ impl Session {
                 portal.planned_in = statement.took();
                 let count = portal.columns.as_ref().map_or(0, |columns| columns.len());
                 portal.formats = match portal.columns {
-                    Some(_) => rows::formats(&bind.result_formats, count, "result", "columns")?,
+                    Some(_) => formats_of(&bind.result_formats, count, "result", "columns")?,
                     None => Vec::new(),
                 };
                 portal
@@ -192,11 +188,11 @@ impl Session {
         &mut self,
         name: &str,
         rows_max: Option<u64>,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<()> {
         let mut portal = self.portals.remove(name).ok_or_else(|| unknown_portal(name))?;
         if matches!(portal.progress, Progress::Empty) {
-            client.put(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
+            client.empty();
             self.portals.insert(name.to_owned(), portal);
             return Ok(());
         }
@@ -229,7 +225,7 @@ impl Session {
             self.portals.insert(name.to_owned(), portal);
         }
         if suspended {
-            client.put(PgWireBackendMessage::PortalSuspended(PortalSuspended::new()));
+            client.suspended();
         } else {
             self.complete(tag, client);
         }

@@ -21,7 +21,6 @@ use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
 use crate::activity::{Backend, Guard};
 use crate::gateway::Gateway;
 use crate::life::State;
-use crate::pg::client::Client;
 use crate::session::admit::{Admitted, Turn};
 use crate::session::block::{Block, Modes};
 use crate::session::block_status::BlockStatus;
@@ -34,6 +33,7 @@ use crate::session::pasts::Pasts;
 use crate::session::planning::Planning;
 use crate::session::portal::{Life, Portal};
 use crate::session::prepared::Prepared;
+use crate::session::result_sink::ResultSink;
 use crate::session::statement::{Limits, Statement};
 use crate::session::token::Asked;
 
@@ -61,6 +61,8 @@ mod plan_basis;
 mod planning;
 mod portal;
 mod prepared;
+pub(crate) mod result_sink;
+pub(crate) mod rows;
 mod run;
 mod statement;
 pub(crate) mod temporary;
@@ -123,7 +125,12 @@ pub(crate) struct Place {
 
 impl Session {
     /// One statement of a simple query. Read this first.
-    pub(crate) async fn run(&mut self, parsed: &Arc<Parsed>, place: Place, client: &mut Client) -> SqlResult<()> {
+    pub(crate) async fn run(
+        &mut self,
+        parsed: &Arc<Parsed>,
+        place: Place,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<()> {
         let statement = self.begin(&parsed.text);
         let steps = async {
             match self.run_once(parsed, place, &statement, client).await {
@@ -144,7 +151,7 @@ impl Session {
         parsed: &Arc<Parsed>,
         place: Place,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<String> {
         self.enter(Some(parsed), statement)?;
         parsed.check_without_parameters()?;
@@ -411,7 +418,7 @@ impl Session {
     }
 
     /// Tells the client that a statement is done; what there is to say about it comes first.
-    fn complete(&mut self, tag: String, client: &mut Client) {
+    fn complete(&mut self, tag: String, client: &mut dyn ResultSink) {
         for (severity, notice) in self.take_notices() {
             client.notice(severity, &notice);
         }

@@ -9,9 +9,9 @@ use datafusion::scalar::ScalarValue;
 use types::{Condition, SqlError};
 use value_codec::encode::Format;
 
-use crate::pg::rows::{Columns, Rows};
 use crate::session::by_key::KeptProgram;
 use crate::session::prepared::Prepared;
+use crate::session::rows::{Columns, Rows};
 
 /// A statement with its parameters, somewhere between bound and finished.
 pub(crate) struct Portal {

@@ -11,10 +11,10 @@ use session_context::StatementContext;
 use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use crate::pg::rows::Columns;
 use crate::session::by_key::KeptPrograms;
 use crate::session::held::Held;
 use crate::session::plan_basis::PlanBasis;
+use crate::session::rows::Columns;
 
 /// A statement that Parse or PREPARE named.
 pub(crate) struct Prepared {

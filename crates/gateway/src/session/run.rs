@@ -12,7 +12,6 @@ use dml::Modified;
 use executor::RunContext;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use pgwire::messages::PgWireBackendMessage;
 use row_locks::{Attempt, lock_tables};
 use scheduler::{Priority, QueryShare};
 use session_context::StatementContext;
@@ -25,14 +24,14 @@ use value_codec::encode::Format;
 
 use crate::life::State;
 use crate::metrics::Kind;
-use crate::pg::client::Client;
-use crate::pg::rows::{Hold, Rows, row_description};
 use crate::session::admit::{Admission, Admitted};
 use crate::session::notice::Severity;
 use crate::session::plan_basis::PlanBasis;
 use crate::session::planning::Planning;
 use crate::session::portal::{Bound, Portal, Progress};
 use crate::session::prepared::Prepared;
+use crate::session::result_sink::ResultSink;
+use crate::session::rows::{Hold, Rows};
 use crate::session::statement::Statement;
 use crate::session::throttle::grown_table;
 use crate::session::{Place, Session, temporary};
@@ -68,21 +67,21 @@ impl Session {
         planned: Planned,
         place: Place,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Option<String>> {
         let tag = match Box::pin(self.start(planned, place, statement, client)).await? {
             Started::Rows(mut rows, word) => {
                 let formats = vec![Format::Text; rows.columns.len()];
-                describe(&rows.columns, &formats, client);
-                let sent = rows.send(&mut client.outbox, &formats, None).await?;
+                client.describe(&rows.columns, &formats);
+                let sent = client.send(&mut rows, &formats, None).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
                 tag(word, sent.rows)
             }
             Started::Fetch { cursor, count } => {
                 let (rows, formats) = self.cursor(&cursor)?;
                 statement.resumes(rows);
-                describe(&rows.columns, formats, client);
-                let sent = rows.send(&mut client.outbox, formats, count).await?;
+                client.describe(&rows.columns, formats);
+                let sent = client.send(rows, formats, count).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
                 tag("FETCH", sent.rows)
             }
@@ -98,7 +97,7 @@ impl Session {
         portal: &mut Portal,
         rows_max: Option<u64>,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Ran> {
         let prepared = Arc::clone(&portal.prepared);
         let started = match std::mem::replace(&mut portal.progress, Progress::Spent) {
@@ -132,7 +131,7 @@ impl Session {
             Progress::Rows { mut rows, word } => {
                 statement.is(Kind::Query);
                 statement.resumes(&rows);
-                let sent = rows.send(&mut client.outbox, &portal.formats, rows_max).await?;
+                let sent = client.send(&mut rows, &portal.formats, rows_max).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
                 let flow = if sent.finished { Flow::Complete } else { Flow::Suspended };
                 portal.progress = match flow {
@@ -149,7 +148,7 @@ impl Session {
                 };
                 let rows = self.cursor_rows(&cursor)?;
                 statement.resumes(rows);
-                let sent = rows.send(&mut client.outbox, &portal.formats, limit).await?;
+                let sent = client.send(rows, &portal.formats, limit).await?;
                 self.gateway.metrics.rows_out.inc_by(sent.rows);
                 let left = left.map(|left| left - sent.rows);
                 let finished = sent.finished || left == Some(0);
@@ -176,7 +175,7 @@ impl Session {
         prepared: &Prepared,
         bound: &Bound,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Started> {
         // Whether others follow before Sync is not known yet.
         let place = Place { last: false, alone: true };
@@ -199,7 +198,7 @@ impl Session {
         planned: Planned,
         place: Place,
         statement: &Statement,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Started> {
         if let Some(started) = self.start_planned_by_key(&planned, statement).await? {
             return Ok(started);
@@ -541,10 +540,6 @@ fn changed_table(change: &Change) -> Option<Oid> {
         Change::DropTable(table) | Change::RemoveAllRows { table } | Change::AddShards { table, .. } => Some(*table),
         _ => None,
     }
-}
-
-fn describe(columns: &[OutputColumn], formats: &[Format], client: &mut Client) {
-    client.put(PgWireBackendMessage::RowDescription(row_description(columns, formats)));
 }
 
 /// The text that says what a statement did.

@@ -17,9 +17,9 @@ use crate::gateway::Gateway;
 use crate::interrupt::{Reason, Running};
 use crate::life::State;
 use crate::metrics::{Kind, Outcome};
-use crate::pg::rows::Rows;
 use crate::session::age::age;
 use crate::session::hang_up::HangUp;
+use crate::session::rows::Rows;
 
 /// From a statement's arrival to its end; dropped, it can no longer be stopped.
 pub(crate) struct Statement {

@@ -15,9 +15,9 @@ use txn::{Claim, ClaimError, Token, Work, WorkDigest, Written};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 use value_codec::encode::BinaryEncoder;
 
-use crate::pg::client::Client;
 use crate::session::Session;
 use crate::session::copy::stdin_format;
+use crate::session::result_sink::ResultSink;
 use crate::session::run::Started;
 
 /// What `pg_stat_activity` shows of who waits for another transaction with the same token.
@@ -156,7 +156,7 @@ impl Session {
         &mut self,
         Repeated(written): Repeated,
         planned: &Planned,
-        client: &mut Client,
+        client: &mut dyn ResultSink,
     ) -> SqlResult<Started> {
         if let (Planned::CopyFrom(plan), Some(known)) = (planned, written.data) {
             client.begin_copy_in(stdin_format(plan), plan.columns.len()).await?;

@@ -1,8 +1,11 @@
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arrow::array::{ArrayRef, StringViewArray};
+use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use pgwire::tokio::server::MaybeTls;
 use tokio::net::{TcpListener, TcpStream};
 use types::{ObjectNames, SessionZone, SqlType, SystemClock};
@@ -50,7 +53,7 @@ async fn between_two_looks_at_a_stop_one_buffer_is_sent() {
     let drawn = Arc::<AtomicUsize>::default();
     let style = TextStyle { zone: SessionZone::UTC, names: Arc::new(NoNames) };
     let mut rows = Rows::new(endless(&drawn), vec![column], style, None);
-    let mut sending = pin!(rows.send(&mut outbox, &[Format::Text], None));
+    let mut sending = pin!(send(&mut rows, &mut outbox, &[Format::Text], None));
     for look in 1..=3 {
         assert!(futures::poll!(&mut sending).is_pending(), "there is no end of rows");
         assert!(drawn.load(Ordering::Relaxed) <= look, "{} buffers before look {look}", drawn.load(Ordering::Relaxed));
