@@ -14,9 +14,10 @@ use tokio_util::sync::CancellationToken;
 use txn::Transactions;
 use types::{Clock, Random};
 
-use crate::activity::Backends;
+use crate::backends::Backends;
 use crate::config::GatewayConfig;
 use crate::http;
+use crate::instance::Instance;
 use crate::metrics::Metrics;
 use crate::pg;
 use crate::query_log::QueryLog;
@@ -24,17 +25,8 @@ use crate::watchdog::STANDING;
 
 /// The front doors over one warehouse.
 pub struct Gateway {
-    pub(crate) planner: Arc<Planner>,
-    pub(crate) execution: Arc<Execution>,
-    pub(crate) transactions: Arc<Transactions>,
-    pub(crate) clusters: Arc<Clusters>,
-    pub(crate) query_log: QueryLog,
+    pub(crate) instance: Arc<Instance>,
     pub(crate) config: GatewayConfig,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) random: Arc<dyn Random>,
-    pub(crate) credentials: Arc<Credentials>,
-    pub(crate) backends: Arc<Backends>,
-    pub(crate) metrics: Arc<Metrics>,
     registry: Mutex<Registry>,
     stopping: CancellationToken,
 }
@@ -61,27 +53,32 @@ impl Gateway {
             Arc::clone(&random),
         )?;
         let metrics = Arc::new(Metrics::new());
-        Ok(Arc::new(Self {
+        let registry = Mutex::new(metrics.registry());
+        let instance = Instance {
             planner,
             execution,
             transactions,
             clusters,
+            credentials: Arc::new(credentials),
             query_log: QueryLog::new(config.query_log_rows),
             backends: Arc::new(Backends::new(config.connections_max, config.connections_reserved, clock.now_us())),
-            config,
+            metrics,
             clock,
             random,
-            credentials: Arc::new(credentials),
-            registry: Mutex::new(metrics.registry()),
-            metrics,
-            stopping: CancellationToken::new(),
-        }))
+        };
+        let instance = Arc::new(instance);
+        Ok(Arc::new(Self { instance, config, registry, stopping: CancellationToken::new() }))
     }
 
     /// What proves who is who.
     #[must_use]
     pub fn credentials(&self) -> &Arc<Credentials> {
-        &self.credentials
+        &self.instance.credentials
+    }
+
+    /// Logs threads of queries that stand, for as long as the server runs.
+    pub async fn watch_threads(&self) {
+        self.instance.watch_threads().await;
     }
 
     /// Serves PostgreSQL clients until `shutdown` fires and the last of them has gone: idle ones at once, running
@@ -106,12 +103,15 @@ impl Gateway {
     /// # Errors
     /// Where the catalog cannot be written.
     pub async fn drop_left_temporary(&self) -> types::SqlResult<()> {
-        crate::session::temporary::drop_schemas(&self.transactions, catalog::Schema::is_temporary).await
+        crate::session::temporary::drop_schemas(&self.instance.transactions, catalog::Schema::is_temporary).await
     }
 
     /// Keeps the workers of all clusters as they should be, and tells them what was loaded, for as long as the server runs.
     pub async fn keep_clusters(&self) {
-        tokio::join!(self.clusters.keep(&self.transactions), self.clusters.tell_of_loads(&self.transactions));
+        tokio::join!(
+            self.instance.clusters.keep(&self.instance.transactions),
+            self.instance.clusters.tell_of_loads(&self.instance.transactions)
+        );
     }
 
     /// From now on `/readyz` says no, so that no new client is sent here.
@@ -129,16 +129,16 @@ impl Gateway {
         if self.stopping.is_cancelled() {
             return Err("shutting down");
         }
-        if self.transactions.is_poisoned() {
+        if self.instance.transactions.is_poisoned() {
             return Err("the catalog could not be written: restart to recover");
         }
         Ok(())
     }
 
     pub(crate) fn metrics_text(&self) -> String {
-        self.metrics.connections.set(i64::try_from(self.backends.count()).unwrap_or(i64::MAX));
-        let standing = self.standing(STANDING).len();
-        self.metrics.standing_threads.set(i64::try_from(standing).unwrap_or(i64::MAX));
+        self.instance.metrics.connections.set(i64::try_from(self.instance.backends.count()).unwrap_or(i64::MAX));
+        let standing = self.instance.standing(STANDING).len();
+        self.instance.metrics.standing_threads.set(i64::try_from(standing).unwrap_or(i64::MAX));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry.lock())
             .expect("writing to a string does not fail");

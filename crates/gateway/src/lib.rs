@@ -4,13 +4,15 @@
 //! Never plans and never reads or writes a row: statements go to `planner`, plans to `execution`, changes to `txn`.
 //!
 //! Start at `session/mod.rs`: `Session::run` is one statement from text to its last row. Then `pg/connection.rs` for how
-//! messages become such calls, `gateway.rs` for what all connections share.
+//! messages become such calls, `instance.rs` for what all sessions share.
 
 mod activity;
+mod backends;
 mod config;
 mod connection_limit;
 mod gateway;
 mod http;
+mod instance;
 mod interrupt;
 mod life;
 mod metrics;

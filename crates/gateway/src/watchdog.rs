@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scheduler::{StandingThread, standing_threads};
 
-use crate::gateway::Gateway;
+use crate::instance::Instance;
 
 /// A thread that has been in one task for so long is named. Tasks pause about every millisecond; the slowest step that cannot pause, a sort or a
 /// regular expression over one batch, is done within it.
@@ -17,9 +17,9 @@ pub(crate) const STUCK: Duration = Duration::from_secs(300);
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-impl Gateway {
+impl Instance {
     /// Logs each thread once that begins to stand, and again when it is stuck, for as long as the server runs.
-    pub async fn watch_threads(&self) {
+    pub(crate) async fn watch_threads(&self) {
         let (mut standing, mut stuck) = (HashSet::new(), HashSet::new());
         loop {
             self.clock.sleep(LOOK_EVERY).await;

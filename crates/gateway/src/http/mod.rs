@@ -22,7 +22,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 /// Answers until `shutdown` fires.
 pub(crate) async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
-    let listener = BoundedListener::new(listener, &gateway.clock);
+    let listener = BoundedListener::new(listener, &gateway.instance.clock);
     axum::serve(listener, router(gateway)).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
 
@@ -36,7 +36,7 @@ fn router(gateway: Arc<Gateway>) -> Router {
 
 /// The process answers, and no query thread is stuck for good; whether it can take queries is `/readyz`.
 async fn healthz(State(gateway): State<Arc<Gateway>>) -> (StatusCode, String) {
-    match gateway.standing(STUCK).as_slice() {
+    match gateway.instance.standing(STUCK).as_slice() {
         [] => (StatusCode::OK, "ok\n".to_owned()),
         stuck => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", stuck.join("\n"))),
     }
@@ -44,7 +44,7 @@ async fn healthz(State(gateway): State<Arc<Gateway>>) -> (StatusCode, String) {
 
 /// Standing threads are named and keep no client away: the others answer.
 async fn readyz(State(gateway): State<Arc<Gateway>>) -> (StatusCode, String) {
-    let standing: String = gateway.standing(STANDING).into_iter().map(|thread| thread + "\n").collect();
+    let standing: String = gateway.instance.standing(STANDING).into_iter().map(|thread| thread + "\n").collect();
     match gateway.readiness() {
         Ok(()) => (StatusCode::OK, format!("ready\n{standing}")),
         Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n{standing}")),

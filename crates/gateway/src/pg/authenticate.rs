@@ -22,14 +22,15 @@ pub(crate) async fn authenticate(
     gateway: &Gateway,
     tls: Option<&Tls>,
 ) -> SqlResult<Option<Arc<Role>>> {
-    let snapshot = gateway.transactions.current();
+    let snapshot = gateway.instance.transactions.current();
     let user = opened.request.user.clone();
     let database = snapshot.state.database().name.clone();
-    let (role, verifier) = match demand(&snapshot.state, &user, opened.peer.ip(), gateway.credentials.decoy_secret())? {
-        Proof::Local(role) => (Some(role), None),
-        Proof::Password(role, verifier) => (Some(role), Some(verifier)),
-        Proof::Impossible(verifier) => (None, Some(verifier)),
-    };
+    let (role, verifier) =
+        match demand(&snapshot.state, &user, opened.peer.ip(), gateway.instance.credentials.decoy_secret())? {
+            Proof::Local(role) => (Some(role), None),
+            Proof::Password(role, verifier) => (Some(role), Some(verifier)),
+            Proof::Impossible(verifier) => (None, Some(verifier)),
+        };
     if let Some(verifier) = verifier {
         match exchange(opened, tls, &verifier).await {
             Ok(true) => {}
@@ -39,7 +40,7 @@ pub(crate) async fn authenticate(
         }
     }
     let role = role.ok_or_else(|| failed(&user))?;
-    admit(&role, gateway.clock.now_us())?;
+    admit(&role, gateway.instance.clock.now_us())?;
     if opened.request.database != database {
         let message = format!("database \"{}\" does not exist", opened.request.database);
         return Err(SqlError::new(Condition::UndefinedDatabase, message));

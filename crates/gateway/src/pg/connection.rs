@@ -13,7 +13,7 @@ use pgwire::tokio::server::MaybeTls;
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::activity::Backend;
+use crate::backends::Backend;
 use crate::gateway::Gateway;
 use crate::interrupt::terminated;
 use crate::pg::client::Client;
@@ -58,7 +58,7 @@ impl Connection {
         let backend = Arc::clone(session.backend());
         session.hung_up = Arc::new(hang_up_of(&opened.stream));
         let (read_half, write_half) = tokio::io::split(opened.stream);
-        let metrics = Arc::clone(&gateway.metrics);
+        let metrics = Arc::clone(&gateway.instance.metrics);
         let mut outbox = Outbox::new(write_half, Arc::clone(&metrics), Arc::clone(&backend.client_wait));
         outbox.put(PgWireBackendMessage::Authentication(Authentication::Ok));
         let secret = SecretKey::Bytes(backend.secret.clone());
@@ -110,7 +110,7 @@ impl Connection {
         tokio::select! {
             // The client may be gone, or not reading: nothing that it says matters now.
             _ = self.client.outbox.close() => {}
-            () = self.gateway.clock.sleep(GOODBYE_MAX) => {}
+            () = self.gateway.instance.clock.sleep(GOODBYE_MAX) => {}
         }
     }
 
@@ -119,7 +119,7 @@ impl Connection {
         self.tell_notices();
         self.reported.report(&self.session, &mut self.client.outbox);
         let status = self.session.status();
-        self.backend.rest(status, self.gateway.clock.now_us());
+        self.backend.rest(status, self.gateway.instance.clock.now_us());
         self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(transaction_status(status))));
         // Sessions that can go on do so first: clients on this machine, or behind one adapter, then get up once for many answers.
         tokio::task::yield_now().await;
@@ -129,7 +129,7 @@ impl Connection {
     /// The next message; `None` once the client is gone.
     async fn listen(&mut self, shutdown: &CancellationToken, idle: bool) -> SqlResult<Option<Decoded>> {
         let timeout = self.session.idle_timeout();
-        let clock = &self.gateway.clock;
+        let clock = &self.gateway.instance.clock;
         let idle_for_long = async {
             match timeout {
                 Some((limit, error)) => {

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::activity::Newcomer;
+use crate::backends::Newcomer;
 use crate::connection_limit::{ConnectionLimit, Counted};
 use crate::gateway::Gateway;
 use crate::pg::authenticate::authenticate;
@@ -46,15 +46,15 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection");
-                    gateway.clock.sleep(ACCEPT_PAUSE).await;
+                    gateway.instance.clock.sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             },
             () = shutdown.cancelled() => break,
         };
-        gateway.metrics.connections_total.inc();
+        gateway.instance.metrics.connections_total.inc();
         if connections.len() >= gateway.config.connections_max + STARTING_MAX {
-            gateway.metrics.connections_refused.inc();
+            gateway.instance.metrics.connections_refused.inc();
             let error = SqlError::new(Condition::TooManyConnections, "sorry, too many clients already");
             refuse(&mut MaybeTls::Plain(stream), &error).await;
             continue;
@@ -67,13 +67,13 @@ pub(crate) async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown
     connections.close();
     tokio::select! {
         () = connections.wait() => return Ok(()),
-        () = gateway.clock.sleep(gateway.config.shutdown_grace) => {}
+        () = gateway.instance.clock.sleep(gateway.config.shutdown_grace) => {}
     }
     tracing::info!(connections = connections.len(), "the grace period is over: cancelling what still runs");
-    gateway.backends.terminate_all();
+    gateway.instance.backends.terminate_all();
     tokio::select! {
         () = connections.wait() => {}
-        () = gateway.clock.sleep(LAST_WORDS) => tracing::warn!(connections = connections.len(), "left connections behind"),
+        () = gateway.instance.clock.sleep(LAST_WORDS) => tracing::warn!(connections = connections.len(), "left connections behind"),
     }
     Ok(())
 }
@@ -86,15 +86,19 @@ async fn one(
     starting: Counted,
     shutdown: CancellationToken,
 ) {
-    let begun = gateway.clock.monotonic();
+    let begun = gateway.instance.clock.monotonic();
     let too_many = async {
         starting.is_to_close().await;
-        gateway.clock.sleep((begun + STARTING_TIME_MIN).saturating_sub(gateway.clock.monotonic())).await;
+        gateway
+            .instance
+            .clock
+            .sleep((begun + STARTING_TIME_MIN).saturating_sub(gateway.instance.clock.monotonic()))
+            .await;
     };
     let opening = Box::pin(enter(&gateway, stream, peer));
     let connection = tokio::select! {
         connection = opening => connection,
-        () = gateway.clock.sleep(gateway.config.startup_timeout) => return tracing::debug!("timed out before it began"),
+        () = gateway.instance.clock.sleep(gateway.config.startup_timeout) => return tracing::debug!("timed out before it began"),
         () = too_many => return tracing::debug!("closed before it began: too many begin at once"),
         () = shutdown.cancelled() => return,
     };
@@ -107,26 +111,26 @@ async fn one(
 /// Start-up and authentication; a refusal is told to the client.
 async fn enter(gateway: &Arc<Gateway>, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
     // The same for all of its beginning, whatever is shown to those that come later.
-    let tls = gateway.credentials.certificate().map(Certificate::shown);
+    let tls = gateway.instance.credentials.certificate().map(Certificate::shown);
     match startup::open(stream, peer, tls.as_ref()).await {
         Ok(Some(Beginning::Session(mut opened))) => match welcome(gateway, &mut opened, tls.as_ref()).await {
             Ok(Some(session)) => Some(Connection::new(Arc::clone(gateway), *opened, session)),
             Ok(None) => None,
             Err(error) => {
-                gateway.metrics.connections_refused.inc();
+                gateway.instance.metrics.connections_refused.inc();
                 tracing::info!(user = opened.request.user, %error, "connection refused");
                 refuse(&mut opened.stream, &error).await;
                 None
             }
         },
         Ok(Some(Beginning::Cancel { pid, secret })) => {
-            gateway.backends.cancel_request(pid, &secret);
+            gateway.instance.backends.cancel_request(pid, &secret);
             None
         }
         Ok(None) => None,
         Err(OpeningError::Refused(refused)) => {
             let (mut stream, error) = *refused;
-            gateway.metrics.connections_refused.inc();
+            gateway.instance.metrics.connections_refused.inc();
             refuse(&mut stream, &error).await;
             None
         }
@@ -151,14 +155,14 @@ async fn welcome(gateway: &Arc<Gateway>, opened: &mut Opened, tls: Option<&Tls>)
         database: opened.request.database.clone(),
         peer: opened.peer,
         secret_bytes: if opened.request.minor == 0 { 4 } else { 32 },
-        now_us: gateway.clock.now_us(),
-        clock: Arc::clone(&gateway.clock),
+        now_us: gateway.instance.clock.now_us(),
+        clock: Arc::clone(&gateway.instance.clock),
     };
-    let seat = gateway.backends.enter(newcomer, &*gateway.random)?;
+    let seat = gateway.instance.backends.enter(newcomer, &*gateway.instance.random)?;
     let span = tracing::Span::current();
     span.record("pid", seat.backend.pid);
     span.record("role", &role.name);
-    Session::new(Arc::clone(gateway), seat, role, &opened.request.settings).map(Some)
+    Session::new(Arc::clone(&gateway.instance), seat, role, &opened.request.settings).map(Some)
 }
 
 async fn refuse<S: AsyncWrite + Unpin>(stream: &mut S, error: &SqlError) {

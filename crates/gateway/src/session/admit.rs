@@ -59,7 +59,7 @@ impl Session {
     }
 
     async fn wait_for_turn(&mut self, statement: &Statement) -> SqlResult<(Admitted, Admission)> {
-        let clusters = Arc::clone(&self.gateway.clusters);
+        let clusters = Arc::clone(&self.instance.clusters);
         let actor = self.actor();
         let mut shown = None;
         loop {

@@ -15,7 +15,7 @@ impl Session {
     pub(crate) fn snapshot_left(&self) -> Option<Duration> {
         let cursors = self.portals.values().filter_map(|portal| portal.progress.looked_us());
         let oldest_us = self.block.looked_us().into_iter().chain(cursors).min()?;
-        Some(self.settings().max_snapshot_age()?.saturating_sub(age(oldest_us, self.gateway.clock.now_us())))
+        Some(self.settings().max_snapshot_age()?.saturating_sub(age(oldest_us, self.instance.clock.now_us())))
     }
 
     /// Lets go of what it has seen for too long.
@@ -24,7 +24,7 @@ impl Session {
             return;
         }
         let Some(limit) = self.settings().max_snapshot_age() else { return };
-        let now_us = self.gateway.clock.now_us();
+        let now_us = self.instance.clock.now_us();
         let is_old = |looked_us: Option<i64>| looked_us.is_some_and(|looked_us| limit <= age(looked_us, now_us));
         if is_old(self.block.looked_us()) && !self.block.look_anew(now_us) {
             self.end_portals(false);

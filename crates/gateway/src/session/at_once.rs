@@ -48,7 +48,7 @@ impl Session {
     fn bound_at_once(&self, bind: &Bind, prepared: &Arc<Prepared>) -> SqlResult<Option<Portal>> {
         let types = &prepared.parameters;
         let formats = formats_of(&bind.parameter_formats, types.len(), "parameter", "parameters")?;
-        let dates = self.settings().date_context(self.gateway.clock.now_us());
+        let dates = self.settings().date_context(self.instance.clock.now_us());
         let parameters = bind.parameters.iter().zip(formats).zip(types).enumerate();
         let values = parameters.map(|(index, ((bytes, format), sql_type))| {
             decode::parameter(index + 1, bytes.as_deref(), format, sql_type, &dates)
@@ -112,7 +112,7 @@ impl Session {
             names: Arc::new(system_catalog::names(&self.context(statement))),
         };
         let count = client.put_all(found, columns, &portal.formats, &style)?;
-        self.gateway.metrics.rows_out.inc_by(count);
+        self.instance.metrics.rows_out.inc_by(count);
         Ok(Some(count))
     }
 

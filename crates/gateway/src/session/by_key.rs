@@ -203,8 +203,8 @@ impl Session {
         let (context, hold) = self.run_context_of(statement, &names);
         let session = program.needs_session().then(|| Arc::new(system_catalog::session(&names)));
         let run = PointRun { program, values, session: session.as_ref() };
-        let dml = Arc::clone(self.gateway.execution.dml());
-        let lookup = Arc::clone(self.gateway.execution.lookup());
+        let dml = Arc::clone(self.instance.execution.dml());
+        let lookup = Arc::clone(self.instance.execution.lookup());
         let (batches, columns) = match &program.planned {
             Planned::Query(plan) if plan.locks.is_empty() => {
                 statement.is(Kind::Query);
@@ -239,7 +239,7 @@ impl Session {
                 let written = dml.write_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(written) = written else { return Ok(None) };
                 let Attempt::Done(written) = written else { return Ok(Some(Started::Again)) };
-                self.gateway.metrics.rows_in.inc_by(written.rows);
+                self.instance.metrics.rows_in.inc_by(written.rows);
                 self.tell(plan.notices.clone());
                 return Ok(Some(self.modified(written, plan.tag, plan.returning.clone(), &context, hold)));
             }
@@ -251,7 +251,7 @@ impl Session {
                 let changed = dml.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(changed) = changed else { return Ok(None) };
                 let Attempt::Done(changed) = changed else { return Ok(Some(Started::Again)) };
-                self.gateway.metrics.rows_in.inc_by(changed.rows);
+                self.instance.metrics.rows_in.inc_by(changed.rows);
                 self.tell(plan.notices.clone());
                 return Ok(Some(self.modified(changed, plan.tag, plan.returning.clone(), &context, hold)));
             }

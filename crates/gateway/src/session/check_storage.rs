@@ -22,7 +22,7 @@ impl Session {
             let message = "permission denied: CHECK STORAGE is for superusers";
             return Err(SqlError::new(Condition::InsufficientPrivilege, message));
         }
-        let transactions = Arc::clone(&self.gateway.transactions);
+        let transactions = Arc::clone(&self.instance.transactions);
         let found = transactions.check_storage().await.map_err(from_transaction)?;
         let (context, hold) = self.run_context(statement);
         let columns = check_storage_columns();

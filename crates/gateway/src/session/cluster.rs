@@ -31,7 +31,7 @@ impl Session {
                     return Err(SqlError::new(Condition::ActiveTransaction, message));
                 }
                 let author = Author::Role(self.actor());
-                let events = self.gateway.clusters.apply(changes.clone(), author).await?;
+                let events = self.instance.clusters.apply(changes.clone(), author).await?;
                 for (change, events) in changes.iter().zip(events) {
                     if events.is_empty() {
                         self.tell(skipped(change).into_iter().collect());
@@ -44,7 +44,7 @@ impl Session {
 
     fn use_cluster(&mut self, name: Option<&str>) -> SqlResult<()> {
         let chosen = match name {
-            Some(name) => Some(Arc::new(self.gateway.clusters.chosen(&self.actor(), name)?)),
+            Some(name) => Some(Arc::new(self.instance.clusters.chosen(&self.actor(), name)?)),
             None => None,
         };
         if self.block.written_on().is_some() {

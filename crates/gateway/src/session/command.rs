@@ -139,7 +139,7 @@ impl Session {
                 self.notices.push((Severity::Warning, SqlError::new(Condition::InsufficientPrivilege, message)));
                 continue;
             }
-            let maintenance = self.gateway.execution.maintenance();
+            let maintenance = self.instance.execution.maintenance();
             maintenance.settle(table).await?;
             maintenance.compact(table).await?;
             maintenance.redistribute(table).await?;
@@ -213,7 +213,7 @@ impl Session {
             self.application_name_changed();
         }
         if let (true, Some(modes)) = (ending.chain, modes) {
-            self.block.begin(modes, self.gateway.clock.now_us())?;
+            self.block.begin(modes, self.instance.clock.now_us())?;
         }
         Ok(if keep { "COMMIT" } else { "ROLLBACK" }.to_owned())
     }

@@ -32,7 +32,7 @@ impl Session {
         self.block.check_writable("COPY FROM")?;
         let (context, _hold) = self.run_context(statement);
         let _shown = self.seat.backend.copying(&context.progress);
-        let copier = Arc::clone(self.gateway.execution.copier());
+        let copier = Arc::clone(self.instance.execution.copier());
         let mut data = Data { work: self.asked.is_some().then(Work::new), is_whole: false };
         let transaction = self.block.transaction();
         let copied = if plan.source == CopySource::Stdin {
@@ -48,7 +48,7 @@ impl Session {
         } else {
             copier.copy_from(&plan, None, transaction, &context).await
         }?;
-        self.gateway.metrics.rows_in.inc_by(copied.rows);
+        self.instance.metrics.rows_in.inc_by(copied.rows);
         self.tell(copied.notices);
         let tag = tag("COPY", copied.rows);
         self.note_written(&tag, copied.rows, false, data.digest().filter(|_| plan.source == CopySource::Stdin));
@@ -65,7 +65,7 @@ impl Session {
         self.block.transaction();
         let (context, _hold) = self.run_context(statement);
         let _shown = self.seat.backend.copying(&context.progress);
-        let copier = Arc::clone(self.gateway.execution.copier());
+        let copier = Arc::clone(self.instance.execution.copier());
         if plan.target != CopyTarget::Stdout {
             return Ok(tag("COPY", copier.copy_to_file(&plan, &context).await?));
         }
@@ -78,7 +78,7 @@ impl Session {
             rows += piece.rows;
         }
         client.end_copy_out();
-        self.gateway.metrics.rows_out.inc_by(rows);
+        self.instance.metrics.rows_out.inc_by(rows);
         Ok(tag("COPY", rows))
     }
 }

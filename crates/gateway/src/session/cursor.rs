@@ -60,7 +60,7 @@ impl Session {
             return Err(SqlError::new(Condition::SyntaxError, message).with_detail(detail));
         }
         statement.enter(State::Plan);
-        let (planner, mut context) = (Arc::clone(&self.gateway.planner), self.context(statement));
+        let (planner, mut context) = (Arc::clone(&self.instance.planner), self.context(statement));
         let (parsed, arguments, prepared) = (Arc::clone(parsed), arguments.to_vec(), Arc::clone(&prepared));
         let (held, state) = (self.block.held(), self.block.view().state);
         let plan = prepared.plan.valid(held, &state);

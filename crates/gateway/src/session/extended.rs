@@ -83,7 +83,7 @@ impl Session {
         };
         let plan = if self.settings().keeps_plans() {
             // What a program runs is seldom planned again, and soon if it is small.
-            let plan = PreparedPlan::new(planned, &self.gateway.planner);
+            let plan = PreparedPlan::new(planned, &self.instance.planner);
             let plan = plan.filter(|plan| programs.are_none() || !plan.is_small());
             plan.map(|plan| CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state))).unwrap_or_default()
         } else {
@@ -168,7 +168,7 @@ impl Session {
     fn object_named(&self, name: &str, sql_type: &SqlType, statement: &Statement) -> SqlResult<ScalarValue> {
         let constant = Expr::value(Value::SingleQuotedString(name.to_owned()));
         let values =
-            self.gateway.planner.arguments(&[constant], std::slice::from_ref(sql_type), &self.context(statement))?;
+            self.instance.planner.arguments(&[constant], std::slice::from_ref(sql_type), &self.context(statement))?;
         values.into_iter().next().ok_or_else(|| SqlError::internal("a parameter has no value"))
     }
 

@@ -18,8 +18,8 @@ use syntax::statement::IsolationLevel;
 use txn::Isolation;
 use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
 
-use crate::activity::{Backend, Guard};
-use crate::gateway::Gateway;
+use crate::backends::{Backend, Guard};
+use crate::instance::Instance;
 use crate::life::State;
 use crate::session::admit::{Admitted, Turn};
 use crate::session::block::{Block, Modes};
@@ -71,7 +71,7 @@ mod token;
 
 /// What lives as long as a connection.
 pub(crate) struct Session {
-    gateway: Arc<Gateway>,
+    instance: Arc<Instance>,
     /// Keeps the session in the list of sessions.
     seat: Guard,
     /// Who logged in; SET ROLE and SET SESSION AUTHORIZATION leave it.
@@ -170,14 +170,14 @@ impl Session {
         // Who has it still reads by it what an earlier statement saw.
         match Arc::get_mut(&mut self.pasts) {
             Some(pasts) => pasts.clear(),
-            None => self.pasts = Pasts::new(&self.gateway.transactions),
+            None => self.pasts = Pasts::new(&self.instance.transactions),
         }
         match Arc::get_mut(&mut self.files) {
             Some(files) => files.forget(),
             None => self.files = Arc::default(),
         }
         let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
-        let statement = Statement::begin(&self.gateway, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
+        let statement = Statement::begin(&self.instance, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
         self.query_id = Some(statement.query_id);
         self.admitted = None;
         self.asked = self.asks(sql);
@@ -211,7 +211,7 @@ impl Session {
         if let Some((_, name, arguments)) = parsed.explained_execute()
             && let Some(planning) = self.plan_prepared(name, arguments, statement)?
         {
-            let (planner, parsed) = (Arc::clone(&self.gateway.planner), Arc::clone(parsed));
+            let (planner, parsed) = (Arc::clone(&self.instance.planner), Arc::clone(parsed));
             return planning.then(move |planned| match parsed.explained_execute() {
                 Some((explain, ..)) => planner.explain_execute(explain, planned),
                 None => Err(SqlError::internal("a statement is EXPLAIN EXECUTE as long as it is planned")),
@@ -297,9 +297,9 @@ impl Session {
             transaction_us: self.block.started_us().unwrap_or(statement.started_us),
             backend_pid: self.seat.backend.pid,
             new_oid: Arc::clone(&self.new_oid),
-            activity: Arc::clone(&self.gateway) as Arc<dyn session_context::Activity>,
-            random: Arc::clone(&self.gateway.random),
-            clock: Arc::clone(&self.gateway.clock),
+            activity: Arc::clone(&self.instance) as Arc<dyn session_context::Activity>,
+            random: Arc::clone(&self.instance.random),
+            clock: Arc::clone(&self.instance.clock),
             assignments: Arc::clone(&self.assignments),
             commit,
             arguments: Arc::default(),
@@ -312,12 +312,12 @@ impl Session {
 
     /// A session of a client that has shown who it is; `settings` are those of its start-up packet.
     pub(crate) fn new(
-        gateway: Arc<Gateway>,
+        instance: Arc<Instance>,
         seat: Guard,
         login: Arc<Role>,
         settings: &[(String, String)],
     ) -> SqlResult<Self> {
-        let snapshot = gateway.transactions.current();
+        let snapshot = instance.transactions.current();
         let mut held = Held {
             settings: Arc::new(Settings::default()),
             session_role: Arc::clone(&login),
@@ -328,13 +328,13 @@ impl Session {
         for (name, value) in defaults.chain(settings.iter().map(|(name, value)| (name, value))) {
             held.settings_mut().set_default(name, value)?;
         }
-        let transactions = Arc::clone(&gateway.transactions);
+        let transactions = Arc::clone(&instance.transactions);
         let numbers = Arc::new(Numbers::new(Arc::clone(&transactions)));
         let pasts = Pasts::new(&transactions);
         let new_oid = Arc::new(move || transactions.allocate_oid());
         let session = Self {
-            block: Block::new(Arc::clone(&gateway.transactions), held),
-            gateway,
+            block: Block::new(Arc::clone(&instance.transactions), held),
+            instance,
             seat,
             login,
             prepared: BTreeMap::new(),

@@ -97,14 +97,14 @@ impl Session {
             let (pasts, files) = (Arc::clone(&self.pasts), Arc::clone(&self.files));
             if let Some(wanted) = files.take_wanted() {
                 drop(outcome);
-                let external = Arc::clone(self.gateway.execution.external());
+                let external = Arc::clone(self.instance.execution.external());
                 files.list(wanted, &external).await?;
                 continue;
             }
             let wanted = pasts.wanted.lock().take();
             let Some(moment) = wanted else { return outcome };
             drop(outcome);
-            let transactions = Arc::clone(&self.gateway.transactions);
+            let transactions = Arc::clone(&self.instance.transactions);
             let snapshot = transactions.as_of(moment).await.map_err(|error| from_history(moment, &error))?;
             pasts.known.lock().insert(moment, snapshot);
         }

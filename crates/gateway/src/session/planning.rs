@@ -44,7 +44,7 @@ impl Session {
         parameters: &[Option<SqlType>],
         context: Arc<StatementContext>,
     ) -> SqlResult<Planning<Planned>> {
-        let planner = Arc::clone(&self.gateway.planner);
+        let planner = Arc::clone(&self.instance.planner);
         if parsed.is_light() {
             return planner.plan(parsed, parameters, &context).map(Planning::Done);
         }
@@ -60,7 +60,7 @@ impl Session {
         &self,
         planning: Planning<T>,
     ) -> impl Future<Output = SqlResult<T>> + Send + use<T> {
-        let executor = Arc::clone(self.gateway.execution.executor());
+        let executor = Arc::clone(self.instance.execution.executor());
         async move {
             match planning {
                 Planning::Done(outcome) => Ok(outcome),
@@ -71,18 +71,18 @@ impl Session {
 
     /// The statements of a string, in order.
     pub(crate) async fn parse(&mut self, sql: &Arc<String>) -> SqlResult<Vec<Arc<Parsed>>> {
-        let begun = self.gateway.clock.monotonic();
+        let begun = self.instance.clock.monotonic();
         let parsed = if sql.len() <= SHORT_TEXT_BYTES {
-            let parsed = self.gateway.planner.parse(sql).map(shared);
+            let parsed = self.instance.planner.parse(sql).map(shared);
             parsed.inspect_err(|error| self.begin(sql).note(sql, Err(error), None))
         } else {
             let statement = self.begin(sql);
-            let (planner, text) = (Arc::clone(&self.gateway.planner), Arc::clone(sql));
-            let parsing = self.gateway.execution.executor().planning().run(move || planner.parse(&text).map(shared));
+            let (planner, text) = (Arc::clone(&self.instance.planner), Arc::clone(sql));
+            let parsing = self.instance.execution.executor().planning().run(move || planner.parse(&text).map(shared));
             let parsed = statement.watch(pin!(parsing)).await;
             parsed.inspect_err(|error| statement.note(sql, Err(error), None))
         };
-        self.parsed_in = self.gateway.clock.monotonic().saturating_sub(begun);
+        self.parsed_in = self.instance.clock.monotonic().saturating_sub(begun);
         parsed
     }
 }

@@ -74,7 +74,7 @@ impl Session {
                 let formats = vec![Format::Text; rows.columns.len()];
                 client.describe(&rows.columns, &formats);
                 let sent = client.send(&mut rows, &formats, None).await?;
-                self.gateway.metrics.rows_out.inc_by(sent.rows);
+                self.instance.metrics.rows_out.inc_by(sent.rows);
                 tag(word, sent.rows)
             }
             Started::Fetch { cursor, count } => {
@@ -82,7 +82,7 @@ impl Session {
                 statement.resumes(rows);
                 client.describe(&rows.columns, formats);
                 let sent = client.send(rows, formats, count).await?;
-                self.gateway.metrics.rows_out.inc_by(sent.rows);
+                self.instance.metrics.rows_out.inc_by(sent.rows);
                 tag("FETCH", sent.rows)
             }
             Started::Done(tag) => tag,
@@ -132,7 +132,7 @@ impl Session {
                 statement.is(Kind::Query);
                 statement.resumes(&rows);
                 let sent = client.send(&mut rows, &portal.formats, rows_max).await?;
-                self.gateway.metrics.rows_out.inc_by(sent.rows);
+                self.instance.metrics.rows_out.inc_by(sent.rows);
                 let flow = if sent.finished { Flow::Complete } else { Flow::Suspended };
                 portal.progress = match flow {
                     Flow::Complete => Progress::Finished { word },
@@ -149,7 +149,7 @@ impl Session {
                 let rows = self.cursor_rows(&cursor)?;
                 statement.resumes(rows);
                 let sent = client.send(rows, &portal.formats, limit).await?;
-                self.gateway.metrics.rows_out.inc_by(sent.rows);
+                self.instance.metrics.rows_out.inc_by(sent.rows);
                 let left = left.map(|left| left - sent.rows);
                 let finished = sent.finished || left == Some(0);
                 portal.progress =
@@ -239,10 +239,10 @@ impl Session {
                     self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
                 }
                 let (context, hold) = self.run_context(statement);
-                let dml = Arc::clone(self.gateway.execution.dml());
+                let dml = Arc::clone(self.instance.execution.dml());
                 let written = dml.write(&plan, self.block.transaction(), &context).await?;
                 let Attempt::Done(written) = written else { return Ok(Started::Again) };
-                self.gateway.metrics.rows_in.inc_by(written.rows);
+                self.instance.metrics.rows_in.inc_by(written.rows);
                 self.tell(plan.notices);
                 Ok(self.modified(written, plan.tag, plan.returning, &context, hold))
             }
@@ -251,10 +251,10 @@ impl Session {
                     self.block.check_writable(plan.tag)?;
                 }
                 let (context, hold) = self.run_context(statement);
-                let dml = Arc::clone(self.gateway.execution.dml());
+                let dml = Arc::clone(self.instance.execution.dml());
                 let changed = dml.modify(&plan, self.block.transaction(), &context).await?;
                 let Attempt::Done(changed) = changed else { return Ok(Started::Again) };
-                self.gateway.metrics.rows_in.inc_by(changed.rows);
+                self.instance.metrics.rows_in.inc_by(changed.rows);
                 self.tell(plan.notices);
                 Ok(self.modified(changed, plan.tag, plan.returning, &context, hold))
             }
@@ -266,7 +266,7 @@ impl Session {
                     self.check_explained(&plan.inner)?;
                 }
                 let (context, hold) = self.run_context(statement);
-                let explainer = Arc::clone(self.gateway.execution.explainer());
+                let explainer = Arc::clone(self.instance.execution.explainer());
                 let attempt = explainer.explain(&plan, self.block.transaction(), &context).await?;
                 let Attempt::Done(lines) = attempt else { return Ok(Started::Again) };
                 self.note_written("EXPLAIN", 0, true, None);
@@ -294,7 +294,7 @@ impl Session {
     pub(crate) async fn query(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Rows> {
         self.block.transaction();
         let (context, hold) = self.run_context(statement);
-        let executor = Arc::clone(self.gateway.execution.executor());
+        let executor = Arc::clone(self.instance.execution.executor());
         let opened = executor.query(plan, &context).await?;
         Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
     }
@@ -302,7 +302,7 @@ impl Session {
     /// SELECT … FOR UPDATE and its like: the rows are locked before the first is given.
     async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Started> {
         let (context, hold) = self.run_context(statement);
-        let dml = Arc::clone(self.gateway.execution.dml());
+        let dml = Arc::clone(self.instance.execution.dml());
         let locked = dml.query_locked(plan, self.block.transaction(), &context).await?;
         let Attempt::Done(batches) = locked else { return Ok(Started::Again) };
         let rows = futures::stream::iter(batches.into_iter().map(Ok)).boxed();
@@ -339,7 +339,7 @@ impl Session {
         if prepared.plan.is_stale(held, &state) && self.settings().keeps_plans() {
             statement.enter(State::Plan);
             let (bare, basis) = (self.context_without_rows(statement), PlanBasis::new(held, &state));
-            let (mut context, planner) = (self.context(statement), Arc::clone(&self.gateway.planner));
+            let (mut context, planner) = (self.context(statement), Arc::clone(&self.instance.planner));
             Arc::make_mut(&mut context).arguments = values.into();
             let (parsed, cached) = (Arc::clone(parsed), prepared.plan.clone());
             return Ok(Planning::of(move || {
@@ -358,7 +358,7 @@ impl Session {
         }
         self.refuse_cluster_owners(&plan.changes)?;
         let (context, _hold) = self.run_context(statement);
-        let dml = Arc::clone(self.gateway.execution.dml());
+        let dml = Arc::clone(self.instance.execution.dml());
         let view = self.block.view().state;
         let changed =
             plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
@@ -392,7 +392,7 @@ impl Session {
     fn refuse_cluster_owners(&self, changes: &[Change]) -> SqlResult<()> {
         for change in changes {
             let Change::DropRole(role) = change else { continue };
-            let owned = self.gateway.clusters.owned_by(*role);
+            let owned = self.instance.clusters.owned_by(*role);
             if !owned.is_empty() {
                 let view = self.block.view();
                 let name = view.state.role(*role).map_or("", |role| role.name.as_str());
@@ -415,13 +415,13 @@ impl Session {
                 self.tell(vec![SqlError::new(Condition::InvalidPassword, notice)]);
                 None
             }
-            Some(text) => Some(authentication::verifier(text, &*self.gateway.random)),
+            Some(text) => Some(authentication::verifier(text, &*self.instance.random)),
         };
         for change in changes {
             if let Change::PutRole(role) = change
                 && role.oid == password.role
             {
-                if let Some(file) = self.gateway.credentials.superuser_password() {
+                if let Some(file) = self.instance.credentials.superuser_password() {
                     file.refuse_another(role)?;
                 }
                 Arc::make_mut(role).scram = verifier.clone();
@@ -460,7 +460,7 @@ impl Session {
         let lease = self.admitted.as_ref().map(|admitted| Arc::clone(&admitted.lease));
         let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_token());
         let distribution = self.admitted.as_ref().and_then(|Admitted { turn, lease }| {
-            self.gateway.clusters.distribution(turn.cluster, lease, self.settings())
+            self.instance.clusters.distribution(turn.cluster, lease, self.settings())
         });
         let context = RunContext {
             query_id: statement.query_id,

@@ -12,8 +12,8 @@ use tokio::sync::SetOnce;
 use tracing::Instrument;
 use types::{Condition, QueryId, SqlError, SqlResult};
 
-use crate::activity::Backend;
-use crate::gateway::Gateway;
+use crate::backends::Backend;
+use crate::instance::Instance;
 use crate::interrupt::{Reason, Running};
 use crate::life::State;
 use crate::metrics::{Kind, Outcome};
@@ -35,7 +35,7 @@ pub(crate) struct Statement {
     span: OnceLock<tracing::Span>,
     /// What it runs on, once that is known.
     lease: SetOnce<Arc<Lease>>,
-    gateway: Arc<Gateway>,
+    instance: Arc<Instance>,
     backend: Arc<Backend>,
 }
 
@@ -48,15 +48,15 @@ pub(crate) struct Limits {
 
 impl Statement {
     pub(crate) fn begin(
-        gateway: &Arc<Gateway>,
+        instance: &Arc<Instance>,
         backend: &Arc<Backend>,
         sql: &str,
         limits: Limits,
         hung_up: Arc<HangUp>,
     ) -> Self {
-        let query_id = QueryId(gateway.random.next_u64());
-        let started_us = gateway.clock.now_us();
-        let started = gateway.clock.monotonic();
+        let query_id = QueryId(instance.random.next_u64());
+        let started_us = instance.clock.now_us();
+        let started = instance.clock.monotonic();
         backend.work(sql, query_id, started_us, started);
         Self {
             query_id,
@@ -68,7 +68,7 @@ impl Statement {
             started,
             span: OnceLock::new(),
             lease: SetOnce::new(),
-            gateway: Arc::clone(gateway),
+            instance: Arc::clone(instance),
             backend: Arc::clone(backend),
         }
     }
@@ -104,14 +104,14 @@ impl Statement {
     async fn interrupted(&self) -> Reason {
         let timeout = async {
             match self.limits.settings.statement_timeout() {
-                Some(timeout) => self.gateway.clock.sleep(timeout).await,
+                Some(timeout) => self.instance.clock.sleep(timeout).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
             () = self.running.stopped() => Reason::User,
-            () = self.hung_up.noticed(&*self.gateway.clock) => Reason::Gone,
+            () = self.hung_up.noticed(&*self.instance.clock) => Reason::Gone,
             () = timeout => Reason::Timeout,
             () = self.too_old() => Reason::TooOld,
             () = async { self.lease.wait().await.ended().await } => Reason::WorkerEnded,
@@ -121,8 +121,8 @@ impl Statement {
     /// Completes when the statement has seen the past for too long.
     async fn too_old(&self) {
         let Some(limit) = self.limits.settings.max_snapshot_age() else { return std::future::pending().await };
-        let seen = age(self.limits.fixed_us.unwrap_or(self.started_us), self.gateway.clock.now_us());
-        self.gateway.clock.sleep(limit.saturating_sub(seen)).await;
+        let seen = age(self.limits.fixed_us.unwrap_or(self.started_us), self.instance.clock.now_us());
+        self.instance.clock.sleep(limit.saturating_sub(seen)).await;
     }
 
     fn stopped(&self, reason: Reason) -> SqlError {
@@ -132,7 +132,7 @@ impl Statement {
 
     /// It is in this state of its life from now on.
     pub(crate) fn enter(&self, state: State) {
-        let now = self.gateway.clock.monotonic();
+        let now = self.instance.clock.monotonic();
         self.backend.doing.lock().life.enter(state, now);
     }
 
@@ -143,7 +143,7 @@ impl Statement {
 
     /// Its plan runs from now on.
     pub(crate) fn runs(&self, phases: Option<&Phases>) {
-        let now = self.gateway.clock.monotonic();
+        let now = self.instance.clock.monotonic();
         let mut doing = self.backend.doing.lock();
         doing.life.enter(State::Run, now);
         doing.life.runs(phases.cloned());
@@ -165,14 +165,14 @@ impl Statement {
     pub(crate) fn resumes(&self, rows: &Rows) {
         let Some(admitted) = rows.admitted() else { return };
         if self.lease.get().is_none() {
-            self.goes_to(self.gateway.clusters.name(admitted.turn.cluster));
+            self.goes_to(self.instance.clusters.name(admitted.turn.cluster));
             self.runs_on(&admitted.lease);
         }
     }
 
     /// How long ago it began.
     pub(crate) fn took(&self) -> Duration {
-        self.gateway.clock.monotonic().saturating_sub(self.started)
+        self.instance.clock.monotonic().saturating_sub(self.started)
     }
 
     /// It turned out to be of this kind.
@@ -189,7 +189,7 @@ impl Statement {
             Err(_) => "ERROR",
         };
         let ended = self.backend.ended(self.started_us, outcome, result.err().map(|error| error.condition.sqlstate()));
-        self.gateway.query_log.push(ended);
+        self.instance.query_log.push(ended);
         self.count(sql, result, logged_from);
     }
 
@@ -209,7 +209,7 @@ impl Statement {
             Err(_) if self.running.reason().is_some() => Outcome::Cancelled,
             Err(_) => Outcome::Failed,
         };
-        self.gateway.metrics.count_statement(kind, outcome, took);
+        self.instance.metrics.count_statement(kind, outcome, took);
         let is_slow = logged_from.is_some_and(|limit| took >= limit);
         if result.is_ok() && !is_slow {
             return;

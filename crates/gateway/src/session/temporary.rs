@@ -36,8 +36,8 @@ impl Session {
 
     /// The session ends, and what it made for itself with it.
     pub(crate) fn drop_temporary(&self) -> impl Future<Output = ()> + Send + use<> {
-        let (name, transactions) = (self.temp_schema_name(), Arc::clone(&self.gateway.transactions));
-        let executor = Arc::clone(self.gateway.execution.executor());
+        let (name, transactions) = (self.temp_schema_name(), Arc::clone(&self.instance.transactions));
+        let executor = Arc::clone(self.instance.execution.executor());
         async move {
             if transactions.current().state.schema_by_name(&name).is_none() {
                 return;

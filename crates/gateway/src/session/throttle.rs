@@ -18,18 +18,18 @@ const WAIT_EVENT: &str = "SettleFreshRows";
 impl Session {
     /// To be called before a statement writes rows. Ends when the statement is stopped, too.
     pub(crate) async fn await_settling(&mut self, table: &Table) -> SqlResult<()> {
-        let pace = self.gateway.execution.throttle().pace(table);
+        let pace = self.instance.execution.throttle().pace(table);
         if pace == Pace::Free {
             return Ok(());
         }
         let _shown = self.seat.backend.waiting(WAIT_EVENT);
         if let Pace::After(delay) = pace {
-            self.gateway.clock.sleep(delay).await;
+            self.instance.clock.sleep(delay).await;
         }
-        while self.gateway.execution.throttle().pace(table) == Pace::Stop {
+        while self.instance.execution.throttle().pace(table) == Pace::Stop {
             // Where the disk is full nothing settles until there is room.
-            self.gateway.transactions.check_room().map_err(from_transaction)?;
-            self.gateway.clock.sleep(LOOK_EVERY).await;
+            self.instance.transactions.check_room().map_err(from_transaction)?;
+            self.instance.clock.sleep(LOOK_EVERY).await;
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ impl Door {
     /// Makes a role that may log in, with a password where one is given.
     async fn add_role(&self, name: &str, password: Option<&str>) {
         let role = Role {
-            oid: self.gateway.transactions.allocate_oid(),
+            oid: self.gateway.instance.transactions.allocate_oid(),
             name: name.to_owned(),
             superuser: false,
             login: true,
@@ -92,16 +92,16 @@ impl Door {
             inherit: true,
             connection_limit: -1,
             valid_until: None,
-            scram: password.map(|password| authentication::verifier(password, &*self.gateway.random)),
+            scram: password.map(|password| authentication::verifier(password, &*self.gateway.instance.random)),
             settings: std::iter::once(("application_name".to_owned(), "from the role".to_owned())).collect(),
             comment: None,
         };
-        let mut transaction = self.gateway.transactions.begin(Isolation::ReadCommitted);
+        let mut transaction = self.gateway.instance.transactions.begin(Isolation::ReadCommitted);
         transaction.stage(vec![Change::PutRole(Arc::new(role))]).unwrap();
         transaction.commit().await.unwrap();
     }
 
     async fn sleep(&self, milliseconds: u64) {
-        self.gateway.clock.sleep(Duration::from_millis(milliseconds)).await;
+        self.gateway.instance.clock.sleep(Duration::from_millis(milliseconds)).await;
     }
 }

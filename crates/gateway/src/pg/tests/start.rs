@@ -110,7 +110,7 @@ async fn the_last_connections_are_reserved_and_one_more_is_refused() {
     assert_eq!(refusal(&door, &[("user", "kiln")]).await.1, "sorry, too many clients already");
     drop(third);
     for _ in 0..100 {
-        if door.gateway.backends.count() == 2 {
+        if door.gateway.instance.backends.count() == 2 {
             break;
         }
         door.sleep(20).await;
@@ -167,14 +167,14 @@ async fn a_certificate_that_is_replaced_is_shown_to_those_that_come_after() {
     // The key alone does not fit, and nothing at all is no certificate: what was before is shown.
     let (_others, other, second) = certificate();
     fs::copy(&other.key, &tls.key).unwrap();
-    door.gateway.credentials.look().await;
+    door.gateway.instance.credentials.look().await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
     fs::remove_file(&tls.certificate).unwrap();
-    door.gateway.credentials.look().await;
+    door.gateway.instance.credentials.look().await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
 
     fs::copy(&other.certificate, &tls.certificate).unwrap();
-    door.gateway.credentials.look().await;
+    door.gateway.instance.credentials.look().await;
     assert!(enter(&door, &second, "pencil").await.is_ok());
     assert!(enter(&door, &first, "pencil").await.is_err());
 }
@@ -196,16 +196,16 @@ async fn the_superusers_password_is_that_of_its_file() {
     };
     let code = |error: tokio_postgres::Error| error.code().map(|code| code.code().to_owned()).unwrap();
     let role = || {
-        let state = door.gateway.transactions.current().state;
+        let state = door.gateway.instance.transactions.current().state;
         Arc::clone(state.role(Role::BOOTSTRAP).unwrap())
     };
-    door.gateway.credentials.set_superuser_password().await.unwrap();
+    door.gateway.instance.credentials.set_superuser_password().await.unwrap();
     let client = connect("pencil").await.unwrap();
     assert_eq!(code(connect("pen").await.map(drop).unwrap_err()), "28P01");
 
     // The same again changes nothing, as after a start.
     let before = role();
-    door.gateway.credentials.set_superuser_password().await.unwrap();
+    door.gateway.instance.credentials.set_superuser_password().await.unwrap();
     assert!(Arc::ptr_eq(&before, &role()));
 
     // SQL says other things of the role, and passwords of others.
@@ -221,26 +221,26 @@ async fn the_superusers_password_is_that_of_its_file() {
 
     // What is no password leaves the one before in force, and is refused at the start.
     fs::write(&file, "").unwrap();
-    door.gateway.credentials.look().await;
+    door.gateway.instance.credentials.look().await;
     connect("pencil").await.unwrap();
-    let refused = door.gateway.credentials.set_superuser_password().await.unwrap_err();
+    let refused = door.gateway.instance.credentials.set_superuser_password().await.unwrap_err();
     assert!(matches!(refused, authentication::PasswordError::NoPassword { .. }), "{refused}");
     fs::remove_file(&file).unwrap();
-    let refused = door.gateway.credentials.set_superuser_password().await.unwrap_err();
+    let refused = door.gateway.instance.credentials.set_superuser_password().await.unwrap_err();
     assert!(matches!(refused, authentication::PasswordError::Read { .. }), "{refused}");
 
     // Another one, and a verifier in its place.
     fs::write(&file, "quill").unwrap();
-    door.gateway.credentials.look().await;
+    door.gateway.instance.credentials.look().await;
     assert_eq!(code(connect("pencil").await.map(drop).unwrap_err()), "28P01");
     connect("quill").await.unwrap();
     let of_pencil = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
                      WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
     fs::write(&file, of_pencil).unwrap();
-    door.gateway.credentials.look().await;
+    door.gateway.instance.credentials.look().await;
     connect("pencil").await.unwrap();
     let before = role();
-    door.gateway.credentials.set_superuser_password().await.unwrap();
+    door.gateway.instance.credentials.set_superuser_password().await.unwrap();
     assert!(Arc::ptr_eq(&before, &role()), "it has that verifier");
 }
 
