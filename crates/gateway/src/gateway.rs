@@ -9,19 +9,19 @@ use execution::Execution;
 use parking_lot::Mutex;
 use planner::Planner;
 use prometheus_client::registry::Registry;
+use session::backends::Backends;
+use session::instance::Instance;
+use session::metrics::Metrics;
+use session::query_log::QueryLog;
+use session::watchdog::STANDING;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use txn::Transactions;
 use types::{Clock, Random};
 
-use crate::backends::Backends;
 use crate::config::GatewayConfig;
 use crate::http;
-use crate::instance::Instance;
-use crate::metrics::Metrics;
 use crate::pg;
-use crate::query_log::QueryLog;
-use crate::watchdog::STANDING;
 
 /// The front doors over one warehouse.
 pub struct Gateway {
@@ -52,7 +52,7 @@ impl Gateway {
             Arc::clone(&clock),
             Arc::clone(&random),
         )?;
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::<Metrics>::default();
         let registry = Mutex::new(metrics.registry());
         let instance = Instance {
             planner,
@@ -98,12 +98,12 @@ impl Gateway {
         http::serve(Arc::clone(self), listener, shutdown).await
     }
 
-    /// Drops what sessions of an earlier run of the server made for themselves and could not drop. To be called before anyone connects.
+    /// As [`Instance::drop_left_temporary`].
     ///
     /// # Errors
     /// Where the catalog cannot be written.
     pub async fn drop_left_temporary(&self) -> types::SqlResult<()> {
-        crate::session::temporary::drop_schemas(&self.instance.transactions, catalog::Schema::is_temporary).await
+        self.instance.drop_left_temporary().await
     }
 
     /// Keeps the workers of all clusters as they should be, and tells them what was loaded, for as long as the server runs.

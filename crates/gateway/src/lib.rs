@@ -1,25 +1,14 @@
-//! Owns the front doors: the PostgreSQL wire protocol and the HTTP port; who may come in; sessions with their settings,
-//! prepared statements, portals and transaction blocks; and what a client is told, errors and SQLSTATEs included.
+//! The front doors: the PostgreSQL wire protocol and the HTTP port.
 //!
-//! Never plans and never reads or writes a row: statements go to `planner`, plans to `execution`, changes to `txn`.
+//! Never runs a statement: `session` does, and tells its results to a sink that is one of these.
 //!
-//! Start at `session/mod.rs`: `Session::run` is one statement from text to its last row. Then `pg/connection.rs` for how
-//! messages become such calls, `instance.rs` for what all sessions share.
+//! Start at `pg/connection.rs` for how messages become calls of a session, and `gateway.rs` for what a server opens.
 
-mod activity;
-mod backends;
 mod config;
 mod connection_limit;
 mod gateway;
 mod http;
-mod instance;
-mod interrupt;
-mod life;
-mod metrics;
 mod pg;
-mod query_log;
-mod session;
-mod watchdog;
 
 pub use config::GatewayConfig;
 pub use gateway::Gateway;

@@ -16,6 +16,10 @@ const REASONS: &[(&str, &str)] = &[
     ("exchange::Dial", "connections to workers need the instance's certificates"),
     ("plan::PlanScan", "a table's scan becomes an operator above the planner; goes when scans are compiled from plans"),
     ("scheduler::Hold", "whoever has workers counts the statements that run on them"),
+    (
+        "session::ResultSink",
+        "a statement gives results to whoever asked for them: each protocol tells them in its own way",
+    ),
     ("session_context::Activity", "pg_stat_activity shows sessions; goes when session facts are plain data"),
     ("session_context::Files", "planning finds files by failing; goes when files are resolved before binding"),
     ("session_context::Past", "planning finds snapshots by failing; goes when states are resolved before binding"),

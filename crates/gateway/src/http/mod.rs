@@ -8,12 +8,12 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use session::watchdog::{STANDING, STUCK};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
 use crate::http::connections::BoundedListener;
-use crate::watchdog::{STANDING, STUCK};
 
 mod connections;
 

@@ -8,13 +8,13 @@ use catalog::{Role, ScramVerifier};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::Authentication;
 use pgwire::tokio::server::MaybeTls;
+use session::bind::violation;
 use tokio::io::AsyncWriteExt;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::gateway::Gateway;
 use crate::pg::frontend::Body;
 use crate::pg::startup::{Opened, read_password};
-use crate::session::bind::violation;
 
 /// The role that the client has shown itself to be; `None` if it left meanwhile. `tls` is what it was offered.
 pub(crate) async fn authenticate(

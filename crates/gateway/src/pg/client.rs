@@ -11,6 +11,10 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::extendedquery::PortalSuspended;
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
+use session::bind::violation;
+use session::notice::Severity;
+use session::result_sink::ResultSink;
+use session::rows::{Rows, Sent};
 use types::{Condition, QueryId, SqlError, SqlResult};
 use value_codec::encode::{Format, TextStyle};
 
@@ -18,10 +22,6 @@ use crate::pg::error_message::{error_response, notice_response};
 use crate::pg::frontend::Frontend;
 use crate::pg::rows::{self, format_code, row_description};
 use crate::pg::transport::{Inbox, Outbox};
-use crate::session::bind::violation;
-use crate::session::notice::Severity;
-use crate::session::result_sink::ResultSink;
-use crate::session::rows::{Rows, Sent};
 
 /// Both directions of one connection.
 pub(crate) struct Client {

@@ -10,25 +10,25 @@ use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete
 use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
 use pgwire::tokio::server::MaybeTls;
+use session::backends::Backend;
+use session::bind::Target;
+use session::bind::violation;
+use session::block_status::BlockStatus;
+use session::hang_up::HangUp;
+use session::interrupt::terminated;
+use session::notice::Severity;
+use session::result_sink::ResultSink;
+use session::{Place, Session};
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::backends::Backend;
 use crate::gateway::Gateway;
-use crate::interrupt::terminated;
 use crate::pg::client::Client;
 use crate::pg::frontend::{Decoded, Frontend};
 use crate::pg::parameters::Reported;
 use crate::pg::rows::row_description;
 use crate::pg::startup::Opened;
 use crate::pg::transport::{Inbox, Outbox};
-use crate::session::bind::Target;
-use crate::session::bind::violation;
-use crate::session::block_status::BlockStatus;
-use crate::session::hang_up::HangUp;
-use crate::session::notice::Severity;
-use crate::session::result_sink::ResultSink;
-use crate::session::{Place, Session};
 
 /// A client that is in.
 pub(crate) struct Connection {
@@ -303,7 +303,7 @@ impl Connection {
                 let types = described.parameters.iter().map(types::SqlType::oid).collect();
                 self.client.put(PgWireBackendMessage::ParameterDescription(ParameterDescription::new(types)));
                 // How a statement's result will be sent is not known before it is bound: text, says PostgreSQL.
-                (described.columns.clone(), None)
+                (described.columns, None)
             }
             Target::Portal(name) => {
                 let (columns, formats) = self.session.describe_portal(name)?;

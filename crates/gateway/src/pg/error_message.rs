@@ -3,7 +3,7 @@
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use types::{QueryId, SqlError};
 
-use crate::session::notice::Severity;
+use session::notice::Severity;
 
 #[cfg(test)]
 mod tests;

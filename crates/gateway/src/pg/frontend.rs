@@ -6,7 +6,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use types::{Condition, SqlError, SqlResult};
 
-use crate::session::bind::{Bind, Target, violation};
+use session::bind::{Bind, Target, violation};
 
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,10 @@
 
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::ParameterStatus;
+use session::Session;
+use session::held::Held;
 
 use crate::pg::transport::Outbox;
-use crate::session::Session;
-use crate::session::held::Held;
 
 /// The settings PostgreSQL reports, in its order.
 const REPORTED: [&str; 13] = [

@@ -4,12 +4,12 @@ use binder::OutputColumn;
 use bytes::{BufMut, BytesMut};
 use key_lookup::PointRows;
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use session::rows::{Part, Rows, Sent};
 use types::{Condition, SqlError, SqlResult};
 use value_codec::encode::{Format, TextStyle};
 
 use crate::pg::client::lost;
 use crate::pg::transport::Outbox;
-use crate::session::rows::{Part, Rows, Sent};
 
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,9 @@ use authentication::Certificate;
 use authentication::Tls;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::tokio::server::MaybeTls;
+use session::Session;
+use session::backends::Newcomer;
+use session::notice::Severity;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -16,15 +19,12 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::backends::Newcomer;
 use crate::connection_limit::{ConnectionLimit, Counted};
 use crate::gateway::Gateway;
 use crate::pg::authenticate::authenticate;
 use crate::pg::connection::Connection;
 use crate::pg::error_message::error_response;
 use crate::pg::startup::{self, Beginning, Opened, OpeningError};
-use crate::session::Session;
-use crate::session::notice::Severity;
 
 /// Connections that have not authenticated, beside those that have. One more closes the oldest of them that has had [`STARTING_TIME_MIN`].
 const STARTING_MAX: usize = 200;

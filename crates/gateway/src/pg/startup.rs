@@ -8,12 +8,12 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{GssEncResponse, SslResponse};
 use pgwire::messages::startup::NegotiateProtocolVersion;
 use pgwire::tokio::server::MaybeTls;
+use session::bind::violation;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::pg::frontend::{self, Frontend, Opening};
-use crate::session::bind::violation;
 
 #[cfg(test)]
 mod tests;

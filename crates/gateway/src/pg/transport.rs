@@ -9,12 +9,12 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::tokio::server::MaybeTls;
+use session::client_wait::ClientWait;
+use session::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use types::SqlResult;
 
-use crate::metrics::Metrics;
 use crate::pg::frontend::{self, Decoded};
-use crate::session::client_wait::ClientWait;
 
 /// The writer sends once so much is buffered.
 const FLUSH_BYTES: usize = 64 << 10;

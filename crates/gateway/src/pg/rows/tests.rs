@@ -7,12 +7,12 @@ use arrow::datatypes::{DataType, Field, Schema};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use pgwire::tokio::server::MaybeTls;
+use session::client_wait::ClientWait;
+use session::metrics::Metrics;
 use tokio::net::{TcpListener, TcpStream};
 use types::{ObjectNames, SessionZone, SqlType, SystemClock};
 
 use super::*;
-use crate::metrics::Metrics;
-use crate::session::client_wait::ClientWait;
 
 /// As much as is sent at a time.
 const ROW_BYTES: usize = 64 << 10;
@@ -48,7 +48,7 @@ async fn between_two_looks_at_a_stop_one_buffer_is_sent() {
     let (_client, _) = listener.accept().await.expect("it was connected");
     let (_, half) = tokio::io::split(MaybeTls::Plain(stream));
     let clock = Arc::new(SystemClock::new());
-    let mut outbox = Outbox::new(half, Arc::new(Metrics::new()), ClientWait::new(clock));
+    let mut outbox = Outbox::new(half, Arc::<Metrics>::default(), ClientWait::new(clock));
     let column = OutputColumn { name: "a".to_owned(), sql_type: SqlType::Text, table: None, column: None };
     let drawn = Arc::<AtomicUsize>::default();
     let style = TextStyle { zone: SessionZone::UTC, names: Arc::new(NoNames) };

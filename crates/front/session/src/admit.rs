@@ -1,0 +1,157 @@
+//! Step 4 of a statement begins here: its cluster is chosen, it waits its turn there, and gets a worker.
+//!
+//! What an index answers, and what reads system tables alone, needs no worker and never comes here.
+
+use std::sync::{Arc, Weak};
+
+use binder::Planned;
+use cluster::admission::Request;
+use cluster::{Actor, Author, Choice, ClusterId, Permit, Refusal};
+use scheduler::Lease;
+use types::{Condition, SqlError, SqlResult};
+
+use crate::life::State;
+use crate::session::Session;
+use crate::statement::Statement;
+
+/// What `pg_stat_activity` shows of who waits for a cluster.
+const WAIT_EVENT: &str = "ClusterAdmission";
+
+/// A statement that may run: what it holds until its last row is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Admitted {
+    pub(crate) turn: Arc<Turn>,
+    pub(crate) lease: Arc<Lease>,
+}
+
+/// The place of a session's statements on a cluster. Those that are open at the same time share one: a session that waits for itself
+/// would wait for ever.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) cluster: ClusterId,
+    /// `None` for one that could not wait.
+    _permit: Option<Permit>,
+}
+
+/// Whether a statement may go on as it is planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Now,
+    /// It has waited: what it sees is as old as that, and it is planned again.
+    Waited,
+}
+
+impl Session {
+    /// Waits until the plan may run, if it needs a worker. An open statement's turn counts for it too.
+    pub(crate) async fn admit(&mut self, planned: &Planned, statement: &Statement) -> SqlResult<Admission> {
+        // It was admitted, and is planned again.
+        if self.admitted.is_some() || !planned.needs_worker() {
+            return Ok(Admission::Now);
+        }
+        let (admitted, admission) = self.wait_for_turn(statement).await?;
+        if matches!(planned, Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_)) {
+            self.block.note_written_on(admitted.turn.cluster);
+        }
+        self.turn = Arc::downgrade(&admitted.turn);
+        statement.runs_on(&admitted.lease);
+        self.admitted = Some(admitted);
+        Ok(admission)
+    }
+
+    async fn wait_for_turn(&mut self, statement: &Statement) -> SqlResult<(Admitted, Admission)> {
+        let clusters = Arc::clone(&self.instance.clusters);
+        let actor = self.actor();
+        let mut shown = None;
+        loop {
+            let seen = clusters.revision();
+            let open = self.turn.upgrade();
+            let chosen = self.block.held().cluster.as_deref();
+            let choice =
+                clusters.choose(&actor, chosen, self.block.written_on(), open.as_ref().map(|turn| turn.cluster))?;
+            let cluster = match choice {
+                Choice::Run(cluster) => cluster,
+                Choice::Wake(cluster) => {
+                    shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
+                    statement.enter(State::AcquireResources);
+                    clusters.wake(cluster, Author::Role(actor.clone())).await?;
+                    continue;
+                }
+            };
+            statement.goes_to(clusters.name(cluster));
+            let turn = match open.filter(|turn| turn.cluster == cluster) {
+                Some(turn) => turn,
+                None => {
+                    let Some(gate) = clusters.gate(cluster) else {
+                        // Dropped just now, or not known to all yet.
+                        tokio::task::yield_now().await;
+                        continue;
+                    };
+                    let user = self.block.held().session_role.oid;
+                    let is_superuser = actor.superuser;
+                    let request = Request { statement: statement.query_id, user, weight: 1, is_superuser };
+                    let permit = match gate.try_admit(&request) {
+                        Some(permit) => Some(permit),
+                        // Whoever has a turn may wait for what it has locked: then its own would never come.
+                        None if self.block.holds_locks() => None,
+                        None => {
+                            shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
+                            statement.enter(State::AcquireResources);
+                            tokio::select! {
+                                biased;
+                                admitted = gate.admit(request) => match admitted {
+                                    Ok(permit) => Some(permit),
+                                    Err(Refusal::Closed) => {
+                                        tokio::task::yield_now().await;
+                                        continue;
+                                    }
+                                    Err(refusal) => return Err(refused(refusal)),
+                                },
+                                // Another one may do, or this one has to be woken.
+                                () = clusters.leaves(cluster) => continue,
+                            }
+                        }
+                    };
+                    Arc::new(Turn { cluster, _permit: permit })
+                }
+            };
+            if let Some(lease) = clusters.lease(cluster) {
+                let admission = if shown.is_some() { Admission::Waited } else { Admission::Now };
+                statement.enter(State::Run);
+                return Ok((Admitted { turn, lease }, admission));
+            }
+            // Its workers are about to come, or have just gone: others wait behind it no longer than for those.
+            drop(turn);
+            shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
+            statement.enter(State::AcquireResources);
+            clusters.changed_since(seen).await;
+        }
+    }
+
+    /// Who asks for something of a cluster, by what the catalog says now.
+    pub(crate) fn actor(&self) -> Actor {
+        let view = self.block.view();
+        let held = self.block.held();
+        let role = view.state.role(held.role.oid).unwrap_or(&held.role);
+        Actor {
+            role: cluster::RoleRef { oid: role.oid, name: role.name.clone() },
+            superuser: role.superuser,
+            // There is no attribute of roles for it.
+            create_cluster: false,
+            create_role: role.create_role,
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> SqlError {
+    let condition = match refusal {
+        Refusal::Cancelled => Condition::QueryCanceled,
+        Refusal::QueueFull { .. } => Condition::ConfigurationLimitExceeded,
+        Refusal::Closed => Condition::ObjectNotInPrerequisiteState,
+    };
+    SqlError::new(condition, refusal.to_string())
+}
+
+/// The turn of a session none of whose statements is open.
+pub(crate) fn no_turn() -> Weak<Turn> {
+    Weak::new()
+}

@@ -1,0 +1,61 @@
+//! How long a session goes on seeing the past: `max_snapshot_age`.
+//!
+//! What somebody sees is kept for them: shards that nobody else needs, fresh rows, how rows moved. A session that sees it for too
+//! long is told so at its next step, and has let go of it before, even while it waits for its client.
+
+use std::time::Duration;
+
+use types::{Condition, SqlError};
+
+use crate::portal::Progress;
+use crate::session::Session;
+
+impl Session {
+    /// For how long the session may still see the oldest of what it sees; `None` where it sees nothing, or there is no limit.
+    pub fn snapshot_left(&self) -> Option<Duration> {
+        let cursors = self.portals.values().filter_map(|portal| portal.progress.looked_us());
+        let oldest_us = self.block.looked_us().into_iter().chain(cursors).min()?;
+        Some(self.settings().max_snapshot_age()?.saturating_sub(age(oldest_us, self.instance.clock.now_us())))
+    }
+
+    /// Lets go of what it has seen for too long.
+    pub fn let_go_of_old(&mut self) {
+        if self.snapshot_left() != Some(Duration::ZERO) {
+            return;
+        }
+        let Some(limit) = self.settings().max_snapshot_age() else { return };
+        let now_us = self.instance.clock.now_us();
+        let is_old = |looked_us: Option<i64>| looked_us.is_some_and(|looked_us| limit <= age(looked_us, now_us));
+        if is_old(self.block.looked_us()) && !self.block.look_anew(now_us) {
+            self.end_portals(false);
+        }
+        for portal in self.portals.values_mut() {
+            if let Progress::Rows { rows, .. } = &mut portal.progress
+                && is_old(rows.looked_us())
+            {
+                rows.let_go();
+            }
+        }
+    }
+}
+
+impl Progress {
+    /// When what its rows are read from was committed; `None` where nothing is read.
+    fn looked_us(&self) -> Option<i64> {
+        match self {
+            Self::Rows { rows, .. } => rows.looked_us(),
+            _ => None,
+        }
+    }
+}
+
+pub(crate) fn age(looked_us: i64, now_us: i64) -> Duration {
+    Duration::from_micros(u64::try_from(now_us.saturating_sub(looked_us)).unwrap_or(0))
+}
+
+/// `72000`.
+pub(crate) fn too_old() -> SqlError {
+    SqlError::new(Condition::SnapshotTooOld, "snapshot too old")
+        .with_detail("What it reads was committed longer ago than \"max_snapshot_age\" allows.")
+        .with_hint("Run it again, or set \"max_snapshot_age\" higher.")
+}

@@ -1,0 +1,71 @@
+//! CREATE, ALTER, DROP and USE CLUSTER, and who may use which.
+
+use std::sync::Arc;
+
+use binder::ClusterCommand;
+use cluster::{Author, Change, IfExists};
+use types::{Condition, SqlError, SqlResult};
+
+use crate::run::Started;
+use crate::session::Session;
+
+impl Session {
+    /// Does what the command says. Clusters are no part of a transaction: all but USE are refused in a block, and done at once.
+    pub(crate) async fn cluster_command(&mut self, command: ClusterCommand) -> SqlResult<Started> {
+        match command {
+            ClusterCommand::Use(name) => {
+                self.use_cluster(name.as_deref())?;
+                Ok(Started::Done("USE CLUSTER".to_owned()))
+            }
+            ClusterCommand::Change { changes, tag } => {
+                self.block.check_writable(tag)?;
+                self.refuse_in_block(tag)?;
+                if self.asked.is_some() {
+                    // Nothing of it is in the commit that tells what was done under a token.
+                    return Err(SqlError::unsupported(format!("{tag} under a token"))
+                        .with_hint("RESET kiln.statement_token first."));
+                }
+                if self.block.has_written() {
+                    // Statements of one string are one transaction: a role that is made there may never come to be.
+                    let message = format!("{tag} cannot run in a transaction that has written");
+                    return Err(SqlError::new(Condition::ActiveTransaction, message));
+                }
+                let author = Author::Role(self.actor());
+                let events = self.instance.clusters.apply(changes.clone(), author).await?;
+                for (change, events) in changes.iter().zip(events) {
+                    if events.is_empty() {
+                        self.tell(skipped(change).into_iter().collect());
+                    }
+                }
+                Ok(Started::Done(tag.to_owned()))
+            }
+        }
+    }
+
+    fn use_cluster(&mut self, name: Option<&str>) -> SqlResult<()> {
+        let chosen = match name {
+            Some(name) => Some(Arc::new(self.instance.clusters.chosen(&self.actor(), name)?)),
+            None => None,
+        };
+        if self.block.written_on().is_some() {
+            let message = "USE CLUSTER must be called before the transaction writes";
+            return Err(SqlError::new(Condition::ActiveTransaction, message));
+        }
+        self.block.change(false, |held| {
+            held.cluster.clone_from(&chosen);
+            Ok(())
+        })
+    }
+}
+
+/// What is told of a change that changed nothing because it was asked for only if it can be.
+fn skipped(change: &Change) -> Option<SqlError> {
+    let message = match change {
+        Change::Create { name, if_exists: IfExists::Keep, .. } => {
+            format!("cluster \"{name}\" already exists, skipping")
+        }
+        Change::Drop { name, if_exists: true } => format!("cluster \"{name}\" does not exist, skipping"),
+        _ => return None,
+    };
+    Some(SqlError::new(Condition::SuccessfulCompletion, message))
+}

@@ -1,0 +1,359 @@
+//! Statements about the session itself: settings, roles, transaction blocks, prepared statements, cursors.
+
+use std::sync::Arc;
+
+use binder::SessionCommand;
+use catalog::Role;
+use settings::Settings;
+use syntax::statement::{Discard, IsolationLevel, TransactionModes};
+use txn::Isolation;
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use crate::block::{Modes, outside};
+use crate::notice::Severity;
+use crate::prepared::{duplicate_statement, unknown_statement};
+use crate::result_sink::ResultSink;
+use crate::run::Started;
+use crate::session::{Ending, Place, Session};
+use crate::statement::Statement;
+
+impl Session {
+    /// Does what the command says; COMMIT and ROLLBACK are only noted, and done by [`Session::end`].
+    pub(crate) async fn command(
+        &mut self,
+        command: SessionCommand,
+        place: Place,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<Started> {
+        let done = |tag: &str| Ok(Started::Done(tag.to_owned()));
+        match command {
+            SessionCommand::Set { name, value, local } => {
+                self.set(&name, value.as_deref(), local, place)?;
+                done("SET")
+            }
+            SessionCommand::Reset(name) => {
+                self.block.change(false, |held| match &name {
+                    Some(name) => held.settings_mut().reset(name),
+                    None => {
+                        held.settings_mut().reset_all();
+                        Ok(())
+                    }
+                })?;
+                self.application_name_changed();
+                done("RESET")
+            }
+            SessionCommand::SetTransaction { modes, session: true } => {
+                self.set_characteristics(modes)?;
+                done("SET")
+            }
+            SessionCommand::SetTransaction { modes, session: false } => {
+                self.check_local(true, place, "SET TRANSACTION");
+                self.set_modes(modes)?;
+                done("SET")
+            }
+            SessionCommand::SetRole { role, local } => {
+                self.check_local(local, place, "SET LOCAL");
+                self.set_role(role.as_deref(), local)?;
+                done("SET")
+            }
+            SessionCommand::SetSessionAuthorization { role, local } => {
+                self.check_local(local, place, "SET LOCAL");
+                self.set_session_authorization(role.as_deref(), local)?;
+                done("SET")
+            }
+            SessionCommand::Show(plan) => {
+                let rows = self.query(&plan, statement).await?;
+                Ok(Started::Rows(Box::new(rows), "SHOW"))
+            }
+            SessionCommand::Begin(modes) => {
+                let modes = self.modes(modes, None)?;
+                if !self.block.begin(modes, statement.started_us)? {
+                    self.warn(Condition::ActiveTransaction, "there is already a transaction in progress");
+                }
+                done("BEGIN")
+            }
+            SessionCommand::Commit { chain } => self.note_ending(true, chain, place),
+            SessionCommand::Rollback { chain } => self.note_ending(false, chain, place),
+            SessionCommand::Savepoint(name) => {
+                self.block.savepoint(&name, self.declared)?;
+                done("SAVEPOINT")
+            }
+            SessionCommand::RollbackTo(name) => {
+                let declared = self.block.roll_back_to(&name)?;
+                // Cursors that were declared since are taken back too.
+                self.portals.retain(|_, portal| portal.declared.is_none_or(|number| number < declared));
+                done("ROLLBACK")
+            }
+            SessionCommand::Release(name) => {
+                self.block.release(&name)?;
+                done("RELEASE")
+            }
+            SessionCommand::Prepare { name, types, statement: parsed } => {
+                if self.prepared.contains_key(&name) {
+                    return Err(duplicate_statement(&name));
+                }
+                let prepared = self.prepare_in(Arc::new(*parsed), &types, statement).await?;
+                self.prepared.insert(name, Arc::new(prepared));
+                done("PREPARE")
+            }
+            SessionCommand::Execute { name, arguments } => {
+                Box::pin(self.execute_prepared(&name, &arguments, place, statement, client)).await
+            }
+            SessionCommand::Deallocate(Some(name)) => {
+                self.prepared.remove(&name).ok_or_else(|| unknown_statement(&name))?;
+                done("DEALLOCATE")
+            }
+            SessionCommand::Deallocate(None) => {
+                self.prepared.clear();
+                self.numbers.forget();
+                done("DEALLOCATE ALL")
+            }
+            SessionCommand::Declare { name, query, hold, scroll, binary } => {
+                self.declare(name, &query, hold, scroll, binary, place, statement).await?;
+                done("DECLARE CURSOR")
+            }
+            SessionCommand::Fetch { cursor, direction } => self.fetch(cursor, direction).await,
+            SessionCommand::Move { cursor, direction } => self.move_cursor(&cursor, direction).await,
+            SessionCommand::Close(name) => self.close_cursor(name.as_deref()),
+            SessionCommand::Discard(what) => self.discard(what, place),
+            SessionCommand::Vacuum { tables } => {
+                self.vacuum(tables, statement).await?;
+                done("VACUUM")
+            }
+            SessionCommand::Cluster(command) => self.cluster_command(command).await,
+            SessionCommand::CheckStorage => self.check_storage(statement).await,
+            SessionCommand::Nothing(tag) => done(tag),
+        }
+    }
+
+    /// VACUUM: what the server does by and by, now.
+    async fn vacuum(&mut self, tables: Option<Vec<Oid>>, statement: &Statement) -> SqlResult<()> {
+        self.refuse_in_block("VACUUM")?;
+        let context = self.context(statement);
+        let tables = tables.unwrap_or_else(|| context.snapshot.tables().map(|table| table.oid).collect());
+        for table in tables {
+            let Some(known) = context.snapshot.table(table) else { continue };
+            if !context.owns(known.owner) {
+                let message = format!("permission denied to vacuum \"{}\", skipping it", known.name);
+                self.notices.push((Severity::Warning, SqlError::new(Condition::InsufficientPrivilege, message)));
+                continue;
+            }
+            let maintenance = self.instance.execution.maintenance();
+            maintenance.settle(table).await?;
+            maintenance.compact(table).await?;
+            maintenance.redistribute(table).await?;
+        }
+        Ok(())
+    }
+
+    /// `25001` for what a transaction block cannot hold.
+    pub(crate) fn refuse_in_block(&self, command: &str) -> SqlResult<()> {
+        if !self.block.is_explicit() {
+            return Ok(());
+        }
+        let message = format!("{command} cannot run inside a transaction block");
+        Err(SqlError::new(Condition::ActiveTransaction, message))
+    }
+
+    /// SET and SET LOCAL; `None` is DEFAULT. What describes the transaction is set on the transaction.
+    fn set(&mut self, name: &str, value: Option<&str>, local: bool, place: Place) -> SqlResult<()> {
+        let lower = name.to_ascii_lowercase();
+        if let Some(mode) = lower.strip_prefix("transaction_").filter(|mode| *mode != "deferrable") {
+            // Checked as any other setting is, and taken from there in its one spelling.
+            let mut settings = Settings::clone(self.settings());
+            settings.set(name, value.unwrap_or(if mode == "isolation" { "read committed" } else { "off" }))?;
+            let text = settings.get(name)?;
+            let modes = match mode {
+                "isolation" => TransactionModes { isolation: Some(isolation_named(&text)), ..Default::default() },
+                _ => TransactionModes { read_only: Some(text == "on"), ..Default::default() },
+            };
+            return self.set_modes(modes);
+        }
+        self.check_local(local, place, "SET LOCAL");
+        self.block.change(local, |held| match value {
+            Some(value) => held.settings_mut().set(name, value),
+            None => held.settings_mut().reset(name),
+        })?;
+        self.application_name_changed();
+        Ok(())
+    }
+
+    fn set_modes(&mut self, said: TransactionModes) -> SqlResult<()> {
+        let modes = self.modes(said, self.block.modes())?;
+        self.block.set_modes(modes)
+    }
+
+    /// COMMIT and ROLLBACK: how they end what is open, and what there is to say about it.
+    fn note_ending(&mut self, keep: bool, chain: bool, place: Place) -> SqlResult<Started> {
+        let word = if keep { "COMMIT" } else { "ROLLBACK" };
+        if !self.block.is_explicit() {
+            if chain {
+                return Err(outside(&format!("{word} AND CHAIN")));
+            }
+            self.warn(Condition::NoActiveTransaction, "there is no transaction in progress");
+            if place.alone && place.last {
+                return Ok(Started::Done(word.to_owned()));
+            }
+            // Other statements of the same string, or of the messages up to Sync, are in the transaction that it ends.
+        }
+        self.ending = Some(Ending { keep, chain });
+        Ok(Started::Done(word.to_owned()))
+    }
+
+    /// Step 5 of COMMIT and ROLLBACK; nothing interrupts a commit.
+    pub(crate) async fn end_block(&mut self, ending: Ending) -> SqlResult<String> {
+        let modes = self.block.modes();
+        let keep = ending.keep && !self.block.is_failed();
+        if keep {
+            self.commit().await?;
+        } else {
+            self.end_portals(false);
+            self.block.roll_back();
+            self.application_name_changed();
+        }
+        if let (true, Some(modes)) = (ending.chain, modes) {
+            self.block.begin(modes, self.instance.clock.now_us())?;
+        }
+        Ok(if keep { "COMMIT" } else { "ROLLBACK" }.to_owned())
+    }
+
+    /// The modes a transaction gets: what is said, else what `base` has, else the session's defaults.
+    fn modes(&self, said: TransactionModes, base: Option<Modes>) -> SqlResult<Modes> {
+        let base = base.unwrap_or_else(|| self.default_modes());
+        let read_only = said.read_only.unwrap_or(base.read_only);
+        let isolation = match said.isolation {
+            None => base.isolation,
+            Some(IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted) => Isolation::ReadCommitted,
+            Some(IsolationLevel::RepeatableRead) => Isolation::RepeatableRead,
+            Some(IsolationLevel::Serializable) => Isolation::Serializable,
+        };
+        Ok(Modes { isolation, read_only })
+    }
+
+    /// SET SESSION CHARACTERISTICS: the same as setting the defaults.
+    fn set_characteristics(&mut self, modes: TransactionModes) -> SqlResult<()> {
+        let isolation = modes.isolation.map(isolation_name);
+        self.block.change(false, |held| {
+            if let Some(isolation) = isolation {
+                held.settings_mut().set("default_transaction_isolation", isolation)?;
+            }
+            if let Some(read_only) = modes.read_only {
+                let value = if read_only { "on" } else { "off" };
+                held.settings_mut().set("default_transaction_read_only", value)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn set_role(&mut self, name: Option<&str>, local: bool) -> SqlResult<()> {
+        let session_role = Arc::clone(&self.block.held().session_role);
+        let role = match name {
+            None => session_role,
+            Some(name) => {
+                let role = self.role_named(name)?;
+                if !session_role.superuser && session_role.oid != role.oid {
+                    let message = format!("permission denied to set role \"{name}\"");
+                    return Err(SqlError::new(Condition::InsufficientPrivilege, message));
+                }
+                role
+            }
+        };
+        self.block.change(local, |held| {
+            held.role = Arc::clone(&role);
+            Ok(())
+        })
+    }
+
+    fn set_session_authorization(&mut self, name: Option<&str>, local: bool) -> SqlResult<()> {
+        let role = match name {
+            None => Arc::clone(&self.login),
+            Some(name) => {
+                let role = self.role_named(name)?;
+                if !self.login.superuser && self.login.oid != role.oid {
+                    let message = format!("permission denied to set session authorization \"{name}\"");
+                    return Err(SqlError::new(Condition::InsufficientPrivilege, message));
+                }
+                role
+            }
+        };
+        self.block.change(local, |held| {
+            held.session_role = Arc::clone(&role);
+            held.role = Arc::clone(&role);
+            Ok(())
+        })
+    }
+
+    fn role_named(&mut self, name: &str) -> SqlResult<Arc<Role>> {
+        let view = self.block.transaction().view();
+        view.state
+            .role_by_name(name)
+            .map(Arc::clone)
+            .ok_or_else(|| SqlError::new(Condition::InvalidParameterValue, format!("role \"{name}\" does not exist")))
+    }
+
+    /// DISCARD: as if the connection were new.
+    fn discard(&mut self, what: Discard, place: Place) -> SqlResult<Started> {
+        let tag = match what {
+            Discard::Plans => "DISCARD PLANS",
+            Discard::Sequences => {
+                self.numbers.forget();
+                "DISCARD SEQUENCES"
+            }
+            Discard::Temporary => {
+                self.discard_temporary()?;
+                "DISCARD TEMP"
+            }
+            Discard::All => {
+                if self.block.is_explicit() || !place.alone {
+                    let message = "DISCARD ALL cannot run inside a transaction block";
+                    return Err(SqlError::new(Condition::ActiveTransaction, message));
+                }
+                self.discard_temporary()?;
+                self.portals.clear();
+                self.prepared.clear();
+                let login = Arc::clone(&self.login);
+                self.block.change(false, |held| {
+                    held.role = Arc::clone(&login);
+                    held.session_role = Arc::clone(&login);
+                    held.cluster = None;
+                    held.settings_mut().reset_all();
+                    Ok(())
+                })?;
+                self.application_name_changed();
+                "DISCARD ALL"
+            }
+        };
+        Ok(Started::Done(tag.to_owned()))
+    }
+
+    /// What is said for the transaction only has no effect outside of one, and PostgreSQL says so.
+    fn check_local(&mut self, local: bool, place: Place, command: &str) {
+        if local && !self.block.is_explicit() && place.alone {
+            let notice = outside(command);
+            self.notices.push((Severity::Warning, notice));
+        }
+    }
+
+    fn warn(&mut self, condition: Condition, message: &str) {
+        self.notices.push((Severity::Warning, SqlError::new(condition, message)));
+    }
+}
+
+fn isolation_name(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::ReadUncommitted => "read uncommitted",
+        IsolationLevel::ReadCommitted => "read committed",
+        IsolationLevel::RepeatableRead => "repeatable read",
+        IsolationLevel::Serializable => "serializable",
+    }
+}
+
+fn isolation_named(name: &str) -> IsolationLevel {
+    match name {
+        "serializable" => IsolationLevel::Serializable,
+        "repeatable read" => IsolationLevel::RepeatableRead,
+        "read uncommitted" => IsolationLevel::ReadUncommitted,
+        _ => IsolationLevel::ReadCommitted,
+    }
+}

@@ -1,0 +1,135 @@
+//! COPY: data between a client and a table, piece by piece.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use binder::write::CopyFormat;
+use binder::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan};
+use bytes::Bytes;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use txn::{Work, WorkDigest};
+use types::SqlResult;
+use value_codec::encode::Format;
+
+use crate::result_sink::ResultSink;
+use crate::run::tag;
+use crate::session::Session;
+use crate::statement::Statement;
+
+/// Pieces of the client's data that wait for the parser.
+const PIECES_AHEAD: usize = 16;
+
+impl Session {
+    /// COPY FROM: rows from the client, or from files and URLs, become part of the transaction.
+    pub(crate) async fn copy_from(
+        &mut self,
+        plan: CopyFromPlan,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<String> {
+        self.block.check_writable("COPY FROM")?;
+        let (context, _hold) = self.run_context(statement);
+        let _shown = self.seat.backend.copying(&context.progress);
+        let copier = Arc::clone(self.instance.execution.copier());
+        let mut data = Data { work: self.asked.is_some().then(Work::new), is_whole: false };
+        let transaction = self.block.transaction();
+        let copied = if plan.source == CopySource::Stdin {
+            client.begin_copy_in(stdin_format(&plan), plan.columns.len()).await?;
+            let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
+            let stdin = ReceiverStream::new(receiver).boxed();
+            let copied = tokio::select! {
+                copied = copier.copy_from(&plan, Some(stdin), transaction, &context) => copied?,
+                never = feed(client, sender, &mut data) => match never {},
+            };
+            data.take_rest(client).await?;
+            Ok(copied)
+        } else {
+            copier.copy_from(&plan, None, transaction, &context).await
+        }?;
+        self.instance.metrics.rows_in.inc_by(copied.rows);
+        self.tell(copied.notices);
+        let tag = tag("COPY", copied.rows);
+        self.note_written(&tag, copied.rows, false, data.digest().filter(|_| plan.source == CopySource::Stdin));
+        Ok(tag)
+    }
+
+    /// COPY TO: rows to the client as fast as it reads them, or to a file.
+    pub(crate) async fn copy_to(
+        &mut self,
+        plan: CopyToPlan,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<String> {
+        self.block.transaction();
+        let (context, _hold) = self.run_context(statement);
+        let _shown = self.seat.backend.copying(&context.progress);
+        let copier = Arc::clone(self.instance.execution.copier());
+        if plan.target != CopyTarget::Stdout {
+            return Ok(tag("COPY", copier.copy_to_file(&plan, &context).await?));
+        }
+        let mut out = copier.copy_out(&plan, &context).await?;
+        client.begin_copy_out(out.format, out.columns);
+        let mut rows = 0;
+        while let Some(piece) = out.pieces.next().await {
+            let piece = piece?;
+            client.copy_out(&piece.bytes, &piece.ends).await?;
+            rows += piece.rows;
+        }
+        client.end_copy_out();
+        self.instance.metrics.rows_out.inc_by(rows);
+        Ok(tag("COPY", rows))
+    }
+}
+
+/// In which form the client is to send the data of a COPY.
+pub(crate) fn stdin_format(plan: &CopyFromPlan) -> Format {
+    if plan.options.format == CopyFormat::Binary { Format::Binary } else { Format::Text }
+}
+
+/// What the client has sent, as far as a repeat has to be the same.
+struct Data {
+    /// `None` without a token.
+    work: Option<Work>,
+    /// The client has said that this is all.
+    is_whole: bool,
+}
+
+impl Data {
+    /// Takes what is left after the mark that ends the data within it.
+    async fn take_rest(&mut self, client: &mut dyn ResultSink) -> SqlResult<()> {
+        while let Some(work) = self.work.as_mut().filter(|_| !self.is_whole) {
+            match client.copy_data().await? {
+                Some(piece) => work.data(&piece),
+                None => self.is_whole = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn digest(&self) -> Option<WorkDigest> {
+        self.work.as_ref().map(Work::digest)
+    }
+}
+
+/// Hands over what the client sends, up to its end or failure; then waits to be dropped.
+async fn feed(client: &mut dyn ResultSink, sender: mpsc::Sender<SqlResult<Bytes>>, data: &mut Data) -> Infallible {
+    loop {
+        let piece = client.copy_data().await.transpose();
+        let Some(piece) = piece else {
+            data.is_whole = true;
+            break;
+        };
+        if let (Some(work), Ok(piece)) = (&mut data.work, &piece) {
+            work.data(piece);
+        }
+        let failed = piece.is_err();
+        // A parser that has failed takes no more; the rest is passed over once that is told.
+        if sender.send(piece).await.is_err() || failed {
+            break;
+        }
+    }
+    drop(sender);
+    std::future::pending().await
+}

@@ -1,0 +1,201 @@
+//! Cursors by SQL: DECLARE, FETCH, MOVE, CLOSE; and EXECUTE of what PREPARE named.
+
+use std::sync::Arc;
+
+use binder::{Planned, QueryPlan, SessionCommand};
+use datafusion::sql::sqlparser::ast::Expr;
+use session_context::StatementContext;
+use syntax::statement::FetchDirection;
+use types::{Condition, SqlError, SqlResult};
+use value_codec::encode::Format;
+
+use crate::block::outside;
+use crate::life::State;
+use crate::plan_basis::PlanBasis;
+use crate::planning::Planning;
+use crate::portal::{Life, Portal, Progress, unknown_cursor};
+use crate::prepared::{Prepared, unknown_statement};
+use crate::result_sink::ResultSink;
+use crate::rows::{Columns, Rows};
+use crate::run::{Started, tag};
+use crate::session::{Place, Session};
+use crate::statement::Statement;
+
+impl Session {
+    /// EXECUTE: the prepared statement, planned for the values it gets.
+    pub(crate) async fn execute_prepared(
+        &mut self,
+        name: &str,
+        arguments: &[Expr],
+        place: Place,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<Started> {
+        self.asks_for_prepared(name);
+        let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
+        if prepared.parsed.is_none() {
+            return Ok(Started::Done(String::new()));
+        }
+        let planned = self.with_facts(|session| match session.plan_prepared(name, arguments, statement)? {
+            Some(planning) => Ok(planning),
+            None => Err(SqlError::internal("a prepared statement that is not empty has a plan")),
+        });
+        let planned = planned.await?;
+        prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
+        Box::pin(self.start(planned, place, statement, client)).await
+    }
+
+    /// The plan of a prepared statement with these arguments; `None` for an empty one.
+    pub(crate) fn plan_prepared(
+        &self,
+        name: &str,
+        arguments: &[Expr],
+        statement: &Statement,
+    ) -> SqlResult<Option<Planning<Planned>>> {
+        let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
+        let Some(parsed) = &prepared.parsed else { return Ok(None) };
+        if arguments.len() != prepared.parameters.len() {
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            let detail = format!("Expected {} parameters but got {}.", prepared.parameters.len(), arguments.len());
+            return Err(SqlError::new(Condition::SyntaxError, message).with_detail(detail));
+        }
+        statement.enter(State::Plan);
+        let (planner, mut context) = (Arc::clone(&self.instance.planner), self.context(statement));
+        let (parsed, arguments, prepared) = (Arc::clone(parsed), arguments.to_vec(), Arc::clone(&prepared));
+        let (held, state) = (self.block.held(), self.block.view().state);
+        let plan = prepared.plan.valid(held, &state);
+        let is_stale = prepared.plan.is_stale(held, &state) && self.settings().keeps_plans();
+        let renewal = is_stale.then(|| (self.context_without_rows(statement), PlanBasis::new(held, &state)));
+        Ok(Some(Planning::of(move || {
+            let values = planner.arguments(&arguments, &prepared.parameters, &context)?;
+            if let Some(plan) = plan {
+                return plan.with_rows_of(&context)?.with_parameters(values).map(Planned::Query);
+            }
+            let types = prepared.types_with(&values);
+            Arc::make_mut(&mut context).arguments = values.as_slice().into();
+            let plan = |context: &Arc<StatementContext>| planner.plan(&parsed, &types, context);
+            let planned = match renewal {
+                Some((bare, basis)) => prepared.plan.renew(basis, &planner, &bare, &context, plan)?,
+                None => plan(&context)?,
+            };
+            planned.with_parameters(values)
+        })))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a word of the statement")]
+    pub(crate) async fn declare(
+        &mut self,
+        name: String,
+        query: &QueryPlan,
+        hold: bool,
+        scroll: Option<bool>,
+        binary: bool,
+        place: Place,
+        statement: &Statement,
+    ) -> SqlResult<()> {
+        if scroll == Some(true) {
+            return Err(SqlError::unsupported("a SCROLL cursor"));
+        }
+        if !hold && !self.block.is_explicit() && place.alone {
+            return Err(outside("DECLARE CURSOR"));
+        }
+        if self.portals.contains_key(&name) {
+            return Err(SqlError::new(Condition::DuplicateCursor, format!("cursor \"{name}\" already exists")));
+        }
+        let rows = self.query(query, statement).await?;
+        let prepared = Prepared::of_cursor(Arc::clone(&rows.columns));
+        let format = if binary { Format::Binary } else { Format::Text };
+        let life = if hold { Life::HeldByCommit } else { Life::Transaction };
+        self.portals.insert(name, Portal::cursor(prepared, rows, format, life, self.declared));
+        self.declared += 1;
+        Ok(())
+    }
+
+    /// FETCH: the rows are sent by whoever runs the statement.
+    pub(crate) async fn fetch(&mut self, cursor: String, direction: FetchDirection) -> SqlResult<Started> {
+        let Steps { skip, take } = self.steps(&cursor, direction)?;
+        if skip > 0 {
+            self.skip(&cursor, Some(skip)).await?;
+        }
+        Ok(Started::Fetch { cursor, count: take })
+    }
+
+    pub(crate) async fn move_cursor(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<Started> {
+        let Steps { skip, take } = self.steps(cursor, direction)?;
+        if skip > 0 {
+            self.skip(cursor, Some(skip)).await?;
+        }
+        let moved = self.skip(cursor, take).await?;
+        Ok(Started::Done(tag("MOVE", moved)))
+    }
+
+    pub(crate) fn close_cursor(&mut self, name: Option<&str>) -> SqlResult<Started> {
+        match name {
+            Some(name) => {
+                self.portals.remove(name).ok_or_else(|| unknown_cursor(name))?;
+                Ok(Started::Done("CLOSE CURSOR".to_owned()))
+            }
+            None => {
+                self.portals.clear();
+                Ok(Started::Done("CLOSE CURSOR ALL".to_owned()))
+            }
+        }
+    }
+
+    /// The rows of an open cursor; one that is at its end has none left, but still its columns.
+    pub(crate) fn cursor_rows(&mut self, name: &str) -> SqlResult<&mut Rows> {
+        self.cursor(name).map(|(rows, _)| rows)
+    }
+
+    /// Likewise, with the formats that the cursor was declared with.
+    pub(crate) fn cursor(&mut self, name: &str) -> SqlResult<(&mut Rows, &[Format])> {
+        let portal = self.portals.get_mut(name).ok_or_else(|| unknown_cursor(name))?;
+        match &mut portal.progress {
+            Progress::Rows { rows, .. } => Ok((rows, &portal.formats)),
+            _ => Err(SqlError::new(
+                Condition::ObjectNotInPrerequisiteState,
+                format!("portal \"{name}\" is not a cursor that FETCH can read"),
+            )),
+        }
+    }
+
+    /// The columns a statement answers with, FETCH and EXECUTE included.
+    pub(crate) fn columns_of(&self, planned: &Planned) -> SqlResult<Option<Columns>> {
+        match planned {
+            Planned::Session(SessionCommand::Fetch { cursor, .. }) => match self.portals.get(cursor) {
+                Some(portal) => Ok(portal.columns.clone()),
+                None => Err(unknown_cursor(cursor)),
+            },
+            Planned::Session(SessionCommand::Execute { name, .. }) => match self.prepared.get(name) {
+                Some(prepared) => Ok(prepared.columns.clone()),
+                None => Err(unknown_statement(name)),
+            },
+            planned => Ok(planned.columns().map(Into::into)),
+        }
+    }
+
+    async fn skip(&mut self, cursor: &str, count: Option<u64>) -> SqlResult<u64> {
+        Ok(self.cursor_rows(cursor)?.skip(count).await?.rows)
+    }
+
+    /// A direction as forward steps from where the cursor is; whatever leads back is refused, as of a NO SCROLL cursor.
+    fn steps(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<Steps> {
+        let at = self.cursor_rows(cursor)?.position();
+        match direction {
+            FetchDirection::ForwardAll => Ok(Steps { skip: 0, take: None }),
+            FetchDirection::Forward(count) if count > 0 => Ok(Steps { skip: 0, take: Some(count.unsigned_abs()) }),
+            FetchDirection::Relative(count) if count > 0 => Ok(Steps { skip: count.unsigned_abs() - 1, take: Some(1) }),
+            FetchDirection::Absolute(row) if row > 0 && row.unsigned_abs() > at => {
+                Ok(Steps { skip: row.unsigned_abs() - at - 1, take: Some(1) })
+            }
+            _ => Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, "cursor can only scan forward")
+                .with_hint("Kiln's cursors are NO SCROLL: fetch NEXT, FORWARD or ALL.")),
+        }
+    }
+}
+
+/// How a cursor moves: rows to pass over, then rows to take (`None`: all).
+struct Steps {
+    skip: u64,
+    take: Option<u64>,
+}

@@ -1,0 +1,276 @@
+//! The extended protocol: a statement's steps in messages of their own.
+//!
+//! Parse plans once to learn the parameters' and columns' types, Bind plans again with what is known by then, Execute runs
+//! and may stop half-way. All up to Sync is one implicit transaction.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::{Expr, Value};
+use planner::PreparedPlan;
+use syntax::Parsed;
+use types::{Condition, SqlError, SqlResult, SqlType};
+use value_codec::decode;
+use value_codec::encode::Format;
+
+use crate::bind::{Bind, Described, Target, formats_of, violation};
+use crate::by_key::KeptPrograms;
+use crate::life::State;
+use crate::plan_basis::PlanBasis;
+use crate::portal::{Bound, Portal, Progress, spent, unknown_portal};
+use crate::prepared::{CachedPlan, Prepared, duplicate_statement, unknown_statement};
+use crate::result_sink::ResultSink;
+use crate::rows::Columns;
+use crate::run::{Flow, Ran};
+use crate::session::Session;
+use crate::statement::Statement;
+
+impl Session {
+    /// Parse: a named statement, or the unnamed one, which replaces itself.
+    pub async fn prepare(&mut self, name: &str, sql: &Arc<String>, type_oids: &[u32]) -> SqlResult<()> {
+        if !name.is_empty() && self.prepared.contains_key(name) {
+            return Err(duplicate_statement(name));
+        }
+        self.prepared.remove(name);
+        let declared = type_oids.iter().map(|oid| declared_type(*oid)).collect::<SqlResult<Vec<_>>>()?;
+        let mut statements = self.parse(sql).await?;
+        if statements.len() > 1 {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(SqlError::new(Condition::SyntaxError, message));
+        }
+        let prepared = match statements.pop() {
+            Some(parsed) => {
+                let statement = self.begin(&parsed.text);
+                let steps = self.prepare_in(parsed, &declared, &statement);
+                let prepared = statement.watch(pin!(steps)).await;
+                note_failure(&statement, &prepared, sql);
+                prepared?
+            }
+            None => Prepared::empty(),
+        };
+        self.prepared.insert(name.to_owned(), Arc::new(prepared));
+        Ok(())
+    }
+
+    /// Finds the types of a statement's parameters and columns.
+    pub(crate) async fn prepare_in(
+        &mut self,
+        parsed: Arc<Parsed>,
+        declared: &[Option<SqlType>],
+        statement: &Statement,
+    ) -> SqlResult<Prepared> {
+        self.enter(Some(&parsed), statement)?;
+        let step = |session: &Self| match parsed.explained_execute() {
+            Some(_) => session.plan(&parsed, declared, &[], statement),
+            // A plan that is kept keeps no row alive.
+            None => session.planning(&parsed, declared, session.context_without_rows(statement)),
+        };
+        let planned = match self.with_facts(step).await {
+            Ok(planned) => planned,
+            Err(error) => {
+                // What it made before may be in its way: that is found out when it runs.
+                let may_repeat = !parsed.takes_parameters() && self.is_repeat().await?;
+                return if may_repeat { Ok(Prepared::unplanned(parsed)) } else { Err(error) };
+            }
+        };
+        let columns = self.columns_of(&planned)?;
+        let parameters = planned.parameters();
+        let state = self.block.view().state;
+        let programs = match self.settings().index_scan() {
+            true => KeptPrograms::of(&planned, self.block.held(), &state),
+            false => KeptPrograms::None,
+        };
+        let plan = if self.settings().keeps_plans() {
+            // What a program runs is seldom planned again, and soon if it is small.
+            let plan = PreparedPlan::new(planned, &self.instance.planner);
+            let plan = plan.filter(|plan| programs.are_none() || !plan.is_small());
+            plan.map(|plan| CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state))).unwrap_or_default()
+        } else {
+            CachedPlan::default()
+        };
+        Ok(Prepared { parsed: Some(parsed), parameters, columns, programs, plan })
+    }
+
+    /// Bind: a portal of a prepared statement and its parameters.
+    pub async fn bind(&mut self, bind: &Bind) -> SqlResult<()> {
+        let prepared = self.prepared.get(&bind.statement).ok_or_else(|| unknown_statement(&bind.statement))?;
+        let prepared = Arc::clone(prepared);
+        if !bind.portal.is_empty() && self.portals.contains_key(&bind.portal) {
+            let message = format!("cursor \"{}\" already exists", bind.portal);
+            return Err(SqlError::new(Condition::DuplicateCursor, message));
+        }
+        self.portals.remove(&bind.portal);
+        let wanted = prepared.parameters.len();
+        let formats = formats_of(&bind.parameter_formats, bind.parameters.len(), "parameter", "parameters")?;
+        if bind.parameters.len() != wanted {
+            return Err(violation(format!(
+                "bind message supplies {} parameters, but prepared statement \"{}\" requires {wanted}",
+                bind.parameters.len(),
+                bind.statement
+            )));
+        }
+        let portal = match &prepared.parsed {
+            None => Portal::empty(Arc::clone(&prepared)),
+            Some(parsed) => {
+                let statement = self.begin(&parsed.text);
+                let steps = async {
+                    self.enter(Some(parsed), &statement)?;
+                    let dates = self.settings().date_context(statement.started_us);
+                    let mut values = Vec::with_capacity(wanted);
+                    for (index, ((bytes, format), sql_type)) in
+                        bind.parameters.iter().zip(&formats).zip(&prepared.parameters).enumerate()
+                    {
+                        let bytes = bytes.as_deref();
+                        values.push(
+                            match bytes.filter(|_| *format == Format::Text).and_then(|text| name_of(text, sql_type)) {
+                                Some(name) => self.object_named(name, sql_type, &statement)?,
+                                None => decode::parameter(index + 1, bytes, *format, sql_type, &dates)?,
+                            },
+                        );
+                    }
+                    if let Some(program) = self.program_by_digits(&prepared, &values, &statement).await {
+                        return Ok(Portal::by_key(Arc::clone(&prepared), program, values));
+                    }
+                    let plan = self.with_facts(|session| session.plan_again(&prepared, &values, &statement));
+                    let planned = match plan.await {
+                        Ok(planned) => planned,
+                        Err(error) => {
+                            self.asks_with(&values, &prepared.parameters)?;
+                            if !self.is_repeat().await? {
+                                return Err(error);
+                            }
+                            return Ok(Portal::unplanned(Arc::clone(&prepared), values, error));
+                        }
+                    };
+                    let columns = self.columns_of(&planned)?;
+                    prepared.check_columns(columns.as_deref())?;
+                    let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
+                    Ok(Portal::bound(Arc::clone(&prepared), bound, columns))
+                };
+                let portal = statement.watch(pin!(steps)).await;
+                note_failure(&statement, &portal, prepared.text());
+                let mut portal = portal?;
+                portal.planned_in = statement.took();
+                let count = portal.columns.as_ref().map_or(0, |columns| columns.len());
+                portal.formats = match portal.columns {
+                    Some(_) => formats_of(&bind.result_formats, count, "result", "columns")?,
+                    None => Vec::new(),
+                };
+                portal
+            }
+        };
+        self.portals.insert(bind.portal.clone(), portal);
+        Ok(())
+    }
+
+    /// The value of a parameter of type `regclass` and its like that names its object: as a constant of the statement would be.
+    fn object_named(&self, name: &str, sql_type: &SqlType, statement: &Statement) -> SqlResult<ScalarValue> {
+        let constant = Expr::value(Value::SingleQuotedString(name.to_owned()));
+        let values =
+            self.instance.planner.arguments(&[constant], std::slice::from_ref(sql_type), &self.context(statement))?;
+        values.into_iter().next().ok_or_else(|| SqlError::internal("a parameter has no value"))
+    }
+
+    /// Describe of a statement: what it takes and what it gives.
+    pub fn describe_statement(&self, name: &str) -> SqlResult<Described> {
+        let prepared = self.prepared.get(name).ok_or_else(|| unknown_statement(name))?;
+        Ok(Described { parameters: prepared.parameters.clone(), columns: prepared.columns.clone() })
+    }
+
+    /// Describe of a portal: its columns and the format of each.
+    pub fn describe_portal(&self, name: &str) -> SqlResult<(Option<Columns>, Vec<Format>)> {
+        let portal = self.portals.get(name).ok_or_else(|| unknown_portal(name))?;
+        Ok((portal.columns.clone(), portal.formats.clone()))
+    }
+
+    /// Execute: some or all of a portal's rows, or its one effect.
+    pub async fn execute_portal(
+        &mut self,
+        name: &str,
+        rows_max: Option<u64>,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<()> {
+        let mut portal = self.portals.remove(name).ok_or_else(|| unknown_portal(name))?;
+        if matches!(portal.progress, Progress::Empty) {
+            client.empty();
+            self.portals.insert(name.to_owned(), portal);
+            return Ok(());
+        }
+        let prepared = Arc::clone(&portal.prepared);
+        let statement = self.begin(prepared.text());
+        statement.add(State::Plan, std::mem::take(&mut portal.planned_in));
+        let is_by_key = matches!(portal.progress, Progress::ByKey { .. });
+        let steps = async {
+            self.enter(prepared.parsed.as_ref(), &statement)?;
+            if matches!(portal.progress, Progress::Spent) {
+                return Err(spent(name));
+            }
+            self.advance(&mut portal, rows_max, &statement, client).await
+        };
+        let ran = {
+            let steps = pin!(steps);
+            match is_by_key {
+                true => statement.watch_quiet(steps).await,
+                false => statement.watch(steps).await,
+            }
+        };
+        let (ran, suspended) = match ran {
+            Ok(Ran { tag, flow }) => (Ok(tag), flow == Flow::Suspended),
+            Err(error) => (Err(error), false),
+        };
+        let outcome = self.end(ran, false).await;
+        statement.note(prepared.text(), outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
+        let tag = outcome?;
+        if self.block.is_open() {
+            self.portals.insert(name.to_owned(), portal);
+        }
+        if suspended {
+            client.suspended();
+        } else {
+            self.complete(tag, client);
+        }
+        Ok(())
+    }
+
+    /// Close: the thing is gone; that it never was is no error.
+    pub fn close(&mut self, target: &Target) {
+        match target {
+            Target::Statement(name) => drop(self.prepared.remove(name)),
+            Target::Portal(name) => drop(self.portals.remove(name)),
+        }
+    }
+
+    /// Sync: the implicit transaction of the batch ends.
+    pub async fn sync(&mut self) -> SqlResult<()> {
+        if self.block.is_explicit() { Ok(()) } else { self.commit().await }
+    }
+}
+
+/// The name in a text parameter that stands for an object; `None` for its number, and for other types.
+fn name_of<'a>(text: &'a [u8], sql_type: &SqlType) -> Option<&'a str> {
+    let is_number = text == b"-" || text.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(text).ok().filter(|_| sql_type.names_objects() && !is_number)
+}
+
+/// Parse and Bind are counted and logged where they fail; else Execute speaks for them.
+fn note_failure<T>(statement: &Statement, outcome: &SqlResult<T>, sql: &str) {
+    if let Err(error) = outcome {
+        statement.note(sql, Err(error), None);
+    }
+}
+
+/// The type a client declares for a parameter; 0 leaves it open.
+fn declared_type(oid: u32) -> SqlResult<Option<SqlType>> {
+    match oid {
+        0 => Ok(None),
+        oid => match SqlType::from_oid(oid, -1) {
+            Some(SqlType::Unknown) => Ok(None),
+            Some(known) => Ok(Some(known)),
+            None => {
+                let message = format!("type with OID {oid} does not exist");
+                Err(SqlError::new(Condition::UndefinedObject, message))
+            }
+        },
+    }
+}

@@ -1,0 +1,35 @@
+//! What all sessions of a server share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use authentication::Credentials;
+use cluster_service::Clusters;
+use execution::Execution;
+use planner::Planner;
+use txn::Transactions;
+use types::{Clock, Random};
+
+use crate::backends::Backends;
+use crate::metrics::Metrics;
+use crate::query_log::QueryLog;
+
+/// One warehouse, as sessions reach it.
+pub struct Instance {
+    pub planner: Arc<Planner>,
+    pub execution: Arc<Execution>,
+    pub transactions: Arc<Transactions>,
+    pub clusters: Arc<Clusters>,
+    pub credentials: Arc<Credentials>,
+    pub query_log: QueryLog,
+    pub backends: Arc<Backends>,
+    pub metrics: Arc<Metrics>,
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,49 @@
+//! Sessions: what a client has set, prepared and opened, and a statement's life without any wire.
+//!
+//! Never plans and never reads or writes a row: statements go to `planner`, plans to `executor` and its like, changes to `txn`. Results go to a
+//! [`result_sink::ResultSink`], which knows how they are told.
+//!
+//! Start at `session.rs`: `Session::run` is one statement from text to its last row, `extended.rs` the same in three messages.
+
+mod activity;
+mod admit;
+mod age;
+mod at_once;
+pub mod backends;
+pub mod bind;
+mod block;
+pub mod block_status;
+mod by_key;
+mod check_storage;
+pub mod client_wait;
+mod cluster;
+mod command;
+mod copy;
+mod cursor;
+mod extended;
+mod files;
+pub mod hang_up;
+pub mod held;
+pub mod instance;
+pub mod interrupt;
+mod life;
+pub mod metrics;
+pub mod notice;
+mod numbers;
+mod pasts;
+mod plan_basis;
+mod planning;
+mod portal;
+mod prepared;
+pub mod query_log;
+pub mod result_sink;
+pub mod rows;
+mod run;
+mod session;
+mod statement;
+mod temporary;
+mod throttle;
+mod token;
+pub mod watchdog;
+
+pub use session::{Place, Session};

@@ -1,0 +1,135 @@
+//! What `/metrics` counts.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+/// Every number of the front doors; cheap to bump from anywhere.
+#[derive(Debug)]
+pub struct Metrics {
+    pub connections: Gauge,
+    pub connections_total: Counter,
+    pub connections_refused: Counter,
+    pub standing_threads: Gauge,
+    statements: Family<StatementLabels, Counter>,
+    statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
+    /// The two of them by kind and outcome, found once.
+    found: [[OnceLock<(Counter, Histogram)>; Outcome::COUNT]; Kind::COUNT],
+    pub rows_out: Counter,
+    pub rows_in: Counter,
+    pub bytes_in: Counter,
+    pub bytes_out: Counter,
+}
+
+/// Which statements a counter counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StatementLabels {
+    kind: Kind,
+    outcome: Outcome,
+}
+
+/// Which statements a histogram times.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: Kind,
+}
+
+/// What a statement does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Kind {
+    Query,
+    Write,
+    Copy,
+    Define,
+    Session,
+    /// It failed before anyone knew.
+    Unknown,
+}
+
+impl Kind {
+    const COUNT: usize = 6;
+}
+
+impl Outcome {
+    const COUNT: usize = 3;
+}
+
+/// How a statement ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Outcome {
+    Done,
+    Failed,
+    Cancelled,
+}
+
+impl Default for Metrics {
+    /// Counts from nothing.
+    fn default() -> Self {
+        Self {
+            connections: Gauge::default(),
+            connections_total: Counter::default(),
+            connections_refused: Counter::default(),
+            standing_threads: Gauge::default(),
+            statements: Family::default(),
+            statement_seconds: Family::new_with_constructor(latency),
+            found: Default::default(),
+            rows_out: Counter::default(),
+            rows_in: Counter::default(),
+            bytes_in: Counter::default(),
+            bytes_out: Counter::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// A statement of this kind has ended so, after so long.
+    pub fn count_statement(&self, kind: Kind, outcome: Outcome, took: Duration) {
+        let (count, seconds) = self.found[kind as usize][outcome as usize].get_or_init(|| {
+            let count = self.statements.get_or_create(&StatementLabels { kind, outcome }).clone();
+            (count, self.statement_seconds.get_or_create(&KindLabel { kind }).clone())
+        });
+        count.inc();
+        seconds.observe(took.as_secs_f64());
+    }
+
+    /// A registry under `kiln_` names; other crates' numbers may be added to it.
+    #[must_use]
+    pub fn registry(&self) -> Registry {
+        let mut registry = Registry::with_prefix("kiln");
+        registry.register("connections", "Open PostgreSQL connections", self.connections.clone());
+        registry.register("connections_opened", "PostgreSQL connections accepted", self.connections_total.clone());
+        registry.register(
+            "connections_refused",
+            "PostgreSQL connections refused: too many, or not authenticated",
+            self.connections_refused.clone(),
+        );
+        registry.register(
+            "standing_query_threads",
+            "Query threads that have been in one step of one query for 5 s and longer",
+            self.standing_threads.clone(),
+        );
+        registry.register("statements", "Statements by kind and outcome", self.statements.clone());
+        registry.register_with_unit(
+            "statement_duration",
+            "Time from a statement's arrival to its last row",
+            Unit::Seconds,
+            self.statement_seconds.clone(),
+        );
+        registry.register("rows_returned", "Rows sent to clients", self.rows_out.clone());
+        registry.register("rows_written", "Rows written by INSERT, CREATE TABLE AS and COPY", self.rows_in.clone());
+        registry.register_with_unit("received", "Bytes from clients", Unit::Bytes, self.bytes_in.clone());
+        registry.register_with_unit("sent", "Bytes to clients", Unit::Bytes, self.bytes_out.clone());
+        registry
+    }
+}
+
+/// From 0.1 ms to about half an hour.
+fn latency() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 4.0, 13))
+}

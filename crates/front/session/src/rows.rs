@@ -1,0 +1,287 @@
+//! Rows of a statement on their way out: made as they are asked for, written value by value by whoever sends them.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use arrow::array::RecordBatch;
+use binder::OutputColumn;
+use bytes::BytesMut;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use key_lookup::{PointRows, StoredRows};
+use tokio_util::sync::DropGuard;
+use txn::Snapshot;
+use types::{SqlError, SqlResult};
+use value_codec::encode::{ColumnEncoder, Format, StoredEncoder, TextStyle};
+
+use crate::admit::Admitted;
+use crate::age::too_old;
+
+/// The columns of a result, which a statement, its portals and their rows share.
+pub type Columns = Arc<[OutputColumn]>;
+
+/// A result that is being sent, and may be sent in parts.
+pub struct Rows {
+    pub columns: Columns,
+    stream: BoxStream<'static, SqlResult<RecordBatch>>,
+    style: TextStyle,
+    part: Option<Part>,
+    /// Rows sent or passed over so far.
+    position: u64,
+    finished: bool,
+    /// What has to live as long as rows are read.
+    hold: Option<Hold>,
+    /// What they are read from was let go.
+    too_old: bool,
+}
+
+/// Keeps a query going, and the objects it reads from being deleted.
+pub struct Hold {
+    /// Stops execution when the rows are no longer wanted.
+    pub _cancel: DropGuard,
+    pub _snapshot: Snapshot,
+    /// What it runs on; `None` where it needs no worker.
+    pub(crate) admitted: Option<Admitted>,
+    /// When what the snapshot shows was committed.
+    pub looked_us: i64,
+}
+
+/// Rows that are there.
+pub struct Part {
+    rows: Source,
+    next: usize,
+    /// Prepared for the formats they were last asked for.
+    encoder: Option<Encoder>,
+    formats: Vec<Format>,
+}
+
+enum Source {
+    Batch(RecordBatch),
+    Stored(StoredRows),
+}
+
+enum Encoder {
+    Columns(Vec<ColumnEncoder>),
+    Stored(Box<StoredEncoder>),
+}
+
+/// How far a send got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    pub rows: u64,
+    /// There is no further row.
+    pub finished: bool,
+}
+
+impl Rows {
+    pub fn new(
+        stream: BoxStream<'static, SqlResult<RecordBatch>>,
+        columns: impl Into<Columns>,
+        style: TextStyle,
+        hold: Option<Hold>,
+    ) -> Self {
+        let columns = columns.into();
+        Self { columns, stream, style, part: None, position: 0, finished: false, hold, too_old: false }
+    }
+
+    /// Rows that are all there.
+    pub fn of(rows: PointRows, columns: Columns, style: TextStyle, hold: Option<Hold>) -> Self {
+        let part = Part::of(rows);
+        Self { part: Some(part), ..Self::new(stream::empty().boxed(), columns, style, hold) }
+    }
+
+    /// When what they are read from was committed; `None` where nothing is read any more.
+    pub fn looked_us(&self) -> Option<i64> {
+        self.hold.as_ref().map(|hold| hold.looked_us)
+    }
+
+    /// What they run on, if a worker makes them and there are more to come.
+    pub(crate) fn admitted(&self) -> Option<&Admitted> {
+        self.hold.as_ref()?.admitted.as_ref()
+    }
+
+    /// Ends the reading: further rows are an error.
+    pub fn let_go(&mut self) {
+        (self.stream, self.part, self.hold) = (stream::empty().boxed(), None, None);
+        self.too_old = true;
+    }
+
+    /// Rows sent or passed over so far.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Passes over up to `rows_max` rows.
+    pub async fn skip(&mut self, rows_max: Option<u64>) -> SqlResult<Sent> {
+        let mut skipped = 0;
+        while rows_max.is_none_or(|rows_max| skipped < rows_max) {
+            if !self.fetch().await? {
+                return Ok(Sent { rows: skipped, finished: true });
+            }
+            let part = self.part.as_mut().expect("fetch left one");
+            let left = (part.rows.len() - part.next) as u64;
+            let step = rows_max.map_or(left, |rows_max| left.min(rows_max - skipped));
+            part.next += usize::try_from(step).expect("at most the rows of a batch");
+            skipped += step;
+            self.position += step;
+        }
+        Ok(Sent { rows: skipped, finished: false })
+    }
+
+    /// Makes sure that there is a row to take; `false` at the end, `None` where it has to be waited for.
+    pub async fn fetch_now(&mut self) -> SqlResult<Option<bool>> {
+        if self.too_old {
+            return Err(too_old());
+        }
+        while !self.finished {
+            if self.part.as_ref().is_some_and(Part::has_row) {
+                return Ok(Some(true));
+            }
+            self.part = None;
+            match futures::poll!(self.stream.next()) {
+                Poll::Ready(next) => self.take(next)?,
+                Poll::Pending => return Ok(None),
+            }
+        }
+        Ok(Some(false))
+    }
+
+    /// As [`Rows::fetch_now`], and waits for it.
+    pub async fn fetch(&mut self) -> SqlResult<bool> {
+        loop {
+            if let Some(found) = self.fetch_now().await? {
+                return Ok(found);
+            }
+            let next = self.stream.next().await;
+            self.take(next)?;
+        }
+    }
+
+    fn take(&mut self, next: Option<SqlResult<RecordBatch>>) -> SqlResult<()> {
+        match next.transpose()? {
+            Some(rows) => self.part = Some(Part::of_batch(rows)),
+            None => {
+                self.finished = true;
+                self.hold = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the rows that a fetch has found ready to be written in these formats; how many values each has.
+    pub fn prepare(&mut self, formats: &[Format]) -> SqlResult<usize> {
+        let part = self.part.as_mut().ok_or_else(|| SqlError::internal("rows that were not fetched"))?;
+        part.prepare(&self.columns, formats, &self.style)
+    }
+
+    /// Whether one of the rows that a fetch has found is left.
+    pub fn has_row(&self) -> bool {
+        self.part.as_ref().is_some_and(Part::has_row)
+    }
+
+    /// Appends the values of the next row.
+    pub fn write_row(&mut self, out: &mut BytesMut) {
+        if let Some(part) = &mut self.part {
+            part.write_row(out);
+        }
+    }
+
+    /// The next row was sent.
+    pub fn advance(&mut self) {
+        if let Some(part) = &mut self.part {
+            part.advance();
+            self.position += 1;
+        }
+    }
+}
+
+impl Source {
+    fn of(rows: PointRows) -> Self {
+        match rows {
+            PointRows::Stored(rows) => Self::Stored(rows),
+            PointRows::Batch(rows) => Self::Batch(rows),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Batch(rows) => rows.num_rows(),
+            Self::Stored(rows) => rows.rows().len(),
+        }
+    }
+}
+
+impl Part {
+    pub fn of(rows: PointRows) -> Self {
+        Self { rows: Source::of(rows), next: 0, encoder: None, formats: Vec::new() }
+    }
+
+    fn of_batch(rows: RecordBatch) -> Self {
+        Self::of(PointRows::Batch(rows))
+    }
+
+    /// How many rows were taken.
+    pub fn taken(&self) -> usize {
+        self.next
+    }
+
+    pub fn has_row(&self) -> bool {
+        self.next < self.rows.len()
+    }
+
+    /// Appends the values of the next row, each with its length before it.
+    pub fn write_row(&mut self, out: &mut BytesMut) {
+        match (&mut self.encoder, &self.rows) {
+            (Some(Encoder::Columns(encoders)), _) => {
+                for encoder in encoders {
+                    encoder.write_field(self.next, out);
+                }
+            }
+            (Some(Encoder::Stored(encoder)), Source::Stored(rows)) => encoder.write_row(&rows.rows()[self.next], out),
+            _ => unreachable!("rows are prepared before they are written"),
+        }
+    }
+
+    /// The next row was taken.
+    pub fn advance(&mut self) {
+        self.next += 1;
+    }
+
+    /// Makes the rows ready to be written in these formats; how many values each has.
+    pub fn prepare(&mut self, columns: &[OutputColumn], formats: &[Format], style: &TextStyle) -> SqlResult<usize> {
+        if self.encoder.is_some() && self.formats == formats {
+            return Ok(columns.len());
+        }
+        let sent = columns.iter().map(|column| &column.sql_type).zip(formats.iter().copied());
+        if let Source::Stored(rows) = &self.rows {
+            self.encoder = rows.encoder(sent, style.zone).map(|encoder| Encoder::Stored(Box::new(encoder)));
+            if self.encoder.is_none() {
+                self.rows = Source::Batch(rows.to_batch()?);
+            }
+        }
+        if let Source::Batch(rows) = &self.rows {
+            self.encoder = Some(Encoder::Columns(column_encoders(rows, columns, formats, style)?));
+        }
+        self.formats = formats.to_vec();
+        Ok(columns.len())
+    }
+}
+
+fn column_encoders(
+    rows: &RecordBatch,
+    columns: &[OutputColumn],
+    formats: &[Format],
+    style: &TextStyle,
+) -> SqlResult<Vec<ColumnEncoder>> {
+    if rows.num_columns() != columns.len() || formats.len() != columns.len() {
+        return Err(SqlError::internal(format!(
+            "a batch of {} columns for a result of {}",
+            rows.num_columns(),
+            columns.len()
+        )));
+    }
+    let columns = rows.columns().iter().zip(columns).zip(formats);
+    columns
+        .map(|((values, column), format)| ColumnEncoder::new(*format, values, &column.sql_type, style))
+        .collect::<SqlResult<_>>()
+}

@@ -1,0 +1,450 @@
+//! One session: what a client has set, prepared and opened, and the steps of a statement.
+//!
+//! Read [`Session::run`] first: it is the whole way of a statement, from text to its last row. The extended protocol takes
+//! the same steps in three messages (`extended.rs`).
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use binder::Planned;
+use catalog::{CatalogState, Role};
+use datafusion::scalar::ScalarValue;
+use session_context::{Assignments, StatementContext, WithoutRows};
+use settings::Settings;
+use syntax::Parsed;
+use syntax::statement::IsolationLevel;
+use txn::Isolation;
+use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
+
+use crate::admit::{Admitted, Turn};
+use crate::backends::{Backend, Guard};
+use crate::block::{Block, Modes};
+use crate::block_status::BlockStatus;
+use crate::files::StatementFiles;
+use crate::hang_up::HangUp;
+use crate::held::Held;
+use crate::instance::Instance;
+use crate::life::State;
+use crate::notice::Severity;
+use crate::numbers::Numbers;
+use crate::pasts::Pasts;
+use crate::planning::Planning;
+use crate::portal::{Life, Portal};
+use crate::prepared::Prepared;
+use crate::result_sink::ResultSink;
+use crate::statement::{Limits, Statement};
+use crate::token::Asked;
+
+/// What lives as long as a connection.
+pub struct Session {
+    pub(crate) instance: Arc<Instance>,
+    /// Keeps the session in the list of sessions.
+    pub(crate) seat: Guard,
+    /// Who logged in; SET ROLE and SET SESSION AUTHORIZATION leave it.
+    pub(crate) login: Arc<Role>,
+    pub(crate) block: Block,
+    pub(crate) prepared: BTreeMap<String, Arc<Prepared>>,
+    pub(crate) portals: BTreeMap<String, Portal>,
+    /// Cursors so far.
+    pub(crate) declared: u64,
+    pub(crate) notices: Vec<(Severity, SqlError)>,
+    /// COMMIT or ROLLBACK was said; done once the statement is over, where nothing interrupts it.
+    pub(crate) ending: Option<Ending>,
+    pub(crate) new_oid: Arc<dyn Fn() -> Oid + Send + Sync>,
+    /// What functions of the running statement set.
+    pub(crate) assignments: Arc<Assignments>,
+    /// What sequences gave it.
+    pub(crate) numbers: Arc<Numbers>,
+    /// The earlier states that the running statement reads.
+    pub(crate) pasts: Arc<Pasts>,
+    /// The files that it reads.
+    pub(crate) files: Arc<StatementFiles>,
+    /// Of the newest statement, until its failure is told.
+    pub(crate) query_id: Option<QueryId>,
+    /// What the running statement has been given to run on.
+    pub(crate) admitted: Option<Admitted>,
+    /// What it asks for under a token.
+    pub(crate) asked: Option<Asked>,
+    /// The session's turn on a cluster, while one of its statements is open.
+    pub(crate) turn: Weak<Turn>,
+    /// How long the statements took to parse that have not begun yet.
+    pub(crate) parsed_in: Duration,
+    /// Tells when the client has hung up.
+    pub hung_up: Arc<HangUp>,
+}
+
+/// How a transaction block is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) keep: bool,
+    /// A new block with the same modes follows.
+    pub(crate) chain: bool,
+}
+
+/// Where a statement stands in the string that a simple query is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The implicit transaction ends with it.
+    pub last: bool,
+    /// It is all there is.
+    pub alone: bool,
+}
+
+impl Session {
+    /// One statement of a simple query. Read this first.
+    pub async fn run(&mut self, parsed: &Arc<Parsed>, place: Place, client: &mut dyn ResultSink) -> SqlResult<()> {
+        let statement = self.begin(&parsed.text);
+        let steps = async {
+            match self.run_once(parsed, place, &statement, client).await {
+                Err(error) => self.repeated_or(error).await,
+                done => done,
+            }
+        };
+        let outcome = statement.watch(pin!(steps)).await;
+        let outcome = self.end(outcome, place.last).await;
+        statement.note(&parsed.text, outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
+        self.complete(outcome?, client);
+        Ok(())
+    }
+
+    /// Steps 2 to 4.
+    pub(crate) async fn run_once(
+        &mut self,
+        parsed: &Arc<Parsed>,
+        place: Place,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<String> {
+        self.enter(Some(parsed), statement)?;
+        parsed.check_without_parameters()?;
+        loop {
+            let planned = self.with_facts(|session| session.plan(parsed, &[], &[], statement)).await?;
+            if let Some(tag) = self.deliver(planned, place, statement, client).await? {
+                return Ok(tag);
+            }
+            // Another transaction came first: once more, on what is committed now.
+            self.enter(Some(parsed), statement)?;
+        }
+    }
+
+    /// Step 1: the statement gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
+    pub(crate) fn begin(&mut self, sql: &str) -> Statement {
+        // Who has it still reads by it what an earlier statement saw.
+        match Arc::get_mut(&mut self.pasts) {
+            Some(pasts) => pasts.clear(),
+            None => self.pasts = Pasts::new(&self.instance.transactions),
+        }
+        match Arc::get_mut(&mut self.files) {
+            Some(files) => files.forget(),
+            None => self.files = Arc::default(),
+        }
+        let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
+        let statement = Statement::begin(&self.instance, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
+        self.query_id = Some(statement.query_id);
+        self.admitted = None;
+        self.asked = self.asks(sql);
+        let parsed_in = std::mem::take(&mut self.parsed_in);
+        if !parsed_in.is_zero() {
+            statement.add(State::Parse, parsed_in);
+        }
+        statement
+    }
+
+    /// Step 2: it runs in a transaction, its own or the block's, and sees what was committed up to now.
+    pub(crate) fn enter(&mut self, parsed: Option<&Arc<Parsed>>, statement: &Statement) -> SqlResult<()> {
+        self.let_go_of_old();
+        let may_go_on = !self.block.is_failed() && self.block.check_live().is_ok();
+        if !may_go_on && parsed.is_some_and(|parsed| parsed.ends_transaction()) {
+            return Ok(());
+        }
+        self.block.enter(self.default_modes(), statement.started_us)
+    }
+
+    /// Step 3: from text to a plan, by what the catalog and the settings say now.
+    /// `values` are those of its parameters, where they are given.
+    pub(crate) fn plan(
+        &self,
+        parsed: &Arc<Parsed>,
+        parameters: &[Option<SqlType>],
+        values: &[ScalarValue],
+        statement: &Statement,
+    ) -> SqlResult<Planning<Planned>> {
+        statement.enter(State::Plan);
+        if let Some((_, name, arguments)) = parsed.explained_execute()
+            && let Some(planning) = self.plan_prepared(name, arguments, statement)?
+        {
+            let (planner, parsed) = (Arc::clone(&self.instance.planner), Arc::clone(parsed));
+            return planning.then(move |planned| match parsed.explained_execute() {
+                Some((explain, ..)) => planner.explain_execute(explain, planned),
+                None => Err(SqlError::internal("a statement is EXPLAIN EXECUTE as long as it is planned")),
+            });
+        }
+        let mut context = self.context(statement);
+        Arc::make_mut(&mut context).arguments = values.into();
+        self.planning(parsed, parameters, context)
+    }
+
+    // Step 4, running it, is `run.rs`; where and when, `admit.rs`.
+
+    /// Step 5: commit where the statement ends its transaction, or take note of the failure.
+    pub(crate) async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
+        let ending = self.ending.take();
+        let tag = self.note_outcome(outcome)?;
+        match ending {
+            Some(ending) => self.end_block(ending).await,
+            None if last && !self.block.is_explicit() => self.commit().await.map(|()| tag),
+            None => Ok(tag),
+        }
+    }
+
+    /// A statement is over, but for its transaction's end.
+    pub(crate) fn note_outcome(&mut self, outcome: SqlResult<String>) -> SqlResult<String> {
+        self.pasts.forget();
+        self.files.forget();
+        self.admitted = None;
+        match outcome {
+            Ok(tag) => self.take_assignments().map(|()| tag),
+            Err(error) => {
+                self.fail();
+                Err(error)
+            }
+        }
+    }
+
+    /// What `set_config` set holds from the next statement on.
+    pub(crate) fn take_assignments(&mut self) -> SqlResult<()> {
+        let assignments = self.assignments.take();
+        for set in &assignments {
+            self.block.change(set.local, |held| held.settings_mut().set(&set.name, &set.value))?;
+        }
+        if !assignments.is_empty() {
+            self.application_name_changed();
+        }
+        Ok(())
+    }
+
+    /// What a statement is planned with.
+    pub(crate) fn context(&self, statement: &Statement) -> Arc<StatementContext> {
+        let view = self.block.view();
+        self.context_over(view.ts, view.state, statement)
+    }
+
+    /// What a statement is planned with whose plan is to be kept.
+    pub(crate) fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
+        let view = self.block.view();
+        let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
+        let bare = Arc::make_mut(&mut context);
+        bare.files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn session_context::Files>));
+        bare.has_rows = false;
+        context
+    }
+
+    pub(crate) fn context_over(
+        &self,
+        commit: CommitTs,
+        snapshot: Arc<CatalogState>,
+        statement: &Statement,
+    ) -> Arc<StatementContext> {
+        let held = self.block.held();
+        // ALTER ROLE of another session counts from the next statement on.
+        let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
+        Arc::new(StatementContext {
+            has_rows: true,
+            settings: Arc::clone(&held.settings),
+            role: fresh(&held.role),
+            session_role: fresh(&held.session_role),
+            database: self.seat.backend.database.clone(),
+            query_id: statement.query_id,
+            statement_us: statement.started_us,
+            transaction_us: self.block.started_us().unwrap_or(statement.started_us),
+            backend_pid: self.seat.backend.pid,
+            new_oid: Arc::clone(&self.new_oid),
+            activity: Arc::clone(&self.instance) as Arc<dyn session_context::Activity>,
+            random: Arc::clone(&self.instance.random),
+            clock: Arc::clone(&self.instance.clock),
+            assignments: Arc::clone(&self.assignments),
+            commit,
+            arguments: Arc::default(),
+            past: Arc::clone(&self.pasts) as Arc<dyn session_context::Past>,
+            files: Arc::clone(&self.files) as Arc<dyn session_context::Files>,
+            sequences: Arc::clone(&self.numbers) as Arc<dyn session_context::SequenceNumbers>,
+            snapshot,
+        })
+    }
+
+    /// A session of a client that has shown who it is; `settings` are those of its start-up packet.
+    pub fn new(
+        instance: Arc<Instance>,
+        seat: Guard,
+        login: Arc<Role>,
+        settings: &[(String, String)],
+    ) -> SqlResult<Self> {
+        let snapshot = instance.transactions.current();
+        let mut held = Held {
+            settings: Arc::new(Settings::default()),
+            session_role: Arc::clone(&login),
+            role: Arc::clone(&login),
+            cluster: None,
+        };
+        let defaults = snapshot.state.database().settings.iter().chain(&login.settings);
+        for (name, value) in defaults.chain(settings.iter().map(|(name, value)| (name, value))) {
+            held.settings_mut().set_default(name, value)?;
+        }
+        let transactions = Arc::clone(&instance.transactions);
+        let numbers = Arc::new(Numbers::new(Arc::clone(&transactions)));
+        let pasts = Pasts::new(&transactions);
+        let new_oid = Arc::new(move || transactions.allocate_oid());
+        let session = Self {
+            block: Block::new(Arc::clone(&instance.transactions), held),
+            instance,
+            seat,
+            login,
+            prepared: BTreeMap::new(),
+            portals: BTreeMap::new(),
+            declared: 0,
+            notices: Vec::new(),
+            ending: None,
+            new_oid,
+            assignments: Arc::default(),
+            numbers,
+            pasts,
+            files: Arc::default(),
+            query_id: None,
+            admitted: None,
+            asked: None,
+            turn: crate::admit::no_turn(),
+            parsed_in: Duration::ZERO,
+            hung_up: Arc::default(),
+        };
+        session.application_name_changed();
+        Ok(session)
+    }
+
+    /// Something failed: an implicit transaction is undone, a block waits to be ended.
+    pub fn fail(&mut self) {
+        self.ending = None;
+        drop(self.assignments.take());
+        if !self.block.is_explicit() {
+            self.end_portals(false);
+        }
+        self.block.fail();
+        self.application_name_changed();
+    }
+
+    /// The client is gone: what it had not committed is undone.
+    pub fn abandon(&mut self) {
+        self.portals.clear();
+        self.block.roll_back();
+    }
+
+    /// Ends a transaction; its portals end with it.
+    pub(crate) async fn commit(&mut self) -> SqlResult<()> {
+        if let Err(error) = self.block.check_live().and_then(|()| self.stage_on_commit()) {
+            self.block.roll_back();
+            self.end_portals(false);
+            return Err(error);
+        }
+        let committed = self.block.commit().await;
+        self.end_portals(committed.is_ok());
+        committed
+    }
+
+    /// A transaction has ended: what is left are the cursors WITH HOLD of those that have committed.
+    pub(crate) fn end_portals(&mut self, committed: bool) {
+        self.portals.retain(|_, portal| {
+            if portal.life == Life::HeldByCommit && committed {
+                portal.life = Life::Session;
+            }
+            portal.life == Life::Session
+        });
+    }
+
+    /// What ReadyForQuery says.
+    pub fn status(&self) -> BlockStatus {
+        self.block.status()
+    }
+
+    /// How long the session may wait for its client as it is now, and what ends it then.
+    pub fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
+        let (limit, condition, what) = match self.block.status() {
+            BlockStatus::Idle => {
+                (self.settings().idle_session_timeout(), Condition::IdleSessionTimeout, "idle-session")
+            }
+            _ => (
+                self.settings().idle_in_transaction_session_timeout(),
+                Condition::IdleInTransactionSessionTimeout,
+                "idle-in-transaction",
+            ),
+        };
+        Some((limit?, SqlError::new(condition, format!("terminating connection due to {what} timeout"))))
+    }
+
+    /// Tells the client that a statement is done; what there is to say about it comes first.
+    pub(crate) fn complete(&mut self, tag: String, client: &mut dyn ResultSink) {
+        for (severity, notice) in self.take_notices() {
+            client.notice(severity, &notice);
+        }
+        client.complete(tag);
+    }
+
+    /// What there is to say beside results, as far as the client wants to hear it.
+    pub fn take_notices(&mut self) -> Vec<(Severity, SqlError)> {
+        if self.notices.is_empty() {
+            return Vec::new();
+        }
+        let least = match self.settings().client_min_messages() {
+            "error" => Severity::Error,
+            "warning" => Severity::Warning,
+            _ => Severity::Notice,
+        };
+        let mut notices = std::mem::take(&mut self.notices);
+        notices.retain(|(severity, _)| *severity >= least);
+        notices
+    }
+
+    /// The statement that runs or has just failed; `None` once that was told.
+    pub fn take_query_id(&mut self) -> Option<QueryId> {
+        self.query_id.take()
+    }
+
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.seat.backend
+    }
+
+    pub fn held(&self) -> &Held {
+        self.block.held()
+    }
+
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.block.held().settings
+    }
+
+    /// The value of a setting that clients are told of.
+    pub fn reported_value(&self, name: &str) -> String {
+        let held = self.block.held();
+        match name {
+            "is_superuser" => if held.session_role.superuser { "on" } else { "off" }.to_owned(),
+            "session_authorization" => held.session_role.name.clone(),
+            other => held.settings.get(other).expect("every reported setting is one"),
+        }
+    }
+
+    /// Others see it in `pg_stat_activity`.
+    pub(crate) fn application_name_changed(&self) {
+        let name = self.settings().application_name().to_owned();
+        self.seat.backend.doing.lock().application_name = name;
+    }
+
+    /// The modes of a transaction that says nothing about them.
+    pub(crate) fn default_modes(&self) -> Modes {
+        let settings = self.settings();
+        let isolation = match settings.default_isolation() {
+            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+            IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+            IsolationLevel::Serializable => Isolation::Serializable,
+        };
+        Modes { isolation, read_only: settings.default_read_only() }
+    }
+}

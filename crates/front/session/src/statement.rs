@@ -1,0 +1,240 @@
+//! One running statement: its id, its span, its clock, and the ways it can be stopped.
+
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use binder::Phases;
+use parking_lot::Mutex;
+use scheduler::Lease;
+use settings::Settings;
+use tokio::sync::SetOnce;
+use tracing::Instrument;
+use types::{Condition, QueryId, SqlError, SqlResult};
+
+use crate::age::age;
+use crate::backends::Backend;
+use crate::hang_up::HangUp;
+use crate::instance::Instance;
+use crate::interrupt::{Reason, Running};
+use crate::life::State;
+use crate::metrics::{Kind, Outcome};
+use crate::rows::Rows;
+
+/// From a statement's arrival to its end; dropped, it can no longer be stopped.
+pub(crate) struct Statement {
+    pub(crate) query_id: QueryId,
+    pub(crate) started_us: i64,
+    /// What it turned out to be, for the counters.
+    kind: Mutex<Kind>,
+    running: Running,
+    hung_up: Arc<HangUp>,
+    limits: Limits,
+    started: Duration,
+    /// Of the lines about it in the log; made when there may be one.
+    span: OnceLock<tracing::Span>,
+    /// What it runs on, once that is known.
+    lease: SetOnce<Arc<Lease>>,
+    instance: Arc<Instance>,
+    backend: Arc<Backend>,
+}
+
+/// How long a statement may run.
+pub(crate) struct Limits {
+    pub(crate) settings: Arc<Settings>,
+    /// When what its transaction sees was committed, where earlier statements saw the same.
+    pub(crate) fixed_us: Option<i64>,
+}
+
+impl Statement {
+    pub(crate) fn begin(
+        instance: &Arc<Instance>,
+        backend: &Arc<Backend>,
+        sql: &str,
+        limits: Limits,
+        hung_up: Arc<HangUp>,
+    ) -> Self {
+        let query_id = QueryId(instance.random.next_u64());
+        let started_us = instance.clock.now_us();
+        let started = instance.clock.monotonic();
+        backend.work(sql, query_id, started_us, started);
+        Self {
+            query_id,
+            started_us,
+            kind: Mutex::new(Kind::Unknown),
+            running: backend.interrupt.begin(),
+            hung_up,
+            limits,
+            started,
+            span: OnceLock::new(),
+            lease: SetOnce::new(),
+            instance: Arc::clone(instance),
+            backend: Arc::clone(backend),
+        }
+    }
+
+    /// Runs `work` until it ends or the statement is stopped: by a cancel request, the time limit, the end of the
+    /// session or of the client. Work that is stopped is dropped where it waits.
+    pub(crate) async fn watch<T>(&self, work: Pin<&mut impl Future<Output = SqlResult<T>>>) -> SqlResult<T> {
+        self.watch_quiet(pin!(work.instrument(self.span().clone()))).await
+    }
+
+    /// As [`Statement::watch`], for work that writes nothing to the log: it costs next to nothing where the work need not wait.
+    pub(crate) async fn watch_quiet<T>(&self, work: impl Future<Output = SqlResult<T>> + Unpin) -> SqlResult<T> {
+        let result = tokio::select! {
+            biased;
+            result = work => result,
+            // Asked last: most statements are done before it matters.
+            reason = self.interrupted() => return Err(self.stopped(reason)),
+        };
+        match (result, self.running.reason()) {
+            // Execution noticed first: the client is told why all the same.
+            (Err(error), Some(reason)) if error.condition == Condition::QueryCanceled => Err(reason.error()),
+            (Err(error), None)
+                if error.condition == Condition::QueryCanceled
+                    && self.lease.get().is_some_and(|lease| lease.is_ended()) =>
+            {
+                Err(self.stopped(Reason::WorkerEnded))
+            }
+            (result, _) => result,
+        }
+    }
+
+    /// Completes when the statement has to stop.
+    async fn interrupted(&self) -> Reason {
+        let timeout = async {
+            match self.limits.settings.statement_timeout() {
+                Some(timeout) => self.instance.clock.sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.running.stopped() => Reason::User,
+            () = self.hung_up.noticed(&*self.instance.clock) => Reason::Gone,
+            () = timeout => Reason::Timeout,
+            () = self.too_old() => Reason::TooOld,
+            () = async { self.lease.wait().await.ended().await } => Reason::WorkerEnded,
+        }
+    }
+
+    /// Completes when the statement has seen the past for too long.
+    async fn too_old(&self) {
+        let Some(limit) = self.limits.settings.max_snapshot_age() else { return std::future::pending().await };
+        let seen = age(self.limits.fixed_us.unwrap_or(self.started_us), self.instance.clock.now_us());
+        self.instance.clock.sleep(limit.saturating_sub(seen)).await;
+    }
+
+    fn stopped(&self, reason: Reason) -> SqlError {
+        self.running.stop(reason);
+        self.running.reason().unwrap_or(reason).error()
+    }
+
+    /// It is in this state of its life from now on.
+    pub(crate) fn enter(&self, state: State) {
+        let now = self.instance.clock.monotonic();
+        self.backend.doing.lock().life.enter(state, now);
+    }
+
+    /// So long was it in this state before it began.
+    pub(crate) fn add(&self, state: State, time: Duration) {
+        self.backend.doing.lock().life.add(state, time);
+    }
+
+    /// Its plan runs from now on.
+    pub(crate) fn runs(&self, phases: Option<&Phases>) {
+        let now = self.instance.clock.monotonic();
+        let mut doing = self.backend.doing.lock();
+        doing.life.enter(State::Run, now);
+        doing.life.runs(phases.cloned());
+    }
+
+    /// It waits for this cluster, or runs there.
+    pub(crate) fn goes_to(&self, cluster: Option<Arc<str>>) {
+        self.backend.doing.lock().cluster = cluster;
+    }
+
+    /// It runs there from now on.
+    pub(crate) fn runs_on(&self, lease: &Arc<Lease>) {
+        self.backend.doing.lock().worker = Some(lease.worker());
+        // A statement that is planned again stays where it is.
+        let _ = self.lease.set(Arc::clone(lease));
+    }
+
+    /// It goes on with rows that an earlier one has begun.
+    pub(crate) fn resumes(&self, rows: &Rows) {
+        let Some(admitted) = rows.admitted() else { return };
+        if self.lease.get().is_none() {
+            self.goes_to(self.instance.clusters.name(admitted.turn.cluster));
+            self.runs_on(&admitted.lease);
+        }
+    }
+
+    /// How long ago it began.
+    pub(crate) fn took(&self) -> Duration {
+        self.instance.clock.monotonic().saturating_sub(self.started)
+    }
+
+    /// It turned out to be of this kind.
+    pub(crate) fn is(&self, kind: Kind) {
+        *self.kind.lock() = kind;
+    }
+
+    /// Counts and logs how it went; `logged_from` is `log_min_duration_statement`.
+    pub(crate) fn note(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
+        let is_stopped = self.running.reason().is_some();
+        let outcome = match result {
+            Ok(()) => "DONE",
+            Err(error) if is_stopped || error.condition == Condition::QueryCanceled => "CANCEL",
+            Err(_) => "ERROR",
+        };
+        let ended = self.backend.ended(self.started_us, outcome, result.err().map(|error| error.condition.sqlstate()));
+        self.instance.query_log.push(ended);
+        self.count(sql, result, logged_from);
+    }
+
+    /// As [`Statement::note`], for those that come by the hundred thousand: they are kept where they fail.
+    pub(crate) fn note_at_once(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
+        match result {
+            Ok(()) => self.count(sql, result, logged_from),
+            Err(_) => self.note(sql, result, logged_from),
+        }
+    }
+
+    fn count(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
+        let took = self.took();
+        let kind = *self.kind.lock();
+        let outcome = match result {
+            Ok(()) => Outcome::Done,
+            Err(_) if self.running.reason().is_some() => Outcome::Cancelled,
+            Err(_) => Outcome::Failed,
+        };
+        self.instance.metrics.count_statement(kind, outcome, took);
+        let is_slow = logged_from.is_some_and(|limit| took >= limit);
+        if result.is_ok() && !is_slow {
+            return;
+        }
+        self.span().in_scope(|| {
+            match result {
+                Err(error) if error.condition == Condition::InternalError => {
+                    tracing::error!(%error, detail = error.detail, sql, "statement failed inside");
+                }
+                Err(error) => tracing::info!(%error, "statement failed"),
+                Ok(()) => {}
+            }
+            if is_slow {
+                tracing::info!(duration_ms = took.as_secs_f64() * 1e3, sql, "slow statement");
+            }
+        });
+    }
+
+    fn span(&self) -> &tracing::Span {
+        self.span.get_or_init(|| tracing::info_span!("statement", query_id = %self.query_id))
+    }
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        self.backend.interrupt.end();
+    }
+}

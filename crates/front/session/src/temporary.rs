@@ -1,0 +1,120 @@
+//! Temporary objects: what a commit does with them, and their end with the session that made them.
+
+use std::sync::Arc;
+
+use binder::{Planned, RowLocks};
+use catalog::{CatalogState, Change, Schema, Table};
+use storage_error::from_transaction;
+use tokio::runtime::Handle;
+use txn::{Isolation, Transactions};
+use types::{Oid, OnCommit, SqlError, SqlResult};
+
+use crate::instance::Instance;
+use crate::session::Session;
+
+/// How often it is tried to drop what others have come in the way of.
+const ATTEMPTS_MAX: usize = 10;
+
+impl Instance {
+    /// Drops what sessions of an earlier run of the server made for themselves and could not drop. To be called before anyone connects.
+    ///
+    /// # Errors
+    /// Where the catalog cannot be written.
+    pub async fn drop_left_temporary(&self) -> SqlResult<()> {
+        drop_schemas(&self.transactions, Schema::is_temporary).await
+    }
+}
+
+impl Session {
+    /// What ON COMMIT says of the session's tables becomes part of the transaction that is about to commit.
+    pub(crate) fn stage_on_commit(&mut self) -> SqlResult<()> {
+        if !self.block.is_open() {
+            return Ok(());
+        }
+        let view = self.block.view().state;
+        let Some(schema) = view.schema_by_name(&self.temp_schema_name()) else { return Ok(()) };
+        let changes = at_commit(&view, schema.oid)?;
+        if changes.is_empty() { Ok(()) } else { self.block.transaction().stage(changes).map_err(from_transaction) }
+    }
+
+    /// DISCARD TEMPORARY.
+    pub(crate) fn discard_temporary(&mut self) -> SqlResult<()> {
+        let view = self.block.view().state;
+        let Some(schema) = view.schema_by_name(&self.temp_schema_name()) else { return Ok(()) };
+        let changes = dropping(&view, &[schema.oid])?;
+        self.block.transaction().stage(changes).map_err(from_transaction)
+    }
+
+    /// The session ends, and what it made for itself with it.
+    pub fn drop_temporary(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (name, transactions) = (self.temp_schema_name(), Arc::clone(&self.instance.transactions));
+        let executor = Arc::clone(self.instance.execution.executor());
+        async move {
+            if transactions.current().state.schema_by_name(&name).is_none() {
+                return;
+            }
+            // There may be many thousands: other connections are served meanwhile.
+            let runtime = Handle::current();
+            let dropping = async move { drop_schemas(&transactions, |schema| schema.name == name).await };
+            if let Err(error) = executor.planning().run(move || runtime.block_on(dropping)).await {
+                tracing::warn!(error = error.message, "temporary objects stay until the next start");
+            }
+        }
+    }
+
+    fn temp_schema_name(&self) -> String {
+        format!("{}{}", Schema::TEMPORARY_PREFIX, self.seat.backend.pid)
+    }
+}
+
+/// Drops the schemas that `is_dropped` means with all that is in them.
+pub(crate) async fn drop_schemas(
+    transactions: &Arc<Transactions>,
+    is_dropped: impl Fn(&Schema) -> bool,
+) -> SqlResult<()> {
+    let mut failure = None;
+    for _ in 0..ATTEMPTS_MAX {
+        let mut transaction = transactions.begin(Isolation::ReadCommitted);
+        let view = transaction.view().state;
+        let named: Vec<Oid> = view.schemas().filter(|schema| is_dropped(schema)).map(|schema| schema.oid).collect();
+        if named.is_empty() {
+            return Ok(());
+        }
+        transaction.stage(dropping(&view, &named)?).map_err(from_transaction)?;
+        match transaction.commit().await {
+            Ok(_) => return Ok(()),
+            // Rows have moved meanwhile.
+            Err(error) => failure = Some(from_transaction(error)),
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+/// Whether a plan changes or locks rows of temporary tables alone, which a read-only transaction may.
+pub(crate) fn is_of_temporary(planned: &Planned) -> bool {
+    let is_temporary = |table: &Table| table.temporary.is_some();
+    match planned {
+        Planned::Write(plan) => plan.before.is_empty() && is_temporary(&plan.table),
+        Planned::Modify(plan) => is_temporary(&plan.table),
+        Planned::CopyFrom(plan) => is_temporary(&plan.table),
+        Planned::Query(plan) => plan.locks.iter().all(|locks: &RowLocks| is_temporary(&locks.table)),
+        Planned::Explain(plan) => is_of_temporary(&plan.inner),
+        _ => false,
+    }
+}
+
+fn at_commit(view: &CatalogState, schema: Oid) -> SqlResult<Vec<Change>> {
+    let tables = || view.tables().filter(|table| table.schema == schema);
+    let emptied = tables().filter(|table| table.temporary == Some(OnCommit::DeleteRows));
+    let emptied = emptied.filter(|table| !view.rows(table.oid).is_empty());
+    let mut changes: Vec<Change> = emptied.map(|table| Change::RemoveAllRows { table: table.oid }).collect();
+    let dropped: Vec<Oid> =
+        tables().filter(|table| table.temporary == Some(OnCommit::Drop)).map(|table| table.oid).collect();
+    changes.extend(dropping(view, &dropped)?);
+    Ok(changes)
+}
+
+fn dropping(view: &CatalogState, named: &[Oid]) -> SqlResult<Vec<Change>> {
+    let plan = view.drop_plan(named, true).map_err(|error| SqlError::internal(error.to_string()))?;
+    Ok(plan.changes)
+}

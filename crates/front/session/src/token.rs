@@ -1,0 +1,293 @@
+//! What a client names by `kiln.statement_token` happens once: a statement that repeats one that has committed under the token is told of
+//! that one, and does not run.
+//!
+//! A transaction takes its token with its first writing statement, once nothing but other transactions can be in that one's way. What has
+//! happened may be why a repeat cannot even be planned (its table is there): so a statement that fails is asked about, too.
+
+use binder::Planned;
+use bytes::BytesMut;
+use catalog::{CatalogState, Change, Table};
+use datafusion::scalar::ScalarValue;
+use row_locks::from_lock;
+use storage_error::from_transaction;
+use txn::locks::LockWait;
+use txn::{Claim, ClaimError, Token, Work, WorkDigest, Written};
+use types::{Condition, Oid, SqlError, SqlResult, SqlType};
+use value_codec::encode::BinaryEncoder;
+
+use crate::copy::stdin_format;
+use crate::result_sink::ResultSink;
+use crate::run::Started;
+use crate::session::Session;
+
+/// What `pg_stat_activity` shows of who waits for another transaction with the same token.
+const WAIT_EVENT: &str = "StatementToken";
+
+/// What the running statement asks for, under its token.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    token: Token,
+    /// Its text.
+    text: Work,
+    /// Its text and what goes with it: values of parameters, or the text of a prepared statement.
+    whole: Option<Work>,
+    /// It runs under the token, and its outcome is to be noted.
+    runs: bool,
+}
+
+/// A statement that has committed before.
+#[derive(Debug)]
+pub(crate) struct Repeated(Written);
+
+impl Repeated {
+    /// What it did.
+    pub(crate) fn written(self) -> Written {
+        self.0
+    }
+}
+
+impl Asked {
+    fn work(&self) -> WorkDigest {
+        self.whole.as_ref().unwrap_or(&self.text).digest()
+    }
+
+    fn with(&mut self, part: &[u8]) {
+        self.whole = Some(self.text.clone().part(part));
+    }
+}
+
+impl Session {
+    /// What a statement asks for, if the session has a token.
+    pub(crate) fn asks(&self, sql: &str) -> Option<Asked> {
+        let text = self.settings().statement_token()?;
+        let token = Token { role: self.held().session_role.oid, text: text.into() };
+        Some(Asked { token, text: Work::new().part(sql.as_bytes()), whole: None, runs: false })
+    }
+
+    /// The values of the statement's parameters.
+    pub(crate) fn asks_with(&mut self, values: &[ScalarValue], types: &[SqlType]) -> SqlResult<()> {
+        if let Some(asked) = self.asked.as_mut().filter(|_| !values.is_empty()) {
+            let mut bytes = BytesMut::new();
+            for (value, sql_type) in values.iter().zip(types) {
+                let array = value.to_array().map_err(functions::error::from_datafusion)?;
+                // A number of many digits is sent on as its text.
+                let is_text = matches!(sql_type, SqlType::Numeric { .. }) && array.data_type().is_string();
+                let sql_type = if is_text { &SqlType::Text } else { sql_type };
+                BinaryEncoder::new(&array, sql_type)?.write_field(0, &mut bytes);
+            }
+            asked.with(&bytes);
+        }
+        Ok(())
+    }
+
+    /// The prepared statement that EXECUTE names.
+    pub(crate) fn asks_for_prepared(&mut self, name: &str) {
+        if let (Some(asked), Some(prepared)) = (&mut self.asked, self.prepared.get(name)) {
+            asked.with(prepared.text().as_bytes());
+        }
+    }
+
+    /// To be called before a plan runs: what writes takes the token, and waits for a transaction that has it. The statement that it
+    /// repeats, if it has to run no more.
+    pub(crate) async fn claim(&mut self, planned: &Planned) -> SqlResult<Option<Repeated>> {
+        let is_read_only = self.block.modes().is_some_and(|modes| modes.read_only);
+        if is_read_only || !self.writes(planned) {
+            return Ok(None);
+        }
+        if self.asked.is_none() {
+            self.block.transaction().write_unnamed().map_err(|_| without_token())?;
+            return Ok(None);
+        }
+        self.claim_asked().await
+    }
+
+    /// As [`Self::claim`], where that waits for nobody: of what has committed already.
+    pub(crate) async fn repeats(&mut self, planned: &Planned) -> SqlResult<Option<Repeated>> {
+        if self.asked.is_none() || !self.writes(planned) || !self.is_repeat().await? {
+            return Ok(None);
+        }
+        self.claim(planned).await
+    }
+
+    async fn claim_asked(&mut self) -> SqlResult<Option<Repeated>> {
+        let Some(asked) = &self.asked else { return Ok(None) };
+        let (token, work) = (asked.token.clone(), asked.work());
+        let wait = LockWait::Block { timeout: self.settings().lock_timeout() };
+        let shown = self.seat.backend.waiting(WAIT_EVENT);
+        let claimed = self.block.transaction().claim(&token, work, wait).await;
+        drop(shown);
+        match claimed.map_err(|error| refused(&token, error))? {
+            Claim::Run => {
+                if let Some(asked) = &mut self.asked {
+                    asked.runs = true;
+                }
+                Ok(None)
+            }
+            Claim::Repeat { written, .. } => Ok(Some(Repeated(written))),
+        }
+    }
+
+    /// Whether the statement has committed under its token, with the transaction where it is now.
+    pub(crate) async fn is_repeat(&mut self) -> SqlResult<bool> {
+        let is_read_only = self.block.modes().is_none_or(|modes| modes.read_only);
+        let Some(asked) = self.asked.as_ref().filter(|_| !is_read_only && !self.block.is_failed()) else {
+            return Ok(false);
+        };
+        let (token, work) = (asked.token.clone(), asked.work());
+        if self.block.check_live().is_err() {
+            return Ok(false);
+        }
+        self.block.transaction().is_committed(&token, work).await.map_err(from_transaction)
+    }
+
+    /// The end of a statement that has failed: what it repeats, if that may be why.
+    pub(crate) async fn repeated_or(&mut self, error: SqlError) -> SqlResult<String> {
+        if self.asked.is_none() || !self.is_repeat().await? {
+            return Err(error);
+        }
+        match self.claim_asked().await? {
+            Some(Repeated(written)) if written.data.is_none() => self.tell_repeated(written),
+            _ => Err(error),
+        }
+    }
+
+    /// The end of a statement that has committed before.
+    pub(crate) async fn repeated(
+        &mut self,
+        Repeated(written): Repeated,
+        planned: &Planned,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<Started> {
+        if let (Planned::CopyFrom(plan), Some(known)) = (planned, written.data) {
+            client.begin_copy_in(stdin_format(plan), plan.columns.len()).await?;
+            let mut data = Work::new();
+            while let Some(piece) = client.copy_data().await? {
+                data.data(&piece);
+            }
+            if data.digest() != known {
+                let message = "the statement was committed under its token with other data";
+                return Err(SqlError::new(Condition::InvalidParameterValue, message).with_hint(NEW_TOKEN));
+            }
+        }
+        self.tell_repeated(written).map(Started::Done)
+    }
+
+    /// As [`Self::repeated`], of what takes no data.
+    pub(crate) fn tell_repeated(&mut self, written: Written) -> SqlResult<String> {
+        if written.gave_rows {
+            let message = "the statement was committed under its token, and its rows are not kept";
+            return Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message)
+                .with_detail(format!("Its command tag was \"{}\".", written.tag))
+                .with_hint("Read its rows from the table, and go on with a new token."));
+        }
+        let notice = "the statement was committed under its token before and has not run again";
+        self.tell(vec![SqlError::new(Condition::SuccessfulCompletion, notice)]);
+        Ok(written.tag)
+    }
+
+    /// The statement has done what it was to do: that is part of what is committed.
+    pub(crate) fn note_written(&mut self, tag: &str, rows: u64, gave_rows: bool, data: Option<WorkDigest>) {
+        if let Some(asked) = self.asked.as_ref().filter(|asked| asked.runs) {
+            let work = asked.work();
+            self.block.transaction().note_written(Written { work, data, tag: tag.to_owned(), rows, gave_rows });
+        }
+    }
+
+    /// Whether a plan changes what others see.
+    fn writes(&self, planned: &Planned) -> bool {
+        let is_lasting = |table: &Table| table.temporary.is_none();
+        match planned {
+            Planned::Write(plan) => is_lasting(&plan.table),
+            Planned::Modify(plan) => is_lasting(&plan.table),
+            Planned::CopyFrom(plan) => is_lasting(&plan.table),
+            Planned::Define(plan) => {
+                let view = self.block.view().state;
+                plan.changes.is_empty() || plan.changes.iter().any(|change| !is_temporary(change, &plan.changes, &view))
+            }
+            Planned::Explain(plan) => plan.analyze && self.writes(&plan.inner),
+            Planned::Query(_) | Planned::CopyTo(_) | Planned::Session(_) => false,
+        }
+    }
+}
+
+/// Whether a change is about a session's temporary objects; `changes` are those that it is made with.
+fn is_temporary(change: &Change, changes: &[Change], view: &CatalogState) -> bool {
+    let new_table = |oid: Oid| {
+        changes.iter().find_map(|change| match change {
+            Change::PutTable(table) if table.oid == oid => Some(table.schema),
+            _ => None,
+        })
+    };
+    let schema_of = |oid: Oid| view.relation_by_oid(oid).map(|relation| relation.schema()).or_else(|| new_table(oid));
+    let schema = match change {
+        Change::PutSchema(schema) => Some(schema.oid),
+        Change::DropSchema(oid) => Some(*oid),
+        Change::PutTable(table) => Some(table.schema),
+        Change::PutView(put) => Some(put.schema),
+        Change::PutSequence(sequence) => Some(sequence.schema),
+        Change::DropTable(oid) | Change::DropView(oid) | Change::DropSequence(oid) => schema_of(*oid),
+        Change::AddShards { table, .. }
+        | Change::RemoveAllRows { table }
+        | Change::Seal { table }
+        | Change::Settle { table, .. }
+        | Change::Clone { table, .. }
+        | Change::Compact { table, .. } => schema_of(*table),
+        Change::PutDatabase(_) | Change::PutRole(_) | Change::DropRole(_) => None,
+    };
+    let is_new = |oid: Oid| {
+        changes
+            .iter()
+            .any(|change| matches!(change, Change::PutSchema(schema) if schema.oid == oid && schema.is_temporary()))
+    };
+    schema.is_some_and(|oid| view.schema(oid).is_some_and(|schema| schema.is_temporary()) || is_new(oid))
+}
+
+const NEW_TOKEN: &str =
+    "Give what is not a repeat a token of its own; sys.statement_outcome tells what was committed under this one.";
+
+fn refused(token: &Token, error: ClaimError) -> SqlError {
+    let text = &token.text;
+    match error {
+        ClaimError::Other => {
+            let message = format!("token \"{text}\" is not the one that the transaction has written under");
+            SqlError::new(Condition::ActiveTransaction, message).with_hint(ONE_TOKEN)
+        }
+        ClaimError::Unnamed => {
+            let message = "the token must be set before the transaction writes";
+            SqlError::new(Condition::ActiveTransaction, message).with_hint(ONE_TOKEN)
+        }
+        ClaimError::Differs { committed, number } => {
+            let message = format!("token \"{text}\" was committed with something else");
+            let detail = if number <= committed {
+                format!(
+                    "Of the {committed} writing statements that were committed, number {number} had another text or other parameters."
+                )
+            } else {
+                format!(
+                    "The transaction that was committed had {committed} writing statements; this is number {number}."
+                )
+            };
+            SqlError::new(Condition::InvalidParameterValue, message).with_detail(detail).with_hint(NEW_TOKEN)
+        }
+        ClaimError::TooManyStatements { most } => SqlError::new(
+            Condition::ProgramLimitExceeded,
+            format!("a transaction with a token can have at most {most} writing statements"),
+        ),
+        ClaimError::Full { most } => {
+            let message = format!("there are {most} tokens already, and no more are kept");
+            SqlError::new(Condition::ConfigurationLimitExceeded, message).with_hint(
+                "Tokens are forgotten in time; the server's options --token-retention and --tokens-max say when and how many there can be.",
+            )
+        }
+        ClaimError::Lock(error) => from_lock(&error),
+        ClaimError::Failed(error) => from_transaction(error),
+    }
+}
+
+const ONE_TOKEN: &str =
+    "All that a transaction writes has one token, or nothing has: else a repeat would do a part of it again.";
+
+fn without_token() -> SqlError {
+    let message = "the transaction has written under a token, and this statement has none";
+    SqlError::new(Condition::ActiveTransaction, message).with_hint(ONE_TOKEN)
+}
