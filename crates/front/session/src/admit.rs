@@ -2,44 +2,20 @@
 //!
 //! What an index answers, and what reads system tables alone, needs no worker and never comes here.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use binder::Planned;
 use cluster::admission::Request;
-use cluster::{Actor, Author, Choice, ClusterId, Permit, Refusal};
-use scheduler::Lease;
+use cluster::{Actor, Author, Choice, Refusal};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::life::State;
 use crate::session::Session;
 use crate::statement::Statement;
+use crate::turn::{Admission, Admitted, Turn};
 
 /// What `pg_stat_activity` shows of who waits for a cluster.
 const WAIT_EVENT: &str = "ClusterAdmission";
-
-/// A statement that may run: what it holds until its last row is made.
-#[derive(Debug, Clone)]
-pub(crate) struct Admitted {
-    pub(crate) turn: Arc<Turn>,
-    pub(crate) lease: Arc<Lease>,
-}
-
-/// The place of a session's statements on a cluster. Those that are open at the same time share one: a session that waits for itself
-/// would wait for ever.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    pub(crate) cluster: ClusterId,
-    /// `None` for one that could not wait.
-    _permit: Option<Permit>,
-}
-
-/// Whether a statement may go on as it is planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
-    Now,
-    /// It has waited: what it sees is as old as that, and it is planned again.
-    Waited,
-}
 
 impl Session {
     /// Waits until the plan may run, if it needs a worker. An open statement's turn counts for it too.
@@ -111,7 +87,7 @@ impl Session {
                             }
                         }
                     };
-                    Arc::new(Turn { cluster, _permit: permit })
+                    Arc::new(Turn { cluster, permit })
                 }
             };
             if let Some(lease) = clusters.lease(cluster) {
@@ -149,9 +125,4 @@ fn refused(refusal: Refusal) -> SqlError {
         Refusal::Closed => Condition::ObjectNotInPrerequisiteState,
     };
     SqlError::new(condition, refusal.to_string())
-}
-
-/// The turn of a session none of whose statements is open.
-pub(crate) fn no_turn() -> Weak<Turn> {
-    Weak::new()
 }

@@ -13,8 +13,8 @@ use crate::metrics::Kind;
 use crate::portal::{Portal, Progress};
 use crate::prepared::Prepared;
 use crate::result_sink::ResultSink;
-use crate::run::tag;
 use crate::session::Session;
+use crate::started::tag;
 use crate::statement::Statement;
 
 impl Session {

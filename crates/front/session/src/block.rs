@@ -8,9 +8,9 @@ use storage_error::from_transaction;
 use txn::{Isolation, Snapshot, Transaction, Transactions};
 use types::{Condition, SqlError, SqlResult};
 
-use crate::age::too_old;
 use crate::block_status::BlockStatus;
 use crate::held::Held;
+use crate::snapshot_age::too_old;
 
 /// Transaction, failure, savepoints and settings of one session.
 pub(crate) struct Block {

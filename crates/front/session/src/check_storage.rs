@@ -11,8 +11,8 @@ use txn::StorageRow;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::rows::Rows;
-use crate::run::Started;
 use crate::session::Session;
+use crate::started::Started;
 use crate::statement::Statement;
 
 impl Session {

@@ -6,8 +6,8 @@ use binder::ClusterCommand;
 use cluster::{Author, Change, IfExists};
 use types::{Condition, SqlError, SqlResult};
 
-use crate::run::Started;
 use crate::session::Session;
+use crate::started::Started;
 
 impl Session {
     /// Does what the command says. Clusters are no part of a transaction: all but USE are refused in a block, and done at once.

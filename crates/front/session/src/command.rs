@@ -13,8 +13,8 @@ use crate::block::{Modes, outside};
 use crate::notice::Severity;
 use crate::prepared::{duplicate_statement, unknown_statement};
 use crate::result_sink::ResultSink;
-use crate::run::Started;
 use crate::session::{Ending, Place, Session};
+use crate::started::Started;
 use crate::statement::Statement;
 
 impl Session {

@@ -14,8 +14,8 @@ use types::SqlResult;
 use value_codec::encode::Format;
 
 use crate::result_sink::ResultSink;
-use crate::run::tag;
 use crate::session::Session;
+use crate::started::tag;
 use crate::statement::Statement;
 
 /// Pieces of the client's data that wait for the parser.

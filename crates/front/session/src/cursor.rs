@@ -17,8 +17,8 @@ use crate::portal::{Life, Portal, Progress, unknown_cursor};
 use crate::prepared::{Prepared, unknown_statement};
 use crate::result_sink::ResultSink;
 use crate::rows::{Columns, Rows};
-use crate::run::{Started, tag};
 use crate::session::{Place, Session};
+use crate::started::{Started, tag};
 use crate::statement::Statement;
 
 impl Session {

@@ -15,15 +15,15 @@ use value_codec::decode;
 use value_codec::encode::Format;
 
 use crate::bind::{Bind, Described, Target, formats_of, violation};
-use crate::by_key::KeptPrograms;
+use crate::kept_program::KeptPrograms;
 use crate::life::State;
 use crate::plan_basis::PlanBasis;
 use crate::portal::{Bound, Portal, Progress, spent, unknown_portal};
 use crate::prepared::{CachedPlan, Prepared, duplicate_statement, unknown_statement};
 use crate::result_sink::ResultSink;
 use crate::rows::Columns;
-use crate::run::{Flow, Ran};
 use crate::session::Session;
+use crate::started::{Flow, Ran};
 use crate::statement::Statement;
 
 impl Session {

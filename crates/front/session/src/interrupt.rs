@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError};
 
-use crate::age::too_old;
+use crate::snapshot_age::too_old;
 
 /// Who or what stopped a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

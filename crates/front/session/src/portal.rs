@@ -9,7 +9,7 @@ use datafusion::scalar::ScalarValue;
 use types::{Condition, SqlError};
 use value_codec::encode::Format;
 
-use crate::by_key::KeptProgram;
+use crate::kept_program::KeptProgram;
 use crate::prepared::Prepared;
 use crate::rows::{Columns, Rows};
 
@@ -56,6 +56,16 @@ pub(crate) enum Progress {
     Finished { word: &'static str },
     /// It ran, and cannot run again.
     Spent,
+}
+
+impl Progress {
+    /// When what its rows are read from was committed; `None` where nothing is read.
+    pub(crate) fn looked_us(&self) -> Option<i64> {
+        match self {
+            Self::Rows { rows, .. } => rows.looked_us(),
+            _ => None,
+        }
+    }
 }
 
 /// A plan with its parameters, and what it takes to make it again.

@@ -11,8 +11,8 @@ use session_context::StatementContext;
 use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-use crate::by_key::KeptPrograms;
 use crate::held::Held;
+use crate::kept_program::KeptPrograms;
 use crate::plan_basis::PlanBasis;
 use crate::rows::Columns;
 

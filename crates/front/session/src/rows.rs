@@ -14,8 +14,8 @@ use txn::Snapshot;
 use types::{SqlError, SqlResult};
 use value_codec::encode::{ColumnEncoder, Format, StoredEncoder, TextStyle};
 
-use crate::admit::Admitted;
-use crate::age::too_old;
+use crate::snapshot_age::too_old;
+use crate::turn::Admitted;
 
 /// The columns of a result, which a statement, its portals and their rows share.
 pub type Columns = Arc<[OutputColumn]>;

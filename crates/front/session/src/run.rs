@@ -22,7 +22,6 @@ use txn::Isolation;
 use types::{Condition, Oid, SqlError, SqlResult};
 use value_codec::encode::Format;
 
-use crate::admit::{Admission, Admitted};
 use crate::life::State;
 use crate::metrics::Kind;
 use crate::notice::Severity;
@@ -33,33 +32,11 @@ use crate::prepared::Prepared;
 use crate::result_sink::ResultSink;
 use crate::rows::{Hold, Rows};
 use crate::session::{Place, Session};
+use crate::started::{Flow, Ran, Started, tag};
 use crate::statement::Statement;
 use crate::temporary;
 use crate::throttle::grown_table;
-
-/// What running a plan began.
-pub(crate) enum Started {
-    /// Rows that are made as they are asked for; the tag's word.
-    Rows(Box<Rows>, &'static str),
-    /// Rows of an open cursor, `count` of them (`None`: all).
-    Fetch { cursor: String, count: Option<u64> },
-    /// It is done; the whole tag.
-    Done(String),
-    /// Another transaction came first: it has to be planned again on what is committed now.
-    Again,
-}
-
-/// How a portal's run ended.
-pub(crate) struct Ran {
-    pub(crate) tag: String,
-    pub(crate) flow: Flow,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Complete,
-    Suspended,
-}
+use crate::turn::{Admission, Admitted};
 
 impl Session {
     /// Runs a plan to its end, all rows as text; `None` if it has to be planned again, see [`Started::Again`].
@@ -540,15 +517,6 @@ fn changed_table(change: &Change) -> Option<Oid> {
         Change::PutTable(table) => Some(table.oid),
         Change::DropTable(table) | Change::RemoveAllRows { table } | Change::AddShards { table, .. } => Some(*table),
         _ => None,
-    }
-}
-
-/// The text that says what a statement did.
-pub(crate) fn tag(word: &str, rows: u64) -> String {
-    match word {
-        "INSERT" => format!("INSERT 0 {rows}"),
-        "SELECT" | "FETCH" | "MOVE" | "COPY" | "UPDATE" | "DELETE" | "MERGE" => format!("{word} {rows}"),
-        other => other.to_owned(),
     }
 }
 

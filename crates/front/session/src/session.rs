@@ -18,7 +18,7 @@ use syntax::statement::IsolationLevel;
 use txn::Isolation;
 use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
 
-use crate::admit::{Admitted, Turn};
+use crate::asked::Asked;
 use crate::backends::{Backend, Guard};
 use crate::block::{Block, Modes};
 use crate::block_status::BlockStatus;
@@ -35,7 +35,7 @@ use crate::portal::{Life, Portal};
 use crate::prepared::Prepared;
 use crate::result_sink::ResultSink;
 use crate::statement::{Limits, Statement};
-use crate::token::Asked;
+use crate::turn::{Admitted, Turn};
 
 /// What lives as long as a connection.
 pub struct Session {
@@ -314,7 +314,7 @@ impl Session {
             query_id: None,
             admitted: None,
             asked: None,
-            turn: crate::admit::no_turn(),
+            turn: crate::turn::no_turn(),
             parsed_in: Duration::ZERO,
             hung_up: Arc::default(),
         };

@@ -12,7 +12,6 @@ use tokio::sync::SetOnce;
 use tracing::Instrument;
 use types::{Condition, QueryId, SqlError, SqlResult};
 
-use crate::age::age;
 use crate::backends::Backend;
 use crate::hang_up::HangUp;
 use crate::instance::Instance;
@@ -20,6 +19,7 @@ use crate::interrupt::{Reason, Running};
 use crate::life::State;
 use crate::metrics::{Kind, Outcome};
 use crate::rows::Rows;
+use crate::snapshot_age::age;
 
 /// From a statement's arrival to its end; dropped, it can no longer be stopped.
 pub(crate) struct Statement {

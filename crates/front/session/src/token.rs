@@ -15,46 +15,15 @@ use txn::{Claim, ClaimError, Token, Work, WorkDigest, Written};
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 use value_codec::encode::BinaryEncoder;
 
+use crate::asked::{Asked, Repeated};
 use crate::copy::stdin_format;
 use crate::result_sink::ResultSink;
-use crate::run::Started;
+
 use crate::session::Session;
+use crate::started::Started;
 
 /// What `pg_stat_activity` shows of who waits for another transaction with the same token.
 const WAIT_EVENT: &str = "StatementToken";
-
-/// What the running statement asks for, under its token.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    token: Token,
-    /// Its text.
-    text: Work,
-    /// Its text and what goes with it: values of parameters, or the text of a prepared statement.
-    whole: Option<Work>,
-    /// It runs under the token, and its outcome is to be noted.
-    runs: bool,
-}
-
-/// A statement that has committed before.
-#[derive(Debug)]
-pub(crate) struct Repeated(Written);
-
-impl Repeated {
-    /// What it did.
-    pub(crate) fn written(self) -> Written {
-        self.0
-    }
-}
-
-impl Asked {
-    fn work(&self) -> WorkDigest {
-        self.whole.as_ref().unwrap_or(&self.text).digest()
-    }
-
-    fn with(&mut self, part: &[u8]) {
-        self.whole = Some(self.text.clone().part(part));
-    }
-}
 
 impl Session {
     /// What a statement asks for, if the session has a token.

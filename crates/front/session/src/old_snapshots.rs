@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use types::{Condition, SqlError};
-
 use crate::portal::Progress;
 use crate::session::Session;
+use crate::snapshot_age::age;
 
 impl Session {
     /// For how long the session may still see the oldest of what it sees; `None` where it sees nothing, or there is no limit.
@@ -37,25 +36,4 @@ impl Session {
             }
         }
     }
-}
-
-impl Progress {
-    /// When what its rows are read from was committed; `None` where nothing is read.
-    fn looked_us(&self) -> Option<i64> {
-        match self {
-            Self::Rows { rows, .. } => rows.looked_us(),
-            _ => None,
-        }
-    }
-}
-
-pub(crate) fn age(looked_us: i64, now_us: i64) -> Duration {
-    Duration::from_micros(u64::try_from(now_us.saturating_sub(looked_us)).unwrap_or(0))
-}
-
-/// `72000`.
-pub(crate) fn too_old() -> SqlError {
-    SqlError::new(Condition::SnapshotTooOld, "snapshot too old")
-        .with_detail("What it reads was committed longer ago than \"max_snapshot_age\" allows.")
-        .with_hint("Run it again, or set \"max_snapshot_age\" higher.")
 }
