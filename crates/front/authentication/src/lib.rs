@@ -1,10 +1,11 @@
-//! Who a client is: what it has to show, how it shows it, and what the server shows in turn.
+//! Who a client is: what it has to show, how it shows it, and what the server shows in turn; and how many may be there that have shown nothing.
 //!
 //! Never reads a socket and never decides what a role may do.
 //!
 //! Start at [`Credentials`] for what a server has, `proof.rs` for what is asked of whom, `exchange.rs` for how a password is checked.
 
 mod certificate;
+mod connection_limit;
 mod credentials;
 mod exchange;
 mod proof;
@@ -14,6 +15,7 @@ mod verifier;
 mod watched;
 
 pub use certificate::Certificate;
+pub use connection_limit::{ConnectionLimit, Counted};
 pub use credentials::{Credentials, PasswordError};
 pub use exchange::Exchange;
 pub use proof::{Proof, admit, demand, failed};

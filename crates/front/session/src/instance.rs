@@ -28,6 +28,13 @@ pub struct Instance {
     pub random: Arc<dyn Random>,
 }
 
+impl Instance {
+    /// Keeps the workers of all clusters as they should be, and tells them what was loaded, for as long as the server runs.
+    pub async fn keep_clusters(&self) {
+        tokio::join!(self.clusters.keep(&self.transactions), self.clusters.tell_of_loads(&self.transactions));
+    }
+}
+
 impl fmt::Debug for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Instance").finish_non_exhaustive()

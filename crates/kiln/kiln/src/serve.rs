@@ -9,16 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use authentication::TlsFiles;
+use authentication::{Credentials, TlsFiles};
 use cluster_service::{ClusterSettings, Clusters};
 use execution::Execution;
 use fleet::{Fleet, FleetSettings};
-use gateway::{Gateway, GatewayConfig};
 use history::{HistorySettings, RESTORING};
+use http_server::Probes;
 use kubernetes::Warehouse;
 use maintenance::{FreshLimits, SettleSettings};
 use objects::{Claim, FolderDisk, Objects};
+use pg::PgSettings;
 use planner::Planner;
+use session::backends::Backends;
+use session::instance::Instance;
+use session::query_log::QueryLog;
 use shards::CacheDisk;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -78,7 +82,7 @@ pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode>
 /// A running warehouse.
 pub(crate) struct Server {
     pg_address: SocketAddr,
-    gateway: Arc<Gateway>,
+    probes: Arc<Probes>,
     /// `None` where there are no workers in processes of their own.
     fleet: Option<Fleet>,
     transactions: Arc<Transactions>,
@@ -197,19 +201,34 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let authority_keeper = warehouse.zip(fleet.as_ref()).map(|(warehouse, fleet)| {
         tokio::spawn(pods::say_authority(warehouse, fleet.authority().to_owned(), Arc::clone(&clock)))
     });
-    let gateway = Gateway::new(
-        planner,
-        Arc::clone(&execution),
+    let credentials = Credentials::load(
+        config.tls.clone().map(|(certificate, key)| TlsFiles { certificate, key }).as_ref(),
+        config.superuser_password.as_deref(),
         Arc::clone(&transactions),
-        clusters,
-        front_doors(&config),
         Arc::clone(&clock),
+        Arc::clone(&random),
+    );
+    let pg_settings = PgSettings {
+        connections_max: config.connections_max,
+        shutdown_grace: Duration::from_secs(config.shutdown_grace_seconds),
+        ..PgSettings::default()
+    };
+    let backends = Backends::new(pg_settings.connections_max, pg_settings.connections_reserved, clock.now_us());
+    let instance = Arc::new(Instance {
+        planner,
+        execution: Arc::clone(&execution),
+        transactions: Arc::clone(&transactions),
+        clusters,
+        credentials: Arc::new(credentials.context("cannot use the TLS certificate")?),
+        query_log: QueryLog::new(config.query_log_rows),
+        backends: Arc::new(backends),
+        metrics: Arc::default(),
+        clock: Arc::clone(&clock),
         random,
-    )
-    .context("cannot use the TLS certificate")?;
-
-    gateway.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
-    gateway.credentials().set_superuser_password().await.context("cannot give the superuser its password")?;
+    });
+    instance.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
+    let credentials = Arc::clone(&instance.credentials);
+    credentials.set_superuser_password().await.context("cannot give the superuser its password")?;
 
     let (settle, limits) = settling(&config);
     execution.throttle().limit(limits);
@@ -231,36 +250,37 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         async move { transactions.keep_clean(CleanSettings::default()).await }
     });
     let cluster_keeper = tokio::spawn({
-        let gateway = Arc::clone(&gateway);
-        async move { gateway.keep_clusters().await }
+        let instance = Arc::clone(&instance);
+        async move { instance.keep_clusters().await }
     });
     let thread_watchdog = tokio::spawn({
-        let gateway = Arc::clone(&gateway);
-        async move { gateway.watch_threads().await }
+        let instance = Arc::clone(&instance);
+        async move { instance.watch_threads().await }
     });
-    let credentials_keeper = tokio::spawn(Arc::clone(gateway.credentials()).keep());
+    let credentials_keeper = tokio::spawn(credentials.keep());
     let historian = tokio::spawn({
         let transactions = Arc::clone(&transactions);
         async move { transactions.keep_history().await }
     });
     let shutdown = CancellationToken::new();
+    let probes = Probes::new(Arc::clone(&instance));
     let pg = listen(config.listen).await?;
     let http = listen(config.http).await?;
     let (pg_address, http_address) = (pg.local_addr()?, http.local_addr()?);
     let mut doors = JoinSet::new();
     doors.spawn({
-        let (gateway, shutdown) = (Arc::clone(&gateway), shutdown.clone());
-        async move { gateway.serve_http(http, shutdown).await }
+        let (probes, shutdown) = (Arc::clone(&probes), shutdown.clone());
+        async move { probes.serve(http, shutdown).await }
     });
     doors.spawn({
-        let (gateway, shutdown) = (Arc::clone(&gateway), shutdown.clone());
-        async move { gateway.serve_pg(pg, shutdown).await }
+        let shutdown = shutdown.clone();
+        async move { pg::serve(instance, pg_settings, pg, shutdown).await }
     });
     tracing::info!(address = %http_address, "ready for HTTP");
     tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
     Ok(Server {
         pg_address,
-        gateway,
+        probes,
         fleet,
         transactions,
         shutdown,
@@ -299,7 +319,7 @@ impl Server {
     pub(crate) async fn stop(mut self) {
         // Whoever does not wait for the rest of this leaves no worker behind.
         let workers = self.fleet.take().map(Workers);
-        self.gateway.announce_shutdown();
+        self.probes.announce_shutdown();
         self.shutdown.cancel();
         while self.doors.join_next().await.is_some() {}
         self.cleaner.abort();
@@ -397,17 +417,6 @@ fn settling(config: &Config) -> (SettleSettings, FreshLimits) {
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
-}
-
-fn front_doors(config: &Config) -> GatewayConfig {
-    GatewayConfig {
-        connections_max: config.connections_max,
-        shutdown_grace: Duration::from_secs(config.shutdown_grace_seconds),
-        query_log_rows: config.query_log_rows,
-        tls: config.tls.clone().map(|(certificate, key)| TlsFiles { certificate, key }),
-        superuser_password: config.superuser_password.clone(),
-        ..GatewayConfig::default()
-    }
 }
 
 /// How many statements clusters run, and how long those get that are in the way.

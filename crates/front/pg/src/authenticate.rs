@@ -9,28 +9,28 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::Authentication;
 use pgwire::tokio::server::MaybeTls;
 use session::bind::violation;
+use session::instance::Instance;
 use tokio::io::AsyncWriteExt;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::gateway::Gateway;
-use crate::pg::frontend::Body;
-use crate::pg::startup::{Opened, read_password};
+use crate::frontend::Body;
+use crate::startup::{Opened, read_password};
 
 /// The role that the client has shown itself to be; `None` if it left meanwhile. `tls` is what it was offered.
 pub(crate) async fn authenticate(
     opened: &mut Opened,
-    gateway: &Gateway,
+    instance: &Instance,
     tls: Option<&Tls>,
 ) -> SqlResult<Option<Arc<Role>>> {
-    let snapshot = gateway.instance.transactions.current();
+    let snapshot = instance.transactions.current();
     let user = opened.request.user.clone();
     let database = snapshot.state.database().name.clone();
-    let (role, verifier) =
-        match demand(&snapshot.state, &user, opened.peer.ip(), gateway.instance.credentials.decoy_secret())? {
-            Proof::Local(role) => (Some(role), None),
-            Proof::Password(role, verifier) => (Some(role), Some(verifier)),
-            Proof::Impossible(verifier) => (None, Some(verifier)),
-        };
+    let (role, verifier) = match demand(&snapshot.state, &user, opened.peer.ip(), instance.credentials.decoy_secret())?
+    {
+        Proof::Local(role) => (Some(role), None),
+        Proof::Password(role, verifier) => (Some(role), Some(verifier)),
+        Proof::Impossible(verifier) => (None, Some(verifier)),
+    };
     if let Some(verifier) = verifier {
         match exchange(opened, tls, &verifier).await {
             Ok(true) => {}
@@ -40,7 +40,7 @@ pub(crate) async fn authenticate(
         }
     }
     let role = role.ok_or_else(|| failed(&user))?;
-    admit(&role, gateway.instance.clock.now_us())?;
+    admit(&role, instance.clock.now_us())?;
     if opened.request.database != database {
         let message = format!("database \"{}\" does not exist", opened.request.database);
         return Err(SqlError::new(Condition::UndefinedDatabase, message));

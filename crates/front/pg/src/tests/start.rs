@@ -13,9 +13,9 @@ use tokio_postgres::config::{ChannelBinding, SslMode};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::Door;
 use super::wire::{Said, Wire, kinds, message, startup, text};
-use crate::GatewayConfig;
+use super::{Door, DoorConfig};
+use crate::PgSettings;
 
 async fn refusal(door: &Door, parameters: &[(&str, &str)]) -> (String, String) {
     let mut wire = Wire::open(door.address).await;
@@ -100,7 +100,10 @@ async fn settings_of_a_role_hold_unless_the_client_says_otherwise() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_connections_are_reserved_and_one_more_is_refused() {
-    let config = GatewayConfig { connections_max: 3, connections_reserved: 1, ..GatewayConfig::default() };
+    let config = DoorConfig {
+        settings: PgSettings { connections_max: 3, connections_reserved: 1, ..PgSettings::default() },
+        ..DoorConfig::default()
+    };
     let door = Door::open_with(TempDir::new().unwrap(), config).await;
     door.add_role("ada", None).await;
     let (_first, _second) = (door.client().await, door.client().await);
@@ -110,7 +113,7 @@ async fn the_last_connections_are_reserved_and_one_more_is_refused() {
     assert_eq!(refusal(&door, &[("user", "kiln")]).await.1, "sorry, too many clients already");
     drop(third);
     for _ in 0..100 {
-        if door.gateway.instance.backends.count() == 2 {
+        if door.instance.backends.count() == 2 {
             break;
         }
         door.sleep(20).await;
@@ -148,7 +151,7 @@ async fn enter(door: &Door, root: &CertificateDer<'static>, password: &str) -> R
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_with_a_password_bound_to_the_certificate() {
     let (_files, tls, root) = certificate();
-    let config = GatewayConfig { tls: Some(tls), ..GatewayConfig::default() };
+    let config = DoorConfig { tls: Some(tls), ..DoorConfig::default() };
     let door = Door::open_with(TempDir::new().unwrap(), config).await;
     door.add_role("ada", Some("pencil")).await;
     enter(&door, &root, "pencil").await.unwrap();
@@ -159,7 +162,7 @@ async fn tls_with_a_password_bound_to_the_certificate() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_that_is_replaced_is_shown_to_those_that_come_after() {
     let (_files, tls, first) = certificate();
-    let config = GatewayConfig { tls: Some(tls.clone()), ..GatewayConfig::default() };
+    let config = DoorConfig { tls: Some(tls.clone()), ..DoorConfig::default() };
     let door = Door::open_with(TempDir::new().unwrap(), config).await;
     door.add_role("ada", Some("pencil")).await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
@@ -167,14 +170,14 @@ async fn a_certificate_that_is_replaced_is_shown_to_those_that_come_after() {
     // The key alone does not fit, and nothing at all is no certificate: what was before is shown.
     let (_others, other, second) = certificate();
     fs::copy(&other.key, &tls.key).unwrap();
-    door.gateway.instance.credentials.look().await;
+    door.instance.credentials.look().await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
     fs::remove_file(&tls.certificate).unwrap();
-    door.gateway.instance.credentials.look().await;
+    door.instance.credentials.look().await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
 
     fs::copy(&other.certificate, &tls.certificate).unwrap();
-    door.gateway.instance.credentials.look().await;
+    door.instance.credentials.look().await;
     assert!(enter(&door, &second, "pencil").await.is_ok());
     assert!(enter(&door, &first, "pencil").await.is_err());
 }
@@ -184,7 +187,7 @@ async fn the_superusers_password_is_that_of_its_file() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("password");
     fs::write(&file, "pencil\n").unwrap();
-    let config = GatewayConfig { superuser_password: Some(file.clone()), ..GatewayConfig::default() };
+    let config = DoorConfig { superuser_password: Some(file.clone()), ..DoorConfig::default() };
     let door = Door::open_with(TempDir::new().unwrap(), config).await;
     let connect = async |password: &str| {
         let mut config = Config::new();
@@ -196,16 +199,16 @@ async fn the_superusers_password_is_that_of_its_file() {
     };
     let code = |error: tokio_postgres::Error| error.code().map(|code| code.code().to_owned()).unwrap();
     let role = || {
-        let state = door.gateway.instance.transactions.current().state;
+        let state = door.instance.transactions.current().state;
         Arc::clone(state.role(Role::BOOTSTRAP).unwrap())
     };
-    door.gateway.instance.credentials.set_superuser_password().await.unwrap();
+    door.instance.credentials.set_superuser_password().await.unwrap();
     let client = connect("pencil").await.unwrap();
     assert_eq!(code(connect("pen").await.map(drop).unwrap_err()), "28P01");
 
     // The same again changes nothing, as after a start.
     let before = role();
-    door.gateway.instance.credentials.set_superuser_password().await.unwrap();
+    door.instance.credentials.set_superuser_password().await.unwrap();
     assert!(Arc::ptr_eq(&before, &role()));
 
     // SQL says other things of the role, and passwords of others.
@@ -221,26 +224,26 @@ async fn the_superusers_password_is_that_of_its_file() {
 
     // What is no password leaves the one before in force, and is refused at the start.
     fs::write(&file, "").unwrap();
-    door.gateway.instance.credentials.look().await;
+    door.instance.credentials.look().await;
     connect("pencil").await.unwrap();
-    let refused = door.gateway.instance.credentials.set_superuser_password().await.unwrap_err();
+    let refused = door.instance.credentials.set_superuser_password().await.unwrap_err();
     assert!(matches!(refused, authentication::PasswordError::NoPassword { .. }), "{refused}");
     fs::remove_file(&file).unwrap();
-    let refused = door.gateway.instance.credentials.set_superuser_password().await.unwrap_err();
+    let refused = door.instance.credentials.set_superuser_password().await.unwrap_err();
     assert!(matches!(refused, authentication::PasswordError::Read { .. }), "{refused}");
 
     // Another one, and a verifier in its place.
     fs::write(&file, "quill").unwrap();
-    door.gateway.instance.credentials.look().await;
+    door.instance.credentials.look().await;
     assert_eq!(code(connect("pencil").await.map(drop).unwrap_err()), "28P01");
     connect("quill").await.unwrap();
     let of_pencil = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
                      WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
     fs::write(&file, of_pencil).unwrap();
-    door.gateway.instance.credentials.look().await;
+    door.instance.credentials.look().await;
     connect("pencil").await.unwrap();
     let before = role();
-    door.gateway.instance.credentials.set_superuser_password().await.unwrap();
+    door.instance.credentials.set_superuser_password().await.unwrap();
     assert!(Arc::ptr_eq(&before, &role()), "it has that verifier");
 }
 
@@ -258,7 +261,8 @@ async fn without_a_certificate_encryption_is_declined_and_the_client_goes_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_ends_idle_sessions_with_57p01() {
-    let config = GatewayConfig { shutdown_grace: Duration::from_millis(200), ..GatewayConfig::default() };
+    let settings = PgSettings { shutdown_grace: Duration::from_millis(200), ..PgSettings::default() };
+    let config = DoorConfig { settings, ..DoorConfig::default() };
     let door = Door::open_with(TempDir::new().unwrap(), config).await;
     let mut idle = door.client().await;
     door.shutdown.cancel();

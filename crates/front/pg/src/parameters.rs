@@ -5,7 +5,7 @@ use pgwire::messages::startup::ParameterStatus;
 use session::Session;
 use session::held::Held;
 
-use crate::pg::transport::Outbox;
+use crate::transport::Outbox;
 
 /// The settings PostgreSQL reports, in its order.
 const REPORTED: [&str; 13] = [

@@ -8,8 +8,8 @@ use session::rows::{Part, Rows, Sent};
 use types::{Condition, SqlError, SqlResult};
 use value_codec::encode::{Format, TextStyle};
 
-use crate::pg::client::lost;
-use crate::pg::transport::Outbox;
+use crate::client::lost;
+use crate::transport::Outbox;
 
 #[cfg(test)]
 mod tests;

@@ -7,13 +7,18 @@ mod throttle;
 mod wire;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use authentication::{Credentials, TlsFiles};
 use catalog::{Change, Role};
 use execution::Execution;
 use objects::Objects;
 use planner::Planner;
+use session::backends::Backends;
+use session::instance::Instance;
+use session::query_log::QueryLog;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -22,12 +27,20 @@ use txn::{Isolation, Transactions};
 use types::{Clock, Random, SystemClock, SystemRandom};
 
 use self::wire::Wire;
-use crate::{Gateway, GatewayConfig};
+use crate::PgSettings;
 
-/// A gateway that serves on a loopback port.
+/// What a door is opened with.
+#[derive(Default)]
+struct DoorConfig {
+    settings: PgSettings,
+    tls: Option<TlsFiles>,
+    superuser_password: Option<PathBuf>,
+}
+
+/// A server on a loopback port.
 struct Door {
     address: SocketAddr,
-    gateway: Arc<Gateway>,
+    instance: Arc<Instance>,
     shutdown: CancellationToken,
     served: JoinHandle<std::io::Result<()>>,
     folder: TempDir,
@@ -35,10 +48,10 @@ struct Door {
 
 impl Door {
     async fn open() -> Self {
-        Self::open_with(TempDir::new().unwrap(), GatewayConfig::default()).await
+        Self::open_with(TempDir::new().unwrap(), DoorConfig::default()).await
     }
 
-    async fn open_with(folder: TempDir, config: GatewayConfig) -> Self {
+    async fn open_with(folder: TempDir, config: DoorConfig) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let storage = format!("file://{}", folder.path().join("storage").display());
@@ -64,15 +77,35 @@ impl Door {
             let (clock, random) = (Arc::clone(&clock), Arc::clone(&random));
             cluster_service::Clusters::open(execution.executor(), folder.path(), settings, None, clock, random).unwrap()
         };
-        let gateway = Gateway::new(planner, execution, transactions, clusters, config, clock, random).unwrap();
+        let credentials = Credentials::load(
+            config.tls.as_ref(),
+            config.superuser_password.as_deref(),
+            Arc::clone(&transactions),
+            Arc::clone(&clock),
+            Arc::clone(&random),
+        );
+        let settings = config.settings;
+        let backends = Backends::new(settings.connections_max, settings.connections_reserved, clock.now_us());
+        let instance = Arc::new(Instance {
+            planner,
+            execution,
+            transactions,
+            clusters,
+            credentials: Arc::new(credentials.unwrap()),
+            query_log: QueryLog::new(100),
+            backends: Arc::new(backends),
+            metrics: Arc::default(),
+            clock,
+            random,
+        });
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let served = tokio::spawn({
-            let (gateway, shutdown) = (Arc::clone(&gateway), shutdown.clone());
-            async move { gateway.serve_pg(listener, shutdown).await }
+            let (instance, shutdown) = (Arc::clone(&instance), shutdown.clone());
+            async move { crate::serve(instance, settings, listener, shutdown).await }
         });
-        Self { address, gateway, shutdown, served, folder }
+        Self { address, instance, shutdown, served, folder }
     }
 
     /// A client that may ask.
@@ -83,7 +116,7 @@ impl Door {
     /// Makes a role that may log in, with a password where one is given.
     async fn add_role(&self, name: &str, password: Option<&str>) {
         let role = Role {
-            oid: self.gateway.instance.transactions.allocate_oid(),
+            oid: self.instance.transactions.allocate_oid(),
             name: name.to_owned(),
             superuser: false,
             login: true,
@@ -92,16 +125,16 @@ impl Door {
             inherit: true,
             connection_limit: -1,
             valid_until: None,
-            scram: password.map(|password| authentication::verifier(password, &*self.gateway.instance.random)),
+            scram: password.map(|password| authentication::verifier(password, &*self.instance.random)),
             settings: std::iter::once(("application_name".to_owned(), "from the role".to_owned())).collect(),
             comment: None,
         };
-        let mut transaction = self.gateway.instance.transactions.begin(Isolation::ReadCommitted);
+        let mut transaction = self.instance.transactions.begin(Isolation::ReadCommitted);
         transaction.stage(vec![Change::PutRole(Arc::new(role))]).unwrap();
         transaction.commit().await.unwrap();
     }
 
     async fn sleep(&self, milliseconds: u64) {
-        self.gateway.instance.clock.sleep(Duration::from_millis(milliseconds)).await;
+        self.instance.clock.sleep(Duration::from_millis(milliseconds)).await;
     }
 }

@@ -18,10 +18,10 @@ use session::rows::{Rows, Sent};
 use types::{Condition, QueryId, SqlError, SqlResult};
 use value_codec::encode::{Format, TextStyle};
 
-use crate::pg::error_message::{error_response, notice_response};
-use crate::pg::frontend::Frontend;
-use crate::pg::rows::{self, format_code, row_description};
-use crate::pg::transport::{Inbox, Outbox};
+use crate::error_message::{error_response, notice_response};
+use crate::frontend::Frontend;
+use crate::rows::{self, format_code, row_description};
+use crate::transport::{Inbox, Outbox};
 
 /// Both directions of one connection.
 pub(crate) struct Client {

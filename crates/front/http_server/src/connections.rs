@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use types::Clock;
 
-use crate::connection_limit::{ConnectionLimit, Counted};
+use authentication::{ConnectionLimit, Counted};
 
 /// Connections at once. Prometheus, probes and a few people need a dozen; one more closes the oldest.
 const CONNECTIONS_MAX: usize = 64;

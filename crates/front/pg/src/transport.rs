@@ -14,7 +14,7 @@ use session::metrics::Metrics;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use types::SqlResult;
 
-use crate::pg::frontend::{self, Decoded};
+use crate::frontend::{self, Decoded};
 
 /// The writer sends once so much is buffered.
 const FLUSH_BYTES: usize = 64 << 10;

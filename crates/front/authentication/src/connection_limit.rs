@@ -8,7 +8,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Connections of one kind.
 #[derive(Debug)]
-pub(crate) struct ConnectionLimit {
+pub struct ConnectionLimit {
     most: usize,
     /// The oldest first. Cancelled where the connection is to be closed, or does not count any more.
     open: Mutex<VecDeque<CancellationToken>>,
@@ -16,16 +16,16 @@ pub(crate) struct ConnectionLimit {
 
 /// A connection that counts until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Counted(CancellationToken);
+pub struct Counted(CancellationToken);
 
 impl ConnectionLimit {
     /// At most `most` at once, which is not 0.
-    pub(crate) fn new(most: usize) -> Arc<Self> {
+    pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
     /// Counts one more; where that is too many, the oldest is to be closed.
-    pub(crate) fn count(&self) -> Counted {
+    pub fn count(&self) -> Counted {
         let counted = CancellationToken::new();
         let mut open = self.open.lock();
         open.retain(|connection| !connection.is_cancelled());
@@ -39,7 +39,7 @@ impl ConnectionLimit {
 
 impl Counted {
     /// Completes when the connection is to be closed.
-    pub(crate) fn is_to_close(&self) -> WaitForCancellationFutureOwned {
+    pub fn is_to_close(&self) -> WaitForCancellationFutureOwned {
         self.0.clone().cancelled_owned()
     }
 }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::pg::frontend::{self, Frontend, Opening};
+use crate::frontend::{self, Frontend, Opening};
 
 #[cfg(test)]
 mod tests;

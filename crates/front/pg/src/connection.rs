@@ -11,10 +11,10 @@ use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionS
 use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
 use pgwire::tokio::server::MaybeTls;
 use session::backends::Backend;
-use session::bind::Target;
-use session::bind::violation;
+use session::bind::{Target, violation};
 use session::block_status::BlockStatus;
 use session::hang_up::HangUp;
+use session::instance::Instance;
 use session::interrupt::terminated;
 use session::notice::Severity;
 use session::result_sink::ResultSink;
@@ -22,17 +22,16 @@ use session::{Place, Session};
 use tokio_util::sync::CancellationToken;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::gateway::Gateway;
-use crate::pg::client::Client;
-use crate::pg::frontend::{Decoded, Frontend};
-use crate::pg::parameters::Reported;
-use crate::pg::rows::row_description;
-use crate::pg::startup::Opened;
-use crate::pg::transport::{Inbox, Outbox};
+use crate::client::Client;
+use crate::frontend::{Decoded, Frontend};
+use crate::parameters::Reported;
+use crate::rows::row_description;
+use crate::startup::Opened;
+use crate::transport::{Inbox, Outbox};
 
 /// A client that is in.
 pub(crate) struct Connection {
-    gateway: Arc<Gateway>,
+    instance: Arc<Instance>,
     backend: Arc<Backend>,
     session: Session,
     client: Client,
@@ -54,11 +53,11 @@ enum Next {
 
 impl Connection {
     /// Tells an authenticated client that it is in, and everything it wants to know beforehand.
-    pub(crate) fn new(gateway: Arc<Gateway>, opened: Opened, mut session: Session) -> Self {
+    pub(crate) fn new(instance: Arc<Instance>, opened: Opened, mut session: Session) -> Self {
         let backend = Arc::clone(session.backend());
         session.hung_up = Arc::new(hang_up_of(&opened.stream));
         let (read_half, write_half) = tokio::io::split(opened.stream);
-        let metrics = Arc::clone(&gateway.instance.metrics);
+        let metrics = Arc::clone(&instance.metrics);
         let mut outbox = Outbox::new(write_half, Arc::clone(&metrics), Arc::clone(&backend.client_wait));
         outbox.put(PgWireBackendMessage::Authentication(Authentication::Ok));
         let secret = SecretKey::Bytes(backend.secret.clone());
@@ -66,7 +65,7 @@ impl Connection {
         reported.report(&session, &mut outbox);
         outbox.put(PgWireBackendMessage::BackendKeyData(BackendKeyData::new(backend.pid, secret)));
         let inbox = Inbox::new(read_half, opened.read, metrics);
-        Self { gateway, backend, session, client: Client { inbox, outbox }, reported, skipping: false }
+        Self { instance, backend, session, client: Client { inbox, outbox }, reported, skipping: false }
     }
 
     /// Serves until the client leaves, or is made to.
@@ -110,7 +109,7 @@ impl Connection {
         tokio::select! {
             // The client may be gone, or not reading: nothing that it says matters now.
             _ = self.client.outbox.close() => {}
-            () = self.gateway.instance.clock.sleep(GOODBYE_MAX) => {}
+            () = self.instance.clock.sleep(GOODBYE_MAX) => {}
         }
     }
 
@@ -119,7 +118,7 @@ impl Connection {
         self.tell_notices();
         self.reported.report(&self.session, &mut self.client.outbox);
         let status = self.session.status();
-        self.backend.rest(status, self.gateway.instance.clock.now_us());
+        self.backend.rest(status, self.instance.clock.now_us());
         self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(transaction_status(status))));
         // Sessions that can go on do so first: clients on this machine, or behind one adapter, then get up once for many answers.
         tokio::task::yield_now().await;
@@ -129,7 +128,7 @@ impl Connection {
     /// The next message; `None` once the client is gone.
     async fn listen(&mut self, shutdown: &CancellationToken, idle: bool) -> SqlResult<Option<Decoded>> {
         let timeout = self.session.idle_timeout();
-        let clock = &self.gateway.instance.clock;
+        let clock = &self.instance.clock;
         let idle_for_long = async {
             match timeout {
                 Some((limit, error)) => {
@@ -260,7 +259,7 @@ impl Connection {
                 self.client.put(PgWireBackendMessage::CloseComplete(CloseComplete::new()));
             }
             Frontend::Flush => {
-                self.client.outbox.flush().await.map_err(crate::pg::client::lost)?;
+                self.client.outbox.flush().await.map_err(crate::client::lost)?;
             }
             Frontend::Sync => {
                 self.skipping = false;
