@@ -88,7 +88,6 @@ const OWNERS: &[(&str, &[&str])] = &[
             "explain",
             "execution",
             "local_workers",
-            "session",
             "simulation",
         ],
     ),
@@ -103,6 +102,16 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("k8s-openapi", &["kubernetes"]),
     ("schemars", &["kubernetes"]),
     ("serde-saphyr", &["kubernetes"]),
+];
+
+/// What crates below a folder must not name, but for some; their tests may.
+const BANS: &[(&str, &str, &[&str])] = &[
+    ("objects", "crates/sql", &[]),
+    // It waits for subqueries that run while a plan runs; that goes to what runs plans.
+    ("tokio", "crates/sql", &["optimizer"]),
+    ("syntax", "crates/query", &[]),
+    ("datafusion", "crates/front", &[]),
+    ("pgwire", "crates/front/session", &[]),
 ];
 
 /// Dependencies of which a second version in the tree would split types or double the build.
@@ -159,6 +168,21 @@ pub(crate) fn check_owners(workspace: &Workspace) -> Vec<String> {
     problems
 }
 
+/// No crate names what is banned in its folder.
+pub(crate) fn check_bans(workspace: &Workspace) -> Vec<String> {
+    let mut problems = Vec::new();
+    for member in &workspace.crates {
+        let folder = member.folder.strip_prefix(&workspace.root).unwrap_or(&member.folder);
+        for (banned, below, but_for) in BANS {
+            let is_there = folder.starts_with(below) && !but_for.contains(&member.name.as_str());
+            if is_there && member.dependencies.iter().any(|name| name == banned) {
+                problems.push(format!("{} names {banned}, which no crate of {below} may", member.name));
+            }
+        }
+    }
+    problems
+}
+
 /// One version of what must be one, and one TLS provider.
 pub(crate) fn check_versions(workspace: &Workspace) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -174,4 +198,34 @@ pub(crate) fn check_versions(workspace: &Workspace) -> Vec<String> {
         .filter(|name| versions.contains_key(**name))
         .map(|name| format!("Cargo.lock has {name}; TLS here is rustls with ring"));
     twice.chain(forbidden).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::workspace::Crate;
+
+    fn of(name: &str, folder: &str, dependency: &str) -> Workspace {
+        let root = PathBuf::from("/root");
+        let member = Crate {
+            name: name.to_owned(),
+            folder: root.join(folder),
+            dependencies: vec![dependency.to_owned()],
+            dev_dependencies: Vec::new(),
+        };
+        let (locked, architecture, sources) = (Vec::new(), String::new(), Vec::new());
+        Workspace { root, crates: vec![member], locked, architecture, sources }
+    }
+
+    #[test]
+    fn what_is_banned_in_a_folder_is_reported_there_alone() {
+        assert_eq!(
+            check_bans(&of("binder", "crates/sql/binder", "tokio")),
+            ["binder names tokio, which no crate of crates/sql may"]
+        );
+        assert!(check_bans(&of("optimizer", "crates/sql/optimizer", "tokio")).is_empty());
+        assert!(check_bans(&of("executor", "crates/query/executor", "tokio")).is_empty());
+    }
 }

@@ -39,6 +39,7 @@ fn tidy(workspace: &Workspace) -> ExitCode {
     let mut problems = Vec::new();
     problems.extend(dependencies::check_order(workspace));
     problems.extend(dependencies::check_owners(workspace));
+    problems.extend(dependencies::check_bans(workspace));
     problems.extend(dependencies::check_versions(workspace));
     problems.extend(map::check_upward_traits(workspace));
     problems.extend(members::check_members(workspace));

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use authentication::{Certificate, Tls};
-use authentication::{ConnectionLimit, Counted};
+use authentication::{Certificate, ConnectionLimit, Counted, Tls};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::tokio::server::MaybeTls;
 use session::Session;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use binder::Planned;
-use datafusion::scalar::ScalarValue;
 use futures::{StreamExt, stream};
 use key_lookup::{PointProgram, PointRows, PointRun};
 use row_locks::Attempt;
+use session_context::ScalarValue;
 use types::{Condition, SqlResult};
 
 use crate::kept_program::{KeptProgram, KeptPrograms};

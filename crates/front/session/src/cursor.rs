@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use binder::{Planned, QueryPlan, SessionCommand};
-use datafusion::sql::sqlparser::ast::Expr;
 use session_context::StatementContext;
+use syntax::Expr;
 use syntax::statement::FetchDirection;
 use types::{Condition, SqlError, SqlResult};
 use value_codec::encode::Format;

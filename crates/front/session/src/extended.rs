@@ -6,10 +6,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{Expr, Value};
 use planner::PreparedPlan;
-use syntax::Parsed;
+use session_context::ScalarValue;
+use syntax::{Expr, Parsed, Value};
 use types::{Condition, SqlError, SqlResult, SqlType};
 use value_codec::decode;
 use value_codec::encode::Format;

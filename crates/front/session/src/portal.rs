@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use binder::Planned;
 use catalog::CatalogState;
-use datafusion::scalar::ScalarValue;
+use session_context::ScalarValue;
 use types::{Condition, SqlError};
 use value_codec::encode::Format;
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use binder::{OutputColumn, Planned, types_with_values};
 use catalog::CatalogState;
-use datafusion::scalar::ScalarValue;
 use parking_lot::Mutex;
 use planner::{Planner, PreparedPlan};
-use session_context::StatementContext;
+use session_context::{ScalarValue, StatementContext};
 use syntax::Parsed;
 use types::{Condition, SqlError, SqlResult, SqlType};
 

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use binder::Planned;
 use catalog::{CatalogState, Role};
-use datafusion::scalar::ScalarValue;
-use session_context::{Assignments, StatementContext, WithoutRows};
+use session_context::{Assignments, ScalarValue, StatementContext, WithoutRows};
 use settings::Settings;
 use syntax::Parsed;
 use syntax::statement::IsolationLevel;

@@ -7,8 +7,8 @@
 use binder::Planned;
 use bytes::BytesMut;
 use catalog::{CatalogState, Change, Table};
-use datafusion::scalar::ScalarValue;
 use row_locks::from_lock;
+use session_context::ScalarValue;
 use storage_error::from_transaction;
 use txn::locks::LockWait;
 use txn::{Claim, ClaimError, Token, Work, WorkDigest, Written};

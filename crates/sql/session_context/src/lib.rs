@@ -16,6 +16,9 @@ mod sequences;
 mod session;
 mod statement;
 
+/// A value of a parameter or a constant, as plans have it.
+pub use datafusion::scalar::ScalarValue;
+
 pub use activity::{
     Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerCacheUses,
     WorkerRow,

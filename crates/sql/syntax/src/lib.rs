@@ -38,7 +38,8 @@ mod text;
 mod transaction;
 mod update;
 
-use sqlparser::ast::Expr;
+/// The trees of expressions, as DataFusion plans them.
+pub use sqlparser::ast::{Expr, Value};
 use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
