@@ -1,6 +1,6 @@
 //! Workers that are processes of their own: who may be one, how it comes to its instance, what starts and ends it, and what it does.
 //!
-//! Never plans and never reads a row: tasks of queries go to `execution`, which workers run it.
+//! Never plans and never reads a row: tasks of queries go to `exchange`, which workers run it.
 //!
 //! Start at `fleet.rs` for what an instance has and `worker/mod.rs` for what a worker is. Between them is `join/`, what they say to each other;
 //! `authority/` and `identity.rs` say who may say it. `processes/` makes workers of child processes, as a control plane wants them.

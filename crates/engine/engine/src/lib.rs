@@ -2,7 +2,7 @@
 //!
 //! Owns the forms of values between steps (`vector`), expressions over them (`expression`), grouping (`aggregate`), joins (`join`), sorting
 //! (`sort`), window functions (`window`), the steps themselves (`pipeline`) and how rows leave memory (`spill`).
-//! Knows no plans, no files, no threads: `execution/cover` makes programs of plans, drives them and brings them batches.
+//! Knows no plans, no files, no threads: `compile` makes programs of plans, drives them and brings them batches.
 //!
 //! What it does not decide by itself (a value out of range, a form it has no loop for) is an [`Error`]: the operators that a program
 //! stands for run instead.

@@ -3,7 +3,8 @@
 //! Never plans and never reads or writes a row: statements go to `planner`, plans to `executor` and its like, changes to `txn`. Results go to a
 //! [`result_sink::ResultSink`], which knows how they are told.
 //!
-//! Start at `session.rs`: `Session::run` is one statement from text to its last row, `extended.rs` the same in three messages.
+//! Start at `session.rs`: `Session::run` is one statement from text to its last row, `extended.rs` the same in three messages. A statement is planned and
+//! run again where another transaction came first: in `run_once` there, in `run.rs` for portals, in `by_key.rs` for what an index answers.
 
 mod activity;
 mod admit;

@@ -2,7 +2,7 @@
 //!
 //! Never commits and never knows a session: what a statement changes is staged in its transaction.
 //!
-//! Start at [`Dml`]; `write/` puts new rows into tables, `modify/` changes those that are there.
+//! Start at [`Dml`]; `write/` puts new rows into tables (`gathered.rs` with ON CONFLICT), `modify/` changes those that are there and those that refer to them.
 
 mod dml;
 mod modify;

@@ -1,13 +1,18 @@
-//! One query on several workers, by the library `datafusion-distributed`, which nobody else in Kiln knows: but that it tells compilers where rows of others come in.
+//! One query on several workers, by the library `datafusion-distributed`, which nobody else in Kiln knows: but that `compile` tells where rows of others come in.
 //!
-//! `plan.rs` makes a query's plan one of several stages, where `reason.rs` finds nothing that keeps it here
-//! and it reads enough, else one task that is all of it (`whole.rs`); values of subqueries are found before (`values.rs`). The library cuts operators where
-//! rows change places (`joins.rs`, `shape.rs`), which those of tables that are distributed on a key need not (`in_place.rs`, `located.rs`, `within.rs`), or of two sides one
-//! (`owners.rs`), asks
-//! how a scan is divided (`leaf.rs`, `assign.rs`) and sends each worker its part, written by `codec/`, over
-//! connections that others open (`channel.rs`, `open.rs`). `worker.rs` is at the other end: it has the engine run the part (`stage.rs`) under the query's
-//! settings and limits (`facts.rs`); the last part is run by who asked (`head.rs`). `failure.rs` brings errors back as
-//! what they were, `reports.rs` what tasks did, `ahead.rs` is what workers do about shards that no query has read yet.
+//! Never chooses workers and never knows a session. No row is read twice, because each part of a table is one worker's: `leaf.rs` divides scans so.
+//!
+//! Start at `plan.rs`, which makes a query's plan one of several stages, or one task that is all of it (`whole.rs`).
+//!
+//! - Stages: `reason.rs` says what keeps a query here, `values.rs` finds values of subqueries before; the library cuts operators where rows change places
+//!   (`joins.rs`, `shape.rs`).
+//! - Rows that stay where they are: those of tables that are distributed on a key, or that every worker has (`in_place.rs`, `located.rs`, `within.rs`), or
+//!   one side of a join (`owners.rs`).
+//! - Scans: `leaf.rs` divides them among workers, by the shares that `assign.rs` computes.
+//! - The way: `codec/` writes a part of the plan, `channel.rs` sends it over connections that others open (`open.rs`), `worker.rs` sets it up at the other end,
+//!   `stage.rs` runs it under the query's settings and limits (`facts.rs`), `head.rs` is the last part, run by who asked.
+//! - What comes back beside rows: `failure.rs` brings errors as what they were, `reports.rs` what tasks did.
+//! - `ahead.rs` is what workers do about shards that no query has read yet.
 
 mod active;
 mod ahead;

@@ -15,7 +15,7 @@ pub fn is_distributed(operator: &Arc<dyn ExecutionPlan>) -> bool {
     operator.is::<DistributedExec>()
 }
 
-/// What an operator of this folder, or the library's, is in a plan.
+/// What an operator of this crate, or the library's, is in a plan.
 pub enum Shown<'a> {
     /// It stands for another one.
     Other(&'a Arc<dyn ExecutionPlan>),

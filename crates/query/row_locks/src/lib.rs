@@ -1,6 +1,7 @@
 //! What statements ask before they change rows: locks of tables, rows and keys, and whether keys and references are as constraints want them.
 //!
 //! Never writes a row: what may be written others write. What is asked of rows is asked of all that is committed by then, under the locks.
+//! Where another transaction came first the answer is [`Attempt::Again`], and the session runs the statement again.
 //!
 //! Start at `lock.rs` for how a statement waits, then `constraints.rs` for what rows must hold to.
 

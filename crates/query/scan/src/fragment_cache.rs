@@ -1,4 +1,4 @@
-//! The cache of fragments: groups that a pipeline made of one shard's rows, for the next query that makes the same of it. `cover/reuse` uses it.
+//! The cache of fragments: groups that a pipeline made of one shard's rows, for the next query that makes the same of it. `compile/reuse` uses it.
 
 use engine::aggregate::CompactGroups;
 use shards::ShardResults;

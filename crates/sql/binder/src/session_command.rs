@@ -1,4 +1,4 @@
-//! Statements that concern the session or its transaction alone: the gateway runs them, no plan is involved.
+//! Statements that concern the session or its transaction alone: the session runs them, no plan is involved.
 
 use cluster::Change;
 use datafusion::sql::sqlparser::ast;

@@ -1,6 +1,6 @@
 //! CREATE, ALTER, DROP, TRUNCATE, COMMENT, CREATE TABLE AS, CLONE, UNDROP and statements about roles and clusters, as changes of the catalog.
 //!
-//! Never does I/O: execution stages the changes.
+//! Never does I/O: the session stages the changes.
 //!
 //! Start at `create_table.rs`. There is a file per statement: it checks the statement against the snapshot, with PostgreSQL's errors, and gives the whole change as
 //! a [`binder::DefinePlan`].

@@ -1,4 +1,4 @@
-//! What the server is doing right now, as the system tables show it; the gateway knows.
+//! What the server is doing right now, as the system tables show it; sessions know.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Commit: the one place where anything becomes visible, and the cleaning up behind it.
 //!
 //! Never knows SQL and never reads a shard. Nobody waits for a commit: who comes second on the same thing is told
-//! [`Error::Conflict`] and runs again.
+//! [`Error::Conflict`] and runs again. Statements wait for locks, which come before (`locks/`) and end with the transaction (`holder.rs`).
 //!
 //! Start at `transaction.rs` for what a session does, then `committer.rs` for how it becomes durable; `conflict.rs` says what
 //! cannot happen side by side, `clean.rs` when an object may go, `past.rs` how the past is read, `outcome/` how a client learns what it

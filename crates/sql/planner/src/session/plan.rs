@@ -1,4 +1,4 @@
-//! From a command as written to one that the gateway can run: settings checked, types found, queries planned.
+//! From a command as written to one that a session can run: settings checked, types found, queries planned.
 
 use binder::{Binder, SessionCommand};
 use catalog::Relation;
