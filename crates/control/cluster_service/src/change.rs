@@ -69,7 +69,7 @@ impl Clusters {
 }
 
 /// Why a change is refused, as clients are told.
-pub fn from_cluster(error: &cluster::Error) -> SqlError {
+pub(crate) fn from_cluster(error: &cluster::Error) -> SqlError {
     let told = SqlError::new(error.condition(), error.to_string());
     match error.hint() {
         Some(hint) => told.with_hint(hint),

@@ -15,5 +15,4 @@ mod owners;
 mod show;
 mod whole;
 
-pub use change::from_cluster;
 pub use clusters::{Chosen, ClusterSettings, Clusters, PlaneParts};

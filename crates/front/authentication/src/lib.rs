@@ -21,4 +21,4 @@ pub use exchange::Exchange;
 pub use proof::{Proof, admit, demand, failed};
 pub use superuser::SuperuserPassword;
 pub use tls::{ALPN, Tls, TlsError, TlsFiles};
-pub use verifier::{decoy, is_of, verifier};
+pub use verifier::verifier;

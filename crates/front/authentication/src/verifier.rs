@@ -30,7 +30,7 @@ pub fn verifier(password: &str, random: &dyn Random) -> ScramVerifier {
 
 /// Whether a verifier is the password's, or the one that the text is.
 #[must_use]
-pub fn is_of(verifier: &ScramVerifier, password: &str) -> bool {
+pub(crate) fn is_of(verifier: &ScramVerifier, password: &str) -> bool {
     if let Some(given) = parse_verifier(password) {
         return given == *verifier;
     }
@@ -58,7 +58,7 @@ pub(crate) fn parse_verifier(text: &str) -> Option<ScramVerifier> {
 
 /// A verifier no password fits, the same for the same name, so that a stranger cannot tell an unknown role from a known one.
 #[must_use]
-pub fn decoy(user: &str, secret: &[u8; 32]) -> ScramVerifier {
+pub(crate) fn decoy(user: &str, secret: &[u8; 32]) -> ScramVerifier {
     // One round is a plain HMAC of the secret keyed by the name.
     let derived = gen_salted_password(user, secret, 1);
     ScramVerifier {

@@ -11,13 +11,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use authentication::{ConnectionLimit, Counted};
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use types::Clock;
-
-use authentication::{ConnectionLimit, Counted};
 
 /// Connections at once. Prometheus, probes and a few people need a dozen; one more closes the oldest.
 const CONNECTIONS_MAX: usize = 64;

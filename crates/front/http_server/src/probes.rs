@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use session::instance::Instance;
 use session::watchdog::{STANDING, STUCK};
@@ -24,7 +23,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 /// Answers `/healthz`, `/readyz` and `/metrics`.
 pub struct Probes {
     instance: Arc<Instance>,
-    registry: Mutex<Registry>,
+    registry: Registry,
     stopping: CancellationToken,
 }
 
@@ -32,7 +31,7 @@ impl Probes {
     /// Of one warehouse.
     #[must_use]
     pub fn new(instance: Arc<Instance>) -> Arc<Self> {
-        let registry = Mutex::new(instance.metrics.registry());
+        let registry = instance.metrics.registry();
         Arc::new(Self { instance, registry, stopping: CancellationToken::new() })
     }
 
@@ -48,11 +47,6 @@ impl Probes {
     /// From now on `/readyz` says no, so that no new client is sent here.
     pub fn announce_shutdown(&self) {
         self.stopping.cancel();
-    }
-
-    /// Adds other crates' numbers to `/metrics`.
-    pub fn register_metrics(&self, register: impl FnOnce(&mut Registry)) {
-        register(&mut self.registry.lock());
     }
 
     /// Whether queries can be taken.
@@ -72,7 +66,7 @@ impl Probes {
         let standing = self.instance.standing(STANDING).len();
         metrics.standing_threads.set(i64::try_from(standing).unwrap_or(i64::MAX));
         let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry.lock())
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)
             .expect("writing to a string does not fail");
         text
     }

@@ -1,9 +1,8 @@
 //! Errors and notices as messages.
 
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
-use types::{QueryId, SqlError};
-
 use session::notice::Severity;
+use types::{QueryId, SqlError};
 
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,8 @@
 //! end of a message whose inner lengths lie, and turns text that is not UTF-8 into other text.
 
 use bytes::{Buf, Bytes, BytesMut};
-use types::{Condition, SqlError, SqlResult};
-
 use session::bind::{Bind, Target, violation};
+use types::{Condition, SqlError, SqlResult};
 
 #[cfg(test)]
 mod tests;

@@ -36,10 +36,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// What an operator may choose about PostgreSQL's clients.
 #[derive(Debug, Clone, Copy)]
 pub struct PgSettings {
-    /// Sessions at once; one more is refused with 53300.
-    pub connections_max: usize,
-    /// Of those, kept for superusers.
-    pub connections_reserved: usize,
     /// From the first byte to the end of authentication.
     pub startup_timeout: Duration,
     /// What running statements get to finish after a request to shut down.
@@ -48,12 +44,7 @@ pub struct PgSettings {
 
 impl Default for PgSettings {
     fn default() -> Self {
-        Self {
-            connections_max: 500,
-            connections_reserved: 3,
-            startup_timeout: Duration::from_secs(60),
-            shutdown_grace: Duration::from_secs(10),
-        }
+        Self { startup_timeout: Duration::from_secs(60), shutdown_grace: Duration::from_secs(10) }
     }
 }
 
@@ -83,7 +74,7 @@ pub async fn serve(
             () = shutdown.cancelled() => break,
         };
         instance.metrics.connections_total.inc();
-        if connections.len() >= settings.connections_max + STARTING_MAX {
+        if connections.len() >= instance.backends.connections_max() + STARTING_MAX {
             instance.metrics.connections_refused.inc();
             let error = SqlError::new(Condition::TooManyConnections, "sorry, too many clients already");
             refuse(&mut MaybeTls::Plain(stream), &error).await;

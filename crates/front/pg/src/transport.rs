@@ -1,7 +1,7 @@
 //! Bytes to and from one client: messages cut from what has come, and a buffered writer.
 //!
 //! The session reads them itself, when it is ready for the next: until then the socket holds the client back. That a client hangs up
-//! while its statement runs is noticed from aside (`hang_up.rs`).
+//! while its statement runs is noticed from aside (`session`'s `hang_up.rs`).
 
 use std::io;
 use std::sync::Arc;

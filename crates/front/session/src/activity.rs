@@ -7,6 +7,7 @@ use shards::TierUse;
 use crate::instance::Instance;
 use crate::interrupt::Reason;
 
+/// The system tables' view of the server.
 impl Activity for Instance {
     fn sessions(&self) -> Vec<SessionRow> {
         self.backends.all().iter().map(|backend| backend.row()).collect()

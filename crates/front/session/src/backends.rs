@@ -109,6 +109,14 @@ pub struct Newcomer {
 }
 
 impl Backends {
+    /// Sessions that are kept for superusers.
+    pub const RESERVED: usize = 3;
+
+    /// How many sessions there may be at once.
+    pub fn connections_max(&self) -> usize {
+        self.connections_max
+    }
+
     /// An empty list of at most `connections_max` sessions, some of them reserved for superusers.
     pub fn new(connections_max: usize, connections_reserved: usize, started_us: i64) -> Self {
         Self {
@@ -218,7 +226,6 @@ impl Backends {
     }
 }
 
-/// The system tables' view of the server.
 /// Whether two secrets are equal, in a time that does not tell how much of them is.
 fn same(ours: &[u8], theirs: &[u8]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0

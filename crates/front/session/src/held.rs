@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use catalog::Role;
-use settings::Settings;
-
 use cluster_service::Chosen;
+use settings::Settings;
 
 /// Settings and roles as they hold at one moment; cheap to keep several of.
 #[derive(Debug, Clone)]

@@ -109,7 +109,7 @@ impl Session {
     }
 
     /// Steps 2 to 4.
-    pub(crate) async fn run_once(
+    async fn run_once(
         &mut self,
         parsed: &Arc<Parsed>,
         place: Place,
@@ -213,7 +213,7 @@ impl Session {
     }
 
     /// What `set_config` set holds from the next statement on.
-    pub(crate) fn take_assignments(&mut self) -> SqlResult<()> {
+    fn take_assignments(&mut self) -> SqlResult<()> {
         let assignments = self.assignments.take();
         for set in &assignments {
             self.block.change(set.local, |held| held.settings_mut().set(&set.name, &set.value))?;
@@ -240,7 +240,7 @@ impl Session {
         context
     }
 
-    pub(crate) fn context_over(
+    fn context_over(
         &self,
         commit: CommitTs,
         snapshot: Arc<CatalogState>,

@@ -18,7 +18,6 @@ use value_codec::encode::BinaryEncoder;
 use crate::asked::{Asked, Repeated};
 use crate::copy::stdin_format;
 use crate::result_sink::ResultSink;
-
 use crate::session::Session;
 use crate::started::Started;
 

@@ -208,12 +208,9 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         Arc::clone(&clock),
         Arc::clone(&random),
     );
-    let pg_settings = PgSettings {
-        connections_max: config.connections_max,
-        shutdown_grace: Duration::from_secs(config.shutdown_grace_seconds),
-        ..PgSettings::default()
-    };
-    let backends = Backends::new(pg_settings.connections_max, pg_settings.connections_reserved, clock.now_us());
+    let shutdown_grace = Duration::from_secs(config.shutdown_grace_seconds);
+    let pg_settings = PgSettings { shutdown_grace, ..PgSettings::default() };
+    let backends = Backends::new(config.connections_max, Backends::RESERVED, clock.now_us());
     let instance = Arc::new(Instance {
         planner,
         execution: Arc::clone(&execution),

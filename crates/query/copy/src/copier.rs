@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use dml::Dml;
 use executor::Executor;
 use types::{Clock, Random};
-
-use dml::Dml;
 
 /// Runs COPY FROM and COPY TO.
 #[derive(Debug)]

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use bulk_load::Loader;
 use executor::Executor;
 use scan::KeyLookup;
-
-use bulk_load::Loader;
 
 /// Runs INSERT, UPDATE, DELETE, MERGE and queries that lock rows: what they change it stages; the commit is the session's.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use bulk_load::Loader;
 use copy::Copier;
 use dml::Dml;
 use executor::Executor;
+use explain::Explainer;
 use external_files::ExternalFiles;
 use maintenance::{CacheKeeper, Maintenance, WriteThrottle};
 use objects::Objects;
@@ -16,8 +17,6 @@ use scheduler::Config;
 use shards::TierUse;
 use txn::Transactions;
 use types::{Clock, Random, SqlResult};
-
-use explain::Explainer;
 
 /// What a server runs plans with. Nothing is done here: each service does its own.
 pub struct Execution {
@@ -89,7 +88,7 @@ impl Execution {
         Arc::clone(&self.scans) as Arc<dyn PlanScan>
     }
 
-    /// The same as what it is.
+    /// The same, which tests ask for more.
     #[must_use]
     pub fn scans(&self) -> &Arc<ScanPlanner> {
         &self.scans

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
+use dml::Dml;
 use exchange::{Prepared, Purpose, Spread};
 use executor::{Attempts, Executor, RunContext};
 use futures::TryStreamExt;
@@ -14,7 +15,6 @@ use types::{Clock, SqlError, SqlResult};
 use crate::node::Node;
 use crate::{by_key, json, text, tree};
 
-use dml::Dml;
 /// What EXPLAIN says.
 #[derive(Debug)]
 pub(crate) struct Explained {

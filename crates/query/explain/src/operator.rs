@@ -15,7 +15,6 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
-
 use exchange::{ToOwnersExec, meets_within_tasks};
 use optimizer::SharedScanExec;
 use scan::{ShardScanExec, bucket_keys};

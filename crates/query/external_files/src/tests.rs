@@ -17,11 +17,11 @@ use crate::ExternalFiles;
 
 /// `t (a integer, b text)`.
 fn table() -> Arc<Table> {
-    let column = |id, name: &str, sql_type| Column {
+    let column = |id, name: &str, sql_type, not_null| Column {
         id: ColumnId(id),
         name: name.to_owned(),
         sql_type,
-        not_null: false,
+        not_null,
         default: None,
         missing: None,
         comment: None,
@@ -33,7 +33,7 @@ fn table() -> Arc<Table> {
         schema: Schema::PUBLIC,
         name: "t".to_owned(),
         owner: Role::BOOTSTRAP,
-        columns: vec![column(1, "a", SqlType::Int4), column(2, "b", SqlType::Text)],
+        columns: vec![column(1, "a", SqlType::Int4, true), column(2, "b", SqlType::Text, false)],
         constraints: Vec::new(),
         distribution: Distribution::Random,
         order: TableOrder::None,

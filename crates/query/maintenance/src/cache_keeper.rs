@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::CatalogState;
+use external_files::ExternalFiles;
 use scan::FragmentCache;
 use shards::{BlockCache, CacheWishes};
 use txn::Transactions;
 use types::{Clock, CommitTs};
-
-use external_files::ExternalFiles;
 
 /// The catalog is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

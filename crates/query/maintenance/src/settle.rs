@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bulk_load::sample;
 use catalog::{Change, Compacted, Settled, Storage, Table, TableRows, TableShards};
 use scan::bucket_keys;
 use storage_error::from_txn;
@@ -12,8 +13,6 @@ use types::{Failpoint, Oid, ShardId, SqlResult};
 
 use crate::choose;
 use crate::maintenance::Maintenance;
-
-use bulk_load::sample;
 
 impl Maintenance {
     /// Puts the fresh rows of a table into shards; how many. None when the table is gone or keeps its rows as rows.

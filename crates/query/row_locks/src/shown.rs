@@ -1,9 +1,9 @@
 //! Keys as details of errors show them.
 
-use catalog::{Column, Table};
-use rowstore::{Tuple, batch_of};
 use std::sync::Arc;
 
+use catalog::{Column, Table};
+use rowstore::{Tuple, batch_of};
 use scan::{column_def, stored_column};
 use types::{ColumnId, ObjectNames, SessionZone, SqlType};
 use value_codec::encode::{TextEncoder, TextStyle};

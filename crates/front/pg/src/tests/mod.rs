@@ -30,11 +30,24 @@ use self::wire::Wire;
 use crate::PgSettings;
 
 /// What a door is opened with.
-#[derive(Default)]
 struct DoorConfig {
+    connections_max: usize,
+    connections_reserved: usize,
     settings: PgSettings,
     tls: Option<TlsFiles>,
     superuser_password: Option<PathBuf>,
+}
+
+impl Default for DoorConfig {
+    fn default() -> Self {
+        Self {
+            connections_max: 500,
+            connections_reserved: Backends::RESERVED,
+            settings: PgSettings::default(),
+            tls: None,
+            superuser_password: None,
+        }
+    }
 }
 
 /// A server on a loopback port.
@@ -85,7 +98,7 @@ impl Door {
             Arc::clone(&random),
         );
         let settings = config.settings;
-        let backends = Backends::new(settings.connections_max, settings.connections_reserved, clock.now_us());
+        let backends = Backends::new(config.connections_max, config.connections_reserved, clock.now_us());
         let instance = Arc::new(Instance {
             planner,
             execution,

@@ -100,10 +100,7 @@ async fn settings_of_a_role_hold_unless_the_client_says_otherwise() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_last_connections_are_reserved_and_one_more_is_refused() {
-    let config = DoorConfig {
-        settings: PgSettings { connections_max: 3, connections_reserved: 1, ..PgSettings::default() },
-        ..DoorConfig::default()
-    };
+    let config = DoorConfig { connections_max: 3, connections_reserved: 1, ..DoorConfig::default() };
     let door = Door::open_with(TempDir::new().unwrap(), config).await;
     door.add_role("ada", None).await;
     let (_first, _second) = (door.client().await, door.client().await);

@@ -4,9 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use types::{Condition, QueryId, SqlError, SqlResult};
-
 use external_files::{Purpose, broken, cannot_open};
+use types::{Condition, QueryId, SqlError, SqlResult};
 
 /// A file under construction; dropped without [`FileWriter::finish`] it leaves nothing.
 #[derive(Debug)]

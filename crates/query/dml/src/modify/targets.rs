@@ -10,13 +10,12 @@ use binder::Action;
 use catalog::{ConstraintKind, RowPlace, Table, TableRows};
 use key_lookup::Patched;
 use plan::ROW_ID;
+use row_locks::{NewRow, refused};
 use scan::{columns_from, ordered_rows, tuples};
 use storage_error::from_txn;
 use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
 use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
-
-use row_locks::{NewRow, refused};
 
 /// Columns of a plan before those of the table.
 const LEADING: usize = 3;
