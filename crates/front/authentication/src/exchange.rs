@@ -12,6 +12,8 @@ mod tests;
 pub struct Exchange {
     auth: ScramServerAuth,
     encrypted: bool,
+    /// The client has chosen the mechanism that is tied to the certificate.
+    is_bound: bool,
     waiting: Option<ScramServerAuthWaitingForClientFinal>,
 }
 
@@ -23,7 +25,7 @@ impl Exchange {
     #[must_use]
     pub fn new(bound: Option<ScramServerAuth>) -> Self {
         let encrypted = bound.is_some();
-        Self { auth: bound.unwrap_or_default(), encrypted, waiting: None }
+        Self { auth: bound.unwrap_or_default(), encrypted, is_bound: false, waiting: None }
     }
 
     /// The mechanisms to offer, best first.
@@ -33,16 +35,24 @@ impl Exchange {
         bound.into_iter().chain([PLAIN]).map(str::to_owned).collect()
     }
 
+    /// The client has chosen this mechanism.
+    ///
+    /// # Errors
+    /// `08P01` for one that was not offered.
+    pub fn choose(&mut self, mechanism: &str) -> SqlResult<()> {
+        if !self.mechanisms().iter().any(|offered| offered == mechanism) {
+            return Err(violation("client selected an invalid SASL authentication mechanism"));
+        }
+        self.is_bound = mechanism == BOUND;
+        Ok(())
+    }
+
     /// Answers the client's first message, by the mechanism that it has chosen.
     ///
     /// # Errors
     /// `08P01` for what is no such message.
-    pub fn first(&mut self, mechanism: &str, message: &[u8], verifier: &ScramVerifier) -> SqlResult<String> {
-        if !self.mechanisms().iter().any(|offered| offered == mechanism) {
-            return Err(violation("client selected an invalid SASL authentication mechanism"));
-        }
-        let binds = message.starts_with(b"p=");
-        if binds != (mechanism == BOUND) {
+    pub fn first(&mut self, message: &[u8], verifier: &ScramVerifier) -> SqlResult<String> {
+        if message.starts_with(b"p=") != self.is_bound {
             return Err(violation("malformed SCRAM message: the channel binding flag does not fit the mechanism"));
         }
         let secret = ScramSecret::Verifier {

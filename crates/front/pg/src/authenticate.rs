@@ -57,8 +57,8 @@ async fn exchange(opened: &mut Opened, tls: Option<&Tls>, verifier: &ScramVerifi
         return Ok(false);
     }
     let Some(first) = read_password(&mut opened.stream, &mut opened.read).await? else { return Ok(false) };
-    let (mechanism, message) = initial_response(first)?;
-    let answer = exchange.first(&mechanism, &message, verifier)?;
+    let message = initial_response(first, &mut exchange)?;
+    let answer = exchange.first(&message, verifier)?;
     if !send(&mut opened.stream, Authentication::SASLContinue(answer.into())).await {
         return Ok(false);
     }
@@ -75,13 +75,43 @@ async fn send(stream: &mut MaybeTls, message: Authentication) -> bool {
         && stream.flush().await.is_ok()
 }
 
-/// A SASLInitialResponse: the mechanism that the client has chosen, and its first message.
-fn initial_response(body: Bytes) -> SqlResult<(String, Bytes)> {
+/// The client's first message, out of a SASLInitialResponse, which chooses the mechanism too.
+fn initial_response(body: Bytes, exchange: &mut Exchange) -> SqlResult<Bytes> {
     let mut body = Body(body);
-    let mechanism = body.text()?;
+    exchange.choose(&body.text()?)?;
     let length = body.u32()?;
     if body.0.len() != length as usize || length == 0 {
         return Err(violation("malformed SASL initial response"));
     }
-    Ok((mechanism, body.0))
+    Ok(body.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn response(mechanism: &str, length: u32, message: &[u8]) -> Bytes {
+        [mechanism.as_bytes(), &[0], &length.to_be_bytes(), message].concat().into()
+    }
+
+    #[test]
+    fn a_response_chooses_a_mechanism_that_was_offered_and_has_the_length_that_it_says() {
+        let refused = |body| initial_response(body, &mut Exchange::new(None)).unwrap_err().message;
+        let chosen = "client selected an invalid SASL authentication mechanism";
+        assert_eq!(refused(Bytes::from_static(b"pencil\0")), chosen);
+        assert_eq!(refused(response("SCRAM-SHA-1", 3, b"n,,")), chosen);
+        assert_eq!(refused(response("SCRAM-SHA-256", 4, b"n,,")), "malformed SASL initial response");
+        assert_eq!(refused(response("SCRAM-SHA-256", u32::MAX, b"")), "malformed SASL initial response");
+        let message = initial_response(response("SCRAM-SHA-256", 3, b"n,,"), &mut Exchange::new(None));
+        assert_eq!(message.unwrap(), Bytes::from_static(b"n,,"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_error_not_a_panic(raw in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = initial_response(Bytes::from(raw), &mut Exchange::new(None));
+        }
+    }
 }

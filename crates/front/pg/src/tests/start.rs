@@ -78,7 +78,10 @@ async fn a_password_is_proved_by_scram() {
     cleartext.send_raw(&startup(&[("user", "ada"), ("database", "kiln")])).await;
     assert_eq!(cleartext.next().await.unwrap().kind, 'R');
     cleartext.send_raw(&message('p', &text("pencil"))).await;
-    assert_eq!(cleartext.next().await.unwrap().field('C').as_deref(), Some("08P01"));
+    let refused = cleartext.next().await.unwrap();
+    assert_eq!(refused.field('C').as_deref(), Some("08P01"));
+    let message = "client selected an invalid SASL authentication mechanism";
+    assert_eq!(refused.field('M').as_deref(), Some(message));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
