@@ -64,12 +64,15 @@ pub(crate) fn put_all(
 }
 
 /// Appends a DataRow message of `width` values, which `write` appends.
-fn put_row(width: usize, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) -> SqlResult<()> {
+fn put_row(width: usize, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> SqlResult<()>) -> SqlResult<()> {
     let start = out.len();
     out.put_u8(b'D');
     out.put_u32(0);
     out.put_u16(column_count(width)?);
-    write(out);
+    if let Err(error) = write(out) {
+        out.truncate(start);
+        return Err(error);
+    }
     let Ok(length) = i32::try_from(out.len() - start - 1) else {
         out.truncate(start);
         return Err(SqlError::new(Condition::ProgramLimitExceeded, "a row is larger than a message can be"));

@@ -179,11 +179,10 @@ impl Rows {
         self.part.as_ref().is_some_and(Part::has_row)
     }
 
-    /// Appends the values of the next row.
-    pub fn write_row(&mut self, out: &mut BytesMut) {
-        if let Some(part) = &mut self.part {
-            part.write_row(out);
-        }
+    /// Appends the values of the next row, each with its length before it.
+    pub fn write_row(&mut self, out: &mut BytesMut) -> SqlResult<()> {
+        let part = self.part.as_mut().ok_or_else(|| SqlError::internal("rows that were not fetched"))?;
+        part.write_row(out)
     }
 
     /// The next row was sent.
@@ -230,7 +229,7 @@ impl Part {
     }
 
     /// Appends the values of the next row, each with its length before it.
-    pub fn write_row(&mut self, out: &mut BytesMut) {
+    pub fn write_row(&mut self, out: &mut BytesMut) -> SqlResult<()> {
         match (&mut self.encoder, &self.rows) {
             (Some(Encoder::Columns(encoders)), _) => {
                 for encoder in encoders {
@@ -238,8 +237,9 @@ impl Part {
                 }
             }
             (Some(Encoder::Stored(encoder)), Source::Stored(rows)) => encoder.write_row(&rows.rows()[self.next], out),
-            _ => unreachable!("rows are prepared before they are written"),
+            _ => return Err(SqlError::internal("rows that were not prepared")),
         }
+        Ok(())
     }
 
     /// The next row was taken.
@@ -249,8 +249,8 @@ impl Part {
 
     /// Makes the rows ready to be written in these formats; how many values each has.
     pub fn prepare(&mut self, columns: &[OutputColumn], formats: &[Format], style: &TextStyle) -> SqlResult<usize> {
-        if self.encoder.is_some() && self.formats == formats {
-            return Ok(columns.len());
+        if let Some(encoder) = self.encoder.as_ref().filter(|_| self.formats == formats) {
+            return Ok(encoder.width());
         }
         let sent = columns.iter().map(|column| &column.sql_type).zip(formats.iter().copied());
         if let Source::Stored(rows) = &self.rows {
@@ -263,7 +263,17 @@ impl Part {
             self.encoder = Some(Encoder::Columns(column_encoders(rows, columns, formats, style)?));
         }
         self.formats = formats.to_vec();
-        Ok(columns.len())
+        Ok(self.encoder.as_ref().map_or(0, Encoder::width))
+    }
+}
+
+impl Encoder {
+    /// How many values a row has.
+    fn width(&self) -> usize {
+        match self {
+            Self::Columns(encoders) => encoders.len(),
+            Self::Stored(encoder) => encoder.width(),
+        }
     }
 }
 
