@@ -104,7 +104,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("serde-saphyr", &["kubernetes"]),
 ];
 
-/// What crates below a folder must not name, but for some; their tests may.
+/// Dependencies that crates below a folder must not name, but for some; their tests may.
 const BANS: &[(&str, &str, &[&str])] = &[
     ("objects", "crates/sql", &[]),
     // It waits for subqueries that run while a plan runs; that goes to what runs plans.

@@ -14,7 +14,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Of its files.
+    /// Loads certificate and key from their files.
     ///
     /// # Errors
     /// [`TlsError`] where they cannot be used.

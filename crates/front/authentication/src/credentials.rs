@@ -1,4 +1,4 @@
-//! What proves who is who, and lies in files that somebody else replaces while the server runs: the certificate that clients are shown
+//! Credentials that lie in files, which others replace while the server runs: the certificate that clients are shown
 //! and the superuser's password. Kubernetes replaces the files of a secret so, and programs that renew certificates.
 
 use std::fmt;
@@ -41,7 +41,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Of these files.
+    /// Loads them from these files.
     ///
     /// # Errors
     /// [`TlsError`] where certificate or key cannot be used.
@@ -59,13 +59,13 @@ impl Credentials {
         Ok(Self { certificate, superuser_password, decoy_secret, transactions, clock, random })
     }
 
-    /// What clients are shown; `None`: TLS is refused.
+    /// The certificate that clients are shown; `None`: TLS is refused.
     #[must_use]
     pub fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
     }
 
-    /// Where the superuser has its password from, if not from SQL.
+    /// The superuser's password, where a file and not SQL says it.
     #[must_use]
     pub fn superuser_password(&self) -> Option<&SuperuserPassword> {
         self.superuser_password.as_ref()

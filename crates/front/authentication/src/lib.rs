@@ -1,4 +1,4 @@
-//! Who a client is: what it has to show, how it shows it, and what the server shows in turn; and how many may be there that have shown nothing.
+//! Authentication of clients: passwords by SCRAM, the certificate of the server, and a limit of connections that are not authenticated yet.
 //!
 //! Never reads a socket and never decides what a role may do.
 //!

@@ -1,4 +1,4 @@
-//! Who may come in: a role with a password proves it, a role without one connects from this machine only.
+//! The rule of who may log in: a role with a password proves it, a role without one connects from this machine only.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use types::{Condition, SqlError, SqlResult};
 
 use crate::verifier::decoy;
 
-/// How a client has to show who it is.
+/// The proof that a client has to give of its role.
 #[derive(Debug)]
 pub enum Proof {
     /// It is on this machine, and its role has no password.
@@ -18,7 +18,7 @@ pub enum Proof {
     Impossible(ScramVerifier),
 }
 
-/// How a client of this name and address has to show who it is. `secret` makes up verifiers for roles that do not exist.
+/// The proof that a client of this name and address has to give. `secret` makes up verifiers for roles that do not exist.
 ///
 /// # Errors
 /// `28000` where nothing that it could show would do.
@@ -39,7 +39,7 @@ pub fn demand(state: &CatalogState, user: &str, address: IpAddr, secret: &[u8; 3
     }
 }
 
-/// What a role may lack although its password is right, at the moment `now_us`.
+/// Checks that a role whose password is right may log in at the moment `now_us`.
 ///
 /// # Errors
 /// `28000` for a role that may not log in, `28P01` for one whose time is over.

@@ -1,4 +1,4 @@
-//! What is asked of a server from outside: is it alive, does it take queries, and what has it counted.
+//! The answers to probes and to Prometheus: is the server alive, does it take queries, what has it counted.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connections::BoundedListener;
 
-/// What Prometheus reads, and says it accepts.
+/// The content type of metrics, which Prometheus says it accepts.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Answers `/healthz`, `/readyz` and `/metrics`.
@@ -28,7 +28,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Of one warehouse.
+    /// Answers for one warehouse.
     #[must_use]
     pub fn new(instance: Arc<Instance>) -> Arc<Self> {
         let registry = instance.metrics.registry();

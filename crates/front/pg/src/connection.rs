@@ -329,7 +329,7 @@ impl Connection {
 /// What a client that does not read gets before its connection is dropped.
 const GOODBYE_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What ReadyForQuery says.
+/// The status byte of ReadyForQuery.
 fn transaction_status(status: BlockStatus) -> TransactionStatus {
     match status {
         BlockStatus::Idle => TransactionStatus::Idle,

@@ -85,7 +85,7 @@ fn column_count(count: usize) -> SqlResult<u16> {
     u16::try_from(count).map_err(|_| SqlError::new(Condition::ProgramLimitExceeded, "too many columns in a result"))
 }
 
-/// What the client needs to know to read the rows.
+/// The message that describes the columns of rows.
 pub(crate) fn row_description(columns: &[OutputColumn], formats: &[Format]) -> RowDescription {
     let field = |(column, format): (&OutputColumn, &Format)| {
         // PostgreSQL's own fields are signed here; clients read them back unsigned.

@@ -33,12 +33,12 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// After a failed accept (too many open files, mostly): trying at once would only burn the processor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What an operator may choose about PostgreSQL's clients.
+/// The settings of the PostgreSQL port.
 #[derive(Debug, Clone, Copy)]
 pub struct PgSettings {
     /// From the first byte to the end of authentication.
     pub startup_timeout: Duration,
-    /// What running statements get to finish after a request to shut down.
+    /// Time for running statements to finish after a request to shut down.
     pub shutdown_grace: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What functions and system tables show of sessions, statements, clusters and caches.
+//! The system tables' view of sessions, statements, clusters and caches.
 
 use cluster::ClusterEvent;
 use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, SessionRow, WorkerRow};

@@ -1,8 +1,8 @@
-//! What a statement asks for under its token, and what it repeats.
+//! Idempotency tokens: the work that a statement asks for under its token, and the statement that it repeats.
 
 use txn::{Token, Work, WorkDigest, Written};
 
-/// What the running statement asks for, under its token.
+/// The work that the running statement asks for under its token.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) token: Token,
@@ -19,7 +19,7 @@ pub(crate) struct Asked {
 pub(crate) struct Repeated(pub(crate) Written);
 
 impl Repeated {
-    /// What it did.
+    /// The outcome of the statement that is repeated.
     pub(crate) fn written(self) -> Written {
         self.0
     }

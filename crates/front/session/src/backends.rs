@@ -112,7 +112,7 @@ impl Backends {
     /// Sessions that are kept for superusers.
     pub const RESERVED: usize = 3;
 
-    /// How many sessions there may be at once.
+    /// The limit of sessions at once.
     pub fn connections_max(&self) -> usize {
         self.connections_max
     }

@@ -1,4 +1,4 @@
-//! What a client says of portals and prepared statements, however its bytes say it.
+//! The extended protocol's requests as plain data: Bind, Describe and Close.
 
 use bytes::Bytes;
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -19,7 +19,7 @@ pub struct Bind {
     pub result_formats: Vec<i16>,
 }
 
-/// What a prepared statement takes and gives.
+/// The parameters and columns of a prepared statement.
 #[derive(Debug, Clone)]
 pub struct Described {
     /// Types of its parameters.
@@ -28,7 +28,7 @@ pub struct Described {
     pub columns: Option<Columns>,
 }
 
-/// What Describe and Close are about.
+/// The object that Describe and Close name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Statement(String),

@@ -1,6 +1,6 @@
-//! Whether a session is in a transaction block, as its client and others are told.
+//! The transaction status of a session, as its client and others are told.
 
-/// How a session stands between its statements.
+/// The transaction status between statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockStatus {
     /// In no block.

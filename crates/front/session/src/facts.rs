@@ -1,4 +1,4 @@
-//! What a statement has to know of before it can be planned: states of the past, files of external tables.
+//! Planning inputs that have to be fetched: states of the past, files of external tables.
 
 use std::sync::Arc;
 

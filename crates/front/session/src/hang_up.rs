@@ -19,7 +19,7 @@ pub struct HangUp {
 }
 
 impl HangUp {
-    /// Of the client at the other end of a socket.
+    /// Watches the client at the other end of a socket.
     pub fn of(socket: BorrowedFd<'_>) -> Self {
         let socket = socket.try_clone_to_owned();
         let socket = socket.inspect_err(|error| tracing::warn!(%error, "a client that hangs up will not be noticed"));

@@ -1,4 +1,4 @@
-//! What all sessions of a server share.
+//! The state that all sessions of a server share.
 
 use std::fmt;
 use std::sync::Arc;

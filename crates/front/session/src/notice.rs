@@ -1,6 +1,6 @@
-//! What a client is told beside results.
+//! The severity of messages beside results.
 
-/// How grave a message is, in rising order; clients decide by it whether the connection lives on.
+/// The severity of a message, in rising order; clients decide by it whether the connection lives on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something the user may like to know.

@@ -59,7 +59,7 @@ pub(crate) enum Progress {
 }
 
 impl Progress {
-    /// When what its rows are read from was committed; `None` where nothing is read.
+    /// The time at which the snapshot of its rows was committed; `None` where nothing is read.
     pub(crate) fn looked_us(&self) -> Option<i64> {
         match self {
             Self::Rows { rows, .. } => rows.looked_us(),

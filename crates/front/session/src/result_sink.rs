@@ -1,4 +1,4 @@
-//! Who gets what statements give, however it goes on its way.
+//! The receiver of results, independent of any protocol.
 
 use binder::OutputColumn;
 use bytes::Bytes;

@@ -29,9 +29,9 @@ pub struct Rows {
     /// Rows sent or passed over so far.
     position: u64,
     finished: bool,
-    /// What has to live as long as rows are read.
+    /// Keeps the query and its snapshot alive as long as rows are read.
     hold: Option<Hold>,
-    /// What they are read from was let go.
+    /// The snapshot that they are read from was let go.
     too_old: bool,
 }
 
@@ -40,9 +40,9 @@ pub struct Hold {
     /// Stops execution when the rows are no longer wanted.
     pub _cancel: DropGuard,
     pub _snapshot: Snapshot,
-    /// What it runs on; `None` where it needs no worker.
+    /// The worker that it runs on; `None` where it needs none.
     pub(crate) admitted: Option<Admitted>,
-    /// When what the snapshot shows was committed.
+    /// The time at which the snapshot was committed.
     pub looked_us: i64,
 }
 
@@ -65,7 +65,7 @@ enum Encoder {
     Stored(Box<StoredEncoder>),
 }
 
-/// How far a send got.
+/// The progress of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     pub rows: u64,
@@ -90,12 +90,12 @@ impl Rows {
         Self { part: Some(part), ..Self::new(stream::empty().boxed(), columns, style, hold) }
     }
 
-    /// When what they are read from was committed; `None` where nothing is read any more.
+    /// The time at which their snapshot was committed; `None` where nothing is read any more.
     pub fn looked_us(&self) -> Option<i64> {
         self.hold.as_ref().map(|hold| hold.looked_us)
     }
 
-    /// What they run on, if a worker makes them and there are more to come.
+    /// The worker that makes them, if there are more to come.
     pub(crate) fn admitted(&self) -> Option<&Admitted> {
         self.hold.as_ref()?.admitted.as_ref()
     }
@@ -219,7 +219,7 @@ impl Part {
         Self::of(PointRows::Batch(rows))
     }
 
-    /// How many rows were taken.
+    /// The number of rows that were taken.
     pub fn taken(&self) -> usize {
         self.next
     }
@@ -268,7 +268,7 @@ impl Part {
 }
 
 impl Encoder {
-    /// How many values a row has.
+    /// The number of values of a row.
     fn width(&self) -> usize {
         match self {
             Self::Columns(encoders) => encoders.len(),

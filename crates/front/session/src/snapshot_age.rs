@@ -1,4 +1,4 @@
-//! How long ago something was committed, and what is told of what is too old.
+//! The age of snapshots, and the error of one that is too old.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! What a statement is once it has begun to run.
+//! The states of a statement that has begun to run.
 
 use crate::rows::Rows;
 
-/// What running a plan began.
+/// A plan that has begun to run.
 pub(crate) enum Started {
     /// Rows that are made as they are asked for; the tag's word.
     Rows(Box<Rows>, &'static str),
@@ -14,7 +14,7 @@ pub(crate) enum Started {
     Again,
 }
 
-/// How a portal's run ended.
+/// The end of a portal's run.
 pub(crate) struct Ran {
     pub(crate) tag: String,
     pub(crate) flow: Flow,

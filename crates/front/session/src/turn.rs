@@ -1,4 +1,4 @@
-//! What a statement holds of a cluster while it is open.
+//! Admission to a cluster: the turn and the worker that an open statement holds.
 
 use std::sync::{Arc, Weak};
 

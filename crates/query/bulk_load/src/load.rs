@@ -74,7 +74,7 @@ impl Load {
         }
     }
 
-    /// Of rows whose ids come in a column after those of the table.
+    /// Takes rows whose ids come in a column after those of the table.
     pub(super) fn with_ids(mut self) -> Self {
         let [row_id, _] = place_columns();
         self.columns.push(row_id);

@@ -1,4 +1,4 @@
-//! What begins loads: where shards go and what their names are made of.
+//! The loader: where shards go, and the source of their ids.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Whose shards go to `objects`, with ids by `random`.
+    /// A loader whose shards go to `objects`, with ids by `random`.
     #[must_use]
     pub fn new(objects: Objects, random: Arc<dyn Random>) -> Self {
         Self { objects, random }

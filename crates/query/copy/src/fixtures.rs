@@ -1,4 +1,4 @@
-//! How tests show values.
+//! The text form of values in tests.
 
 use std::sync::Arc;
 

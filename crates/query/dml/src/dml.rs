@@ -1,4 +1,4 @@
-//! What runs statements that change rows.
+//! The service that runs statements that change rows.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Dml {
 }
 
 impl Dml {
-    /// Whose plans run on `executor`, and whose shards `loader` writes.
+    /// A service whose plans run on `executor`, and whose shards `loader` writes.
     #[must_use]
     pub fn new(executor: Arc<Executor>, lookup: Arc<KeyLookup>, loader: Loader) -> Self {
         Self { executor, lookup, loader }

@@ -18,7 +18,7 @@ use shards::TierUse;
 use txn::Transactions;
 use types::{Clock, Random, SqlResult};
 
-/// What a server runs plans with. Nothing is done here: each service does its own.
+/// The services that run plans. Nothing is done here: each service does its own.
 pub struct Execution {
     scans: Arc<ScanPlanner>,
     external: Arc<ExternalFiles>,
@@ -82,7 +82,7 @@ impl Execution {
         }))
     }
 
-    /// What plans the scans of tables.
+    /// The planner of scans of tables.
     #[must_use]
     pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
         Arc::clone(&self.scans) as Arc<dyn PlanScan>
@@ -94,7 +94,7 @@ impl Execution {
         &self.scans
     }
 
-    /// How the caches of columns and of groups are used.
+    /// The use of the caches of columns and of groups.
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.scans.cache_tiers()
@@ -112,31 +112,31 @@ impl Execution {
         &self.lookup
     }
 
-    /// What begins loads.
+    /// The loader of rows into shards.
     #[must_use]
     pub fn loader(&self) -> &Loader {
         &self.loader
     }
 
-    /// What runs plans.
+    /// The executor of plans.
     #[must_use]
     pub fn executor(&self) -> &Arc<Executor> {
         &self.executor
     }
 
-    /// What changes rows.
+    /// The service that changes rows.
     #[must_use]
     pub fn dml(&self) -> &Arc<Dml> {
         &self.dml
     }
 
-    /// What runs COPY.
+    /// The service that runs COPY.
     #[must_use]
     pub fn copier(&self) -> &Arc<Copier> {
         &self.copier
     }
 
-    /// What answers EXPLAIN.
+    /// The service that answers EXPLAIN.
     #[must_use]
     pub fn explainer(&self) -> &Arc<Explainer> {
         &self.explainer
@@ -148,13 +148,13 @@ impl Execution {
         &self.throttle
     }
 
-    /// What settles and compacts.
+    /// The service that settles and compacts.
     #[must_use]
     pub fn maintenance(&self) -> &Arc<Maintenance> {
         &self.maintenance
     }
 
-    /// What tells the caches of tables.
+    /// The service that tells caches what tables have and want.
     #[must_use]
     pub fn cache_keeper(&self) -> &Arc<CacheKeeper> {
         &self.cache_keeper

@@ -37,7 +37,7 @@ pub struct Explainer {
 }
 
 impl Explainer {
-    /// Which plans and runs queries on `executor`, and by `dml` what changes rows.
+    /// A service that plans and runs queries on `executor`, and by `dml` what changes rows.
     #[must_use]
     pub fn new(executor: Arc<Executor>, dml: Arc<Dml>, clock: Arc<dyn Clock>) -> Self {
         Self { executor, dml, clock }

@@ -1,4 +1,4 @@
-//! Which objects a URL names.
+//! The objects that a URL names.
 
 use objects::{Object, Objects};
 use storage_error::from_objects;

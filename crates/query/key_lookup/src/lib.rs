@@ -211,7 +211,7 @@ impl PointRun<'_> {
     /// What DO UPDATE makes of rows in the columns of its plan's leaf.
     ///
     /// # Errors
-    /// What the plan would find.
+    /// Those of the plan.
     pub fn update(&self, met: &RecordBatch) -> SqlResult<RecordBatch> {
         let update = self.program.update.as_ref();
         let update = update.ok_or_else(|| SqlError::internal("a program without DO UPDATE"))?;
@@ -224,7 +224,7 @@ impl PointRun<'_> {
     /// The rows of the program's plan, as the transaction sees them; `None` where the plan has to be run.
     ///
     /// # Errors
-    /// What the plan would find.
+    /// Those of the plan.
     pub async fn rows(&self, lookup: &KeyLookup, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         let view = transaction.view();
@@ -244,7 +244,7 @@ impl PointRun<'_> {
     /// The rows that a query is to lock, where it gives them as they are stored; `None` where the plan has to be run.
     ///
     /// # Errors
-    /// What the plan would find.
+    /// Those of the plan.
     pub async fn locking(
         &self,
         lookup: &KeyLookup,
@@ -261,7 +261,7 @@ impl PointRun<'_> {
     /// What an UPDATE makes of the rows that its program finds, without columns in between; `None` where that is not all it does.
     ///
     /// # Errors
-    /// What the plan would find.
+    /// Those of the plan.
     pub async fn patched(&self, lookup: &KeyLookup, transaction: &mut Transaction) -> SqlResult<Option<Patched>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         let view = transaction.view();
@@ -273,7 +273,7 @@ impl PointRun<'_> {
     /// The rows that an INSERT's program puts into `table`, as they are stored; `None` where they have to be columns first.
     ///
     /// # Errors
-    /// What the plan would find.
+    /// Those of the plan.
     pub fn written(&self, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         compiled.written_rows(table, &values)
@@ -282,7 +282,7 @@ impl PointRun<'_> {
     /// As [`PointRun::rows`], as columns.
     ///
     /// # Errors
-    /// What the plan would find.
+    /// Those of the plan.
     pub async fn batches(
         &self,
         lookup: &KeyLookup,
@@ -296,7 +296,7 @@ impl PointRun<'_> {
 /// Rows and what becomes of them.
 #[derive(Debug)]
 pub struct Patched {
-    /// Where they lie, in the order of `rows`.
+    /// Their places, in the order of `rows`.
     pub found: Vec<Found>,
     /// As they become.
     pub rows: Vec<Tuple>,

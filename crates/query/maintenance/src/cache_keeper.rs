@@ -24,7 +24,7 @@ pub struct CacheKeeper {
 }
 
 impl CacheKeeper {
-    /// Of the caches of columns and of groups.
+    /// Keeps the caches of columns and of groups.
     #[must_use]
     pub fn new(
         transactions: Arc<Transactions>,

@@ -1,4 +1,4 @@
-//! What looks after the rows of tables while nobody asks: fresh rows into shards, shards into better ones, and what the caches go on holding.
+//! Background maintenance of tables: fresh rows into shards, shards into better ones, and what the caches go on holding.
 //!
 //! Never changes what a query answers: rows move, in commits of their own.
 //!

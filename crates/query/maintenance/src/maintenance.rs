@@ -1,4 +1,4 @@
-//! What looks after the rows of tables.
+//! The service that settles fresh rows and compacts shards.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Maintenance {
 }
 
 impl Maintenance {
-    /// Which reads rows by `scans` on threads of `executor` and writes them by `loader`.
+    /// A service that reads rows by `scans` on threads of `executor` and writes them by `loader`.
     #[must_use]
     pub fn new(
         transactions: Arc<Transactions>,

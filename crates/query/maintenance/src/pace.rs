@@ -111,7 +111,7 @@ impl Seen {
 }
 
 impl WriteThrottle {
-    /// Which slows nobody before it has limits.
+    /// A throttle that slows nobody before it has limits.
     #[must_use]
     pub fn new(transactions: Arc<Transactions>, clock: Arc<dyn Clock>) -> Self {
         Self { transactions, clock, limits: OnceLock::new(), seen: Mutex::default() }

@@ -1,4 +1,4 @@
-//! What statements ask before they change rows: locks of tables, rows and keys, and whether keys and references are as constraints want them.
+//! The checks before rows are changed: locks of tables, rows and keys, and whether keys and references are as constraints want them.
 //!
 //! Never writes a row: what may be written others write. What is asked of rows is asked of all that is committed by then, under the locks.
 //! Where another transaction came first the answer is [`Attempt::Again`], and the session runs the statement again.

@@ -74,7 +74,7 @@ pub async fn taken(
 /// All that is committed by now, under what the transaction has written.
 ///
 /// # Errors
-/// What the transaction reports.
+/// Those of the transaction.
 pub fn newest(transaction: &Transaction, table: &Table) -> SqlResult<Arc<TableRows>> {
     transaction.over_newest(table.oid).map_err(from_txn)
 }

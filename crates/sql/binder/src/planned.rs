@@ -1,4 +1,4 @@
-//! What a statement becomes: everything that what runs it needs, with nothing left to look up.
+//! The plan of a statement: all that its execution needs, with nothing left to look up.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What the server is doing right now, as the system tables show it; sessions know.
+//! The activity of a server, as the system tables show it; sessions know it.
 
 use std::time::Duration;
 

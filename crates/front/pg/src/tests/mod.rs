@@ -29,7 +29,7 @@ use types::{Clock, Random, SystemClock, SystemRandom};
 use self::wire::Wire;
 use crate::PgSettings;
 
-/// What a door is opened with.
+/// The settings of a test server.
 struct DoorConfig {
     connections_max: usize,
     connections_reserved: usize,

@@ -25,7 +25,7 @@ async fn tables() -> Sql {
     sql
 }
 
-/// How what was computed of shards is used.
+/// The use of the cache of fragments.
 fn fragments(sql: &Sql) -> CacheUse {
     let tiers = sql.warehouse.execution.cache_tiers();
     let tier = tiers.into_iter().find(|tier| tier.tier == "fragment").expect("there is such a tier");
