@@ -4,17 +4,46 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use binder::Planned;
-use session_context::StatementContext;
+use session_context::{ScalarValue, StatementContext};
 use syntax::Parsed;
-use types::{SqlResult, SqlType};
+use types::{SqlError, SqlResult, SqlType};
 
+use crate::life::State;
+use crate::plan_basis::PlanBasis;
 use crate::planning::Planning;
+use crate::portal::Bound;
+use crate::prepared::Prepared;
 use crate::session::Session;
+use crate::statement::Statement;
 
 /// Texts up to so many bytes are parsed where they arrive: that takes some microseconds, about as long as to give them to another thread.
 const SHORT_TEXT_BYTES: usize = 2_048;
 
 impl Session {
+    /// Step 3: from text to a plan, by what the catalog and the settings say now.
+    /// `values` are those of its parameters, where they are given.
+    pub(crate) fn plan(
+        &self,
+        parsed: &Arc<Parsed>,
+        parameters: &[Option<SqlType>],
+        values: &[ScalarValue],
+        statement: &Statement,
+    ) -> SqlResult<Planning<Planned>> {
+        statement.enter(State::Plan);
+        if let Some((_, name, arguments)) = parsed.explained_execute()
+            && let Some(planning) = self.plan_prepared(name, arguments, statement)?
+        {
+            let (planner, parsed) = (Arc::clone(&self.instance.planner), Arc::clone(parsed));
+            return planning.then(move |planned| match parsed.explained_execute() {
+                Some((explain, ..)) => planner.explain_execute(explain, planned),
+                None => Err(SqlError::internal("a statement is EXPLAIN EXECUTE as long as it is planned")),
+            });
+        }
+        let mut context = self.context(statement);
+        Arc::make_mut(&mut context).arguments = values.into();
+        self.planning(parsed, parameters, context)
+    }
+
     /// The plan of a statement. What is known, or takes no longer than to give it to another thread, is made at once.
     pub(crate) fn planning(
         &self,
@@ -31,6 +60,51 @@ impl Session {
         }
         let (parsed, parameters) = (Arc::clone(parsed), parameters.to_vec());
         Ok(Planning::of(move || planner.plan(&parsed, &parameters, &context)))
+    }
+
+    /// The plan of a portal as it can run now. Rows that are to be changed are said by where they lie, so such a plan has to be of
+    /// what the transaction sees now.
+    pub(crate) fn plan_bound(
+        &self,
+        prepared: &Prepared,
+        bound: &Bound,
+        statement: &Statement,
+    ) -> SqlResult<Planning<Planned>> {
+        if changes_rows(&bound.planned) && !Arc::ptr_eq(&self.block.view().state, &bound.state) {
+            return self.plan_again(prepared, &bound.values, statement);
+        }
+        Ok(Planning::Done(Planned::clone(&bound.planned)))
+    }
+
+    pub(crate) fn plan_again(
+        &self,
+        prepared: &Prepared,
+        values: &[ScalarValue],
+        statement: &Statement,
+    ) -> SqlResult<Planning<Planned>> {
+        let parsed = prepared.parsed.as_ref();
+        let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
+        let given = values.to_vec();
+        let (held, state) = (self.block.held(), self.block.view().state);
+        if let Some(plan) = prepared.plan.valid(held, &state) {
+            statement.enter(State::Plan);
+            let (context, is_small) = (self.context(statement), plan.is_small());
+            let with_rows = move || plan.with_rows_of(&context)?.with_parameters(given).map(Planned::Query);
+            return if is_small { with_rows().map(Planning::Done) } else { Ok(Planning::of(with_rows)) };
+        }
+        let types = prepared.types_with(values);
+        if prepared.plan.is_stale(held, &state) && self.settings().keeps_plans() {
+            statement.enter(State::Plan);
+            let (bare, basis) = (self.context_without_rows(statement), PlanBasis::new(held, &state));
+            let (mut context, planner) = (self.context(statement), Arc::clone(&self.instance.planner));
+            Arc::make_mut(&mut context).arguments = values.into();
+            let (parsed, cached) = (Arc::clone(parsed), prepared.plan.clone());
+            return Ok(Planning::of(move || {
+                let plan = |context: &Arc<StatementContext>| planner.plan(&parsed, &types, context);
+                cached.renew(basis, &planner, &bare, &context, plan)?.with_parameters(given)
+            }));
+        }
+        self.plan(parsed, &types, values, statement)?.then(|planned| planned.with_parameters(given))
     }
 
     /// Waits for planning to be done.
@@ -67,4 +141,14 @@ impl Session {
 
 fn shared(statements: Vec<Parsed>) -> Vec<Arc<Parsed>> {
     statements.into_iter().map(Arc::new).collect()
+}
+
+/// Whether the plan says of rows where they lie.
+fn changes_rows(planned: &Planned) -> bool {
+    match planned {
+        Planned::Write(_) | Planned::Modify(_) => true,
+        Planned::Query(plan) => !plan.locks.is_empty(),
+        Planned::Explain(plan) => plan.analyze && changes_rows(&plan.inner),
+        _ => false,
+    }
 }

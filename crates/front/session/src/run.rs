@@ -1,31 +1,21 @@
 //! Step 4 of a statement: a plan runs, and its client gets what it makes.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::Schema;
-use binder::{DefinePlan, ExplainFormat, OutputColumn, Password, Planned, QueryPlan};
-use catalog::{CatalogState, Change, ConstraintKind};
+use binder::{ExplainFormat, OutputColumn, Planned, QueryPlan};
 use dml::Modified;
 use executor::RunContext;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use row_locks::{Attempt, lock_tables};
-use scheduler::{Priority, QueryShare};
-use session_context::{ScalarValue, StatementContext};
-use settings::Settings;
-use storage_error::from_transaction;
-use tokio_util::sync::CancellationToken;
+use row_locks::Attempt;
 use txn::Isolation;
-use types::{Condition, Oid, SqlError, SqlResult};
+use types::{SqlError, SqlResult};
 use value_codec::encode::Format;
 
-use crate::life::State;
 use crate::metrics::Kind;
 use crate::notice::Severity;
-use crate::plan_basis::PlanBasis;
-use crate::planning::Planning;
 use crate::portal::{Bound, Portal, Progress};
 use crate::prepared::Prepared;
 use crate::result_sink::ResultSink;
@@ -35,7 +25,7 @@ use crate::started::{Flow, Ran, Started, tag};
 use crate::statement::Statement;
 use crate::temporary;
 use crate::throttle::grown_table;
-use crate::turn::{Admission, Admitted};
+use crate::turn::Admission;
 
 impl Session {
     /// Runs a plan to its end, all rows as text; `None` if it has to be planned again, see [`Started::Again`].
@@ -287,126 +277,6 @@ impl Session {
         Ok(Started::Rows(Box::new(rows), "SELECT"))
     }
 
-    /// The plan of a portal as it can run now. Rows that are to be changed are said by where they lie, so such a plan has to be of
-    /// what the transaction sees now.
-    fn plan_bound(&self, prepared: &Prepared, bound: &Bound, statement: &Statement) -> SqlResult<Planning<Planned>> {
-        if changes_rows(&bound.planned) && !Arc::ptr_eq(&self.block.view().state, &bound.state) {
-            return self.plan_again(prepared, &bound.values, statement);
-        }
-        Ok(Planning::Done(Planned::clone(&bound.planned)))
-    }
-
-    pub(crate) fn plan_again(
-        &self,
-        prepared: &Prepared,
-        values: &[ScalarValue],
-        statement: &Statement,
-    ) -> SqlResult<Planning<Planned>> {
-        let parsed = prepared.parsed.as_ref();
-        let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
-        let given = values.to_vec();
-        let (held, state) = (self.block.held(), self.block.view().state);
-        if let Some(plan) = prepared.plan.valid(held, &state) {
-            statement.enter(State::Plan);
-            let (context, is_small) = (self.context(statement), plan.is_small());
-            let with_rows = move || plan.with_rows_of(&context)?.with_parameters(given).map(Planned::Query);
-            return if is_small { with_rows().map(Planning::Done) } else { Ok(Planning::of(with_rows)) };
-        }
-        let types = prepared.types_with(values);
-        if prepared.plan.is_stale(held, &state) && self.settings().keeps_plans() {
-            statement.enter(State::Plan);
-            let (bare, basis) = (self.context_without_rows(statement), PlanBasis::new(held, &state));
-            let (mut context, planner) = (self.context(statement), Arc::clone(&self.instance.planner));
-            Arc::make_mut(&mut context).arguments = values.into();
-            let (parsed, cached) = (Arc::clone(parsed), prepared.plan.clone());
-            return Ok(Planning::of(move || {
-                let plan = |context: &Arc<StatementContext>| planner.plan(&parsed, &types, context);
-                cached.renew(basis, &planner, &bare, &context, plan)?.with_parameters(given)
-            }));
-        }
-        self.plan(parsed, &types, values, statement)?.then(|planned| planned.with_parameters(given))
-    }
-
-    /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
-    async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> SqlResult<Started> {
-        self.block.check_writable(&plan.tag)?;
-        if let Some(command) = plan.outside_block {
-            self.refuse_in_block(command)?;
-        }
-        self.refuse_cluster_owners(&plan.changes)?;
-        let (context, _hold) = self.run_context(statement);
-        let dml = Arc::clone(self.instance.execution.dml());
-        let view = self.block.view().state;
-        let changed =
-            plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
-        let referred = newly_referred(&plan.changes, &view);
-        let is_checked = !plan.checks.is_empty() || plan.fill.is_some();
-        if lock_tables(&changed, &referred, is_checked, self.block.transaction(), &context).await? {
-            return Ok(Started::Again);
-        }
-        for check in &plan.checks {
-            let mut rows = self.query(&check.query, statement).await?;
-            if rows.skip(Some(1)).await?.rows > 0 {
-                return Err(check.violation.clone());
-            }
-        }
-        for password in &plan.passwords {
-            self.put_password(&mut plan.changes, password)?;
-        }
-        plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
-        self.block.transaction().stage(plan.changes).map_err(from_transaction)?;
-        if let Some(fill) = &plan.fill
-            && dml.modify(fill, self.block.transaction(), &context).await? == Attempt::Again
-        {
-            return Err(SqlError::internal("rows of a locked table have changed"));
-        }
-        self.tell(plan.notices);
-        self.note_written(&plan.tag, 0, false, None);
-        Ok(Started::Done(plan.tag))
-    }
-
-    /// `2BP01` for roles that are to go and own clusters, which are no part of the catalog.
-    fn refuse_cluster_owners(&self, changes: &[Change]) -> SqlResult<()> {
-        for change in changes {
-            let Change::DropRole(role) = change else { continue };
-            let owned = self.instance.clusters.owned_by(*role);
-            if !owned.is_empty() {
-                let view = self.block.view();
-                let name = view.state.role(*role).map_or("", |role| role.name.as_str());
-                let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
-                let detail: Vec<String> = owned.iter().map(|cluster| format!("owner of cluster {cluster}")).collect();
-                return Err(
-                    SqlError::new(Condition::DependentObjectsStillExist, message).with_detail(detail.join("\n"))
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// Turns a password into the verifier that the catalog keeps; the password itself is kept nowhere.
-    fn put_password(&mut self, changes: &mut [Change], password: &Password) -> SqlResult<()> {
-        let verifier = match password.text.as_deref() {
-            None => None,
-            Some("") => {
-                let notice = "empty string is not a valid password, clearing password";
-                self.tell(vec![SqlError::new(Condition::InvalidPassword, notice)]);
-                None
-            }
-            Some(text) => Some(authentication::verifier(text, &*self.instance.random)),
-        };
-        for change in changes {
-            if let Change::PutRole(role) = change
-                && role.oid == password.role
-            {
-                if let Some(file) = self.instance.credentials.superuser_password() {
-                    file.refuse_another(role)?;
-                }
-                Arc::make_mut(role).scram = verifier.clone();
-            }
-        }
-        Ok(())
-    }
-
     /// The end of a statement that changed rows: what RETURNING gives, or the tag.
     pub(crate) fn modified(
         &mut self,
@@ -426,49 +296,6 @@ impl Session {
     pub(crate) fn tell(&mut self, notices: Vec<SqlError>) {
         self.notices.extend(notices.into_iter().map(|notice| (Severity::Notice, notice)));
     }
-
-    /// What execution needs to know, and what keeps it going: dropped, the work stops.
-    pub(crate) fn run_context(&self, statement: &Statement) -> (RunContext, Hold) {
-        self.run_context_of(statement, &self.context(statement))
-    }
-
-    /// As [`Session::run_context`], of a context that was made.
-    pub(crate) fn run_context_of(&self, statement: &Statement, names: &Arc<StatementContext>) -> (RunContext, Hold) {
-        let lease = self.admitted.as_ref().map(|admitted| Arc::clone(&admitted.lease));
-        let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_token());
-        let distribution = self.admitted.as_ref().and_then(|Admitted { turn, lease }| {
-            self.instance.clusters.distribution(turn.cluster, lease, self.settings())
-        });
-        let context = RunContext {
-            query_id: statement.query_id,
-            cancel: cancel.clone(),
-            settings: Arc::clone(self.settings()),
-            names: Arc::new(system_catalog::names(names)),
-            progress: Arc::default(),
-            share: Arc::new(QueryShare::new(priority(self.settings())).with_query(statement.query_id)),
-            ran: Arc::default(),
-            memory: Arc::default(),
-            lease,
-            distribution,
-        };
-        {
-            let mut doing = self.seat.backend.doing.lock();
-            doing.memory = Some(Arc::clone(&context.memory));
-            doing.share = Some(Arc::clone(&context.share));
-        }
-        let looked_us = self.block.looked_us().unwrap_or(statement.started_us);
-        let admitted = self.admitted.clone();
-        (context, Hold { _cancel: cancel.drop_guard(), _snapshot: self.block.view(), admitted, looked_us })
-    }
-}
-
-/// What the session asks for its statements.
-fn priority(settings: &Settings) -> Priority {
-    match settings.priority() {
-        "low" => Priority::Low,
-        "high" => Priority::High,
-        _ => Priority::Normal,
-    }
 }
 
 /// EXPLAIN's lines as rows: one for each line of text, one for a whole JSON document.
@@ -486,47 +313,6 @@ fn explained(
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![values])
         .map_err(|error| SqlError::internal(format!("EXPLAIN's answer: {error}")))?;
     Ok(futures::stream::once(async move { Ok(batch) }).boxed())
-}
-
-/// Tables to which foreign keys refer that are enforced from these changes on.
-fn newly_referred(changes: &[Change], view: &CatalogState) -> BTreeSet<Oid> {
-    let tables = changes.iter().filter_map(|change| match change {
-        Change::PutTable(table) => Some(table),
-        _ => None,
-    });
-    let mut found = BTreeSet::new();
-    for table in tables {
-        let known = view.table(table.oid).map_or(&[][..], |table| table.constraints.as_slice());
-        for constraint in table.constraints.iter().filter(|constraint| constraint.enforced) {
-            let was_enforced = known.iter().any(|known| known.oid == constraint.oid && known.enforced);
-            if let ConstraintKind::ForeignKey { references, .. } = &constraint.kind
-                && !was_enforced
-                && view.table(*references).is_some()
-            {
-                found.insert(*references);
-            }
-        }
-    }
-    found
-}
-
-/// The table that a change is about.
-fn changed_table(change: &Change) -> Option<Oid> {
-    match change {
-        Change::PutTable(table) => Some(table.oid),
-        Change::DropTable(table) | Change::RemoveAllRows { table } | Change::AddShards { table, .. } => Some(*table),
-        _ => None,
-    }
-}
-
-/// Whether the plan says of rows where they lie.
-fn changes_rows(planned: &Planned) -> bool {
-    match planned {
-        Planned::Write(_) | Planned::Modify(_) => true,
-        Planned::Query(plan) => !plan.locks.is_empty(),
-        Planned::Explain(plan) => plan.analyze && changes_rows(&plan.inner),
-        _ => false,
-    }
 }
 
 fn kind(planned: &Planned) -> Kind {

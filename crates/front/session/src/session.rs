@@ -8,14 +8,13 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use binder::Planned;
-use catalog::{CatalogState, Role};
-use session_context::{Assignments, ScalarValue, StatementContext, WithoutRows};
+use catalog::Role;
+use session_context::Assignments;
 use settings::Settings;
 use syntax::Parsed;
 use syntax::statement::IsolationLevel;
 use txn::Isolation;
-use types::{CommitTs, Condition, Oid, QueryId, SqlError, SqlResult, SqlType};
+use types::{Condition, Oid, QueryId, SqlError, SqlResult};
 
 use crate::asked::Asked;
 use crate::backends::{Backend, Guard};
@@ -29,7 +28,6 @@ use crate::life::State;
 use crate::notice::Severity;
 use crate::numbers::Numbers;
 use crate::pasts::Pasts;
-use crate::planning::Planning;
 use crate::portal::{Life, Portal};
 use crate::prepared::Prepared;
 use crate::result_sink::ResultSink;
@@ -161,30 +159,6 @@ impl Session {
         self.block.enter(self.default_modes(), statement.started_us)
     }
 
-    /// Step 3: from text to a plan, by what the catalog and the settings say now.
-    /// `values` are those of its parameters, where they are given.
-    pub(crate) fn plan(
-        &self,
-        parsed: &Arc<Parsed>,
-        parameters: &[Option<SqlType>],
-        values: &[ScalarValue],
-        statement: &Statement,
-    ) -> SqlResult<Planning<Planned>> {
-        statement.enter(State::Plan);
-        if let Some((_, name, arguments)) = parsed.explained_execute()
-            && let Some(planning) = self.plan_prepared(name, arguments, statement)?
-        {
-            let (planner, parsed) = (Arc::clone(&self.instance.planner), Arc::clone(parsed));
-            return planning.then(move |planned| match parsed.explained_execute() {
-                Some((explain, ..)) => planner.explain_execute(explain, planned),
-                None => Err(SqlError::internal("a statement is EXPLAIN EXECUTE as long as it is planned")),
-            });
-        }
-        let mut context = self.context(statement);
-        Arc::make_mut(&mut context).arguments = values.into();
-        self.planning(parsed, parameters, context)
-    }
-
     // Step 4, running it, is `run.rs`; where and when, `admit.rs`.
 
     /// Step 5: commit where the statement ends its transaction, or take note of the failure.
@@ -222,55 +196,6 @@ impl Session {
             self.application_name_changed();
         }
         Ok(())
-    }
-
-    /// What a statement is planned with.
-    pub(crate) fn context(&self, statement: &Statement) -> Arc<StatementContext> {
-        let view = self.block.view();
-        self.context_over(view.ts, view.state, statement)
-    }
-
-    /// What a statement is planned with whose plan is to be kept.
-    pub(crate) fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
-        let view = self.block.view();
-        let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
-        let bare = Arc::make_mut(&mut context);
-        bare.files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn session_context::Files>));
-        bare.has_rows = false;
-        context
-    }
-
-    fn context_over(
-        &self,
-        commit: CommitTs,
-        snapshot: Arc<CatalogState>,
-        statement: &Statement,
-    ) -> Arc<StatementContext> {
-        let held = self.block.held();
-        // ALTER ROLE of another session counts from the next statement on.
-        let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
-        Arc::new(StatementContext {
-            has_rows: true,
-            settings: Arc::clone(&held.settings),
-            role: fresh(&held.role),
-            session_role: fresh(&held.session_role),
-            database: self.seat.backend.database.clone(),
-            query_id: statement.query_id,
-            statement_us: statement.started_us,
-            transaction_us: self.block.started_us().unwrap_or(statement.started_us),
-            backend_pid: self.seat.backend.pid,
-            new_oid: Arc::clone(&self.new_oid),
-            activity: Arc::clone(&self.instance) as Arc<dyn session_context::Activity>,
-            random: Arc::clone(&self.instance.random),
-            clock: Arc::clone(&self.instance.clock),
-            assignments: Arc::clone(&self.assignments),
-            commit,
-            arguments: Arc::default(),
-            past: Arc::clone(&self.pasts) as Arc<dyn session_context::Past>,
-            files: Arc::clone(&self.files) as Arc<dyn session_context::Files>,
-            sequences: Arc::clone(&self.numbers) as Arc<dyn session_context::SequenceNumbers>,
-            snapshot,
-        })
     }
 
     /// A session of a client that has shown who it is; `settings` are those of its start-up packet.

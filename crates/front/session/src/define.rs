@@ -1,0 +1,127 @@
+//! Definitions: what must hold is asked first, then CREATE, ALTER, DROP and their like become part of the transaction.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use binder::{DefinePlan, Password};
+use catalog::{CatalogState, Change, ConstraintKind};
+use row_locks::{Attempt, lock_tables};
+use storage_error::from_transaction;
+use types::{Condition, Oid, SqlError, SqlResult};
+
+use crate::session::Session;
+use crate::started::Started;
+use crate::statement::Statement;
+
+impl Session {
+    /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
+    pub(crate) async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> SqlResult<Started> {
+        self.block.check_writable(&plan.tag)?;
+        if let Some(command) = plan.outside_block {
+            self.refuse_in_block(command)?;
+        }
+        self.refuse_cluster_owners(&plan.changes)?;
+        let (context, _hold) = self.run_context(statement);
+        let dml = Arc::clone(self.instance.execution.dml());
+        let view = self.block.view().state;
+        let changed =
+            plan.changes.iter().filter_map(changed_table).filter(|table| view.table(*table).is_some()).collect();
+        let referred = newly_referred(&plan.changes, &view);
+        let is_checked = !plan.checks.is_empty() || plan.fill.is_some();
+        if lock_tables(&changed, &referred, is_checked, self.block.transaction(), &context).await? {
+            return Ok(Started::Again);
+        }
+        for check in &plan.checks {
+            let mut rows = self.query(&check.query, statement).await?;
+            if rows.skip(Some(1)).await?.rows > 0 {
+                return Err(check.violation.clone());
+            }
+        }
+        for password in &plan.passwords {
+            self.put_password(&mut plan.changes, password)?;
+        }
+        plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
+        self.block.transaction().stage(plan.changes).map_err(from_transaction)?;
+        if let Some(fill) = &plan.fill
+            && dml.modify(fill, self.block.transaction(), &context).await? == Attempt::Again
+        {
+            return Err(SqlError::internal("rows of a locked table have changed"));
+        }
+        self.tell(plan.notices);
+        self.note_written(&plan.tag, 0, false, None);
+        Ok(Started::Done(plan.tag))
+    }
+
+    /// `2BP01` for roles that are to go and own clusters, which are no part of the catalog.
+    fn refuse_cluster_owners(&self, changes: &[Change]) -> SqlResult<()> {
+        for change in changes {
+            let Change::DropRole(role) = change else { continue };
+            let owned = self.instance.clusters.owned_by(*role);
+            if !owned.is_empty() {
+                let view = self.block.view();
+                let name = view.state.role(*role).map_or("", |role| role.name.as_str());
+                let message = format!("role \"{name}\" cannot be dropped because some objects depend on it");
+                let detail: Vec<String> = owned.iter().map(|cluster| format!("owner of cluster {cluster}")).collect();
+                return Err(
+                    SqlError::new(Condition::DependentObjectsStillExist, message).with_detail(detail.join("\n"))
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns a password into the verifier that the catalog keeps; the password itself is kept nowhere.
+    fn put_password(&mut self, changes: &mut [Change], password: &Password) -> SqlResult<()> {
+        let verifier = match password.text.as_deref() {
+            None => None,
+            Some("") => {
+                let notice = "empty string is not a valid password, clearing password";
+                self.tell(vec![SqlError::new(Condition::InvalidPassword, notice)]);
+                None
+            }
+            Some(text) => Some(authentication::verifier(text, &*self.instance.random)),
+        };
+        for change in changes {
+            if let Change::PutRole(role) = change
+                && role.oid == password.role
+            {
+                if let Some(file) = self.instance.credentials.superuser_password() {
+                    file.refuse_another(role)?;
+                }
+                Arc::make_mut(role).scram = verifier.clone();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tables to which foreign keys refer that are enforced from these changes on.
+fn newly_referred(changes: &[Change], view: &CatalogState) -> BTreeSet<Oid> {
+    let tables = changes.iter().filter_map(|change| match change {
+        Change::PutTable(table) => Some(table),
+        _ => None,
+    });
+    let mut found = BTreeSet::new();
+    for table in tables {
+        let known = view.table(table.oid).map_or(&[][..], |table| table.constraints.as_slice());
+        for constraint in table.constraints.iter().filter(|constraint| constraint.enforced) {
+            let was_enforced = known.iter().any(|known| known.oid == constraint.oid && known.enforced);
+            if let ConstraintKind::ForeignKey { references, .. } = &constraint.kind
+                && !was_enforced
+                && view.table(*references).is_some()
+            {
+                found.insert(*references);
+            }
+        }
+    }
+    found
+}
+
+/// The table that a change is about.
+fn changed_table(change: &Change) -> Option<Oid> {
+    match change {
+        Change::PutTable(table) => Some(table.oid),
+        Change::DropTable(table) | Change::RemoveAllRows { table } | Change::AddShards { table, .. } => Some(*table),
+        _ => None,
+    }
+}

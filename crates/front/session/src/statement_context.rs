@@ -1,0 +1,61 @@
+//! What a statement is planned with: the catalog as its transaction sees it, settings, roles, and what the session has.
+
+use std::sync::Arc;
+
+use catalog::{CatalogState, Role};
+use session_context::{StatementContext, WithoutRows};
+use types::CommitTs;
+
+use crate::session::Session;
+use crate::statement::Statement;
+
+impl Session {
+    /// What a statement is planned with.
+    pub(crate) fn context(&self, statement: &Statement) -> Arc<StatementContext> {
+        let view = self.block.view();
+        self.context_over(view.ts, view.state, statement)
+    }
+
+    /// What a statement is planned with whose plan is to be kept.
+    pub(crate) fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
+        let view = self.block.view();
+        let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
+        let bare = Arc::make_mut(&mut context);
+        bare.files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn session_context::Files>));
+        bare.has_rows = false;
+        context
+    }
+
+    fn context_over(
+        &self,
+        commit: CommitTs,
+        snapshot: Arc<CatalogState>,
+        statement: &Statement,
+    ) -> Arc<StatementContext> {
+        let held = self.block.held();
+        // ALTER ROLE of another session counts from the next statement on.
+        let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
+        Arc::new(StatementContext {
+            has_rows: true,
+            settings: Arc::clone(&held.settings),
+            role: fresh(&held.role),
+            session_role: fresh(&held.session_role),
+            database: self.seat.backend.database.clone(),
+            query_id: statement.query_id,
+            statement_us: statement.started_us,
+            transaction_us: self.block.started_us().unwrap_or(statement.started_us),
+            backend_pid: self.seat.backend.pid,
+            new_oid: Arc::clone(&self.new_oid),
+            activity: Arc::clone(&self.instance) as Arc<dyn session_context::Activity>,
+            random: Arc::clone(&self.instance.random),
+            clock: Arc::clone(&self.instance.clock),
+            assignments: Arc::clone(&self.assignments),
+            commit,
+            arguments: Arc::default(),
+            past: Arc::clone(&self.pasts) as Arc<dyn session_context::Past>,
+            files: Arc::clone(&self.files) as Arc<dyn session_context::Files>,
+            sequences: Arc::clone(&self.numbers) as Arc<dyn session_context::SequenceNumbers>,
+            snapshot,
+        })
+    }
+}
