@@ -10,31 +10,37 @@ use cluster::{Actor, Author, Choice, Refusal};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::life::State;
+use crate::retry::{AttemptResult, Retry};
 use crate::session::Session;
 use crate::statement::Statement;
-use crate::turn::{Admission, Admitted, Turn};
+use crate::turn::{Admitted, Turn};
 
 /// What `pg_stat_activity` shows of who waits for a cluster.
 const WAIT_EVENT: &str = "ClusterAdmission";
 
 impl Session {
     /// Waits until the plan may run, if it needs a worker. An open statement's turn counts for it too.
-    pub(crate) async fn admit(&mut self, planned: &Planned, statement: &Statement) -> SqlResult<Admission> {
+    ///
+    /// # Errors
+    /// [`Retry::Waited`] once it may run: it has to be planned again.
+    pub(crate) async fn admit(&mut self, planned: &Planned, statement: &Statement) -> AttemptResult<()> {
         // It was admitted, and is planned again.
         if self.admitted.is_some() || !planned.needs_worker() {
-            return Ok(Admission::Now);
+            return Ok(());
         }
-        let (admitted, admission) = self.wait_for_turn(statement).await?;
+        let (admitted, has_waited) = self.wait_for_turn(statement).await?;
         if matches!(planned, Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_)) {
             self.block.note_written_on(admitted.turn.cluster);
         }
         self.turn = Arc::downgrade(&admitted.turn);
         statement.runs_on(&admitted.lease);
         self.admitted = Some(admitted);
-        Ok(admission)
+        // What it would see is as old as its wait was long.
+        if has_waited { Err(Retry::Waited.into()) } else { Ok(()) }
     }
 
-    async fn wait_for_turn(&mut self, statement: &Statement) -> SqlResult<(Admitted, Admission)> {
+    /// What it runs on, and whether it had to wait for that.
+    async fn wait_for_turn(&mut self, statement: &Statement) -> SqlResult<(Admitted, bool)> {
         let clusters = Arc::clone(&self.instance.clusters);
         let actor = self.actor();
         let mut shown = None;
@@ -91,9 +97,8 @@ impl Session {
                 }
             };
             if let Some(lease) = clusters.lease(cluster) {
-                let admission = if shown.is_some() { Admission::Waited } else { Admission::Now };
                 statement.enter(State::Run);
-                return Ok((Admitted { turn, lease }, admission));
+                return Ok((Admitted { turn, lease }, shown.is_some()));
             }
             // Its workers are about to come, or have just gone: others wait behind it no longer than for those.
             drop(turn);

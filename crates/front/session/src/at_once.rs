@@ -9,6 +9,7 @@ use value_codec::decode;
 use value_codec::encode::TextStyle;
 
 use crate::bind::{Bind, formats_of};
+use crate::bound::{Bound, BoundPlan};
 use crate::metrics::Kind;
 use crate::portal::{Portal, Progress};
 use crate::prepared::Prepared;
@@ -55,7 +56,8 @@ impl Session {
         });
         let values = values.collect::<SqlResult<Vec<_>>>()?;
         let Some(program) = prepared.programs.find(|| prepared.types_with(&values)) else { return Ok(None) };
-        let mut portal = Portal::by_key(Arc::clone(prepared), program, values);
+        let bound = Bound { values, plan: BoundPlan::Program(program) };
+        let mut portal = Portal::bound(Arc::clone(prepared), bound, prepared.columns.clone());
         if let Some(columns) = &portal.columns {
             portal.formats = formats_of(&bind.result_formats, columns.len(), "result", "columns")?;
         }
@@ -65,7 +67,7 @@ impl Session {
     /// Execute of all rows of a portal. `None`: the long way.
     pub fn execute_at_once(&mut self, name: &str, client: &mut dyn ResultSink) -> Option<SqlResult<()>> {
         let portal = self.portals.get(name)?;
-        let Progress::ByKey { program, .. } = &portal.progress else { return None };
+        let Progress::Bound(Bound { plan: BoundPlan::Program(program), .. }) = &portal.progress else { return None };
         if !program.is_select() {
             return None;
         }
@@ -100,7 +102,9 @@ impl Session {
         statement: &Statement,
         client: &mut dyn ResultSink,
     ) -> SqlResult<Option<u64>> {
-        let Progress::ByKey { program: kept, values } = &portal.progress else { return Ok(None) };
+        let Progress::Bound(Bound { plan: BoundPlan::Program(kept), values }) = &portal.progress else {
+            return Ok(None);
+        };
         self.enter(portal.prepared.parsed.as_ref(), statement)?;
         let Some(program) = kept.now(self.block.held(), &self.block.view().state) else { return Ok(None) };
         let run = PointRun { program, values, session: None };

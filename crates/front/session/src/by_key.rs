@@ -5,16 +5,15 @@ use std::sync::Arc;
 use binder::Planned;
 use futures::{StreamExt, stream};
 use key_lookup::{PointProgram, PointRows, PointRun};
-use row_locks::Attempt;
 use session_context::ScalarValue;
 use types::{Condition, SqlResult};
 
+use crate::bound::{Bound, BoundPlan};
 use crate::kept_program::{KeptProgram, KeptPrograms};
 use crate::life::State;
 use crate::metrics::Kind;
-use crate::portal::Bound;
 use crate::prepared::Prepared;
-use crate::result_sink::ResultSink;
+use crate::retry::{AttemptResult, Retry};
 use crate::rows::{Columns, Rows};
 use crate::session::Session;
 use crate::started::Started;
@@ -51,36 +50,26 @@ impl Session {
         prepared.programs.find(|| types)
     }
 
-    /// Begins to run a portal whose statement has a program.
-    pub(crate) async fn start_by_key(
+    /// Begins to run a bound statement by the program that it has; `None` where it has none, or is planned otherwise now.
+    pub(crate) async fn run_program(
         &mut self,
-        prepared: &Arc<Prepared>,
-        kept: &KeptProgram,
-        values: Vec<ScalarValue>,
+        prepared: &Prepared,
+        bound: &Bound,
         statement: &Statement,
-        client: &mut dyn ResultSink,
-    ) -> SqlResult<Started> {
-        while let Some(program) = kept.now(self.block.held(), &self.block.view().state)
-            && let Some(started) = self.run_by_key(program, prepared.columns.as_ref(), &values, statement).await?
-        {
-            if !matches!(started, Started::Again) {
-                return Ok(started);
-            }
-            self.enter(prepared.parsed.as_ref(), statement)?;
+    ) -> AttemptResult<Option<Started>> {
+        let BoundPlan::Program(kept) = &bound.plan else { return Ok(None) };
+        match kept.now(self.block.held(), &self.block.view().state) {
+            Some(program) => self.run_by_key(program, prepared.columns.as_ref(), &bound.values, statement).await,
+            None => Ok(None),
         }
-        let again = |session: &Self| session.plan_again(prepared, &values, statement);
-        let planned = Box::pin(self.with_facts(again)).await?;
-        prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
-        let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
-        Box::pin(self.start_bound(prepared, &bound, statement, client)).await
     }
 
     /// Begins to run a plan by its program; `None` where it has none, or the plan has to be run.
-    pub(crate) async fn start_planned_by_key(
+    pub(crate) async fn run_planned_by_key(
         &mut self,
         planned: &Planned,
         statement: &Statement,
-    ) -> SqlResult<Option<Started>> {
+    ) -> AttemptResult<Option<Started>> {
         if !self.settings().index_scan() {
             return Ok(None);
         }
@@ -96,10 +85,10 @@ impl Session {
         columns: Option<&Columns>,
         values: &[ScalarValue],
         statement: &Statement,
-    ) -> SqlResult<Option<Started>> {
+    ) -> AttemptResult<Option<Started>> {
         statement.enter(State::Run);
         if let Some(repeated) = self.claim(&program.planned).await? {
-            return self.tell_repeated(repeated.written()).map(Started::Done).map(Some);
+            return Ok(Some(Started::Done(self.tell_repeated(repeated.written())?)));
         }
         if let Some(table) = grown_table(&program.planned) {
             self.await_settling(table).await?;
@@ -116,7 +105,7 @@ impl Session {
                 let Some(rows) = run.rows(&lookup, self.block.transaction()).await? else { return Ok(None) };
                 let columns = columns.map_or_else(|| plan.columns.clone().into(), Arc::clone);
                 let rows = Rows::of(rows, columns, context.text_style(), Some(hold));
-                return Ok(Some(Started::Rows(Box::new(rows), "SELECT")));
+                return Ok(Some(Started::rows(rows, "SELECT")));
             }
             Planned::Query(plan) => {
                 statement.is(Kind::Query);
@@ -125,13 +114,13 @@ impl Session {
                 }
                 let locked = dml.query_locked_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(locked) = locked else { return Ok(None) };
-                let Attempt::Done(mut parts) = locked else { return Ok(Some(Started::Again)) };
+                let mut parts = locked.ok_or(Retry::Conflict)?;
                 if let [PointRows::Stored(_)] = parts.as_slice()
                     && let Some(part) = parts.pop()
                 {
                     let columns = columns.map_or_else(|| plan.columns.clone().into(), Arc::clone);
                     let rows = Rows::of(part, columns, context.text_style(), Some(hold));
-                    return Ok(Some(Started::Rows(Box::new(rows), "SELECT")));
+                    return Ok(Some(Started::rows(rows, "SELECT")));
                 }
                 let batches = parts.into_iter().map(PointRows::into_batch).collect::<SqlResult<Vec<_>>>()?;
                 (batches, plan.columns.clone())
@@ -143,7 +132,7 @@ impl Session {
                 }
                 let written = dml.write_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(written) = written else { return Ok(None) };
-                let Attempt::Done(written) = written else { return Ok(Some(Started::Again)) };
+                let written = written.ok_or(Retry::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(written.rows);
                 self.tell(plan.notices.clone());
                 return Ok(Some(self.modified(written, plan.tag, plan.returning.clone(), &context, hold)));
@@ -155,7 +144,7 @@ impl Session {
                 }
                 let changed = dml.modify_by_key(plan, &run, self.block.transaction(), &context).await?;
                 let Some(changed) = changed else { return Ok(None) };
-                let Attempt::Done(changed) = changed else { return Ok(Some(Started::Again)) };
+                let changed = changed.ok_or(Retry::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(changed.rows);
                 self.tell(plan.notices.clone());
                 return Ok(Some(self.modified(changed, plan.tag, plan.returning.clone(), &context, hold)));
@@ -164,6 +153,6 @@ impl Session {
         };
         let rows = stream::iter(batches.into_iter().map(Ok)).boxed();
         let rows = Rows::new(rows, columns, context.text_style(), Some(hold));
-        Ok(Some(Started::Rows(Box::new(rows), "SELECT")))
+        Ok(Some(Started::rows(rows, "SELECT")))
     }
 }

@@ -30,7 +30,7 @@ impl Session {
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays(&found))
             .map_err(|error| SqlError::internal(format!("CHECK STORAGE's answer: {error}")))?;
         let rows = futures::stream::once(async move { Ok(batch) }).boxed();
-        Ok(Started::Rows(Box::new(Rows::new(rows, columns, context.text_style(), Some(hold))), "CHECK STORAGE"))
+        Ok(Started::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), "CHECK STORAGE"))
     }
 }
 

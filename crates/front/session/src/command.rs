@@ -13,6 +13,7 @@ use crate::block::{Modes, outside};
 use crate::notice::Severity;
 use crate::prepared::{duplicate_statement, unknown_statement};
 use crate::result_sink::ResultSink;
+use crate::retry::AttemptResult;
 use crate::session::{Ending, Place, Session};
 use crate::started::Started;
 use crate::statement::Statement;
@@ -25,7 +26,7 @@ impl Session {
         place: Place,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> SqlResult<Started> {
+    ) -> AttemptResult<Started> {
         let done = |tag: &str| Ok(Started::Done(tag.to_owned()));
         match command {
             SessionCommand::Set { name, value, local } => {
@@ -62,10 +63,7 @@ impl Session {
                 self.set_session_authorization(role.as_deref(), local)?;
                 done("SET")
             }
-            SessionCommand::Show(plan) => {
-                let rows = self.query(&plan, statement).await?;
-                Ok(Started::Rows(Box::new(rows), "SHOW"))
-            }
+            SessionCommand::Show(plan) => Ok(Started::rows(self.query(&plan, statement).await?, "SHOW")),
             SessionCommand::Begin(modes) => {
                 let modes = self.modes(modes, None)?;
                 if !self.block.begin(modes, statement.started_us)? {
@@ -73,8 +71,8 @@ impl Session {
                 }
                 done("BEGIN")
             }
-            SessionCommand::Commit { chain } => self.note_ending(true, chain, place),
-            SessionCommand::Rollback { chain } => self.note_ending(false, chain, place),
+            SessionCommand::Commit { chain } => Ok(self.note_ending(true, chain, place)?),
+            SessionCommand::Rollback { chain } => Ok(self.note_ending(false, chain, place)?),
             SessionCommand::Savepoint(name) => {
                 self.block.savepoint(&name, self.declared)?;
                 done("SAVEPOINT")
@@ -91,7 +89,7 @@ impl Session {
             }
             SessionCommand::Prepare { name, types, statement: parsed } => {
                 if self.prepared.contains_key(&name) {
-                    return Err(duplicate_statement(&name));
+                    return Err(duplicate_statement(&name).into());
                 }
                 let prepared = self.prepare_in(Arc::new(*parsed), &types, statement).await?;
                 self.prepared.insert(name, Arc::new(prepared));
@@ -113,16 +111,16 @@ impl Session {
                 self.declare(name, &query, hold, scroll, binary, place, statement).await?;
                 done("DECLARE CURSOR")
             }
-            SessionCommand::Fetch { cursor, direction } => self.fetch(cursor, direction).await,
-            SessionCommand::Move { cursor, direction } => self.move_cursor(&cursor, direction).await,
-            SessionCommand::Close(name) => self.close_cursor(name.as_deref()),
-            SessionCommand::Discard(what) => self.discard(what, place),
+            SessionCommand::Fetch { cursor, direction } => Ok(self.fetch(cursor, direction).await?),
+            SessionCommand::Move { cursor, direction } => Ok(self.move_cursor(&cursor, direction).await?),
+            SessionCommand::Close(name) => Ok(self.close_cursor(name.as_deref())?),
+            SessionCommand::Discard(what) => Ok(self.discard(what, place)?),
             SessionCommand::Vacuum { tables } => {
                 self.vacuum(tables, statement).await?;
                 done("VACUUM")
             }
-            SessionCommand::Cluster(command) => self.cluster_command(command).await,
-            SessionCommand::CheckStorage => self.check_storage(statement).await,
+            SessionCommand::Cluster(command) => Ok(self.cluster_command(command).await?),
+            SessionCommand::CheckStorage => Ok(self.check_storage(statement).await?),
             SessionCommand::Nothing(tag) => done(tag),
         }
     }

@@ -16,9 +16,10 @@ use crate::planning::Planning;
 use crate::portal::{Life, Portal, Progress, unknown_cursor};
 use crate::prepared::{Prepared, unknown_statement};
 use crate::result_sink::ResultSink;
+use crate::retry::AttemptResult;
 use crate::rows::{Columns, Rows};
 use crate::session::{Place, Session};
-use crate::started::{Started, tag};
+use crate::started::{OpenResult, Started, tag};
 use crate::statement::Statement;
 
 impl Session {
@@ -30,7 +31,7 @@ impl Session {
         place: Place,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> SqlResult<Started> {
+    ) -> AttemptResult<Started> {
         self.asks_for_prepared(name);
         let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
         if prepared.parsed.is_none() {
@@ -117,7 +118,7 @@ impl Session {
         if skip > 0 {
             self.skip(&cursor, Some(skip)).await?;
         }
-        Ok(Started::Fetch { cursor, count: take })
+        Ok(Started::Rows(OpenResult::Cursor { name: cursor, left: take }))
     }
 
     pub(crate) async fn move_cursor(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<Started> {
@@ -151,7 +152,7 @@ impl Session {
     pub(crate) fn cursor(&mut self, name: &str) -> SqlResult<(&mut Rows, &[Format])> {
         let portal = self.portals.get_mut(name).ok_or_else(|| unknown_cursor(name))?;
         match &mut portal.progress {
-            Progress::Rows { rows, .. } => Ok((rows, &portal.formats)),
+            Progress::Open(OpenResult::Plan { rows, .. }) => Ok((rows, &portal.formats)),
             _ => Err(SqlError::new(
                 Condition::ObjectNotInPrerequisiteState,
                 format!("portal \"{name}\" is not a cursor that FETCH can read"),

@@ -9,13 +9,14 @@ use row_locks::{Attempt, lock_tables};
 use storage_error::from_transaction;
 use types::{Condition, Oid, SqlError, SqlResult};
 
+use crate::retry::{AttemptResult, Retry};
 use crate::session::Session;
 use crate::started::Started;
 use crate::statement::Statement;
 
 impl Session {
     /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
-    pub(crate) async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> SqlResult<Started> {
+    pub(crate) async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> AttemptResult<Started> {
         self.block.check_writable(&plan.tag)?;
         if let Some(command) = plan.outside_block {
             self.refuse_in_block(command)?;
@@ -29,12 +30,12 @@ impl Session {
         let referred = newly_referred(&plan.changes, &view);
         let is_checked = !plan.checks.is_empty() || plan.fill.is_some();
         if lock_tables(&changed, &referred, is_checked, self.block.transaction(), &context).await? {
-            return Ok(Started::Again);
+            return Err(Retry::Conflict.into());
         }
         for check in &plan.checks {
             let mut rows = self.query(&check.query, statement).await?;
             if rows.skip(Some(1)).await?.rows > 0 {
-                return Err(check.violation.clone());
+                return Err(check.violation.clone().into());
             }
         }
         for password in &plan.passwords {
@@ -45,7 +46,7 @@ impl Session {
         if let Some(fill) = &plan.fill
             && dml.modify(fill, self.block.transaction(), &context).await? == Attempt::Again
         {
-            return Err(SqlError::internal("rows of a locked table have changed"));
+            return Err(SqlError::internal("rows of a locked table have changed").into());
         }
         self.tell(plan.notices);
         self.note_written(&plan.tag, 0, false, None);

@@ -14,15 +14,19 @@ use value_codec::decode;
 use value_codec::encode::Format;
 
 use crate::bind::{Bind, Described, Target, formats_of, violation};
+use crate::bound::{Bound, BoundPlan};
+use crate::execute::Executable;
 use crate::kept_program::KeptPrograms;
 use crate::life::State;
+use crate::metrics::Kind;
 use crate::plan_basis::PlanBasis;
-use crate::portal::{Bound, Portal, Progress, spent, unknown_portal};
+use crate::portal::{Portal, Progress, spent, unknown_portal};
 use crate::prepared::{CachedPlan, Prepared, duplicate_statement, unknown_statement};
 use crate::result_sink::ResultSink;
 use crate::rows::Columns;
-use crate::session::Session;
-use crate::started::{Flow, Ran};
+use crate::send::Advance;
+use crate::session::{Place, Session};
+use crate::started::{Started, tag};
 use crate::statement::Statement;
 
 impl Session {
@@ -129,7 +133,8 @@ impl Session {
                         );
                     }
                     if let Some(program) = self.program_by_digits(&prepared, &values, &statement).await {
-                        return Ok(Portal::by_key(Arc::clone(&prepared), program, values));
+                        let bound = Bound { values, plan: BoundPlan::Program(program) };
+                        return Ok(Portal::bound(Arc::clone(&prepared), bound, prepared.columns.clone()));
                     }
                     let plan = self.with_facts(|session| session.plan_again(&prepared, &values, &statement));
                     let planned = match plan.await {
@@ -139,12 +144,13 @@ impl Session {
                             if !self.is_repeat().await? {
                                 return Err(error);
                             }
-                            return Ok(Portal::unplanned(Arc::clone(&prepared), values, error));
+                            let bound = Bound { values, plan: BoundPlan::Failed(Box::new(error)) };
+                            return Ok(Portal::bound(Arc::clone(&prepared), bound, None));
                         }
                     };
                     let columns = self.columns_of(&planned)?;
                     prepared.check_columns(columns.as_deref())?;
-                    let bound = Bound { planned: Box::new(planned), values, state: self.block.view().state };
+                    let bound = Bound { values, plan: BoundPlan::Plan(Box::new(planned), self.block.view().state) };
                     Ok(Portal::bound(Arc::clone(&prepared), bound, columns))
                 };
                 let portal = statement.watch(pin!(steps)).await;
@@ -199,23 +205,18 @@ impl Session {
         let prepared = Arc::clone(&portal.prepared);
         let statement = self.begin(prepared.text());
         statement.add(State::Plan, std::mem::take(&mut portal.planned_in));
-        let is_by_key = matches!(portal.progress, Progress::ByKey { .. });
-        let steps = async {
-            self.enter(prepared.parsed.as_ref(), &statement)?;
-            if matches!(portal.progress, Progress::Spent) {
-                return Err(spent(name));
-            }
-            self.advance(&mut portal, rows_max, &statement, client).await
-        };
+        let has_program =
+            matches!(&portal.progress, Progress::Bound(bound) if matches!(bound.plan, BoundPlan::Program(_)));
         let ran = {
-            let steps = pin!(steps);
-            match is_by_key {
+            let steps = pin!(self.advance(name, &mut portal, rows_max, &statement, client));
+            match has_program {
                 true => statement.watch_quiet(steps).await,
                 false => statement.watch(steps).await,
             }
         };
         let (ran, suspended) = match ran {
-            Ok(Ran { tag, flow }) => (Ok(tag), flow == Flow::Suspended),
+            Ok(Advance::Complete(tag)) => (Ok(tag), false),
+            Ok(Advance::Suspended) => (Ok(String::new()), true),
             Err(error) => (Err(error), false),
         };
         let outcome = self.end(ran, false).await;
@@ -230,6 +231,44 @@ impl Session {
             self.complete(tag, client);
         }
         Ok(())
+    }
+
+    /// Runs a portal until `rows_max` rows are sent, or to its end.
+    async fn advance(
+        &mut self,
+        name: &str,
+        portal: &mut Portal,
+        rows_max: Option<u64>,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<Advance> {
+        let prepared = Arc::clone(&portal.prepared);
+        let result = match std::mem::replace(&mut portal.progress, Progress::Spent) {
+            Progress::Bound(bound) => {
+                self.asks_with(&bound.values, &prepared.parameters)?;
+                // Whether others follow before Sync is not known yet.
+                let place = Place { last: false, alone: true };
+                match self.execute(Executable::Bound(&prepared, &bound), place, statement, client).await? {
+                    Started::Rows(result) => result,
+                    Started::Done(tag) => return Ok(Advance::Complete(tag)),
+                }
+            }
+            Progress::Open(result) => {
+                self.enter(prepared.parsed.as_ref(), statement)?;
+                statement.is(Kind::Query);
+                result
+            }
+            Progress::Finished { word } => {
+                self.enter(prepared.parsed.as_ref(), statement)?;
+                portal.progress = Progress::Finished { word };
+                return Ok(Advance::Complete(tag(word, 0)));
+            }
+            Progress::Spent | Progress::Empty => {
+                self.enter(prepared.parsed.as_ref(), statement)?;
+                return Err(spent(name));
+            }
+        };
+        self.send_part(portal, result, rows_max, statement, client).await
     }
 
     /// Close: the thing is gone; that it never was is no error.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::portal::Progress;
 use crate::session::Session;
 use crate::snapshot_age::age;
+use crate::started::OpenResult;
 
 impl Session {
     /// For how long the session may still see the oldest of what it sees; `None` where it sees nothing, or there is no limit.
@@ -29,7 +30,7 @@ impl Session {
             self.end_portals(false);
         }
         for portal in self.portals.values_mut() {
-            if let Progress::Rows { rows, .. } = &mut portal.progress
+            if let Progress::Open(OpenResult::Plan { rows, .. }) = &mut portal.progress
                 && is_old(rows.looked_us())
             {
                 rows.let_go();

@@ -8,11 +8,12 @@ use session_context::{ScalarValue, StatementContext};
 use syntax::Parsed;
 use types::{SqlError, SqlResult, SqlType};
 
+use crate::bound::{Bound, BoundPlan};
 use crate::life::State;
 use crate::plan_basis::PlanBasis;
 use crate::planning::Planning;
-use crate::portal::Bound;
 use crate::prepared::Prepared;
+use crate::retry::Retry;
 use crate::session::Session;
 use crate::statement::Statement;
 
@@ -62,18 +63,27 @@ impl Session {
         Ok(Planning::of(move || planner.plan(&parsed, &parameters, &context)))
     }
 
-    /// The plan of a portal as it can run now. Rows that are to be changed are said by where they lie, so such a plan has to be of
-    /// what the transaction sees now.
-    pub(crate) fn plan_bound(
-        &self,
+    /// The plan of a bound statement, as it can run now; `last` is why an attempt to run it came to nothing.
+    pub(crate) async fn plan_bound(
+        &mut self,
         prepared: &Prepared,
         bound: &Bound,
+        last: Option<Retry>,
         statement: &Statement,
-    ) -> SqlResult<Planning<Planned>> {
-        if changes_rows(&bound.planned) && !Arc::ptr_eq(&self.block.view().state, &bound.state) {
-            return self.plan_again(prepared, &bound.values, statement);
+    ) -> SqlResult<Planned> {
+        match &bound.plan {
+            BoundPlan::Failed(error) => return Err(SqlError::clone(error)),
+            // A plan that changes rows says where they lie, so it has to be of what the transaction sees now.
+            BoundPlan::Plan(planned, state)
+                if last.is_none() && !(changes_rows(planned) && !Arc::ptr_eq(&self.block.view().state, state)) =>
+            {
+                return Ok(Planned::clone(planned));
+            }
+            BoundPlan::Plan(..) | BoundPlan::Program(_) => {}
         }
-        Ok(Planning::Done(Planned::clone(&bound.planned)))
+        let planned = self.with_facts(|session| session.plan_again(prepared, &bound.values, statement)).await?;
+        prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
+        Ok(planned)
     }
 
     pub(crate) fn plan_again(

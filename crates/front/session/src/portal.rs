@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use binder::Planned;
-use catalog::CatalogState;
-use session_context::ScalarValue;
 use types::{Condition, SqlError};
 use value_codec::encode::Format;
 
-use crate::kept_program::KeptProgram;
+use crate::bound::Bound;
 use crate::prepared::Prepared;
 use crate::rows::{Columns, Rows};
+use crate::started::OpenResult;
 
 /// A statement with its parameters, somewhere between bound and finished.
 pub(crate) struct Portal {
@@ -43,15 +41,9 @@ pub(crate) enum Progress {
     /// The query string was empty.
     Empty,
     /// Nothing has run yet.
-    Bound(Box<Bound>),
-    /// Nothing has run yet, and its statement has a program.
-    ByKey { program: Arc<KeptProgram>, values: Vec<ScalarValue> },
-    /// It cannot be planned; it may be why, that it has been committed before.
-    Unplanned { values: Vec<ScalarValue>, error: Box<SqlError> },
-    /// Rows are flowing, with the tag's word.
-    Rows { rows: Box<Rows>, word: &'static str },
-    /// FETCH from a cursor, in parts; `left` rows are still wanted (`None`: all).
-    Fetching { cursor: String, left: Option<u64> },
+    Bound(Bound),
+    /// There may be more rows.
+    Open(OpenResult),
     /// Every row was given.
     Finished { word: &'static str },
     /// It ran, and cannot run again.
@@ -62,18 +54,10 @@ impl Progress {
     /// The time at which the snapshot of its rows was committed; `None` where nothing is read.
     pub(crate) fn looked_us(&self) -> Option<i64> {
         match self {
-            Self::Rows { rows, .. } => rows.looked_us(),
+            Self::Open(OpenResult::Plan { rows, .. }) => rows.looked_us(),
             _ => None,
         }
     }
-}
-
-/// A plan with its parameters, and what it takes to make it again.
-pub(crate) struct Bound {
-    pub(crate) planned: Box<Planned>,
-    pub(crate) values: Vec<ScalarValue>,
-    /// What it was planned on.
-    pub(crate) state: Arc<CatalogState>,
 }
 
 impl Portal {
@@ -90,30 +74,9 @@ impl Portal {
         }
     }
 
-    /// Of a plan with its parameters; the caller says the formats.
+    /// Of a statement with its parameters; the caller says the formats.
     pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Columns>) -> Self {
-        Self {
-            prepared,
-            columns,
-            formats: Vec::new(),
-            progress: Progress::Bound(Box::new(bound)),
-            life: Life::Transaction,
-            declared: None,
-            planned_in: Duration::ZERO,
-        }
-    }
-
-    /// Of a statement that cannot be planned, with its parameters.
-    pub(crate) fn unplanned(prepared: Arc<Prepared>, values: Vec<ScalarValue>, error: SqlError) -> Self {
-        Self { progress: Progress::Unplanned { values, error: Box::new(error) }, ..Self::empty(prepared) }
-    }
-
-    /// Of a statement that has a program, with its parameters; the caller says the formats.
-    pub(crate) fn by_key(prepared: Arc<Prepared>, program: Arc<KeptProgram>, values: Vec<ScalarValue>) -> Self {
-        let columns = prepared.columns.clone();
-        let progress = Progress::ByKey { program, values };
-        let (life, planned_in) = (Life::Transaction, Duration::ZERO);
-        Self { prepared, columns, formats: Vec::new(), progress, life, declared: None, planned_in }
+        Self { columns, progress: Progress::Bound(bound), ..Self::empty(prepared) }
     }
 
     /// A portal over rows already flowing, as DECLARE CURSOR makes it.
@@ -123,7 +86,7 @@ impl Portal {
             prepared,
             formats: vec![format; columns.len()],
             columns: Some(columns),
-            progress: Progress::Rows { rows: Box::new(rows), word: "SELECT" },
+            progress: Progress::Open(OpenResult::Plan { rows: Box::new(rows), word: "SELECT" }),
             life,
             declared: Some(declared),
             planned_in: Duration::ZERO,

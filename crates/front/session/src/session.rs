@@ -20,6 +20,7 @@ use crate::asked::Asked;
 use crate::backends::{Backend, Guard};
 use crate::block::{Block, Modes};
 use crate::block_status::BlockStatus;
+use crate::execute::Executable;
 use crate::files::StatementFiles;
 use crate::hang_up::HangUp;
 use crate::held::Held;
@@ -94,36 +95,14 @@ impl Session {
     pub async fn run(&mut self, parsed: &Arc<Parsed>, place: Place, client: &mut dyn ResultSink) -> SqlResult<()> {
         let statement = self.begin(&parsed.text);
         let steps = async {
-            match self.run_once(parsed, place, &statement, client).await {
-                Err(error) => self.repeated_or(error).await,
-                done => done,
-            }
+            let started = self.execute(Executable::Text(parsed), place, &statement, client).await?;
+            self.send_all(started, &statement, client).await
         };
         let outcome = statement.watch(pin!(steps)).await;
         let outcome = self.end(outcome, place.last).await;
         statement.note(&parsed.text, outcome.as_ref().map(|_| ()), self.settings().log_min_duration_statement());
         self.complete(outcome?, client);
         Ok(())
-    }
-
-    /// Steps 2 to 4.
-    async fn run_once(
-        &mut self,
-        parsed: &Arc<Parsed>,
-        place: Place,
-        statement: &Statement,
-        client: &mut dyn ResultSink,
-    ) -> SqlResult<String> {
-        self.enter(Some(parsed), statement)?;
-        parsed.check_without_parameters()?;
-        loop {
-            let planned = self.with_facts(|session| session.plan(parsed, &[], &[], statement)).await?;
-            if let Some(tag) = self.deliver(planned, place, statement, client).await? {
-                return Ok(tag);
-            }
-            // Another transaction came first: once more, on what is committed now.
-            self.enter(Some(parsed), statement)?;
-        }
     }
 
     /// Step 1: the statement gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.

@@ -2,29 +2,37 @@
 
 use crate::rows::Rows;
 
-/// A plan that has begun to run.
+/// A statement that has begun to run.
 pub(crate) enum Started {
-    /// Rows that are made as they are asked for; the tag's word.
-    Rows(Box<Rows>, &'static str),
-    /// Rows of an open cursor, `count` of them (`None`: all).
-    Fetch { cursor: String, count: Option<u64> },
+    /// It gives rows.
+    Rows(OpenResult),
     /// It is done; the whole tag.
     Done(String),
-    /// Another transaction came first: it has to be planned again on what is committed now.
-    Again,
 }
 
-/// The end of a portal's run.
-pub(crate) struct Ran {
-    pub(crate) tag: String,
-    pub(crate) flow: Flow,
+/// Rows that are made as they are asked for.
+pub(crate) enum OpenResult {
+    /// Those of a plan, with the tag's word.
+    Plan { rows: Box<Rows>, word: &'static str },
+    /// Those of an open cursor, of which `left` are still wanted (`None`: all).
+    Cursor { name: String, left: Option<u64> },
 }
 
-/// Whether there is more to come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Complete,
-    Suspended,
+impl Started {
+    /// Of a plan's rows.
+    pub(crate) fn rows(rows: Rows, word: &'static str) -> Self {
+        Self::Rows(OpenResult::Plan { rows: Box::new(rows), word })
+    }
+}
+
+impl OpenResult {
+    /// The word that the tag begins with.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Plan { word, .. } => word,
+            Self::Cursor { .. } => "FETCH",
+        }
+    }
 }
 
 /// The text that says what a statement did.

@@ -22,14 +22,6 @@ pub(crate) struct Turn {
     pub(crate) permit: Option<Permit>,
 }
 
-/// Whether a statement may go on as it is planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
-    Now,
-    /// It has waited: what it sees is as old as that, and it is planned again.
-    Waited,
-}
-
 /// The turn of a session none of whose statements is open.
 pub(crate) fn no_turn() -> Weak<Turn> {
     Weak::new()

@@ -8,3 +8,16 @@ pub enum Attempt<T> {
     /// now. What it has locked stays locked.
     Again,
 }
+
+impl<T> Attempt<T> {
+    /// What was done, or `conflict` where another transaction came first.
+    ///
+    /// # Errors
+    /// `conflict`.
+    pub fn ok_or<E>(self, conflict: E) -> Result<T, E> {
+        match self {
+            Self::Done(done) => Ok(done),
+            Self::Again => Err(conflict),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A statement's way from what is asked for to its first row, or to its tag.
+//!
+//! [`Session::execute`] is the one loop for all protocols, [`Session::attempt`] its steps: the statement enters its transaction and sees what is
+//! committed, is planned (`plan.rs`), waits for a cluster (`admit.rs`), takes its token (`token.rs`) and runs.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
+use arrow::datatypes::Schema;
+use binder::{ExplainFormat, OutputColumn, Planned, QueryPlan};
+use dml::Modified;
+use executor::RunContext;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use syntax::Parsed;
+use txn::Isolation;
+use types::{SqlError, SqlResult};
+
+use crate::bound::Bound;
+use crate::metrics::Kind;
+use crate::notice::Severity;
+use crate::prepared::Prepared;
+use crate::result_sink::ResultSink;
+use crate::retry::{AttemptError, AttemptResult, Retry};
+use crate::rows::{Hold, Rows};
+use crate::session::{Place, Session};
+use crate::started::{Started, tag};
+use crate::statement::Statement;
+use crate::temporary;
+use crate::throttle::grown_table;
+
+/// What is to be executed.
+#[derive(Clone, Copy)]
+pub(crate) enum Executable<'a> {
+    /// A statement of a simple query.
+    Text(&'a Arc<Parsed>),
+    /// A prepared statement, as Bind has left it.
+    Bound(&'a Prepared, &'a Bound),
+}
+
+impl Executable<'_> {
+    fn parsed(&self) -> Option<&Arc<Parsed>> {
+        match self {
+            Self::Text(parsed) => Some(parsed),
+            Self::Bound(prepared, _) => prepared.parsed.as_ref(),
+        }
+    }
+}
+
+impl Session {
+    /// Runs what is asked for until it has begun to give rows or is done, as often as it takes.
+    pub(crate) async fn execute(
+        &mut self,
+        what: Executable<'_>,
+        place: Place,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> SqlResult<Started> {
+        let mut last = None;
+        loop {
+            match self.attempt(what, last, place, statement, client).await {
+                Ok(started) => return Ok(started),
+                Err(AttemptError::Retry(retry)) => last = Some(retry),
+                Err(AttemptError::Failed(error)) => return self.repeated_or(error).await.map(Started::Done),
+            }
+        }
+    }
+
+    /// One attempt: each step of [`Session::execute`] once. `last` is why the one before came to nothing.
+    async fn attempt(
+        &mut self,
+        what: Executable<'_>,
+        last: Option<Retry>,
+        place: Place,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> AttemptResult<Started> {
+        self.enter(what.parsed(), statement)?;
+        if let Executable::Bound(prepared, bound) = what
+            && let Some(started) = self.run_program(prepared, bound, statement).await?
+        {
+            return Ok(started);
+        }
+        // Most statements by far end above: the rest of the way has its memory only where it is taken.
+        Box::pin(async {
+            let planned = match what {
+                Executable::Text(parsed) => {
+                    parsed.check_without_parameters()?;
+                    self.with_facts(|session| session.plan(parsed, &[], &[], statement)).await?
+                }
+                Executable::Bound(prepared, bound) => self.plan_bound(prepared, bound, last, statement).await?,
+            };
+            self.start(planned, place, statement, client).await
+        })
+        .await
+    }
+
+    /// Begins to run a plan; what has no rows is done on return.
+    pub(crate) async fn start(
+        &mut self,
+        planned: Planned,
+        place: Place,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> AttemptResult<Started> {
+        if let Some(started) = self.run_planned_by_key(&planned, statement).await? {
+            return Ok(started);
+        }
+        statement.is(kind(&planned));
+        if let Some(repeated) = self.repeats(&planned).await? {
+            return Ok(self.repeated(repeated, &planned, client).await?);
+        }
+        self.admit(&planned, statement).await?;
+        if let Some(repeated) = self.claim(&planned).await? {
+            return Ok(self.repeated(repeated, &planned, client).await?);
+        }
+        statement.runs(planned.phases());
+        if let Some(table) = grown_table(&planned) {
+            self.await_settling(table).await?;
+        }
+        if self.block.modes().is_some_and(|modes| modes.isolation == Isolation::Serializable) {
+            for table in planned.tables_read() {
+                self.block.transaction().note_read(table);
+            }
+        }
+        let may_write = temporary::is_of_temporary(&planned);
+        match planned {
+            Planned::Query(plan) if !plan.locks.is_empty() => {
+                if !may_write {
+                    self.block.check_writable("SELECT FOR UPDATE")?;
+                }
+                self.lock_rows(&plan, statement).await
+            }
+            Planned::Query(plan) => Ok(Started::rows(self.query(&plan, statement).await?, "SELECT")),
+            Planned::Write(plan) => {
+                if !may_write {
+                    self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })?;
+                }
+                let (context, hold) = self.run_context(statement);
+                let dml = Arc::clone(self.instance.execution.dml());
+                let written = dml.write(&plan, self.block.transaction(), &context).await?.ok_or(Retry::Conflict)?;
+                self.instance.metrics.rows_in.inc_by(written.rows);
+                self.tell(plan.notices);
+                Ok(self.modified(written, plan.tag, plan.returning, &context, hold))
+            }
+            Planned::Modify(plan) => {
+                if !may_write {
+                    self.block.check_writable(plan.tag)?;
+                }
+                let (context, hold) = self.run_context(statement);
+                let dml = Arc::clone(self.instance.execution.dml());
+                let changed = dml.modify(&plan, self.block.transaction(), &context).await?.ok_or(Retry::Conflict)?;
+                self.instance.metrics.rows_in.inc_by(changed.rows);
+                self.tell(plan.notices);
+                Ok(self.modified(changed, plan.tag, plan.returning, &context, hold))
+            }
+            Planned::Define(plan) => self.define(plan, statement).await,
+            Planned::CopyFrom(plan) => Ok(Started::Done(self.copy_from(plan, statement, client).await?)),
+            Planned::CopyTo(plan) => Ok(Started::Done(self.copy_to(plan, statement, client).await?)),
+            Planned::Explain(plan) => {
+                if plan.analyze && !may_write {
+                    self.check_explained(&plan.inner)?;
+                }
+                let (context, hold) = self.run_context(statement);
+                let explainer = Arc::clone(self.instance.execution.explainer());
+                let lines =
+                    explainer.explain(&plan, self.block.transaction(), &context).await?.ok_or(Retry::Conflict)?;
+                self.note_written("EXPLAIN", 0, true, None);
+                let columns = vec![plan.column()];
+                let rows = explained(plan.format, lines, &columns)?;
+                Ok(Started::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), "EXPLAIN"))
+            }
+            Planned::Session(command) => self.command(command, place, statement, client).await,
+        }
+    }
+
+    /// Refuses to run what a read-only transaction must not do.
+    fn check_explained(&self, planned: &Planned) -> SqlResult<()> {
+        match planned {
+            Planned::Query(plan) if !plan.locks.is_empty() => self.block.check_writable("SELECT FOR UPDATE"),
+            Planned::Write(plan) => {
+                self.block.check_writable(if plan.before.is_empty() { plan.tag } else { "CREATE TABLE AS" })
+            }
+            Planned::Modify(plan) => self.block.check_writable(plan.tag),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens a query: no row is made before it is asked for.
+    pub(crate) async fn query(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Rows> {
+        self.block.transaction();
+        let (context, hold) = self.run_context(statement);
+        let executor = Arc::clone(self.instance.execution.executor());
+        let opened = executor.query(plan, &context).await?;
+        Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
+    }
+
+    /// SELECT … FOR UPDATE and its like: the rows are locked before the first is given.
+    async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Started> {
+        let (context, hold) = self.run_context(statement);
+        let dml = Arc::clone(self.instance.execution.dml());
+        let locked = dml.query_locked(plan, self.block.transaction(), &context).await?;
+        let batches = locked.ok_or(Retry::Conflict)?;
+        let rows = futures::stream::iter(batches.into_iter().map(Ok)).boxed();
+        let rows = Rows::new(rows, plan.columns.clone(), context.text_style(), Some(hold));
+        Ok(Started::rows(rows, "SELECT"))
+    }
+
+    /// The end of a statement that changed rows: what RETURNING gives, or the tag.
+    pub(crate) fn modified(
+        &mut self,
+        done: Modified,
+        word: &'static str,
+        returning: Option<Vec<OutputColumn>>,
+        context: &RunContext,
+        hold: Hold,
+    ) -> Started {
+        let tag = tag(word, done.rows);
+        self.note_written(&tag, done.rows, returning.is_some(), None);
+        let Some(columns) = returning else { return Started::Done(tag) };
+        let rows = futures::stream::iter(done.returning.into_iter().map(Ok)).boxed();
+        Started::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), word)
+    }
+
+    pub(crate) fn tell(&mut self, notices: Vec<SqlError>) {
+        self.notices.extend(notices.into_iter().map(|notice| (Severity::Notice, notice)));
+    }
+}
+
+/// EXPLAIN's lines as rows: one for each line of text, one for a whole JSON document.
+fn explained(
+    format: ExplainFormat,
+    lines: Vec<String>,
+    columns: &[OutputColumn],
+) -> SqlResult<BoxStream<'static, SqlResult<RecordBatch>>> {
+    let lines = match format {
+        ExplainFormat::Text => lines,
+        ExplainFormat::Json => vec![lines.join("\n")],
+    };
+    let fields: Vec<_> = columns.iter().map(|column| column.sql_type.arrow_field(&column.name, true)).collect();
+    let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(lines));
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![values])
+        .map_err(|error| SqlError::internal(format!("EXPLAIN's answer: {error}")))?;
+    Ok(futures::stream::once(async move { Ok(batch) }).boxed())
+}
+
+fn kind(planned: &Planned) -> Kind {
+    match planned {
+        Planned::Query(_) | Planned::Explain(_) => Kind::Query,
+        Planned::Write(_) | Planned::Modify(_) => Kind::Write,
+        Planned::CopyFrom(_) | Planned::CopyTo(_) => Kind::Copy,
+        Planned::Define(_) => Kind::Define,
+        Planned::Session(_) => Kind::Session,
+    }
+}
