@@ -38,6 +38,7 @@ mod pipeline;
 mod planning;
 mod pods;
 mod postgres;
+mod prepared;
 mod processes;
 mod psql;
 mod public_names;
