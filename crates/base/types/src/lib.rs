@@ -32,7 +32,7 @@ pub mod value_guard;
 pub mod zone;
 
 pub use cache_policy::CachePolicy;
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use conjuncts::Conjuncts;
 pub use date_part::DatePart;
 pub use disk::{Disk, Reserve};

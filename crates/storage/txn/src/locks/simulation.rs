@@ -6,10 +6,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures::task::noop_waker;
-use types::Random;
 use types::random::SeededRandom;
+use types::{ManualClock, Random};
 
-use super::tests::HandClock;
 use super::*;
 
 type Asked = Pin<Box<dyn Future<Output = Result<Locked, LockError>> + Send>>;
@@ -35,7 +34,7 @@ struct Statement {
 struct Simulation {
     seed: u64,
     random: SeededRandom,
-    clock: Arc<HandClock>,
+    clock: Arc<ManualClock>,
     locks: Arc<LockManager>,
     sessions: Vec<Session>,
     last_txn: u64,
@@ -60,13 +59,13 @@ fn random_transactions_never_conflict_and_always_end() {
 
 impl Simulation {
     fn new(seed: u64) -> Simulation {
-        let clock = Arc::new(HandClock::default());
+        let clock = Arc::new(ManualClock::default());
         let random = SeededRandom::new(seed);
         let sessions = 2 + random.next_u64() % 6;
         Simulation {
             seed,
             random,
-            locks: Arc::new(LockManager::new(Arc::<HandClock>::clone(&clock))),
+            locks: Arc::new(LockManager::new(Arc::<ManualClock>::clone(&clock))),
             clock,
             sessions: (0..sessions).map(|_| Session::default()).collect(),
             last_txn: 0,

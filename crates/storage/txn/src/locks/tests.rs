@@ -1,54 +1,12 @@
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use futures::FutureExt;
 use futures::task::noop_waker;
+use types::ManualClock;
 
 use super::*;
-
-/// A clock that a test moves.
-#[derive(Debug, Default)]
-pub(super) struct HandClock {
-    state: Arc<Mutex<HandState>>,
-}
-
-#[derive(Debug, Default)]
-struct HandState {
-    now: Duration,
-    sleepers: Vec<Waker>,
-}
-
-impl HandClock {
-    pub(super) fn advance(&self, duration: Duration) {
-        let mut state = self.state.lock();
-        state.now += duration;
-        state.sleepers.drain(..).for_each(Waker::wake);
-    }
-}
-
-impl Clock for HandClock {
-    fn now_us(&self) -> i64 {
-        i64::try_from(self.monotonic().as_micros()).unwrap()
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.state.lock().now
-    }
-
-    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let state = Arc::clone(&self.state);
-        let until = self.monotonic() + duration;
-        Box::pin(std::future::poll_fn(move |context| {
-            let mut state = state.lock();
-            if until <= state.now {
-                return Poll::Ready(());
-            }
-            state.sleepers.push(context.waker().clone());
-            Poll::Pending
-        }))
-    }
-}
 
 type Asked<'a> = Pin<Box<dyn Future<Output = Result<Locked, LockError>> + Send + 'a>>;
 
@@ -56,7 +14,7 @@ const BLOCK: LockWait = LockWait::Block { timeout: None };
 const TABLE: Oid = Oid(7);
 
 fn manager() -> LockManager {
-    LockManager::new(Arc::new(HandClock::default()))
+    LockManager::new(Arc::new(ManualClock::default()))
 }
 
 fn table(locks: &LockManager, txn: u64, mode: TableLock) -> Asked<'_> {
@@ -257,8 +215,8 @@ fn rows_that_are_locked_are_skipped_or_told() {
 
 #[test]
 fn waiting_ends_with_its_time() {
-    let clock = Arc::new(HandClock::default());
-    let locks = LockManager::new(Arc::<HandClock>::clone(&clock));
+    let clock = Arc::new(ManualClock::default());
+    let locks = LockManager::new(Arc::<ManualClock>::clone(&clock));
     let timeout = Some(Duration::from_secs(1));
     at_once(table(&locks, 1, TableLock::Share));
     let ask = |txn| -> Asked<'_> {
