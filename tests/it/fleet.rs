@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::fleet::{Fleet, FleetSettings, Launcher};
-use cluster::control_plane::conformance::{self, Surroundings};
-use cluster::control_plane::{ControlPlane, LocalControlPlane, StateStore, WorkerHost};
-use cluster::{
+use cluster_model::{
     Actor, Author, Change, ClusterId, ClusterOptions, HardwareInstance, HardwareKind, IfExists, Inventory, Phase,
     Resources, RoleRef, Settings, WlmProfile, Worker, WorkerId, WorkerState,
 };
+use control_plane::conformance::{self, Surroundings};
+use control_plane::{ControlPlane, LocalControlPlane, StateStore, WorkerHost};
 use local_workers::StateFile;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;

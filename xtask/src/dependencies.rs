@@ -7,11 +7,11 @@ use crate::workspace::Workspace;
 /// The order of the crates: each depends only on those before it, in its tests too.
 pub(crate) const ORDER: &[&str] = &[
     "types",
+    "cluster_model",
     "bench",
     "blocks",
     "kv",
     "objects",
-    "cluster",
     "rowstore",
     "shards",
     "catalog",
@@ -44,6 +44,8 @@ pub(crate) const ORDER: &[&str] = &[
     "maintenance",
     "explain",
     "execution",
+    "workload",
+    "control_plane",
     "local_workers",
     "fleet",
     "kubernetes",

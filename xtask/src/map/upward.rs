@@ -6,11 +6,11 @@ use crate::workspace::Workspace;
 /// Traits of earlier crates that later ones implement, and why.
 const REASONS: &[(&str, &str)] = &[
     ("bench::Servers", "the cold benchmark starts and stops the server that only the binary can wire"),
-    ("cluster::ControlPlane", "threads, processes and pods behind one set of statements"),
-    ("cluster::Guests", "workers that others start report to the instance"),
-    ("cluster::StateStore", "the local control plane decides; the catalog stores what it decided"),
-    ("cluster::Vouch", "Kubernetes reviews a worker's token"),
-    ("cluster::WorkerHost", "threads and processes made by one reconciler"),
+    ("control_plane::ControlPlane", "threads, processes and pods behind one set of statements"),
+    ("control_plane::Guests", "workers that others start report to the instance"),
+    ("control_plane::StateStore", "the local control plane decides; the catalog stores what it decided"),
+    ("control_plane::Vouch", "Kubernetes reviews a worker's token"),
+    ("control_plane::WorkerHost", "threads and processes made by one reconciler"),
     ("engine::Foreign", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
     ("exchange::Cluster", "a query asks who owns a shard; who is there the control plane of the clusters knows"),
     ("exchange::Dial", "connections to workers need the instance's certificates"),
@@ -61,14 +61,14 @@ mod tests {
             files: 0,
             circles: Vec::new(),
             uses: Vec::new(),
-            upward_traits: ["cluster::Guests".to_owned()].into(),
+            upward_traits: ["control_plane::Guests".to_owned()].into(),
         }];
-        assert!(compare(&crates, &[("cluster::Guests", "reason")]).is_empty());
+        assert!(compare(&crates, &[("control_plane::Guests", "reason")]).is_empty());
         assert_eq!(
-            compare(&crates, &[("cluster::Host", "reason")]),
+            compare(&crates, &[("cluster_model::Host", "reason")]),
             [
-                "fleet implements cluster::Guests without a reason in xtask/src/map/upward.rs",
-                "xtask/src/map/upward.rs gives a reason for cluster::Host, which no later crate implements"
+                "fleet implements control_plane::Guests without a reason in xtask/src/map/upward.rs",
+                "xtask/src/map/upward.rs gives a reason for cluster_model::Host, which no later crate implements"
             ]
         );
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use cluster::{
-    Author, Change, ClusterEvent, ClusterId, ClusterSpec, DesiredState, HardwareInstance, HardwareKind, PlaneError,
+use cluster_model::{
+    Author, Change, ClusterEvent, ClusterId, ClusterSpec, DesiredState, HardwareInstance, HardwareKind,
 };
+use control_plane::PlaneError;
 use types::{SqlError, SqlResult};
 
 use crate::clusters::Clusters;
@@ -69,7 +70,7 @@ impl Clusters {
 }
 
 /// Why a change is refused, as clients are told.
-pub(crate) fn from_cluster(error: &cluster::Error) -> SqlError {
+pub(crate) fn from_cluster(error: &cluster_model::Error) -> SqlError {
     let told = SqlError::new(error.condition(), error.to_string());
     match error.hint() {
         Some(hint) => told.with_hint(hint),

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use catalog::Role;
-use cluster::admission::Mode;
-use cluster::control_plane::{StateStore, WorkerHost};
-use cluster::desired::DEFAULT;
-use cluster::{
-    Actor, Admission, Candidate, Choice, ClusterId, ControlPlane, HardwareInstance, HardwareKind, Inventory, Limits,
-    LocalControlPlane, PlaneError, Settings, Unavailable, WlmProfile, balance,
+use cluster_model::desired::DEFAULT;
+use cluster_model::{
+    Actor, Candidate, Choice, ClusterId, HardwareInstance, HardwareKind, Inventory, Settings, Unavailable, WlmProfile,
+    balance,
 };
+use control_plane::{ControlPlane, LocalControlPlane, PlaneError};
+use control_plane::{StateStore, WorkerHost};
 use exchange::Channels;
 use executor::Executor;
 use fleet::Processes;
@@ -21,6 +21,8 @@ use local_workers::{EmbeddedWorkers, StateFile};
 use parking_lot::Mutex;
 use scheduler::Lease;
 use types::{Clock, Condition, Oid, Random, SqlError, SqlResult};
+use workload::admission::Mode;
+use workload::{Admission, Limits};
 
 use crate::change::from_cluster;
 use crate::owners::Owners;
@@ -197,7 +199,9 @@ impl Clusters {
         balance::choose(&candidates, written.or(open)).map_err(|unavailable| {
             let name = |id| desired.cluster(id).map_or_else(String::new, |cluster| cluster.spec.name.clone());
             match unavailable {
-                Unavailable::Suspended { first } => from_cluster(&cluster::Error::Suspended { name: name(first) }),
+                Unavailable::Suspended { first } => {
+                    from_cluster(&cluster_model::Error::Suspended { name: name(first) })
+                }
                 Unavailable::WrittenOn { .. } | Unavailable::None => {
                     SqlError::new(Condition::ObjectNotInPrerequisiteState, unavailable.to_string())
                 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cluster::placement::{Part, Placement, have_room};
-use cluster::{ClusterId, Worker, WorkerId, WorkerState};
+use cluster_model::placement::{Part, Placement, have_room};
+use cluster_model::{ClusterId, Worker, WorkerId, WorkerState};
 use exchange::{Cluster, Distribution, Exchange, JoinExchange};
 use fleet::task_url;
 use scan::PartKey;

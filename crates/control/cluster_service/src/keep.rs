@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use catalog::Definitions;
-use cluster::{Activity, Author, Change, ClusterId};
+use cluster_model::{Activity, Author, Change, ClusterId};
 use txn::Transactions;
 
 use crate::clusters::Clusters;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{CatalogState, Table, TableShards};
-use cluster::placement::{Part, Placement};
-use cluster::{ClusterId, Worker};
+use cluster_model::placement::{Part, Placement};
+use cluster_model::{ClusterId, Worker};
 use exchange::{NewShards, pieces};
 use fleet::task_url;
 use futures::future::join_all;

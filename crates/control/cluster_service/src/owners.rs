@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterId, Worker, WorkerId, WorkerState};
+use cluster_model::{ClusterId, Worker, WorkerId, WorkerState};
 use futures::future::{BoxFuture, join_all};
 
 use crate::clusters::Clusters;

@@ -1,6 +1,6 @@
 //! What the system tables show of clusters and workers.
 
-use cluster::{ClusterEvent, Worker, WorkerState};
+use cluster_model::{ClusterEvent, Worker, WorkerState};
 use session_context::{ClusterRow, WorkerCacheUses, WorkerRow};
 
 use crate::clusters::Clusters;
@@ -55,7 +55,7 @@ impl Clusters {
     }
 
     /// `None` for a worker of this process.
-    fn process_memory(&self, worker: cluster::WorkerId) -> Option<u64> {
+    fn process_memory(&self, worker: cluster_model::WorkerId) -> Option<u64> {
         self.processes.as_ref()?.memory_used(worker)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cluster::WorkerId;
+use cluster_model::WorkerId;
 use parking_lot::Mutex;
 
 /// Counts of workers that run some.

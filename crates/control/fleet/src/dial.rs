@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cluster::WorkerId;
+use cluster_model::WorkerId;
 use exchange::{ByteStream, Dial};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -17,7 +17,7 @@ use crate::identity::{Credentials, Name};
 
 /// Where tasks of a worker go; `None` before it has joined.
 #[must_use]
-pub fn task_url(worker: &cluster::Worker) -> Option<Url> {
+pub fn task_url(worker: &cluster_model::Worker) -> Option<Url> {
     Url::parse(&format!("http://{}/{}", worker.address.as_deref()?, worker.id)).ok()
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::Vouch;
+use control_plane::Vouch;
 use rcgen::KeyPair;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;

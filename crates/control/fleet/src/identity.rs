@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::WorkerId;
+use cluster_model::WorkerId;
 use parking_lot::RwLock;
 use rcgen::KeyPair;
 use rustls::client::{Resumption, verify_server_name};

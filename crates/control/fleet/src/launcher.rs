@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use cluster::ClusterId;
+use cluster_model::ClusterId;
 
 /// What stands for the number of a worker's cluster, and for its slot there.
 const CLUSTER: &str = "{cluster}";

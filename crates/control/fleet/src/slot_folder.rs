@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use cluster::ClusterId;
+use cluster_model::ClusterId;
 
 /// Name of the file that is locked.
 const LOCK: &str = "lock";

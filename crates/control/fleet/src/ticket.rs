@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use cluster::WorkerId;
+use cluster_model::WorkerId;
 use ring::hmac;
 use rustls_pki_types::CertificateDer;
 use types::Random;

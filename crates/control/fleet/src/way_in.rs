@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cluster::WorkerId;
+use cluster_model::WorkerId;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use types::Random;

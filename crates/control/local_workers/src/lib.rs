@@ -15,8 +15,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
-use cluster::{Worker, WorkerId, WorkerSpec, WorkerState};
+use cluster_model::StopReason;
+use cluster_model::{Worker, WorkerId, WorkerSpec, WorkerState};
+use control_plane::{StartWorker, WorkerHost};
 use datafusion::execution::memory_pool::MemoryPool;
 use parking_lot::Mutex;
 use scheduler::{Hold, Lease, Threads, WorkerMemory};
@@ -80,9 +81,9 @@ impl EmbeddedWorkers {
 
     /// Cores and memory of this process, which its workers share.
     #[must_use]
-    pub fn machine(&self) -> cluster::Resources {
+    pub fn machine(&self) -> cluster_model::Resources {
         let millicores = u32::try_from(self.cores * 1_000).unwrap_or(u32::MAX);
-        cluster::Resources { millicores, memory_bytes: self.memory_bytes }
+        cluster_model::Resources { millicores, memory_bytes: self.memory_bytes }
     }
 
     /// The least busy of these workers, for a statement; `None` where none of them takes statements any more.

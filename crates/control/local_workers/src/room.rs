@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cluster::{Worker, WorkerId};
+use cluster_model::{Worker, WorkerId};
 use datafusion::execution::memory_pool::MemoryPool;
 use parking_lot::RwLock;
 use scheduler::{Hold, Lease, Threads, WorkerMemory};

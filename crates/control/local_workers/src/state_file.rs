@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use cluster::StateStore;
+use control_plane::StateStore;
 
 #[cfg(test)]
 mod tests;

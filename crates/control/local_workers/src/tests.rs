@@ -1,12 +1,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::control_plane::conformance::{self, Surroundings};
-use cluster::control_plane::{ControlPlane, StartWorker, StopReason, WorkerHost};
-use cluster::{
-    ClusterId, HardwareInstance, HardwareKind, Inventory, LocalControlPlane, Resources, Settings, WlmProfile, Worker,
-    WorkerId, WorkerSpec, WorkerState,
+use cluster_model::StopReason;
+use cluster_model::{
+    ClusterId, HardwareInstance, HardwareKind, Inventory, Resources, Settings, WlmProfile, Worker, WorkerId,
+    WorkerSpec, WorkerState,
 };
+use control_plane::LocalControlPlane;
+use control_plane::conformance::{self, Surroundings};
+use control_plane::{ControlPlane, StartWorker, WorkerHost};
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryConsumer, MemoryPool};
 use scheduler::{Threads, WorkerMemory};
 use types::random::SeededRandom;

@@ -1,6 +1,6 @@
 //! The system tables' view of sessions, statements, clusters and caches.
 
-use cluster::ClusterEvent;
+use cluster_model::ClusterEvent;
 use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, SessionRow, WorkerRow};
 use shards::TierUse;
 

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use binder::Planned;
-use cluster::admission::Request;
-use cluster::{Actor, Author, Choice, Refusal};
+use cluster_model::{Actor, Author, Choice};
 use types::{Condition, SqlError, SqlResult};
+use workload::Refusal;
+use workload::admission::Request;
 
 use crate::life::State;
 use crate::retry::{AttemptResult, Retry};
@@ -114,7 +115,7 @@ impl Session {
         let held = self.block.held();
         let role = view.state.role(held.role.oid).unwrap_or(&held.role);
         Actor {
-            role: cluster::RoleRef { oid: role.oid, name: role.name.clone() },
+            role: cluster_model::RoleRef { oid: role.oid, name: role.name.clone() },
             superuser: role.superuser,
             // There is no attribute of roles for it.
             create_cluster: false,

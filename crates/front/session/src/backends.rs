@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::WorkerId;
+use cluster_model::WorkerId;
 use executor::Progress;
 use parking_lot::Mutex;
 use scheduler::{QueryMemory, QueryShare};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cluster::ClusterId;
+use cluster_model::ClusterId;
 use storage_error::from_transaction;
 use txn::{Isolation, Snapshot, Transaction, Transactions};
 use types::{Condition, SqlError, SqlResult};

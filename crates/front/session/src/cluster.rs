@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binder::ClusterCommand;
-use cluster::{Author, Change, IfExists};
+use cluster_model::{Author, Change, IfExists};
 use types::{Condition, SqlError, SqlResult};
 
 use crate::session::Session;

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use cluster::{ClusterId, Permit};
+use cluster_model::ClusterId;
 use scheduler::Lease;
+use workload::Permit;
 
 /// A statement that may run: what it holds until its last row is made.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use cluster::{ControlPlane, Guests, PlaneError};
 use cluster_service::{ClusterSettings, Clusters};
+use control_plane::{ControlPlane, Guests, PlaneError};
 use executor::Executor;
 use fleet::Processes;
 use kubernetes::{Hosts, KubernetesControlPlane, Warehouse};

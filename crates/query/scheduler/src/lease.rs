@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use cluster::{Worker, WorkerId};
+use cluster_model::{Worker, WorkerId};
 use datafusion::execution::memory_pool::MemoryPool;
 use tokio_util::sync::CancellationToken;
 

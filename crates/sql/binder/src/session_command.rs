@@ -1,6 +1,6 @@
 //! Statements that concern the session or its transaction alone: the session runs them, no plan is involved.
 
-use cluster::Change;
+use cluster_model::Change;
 use datafusion::sql::sqlparser::ast;
 use syntax::Parsed;
 use syntax::statement::{Discard, FetchDirection, TransactionModes};

@@ -1,7 +1,7 @@
 //! Statements about clusters: roles are found here, everything else is checked where the clusters are known.
 
 use binder::ClusterCommand;
-use cluster::{Change, Grantee, RoleRef};
+use cluster_model::{Change, Grantee, RoleRef};
 use session_context::StatementContext;
 use syntax::statement::{AlterClusterAction, ClusterStatement, GranteeSpec, RoleSpec};
 use types::SqlResult;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::{ClusterEvent, ClusterSpec, Phase, Worker};
+use cluster_model::{ClusterEvent, ClusterSpec, Phase, Worker};
 use shards::TierUse;
 use types::Oid;
 

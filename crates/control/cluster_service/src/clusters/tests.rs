@@ -1,8 +1,8 @@
-use cluster::admission::Request;
-use cluster::desired::DEFAULT;
-use cluster::{Author, Change, ClusterOptions, Grantee, IfExists, Privilege, RoleRef};
+use cluster_model::desired::DEFAULT;
+use cluster_model::{Author, Change, ClusterOptions, Grantee, IfExists, Privilege, RoleRef};
 use tempfile::TempDir;
 use types::{Oid, QueryId, Random, SystemClock, SystemRandom};
+use workload::admission::Request;
 
 use super::*;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cluster::{ClusterId, WorkerId};
+use cluster_model::{ClusterId, WorkerId};
 use exchange::NewShards;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Vouched, Vouching, WorkerId};
+use cluster_model::WorkerId;
+use control_plane::{Vouched, Vouching};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use types::Clock;

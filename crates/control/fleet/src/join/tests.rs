@@ -1,4 +1,4 @@
-use cluster::{ClusterId, WorkerId};
+use cluster_model::{ClusterId, WorkerId};
 use proptest::prelude::*;
 
 use super::frame::FRAME_BYTES_MAX;

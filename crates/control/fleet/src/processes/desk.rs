@@ -1,6 +1,7 @@
 //! The host's side of what workers say: who may come in, and what is known of who has.
 
-use cluster::{Vouched, Vouching, WorkerId, WorkerState};
+use cluster_model::{WorkerId, WorkerState};
+use control_plane::{Vouched, Vouching};
 use tokio::sync::mpsc;
 
 use super::one::{Link, One};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{Worker, WorkerId, WorkerState};
+use cluster_model::{Worker, WorkerId, WorkerState};
 use scheduler::Hold;
 use tokio_util::sync::CancellationToken;
 

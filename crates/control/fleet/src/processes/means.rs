@@ -1,6 +1,6 @@
 //! What a worker has of the machine, of what its cluster says.
 
-use cluster::WorkerSpec;
+use cluster_model::WorkerSpec;
 
 use crate::fleet::FleetSettings;
 use crate::join::Means;
@@ -41,7 +41,7 @@ fn part(whole: u64, share: u64, of: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use cluster::Resources;
+    use cluster_model::Resources;
 
     use super::*;
     use crate::fixtures::settings;

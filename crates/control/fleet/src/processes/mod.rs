@@ -25,8 +25,9 @@ use std::process::Stdio;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use cluster::control_plane::{Guests, StartWorker, StopReason, WorkerHost};
-use cluster::{ClusterId, Revisions, Worker, WorkerId, WorkerSpec, WorkerState};
+use cluster_model::StopReason;
+use cluster_model::{ClusterId, Revisions, Worker, WorkerId, WorkerSpec, WorkerState};
+use control_plane::{Guests, StartWorker, WorkerHost};
 use exchange::{AheadUse, Dial};
 use hold::Held;
 use means::{means, own_means};

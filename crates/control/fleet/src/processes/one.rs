@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster::control_plane::{StartWorker, StopReason};
-use cluster::{Vouched, Worker, WorkerId, WorkerState};
+use cluster_model::StopReason;
+use cluster_model::{Worker, WorkerId, WorkerState};
+use control_plane::StartWorker;
+use control_plane::Vouched;
 use exchange::AheadUse;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;

@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use cluster::{ClusterId, WorkerId, WorkerSpec};
+use cluster_model::{ClusterId, WorkerId, WorkerSpec};
 use serde::{Deserialize, Serialize};
 
 const FILE: &str = "roster";
@@ -72,7 +72,7 @@ impl RosterFile {
 
 #[cfg(test)]
 mod tests {
-    use cluster::Resources;
+    use cluster_model::Resources;
 
     use super::*;
 

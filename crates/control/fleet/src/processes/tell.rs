@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use cluster::Worker;
+use cluster_model::Worker;
 use exchange::NewShards;
 use tokio::io::AsyncWriteExt;
 

@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use cluster::{HardwareInstance, Resources};
+use cluster_model::{HardwareInstance, Resources};
 use types::SystemRandom;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::{WorkerId, WorkerState};
+use cluster_model::{WorkerId, WorkerState};
 
 use super::Processes;
 use super::one::One;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cluster::ClusterId;
-use cluster::placement::{Part, Placement};
+use cluster_model::ClusterId;
+use cluster_model::placement::{Part, Placement};
 use exchange::Worker;
 use scan::PartKey;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,8 @@
 use std::io;
 use std::sync::Arc;
 
-use cluster::ClusterId;
-use cluster::placement::{Part, Placement};
+use cluster_model::ClusterId;
+use cluster_model::placement::{Part, Placement};
 use exchange::Worker;
 use scan::PartKey;
 use tokio::net::TcpStream;

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ClusterId, WorkerId};
+use cluster_model::{ClusterId, WorkerId};
 use exchange::{ByteStream, Channels, Worker};
 use futures::stream;
 use link::{Answer, Caller, LinkEnd, Stream};

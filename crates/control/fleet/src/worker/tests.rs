@@ -1,7 +1,9 @@
 use std::path::Path;
 
-use cluster::control_plane::{Guests, StartWorker, StopReason, WorkerHost};
-use cluster::{ClusterId, HardwareInstance, Resources, Vouch, Vouched, Vouching, WorkerSpec, WorkerState};
+use cluster_model::StopReason;
+use cluster_model::{ClusterId, HardwareInstance, Resources, WorkerSpec, WorkerState};
+use control_plane::{Guests, StartWorker, WorkerHost};
+use control_plane::{Vouch, Vouched, Vouching};
 use exchange::NewShards;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -55,7 +57,7 @@ impl House {
     }
 
     /// The worker, once it is in this state.
-    async fn until(&self, id: WorkerId, state: WorkerState) -> cluster::Worker {
+    async fn until(&self, id: WorkerId, state: WorkerState) -> cluster_model::Worker {
         let processes = self.fleet.processes();
         let waiting = async {
             loop {
@@ -71,7 +73,7 @@ impl House {
     }
 
     /// Whether the worker's tasks can be reached by who may.
-    async fn is_reached(&self, worker: &cluster::Worker) -> bool {
+    async fn is_reached(&self, worker: &cluster_model::Worker) -> bool {
         let url = task_url(worker).expect("it has joined");
         let dialled = self.fleet.processes().dial().dial(&url).await;
         speaks_http2(dialled.expect("it is there")).await
@@ -106,7 +108,7 @@ async fn a_worker_joins_takes_tasks_and_ends_when_told() {
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
     assert_eq!((worker.version.as_deref(), worker.failed), (Some("1"), false));
     assert!(house.is_reached(&worker).await);
-    let other = cluster::Worker { id: WorkerId(worker.id.0 ^ 1), ..worker.clone() };
+    let other = cluster_model::Worker { id: WorkerId(worker.id.0 ^ 1), ..worker.clone() };
     let url = task_url(&other).expect("it has an address");
     let refused = house.fleet.processes().dial().dial(&url).await.err().expect("somebody else is there");
     assert!(refused.to_string().contains("not valid for name"), "{refused}");
@@ -310,7 +312,7 @@ async fn what_a_worker_cannot_be_told_counts_as_left_out() {
     assert_eq!(left_out(), 0);
     processes.tell_loaded(&worker, &[0], vec![new_shards(7, 2_000), new_shards(1, 1)]).await;
     assert_eq!(left_out(), 7, "a table of so many columns is too much to say");
-    let nowhere = cluster::Worker { address: None, ..worker.clone() };
+    let nowhere = cluster_model::Worker { address: None, ..worker.clone() };
     processes.tell_loaded(&nowhere, &[0], vec![new_shards(2, 1)]).await;
     assert_eq!(left_out(), 9);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{HardwareInstance, Inventory, Resources, WlmProfile};
+use cluster_model::{HardwareInstance, Inventory, Resources, WlmProfile};
 use kube::ResourceExt;
 
 use crate::quantity;
@@ -35,7 +35,7 @@ pub(super) fn inventory(profiles: &[Arc<HardwareProfile>], wlm: &[WlmProfile]) -
 
 #[cfg(test)]
 mod tests {
-    use cluster::HardwareKind;
+    use cluster_model::HardwareKind;
     use serde_json::json;
 
     use super::*;

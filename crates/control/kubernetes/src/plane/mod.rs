@@ -20,13 +20,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::control_plane::{Known, StartWorker, go_on};
-use cluster::desired::stored::encode;
-use cluster::reconcile::suspend_idle;
-use cluster::{
-    Action, Activity, Author, Change, ClusterEvent, ClusterId, ControlPlane, DesiredState, Guests, HardwareInstance,
-    Inventory, PlaneError, Revisions, Settings, StateStore, Vouch, WlmProfile, Worker, WorkerHost, reconcile,
+use cluster_model::desired::stored::encode;
+use cluster_model::reconcile::suspend_idle;
+use cluster_model::{
+    Action, Activity, Author, Change, ClusterEvent, ClusterId, DesiredState, HardwareInstance, Inventory, Revisions,
+    Settings, WlmProfile, Worker, reconcile,
 };
+use control_plane::{ControlPlane, Guests, PlaneError, StateStore, Vouch, WorkerHost};
+use control_plane::{Known, StartWorker, go_on};
 use keeper::Keeper;
 use kube::Client;
 use parking_lot::Mutex;
@@ -274,7 +275,7 @@ impl Keeper {
 }
 
 /// Whether a cluster is one of pods.
-fn is_kept(spec: &cluster::ClusterSpec) -> bool {
+fn is_kept(spec: &cluster_model::ClusterSpec) -> bool {
     spec.hardware_instance != HardwareInstance::EMBEDDED
 }
 

@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use cluster::control_plane::StopReason;
-use cluster::{ClusterId, Resources, Settings, Worker, WorkerId, WorkerSpec, WorkerState};
+use cluster_model::StopReason;
+use cluster_model::{ClusterId, Resources, Settings, Worker, WorkerId, WorkerSpec, WorkerState};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use types::Clock;
@@ -239,7 +239,7 @@ fn expected(pod: &WorkerPod, plan: &Plan) -> Worker {
 }
 
 /// What a worker on this hardware has.
-pub(super) fn worker_spec(cluster: &cluster::ClusterSpec, share: Resources) -> WorkerSpec {
+pub(super) fn worker_spec(cluster: &cluster_model::ClusterSpec, share: Resources) -> WorkerSpec {
     WorkerSpec {
         hardware_instance: cluster.hardware_instance.clone(),
         share,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::desired::{FoundCluster, Grant};
-use cluster::{Author, ClusterId, ClusterSpec, ClusterState};
+use cluster_model::desired::{FoundCluster, Grant};
+use cluster_model::{Author, ClusterId, ClusterSpec, ClusterState};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::ResourceExt;
 use serde_json::{Map, Value, json};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{Author, ClusterId, ClusterState, DesiredState};
+use cluster_model::{Author, ClusterId, ClusterState, DesiredState};
 use serde_json::Value;
 
 use super::is_kept;
@@ -52,8 +52,8 @@ pub(super) fn steps(
 
 #[cfg(test)]
 mod tests {
-    use cluster::desired::{Grantee, Privilege};
-    use cluster::{Actor, Change, ClusterOptions, HardwareInstance, IfExists, Inventory, RoleRef, WlmProfile};
+    use cluster_model::desired::{Grantee, Privilege};
+    use cluster_model::{Actor, Change, ClusterOptions, HardwareInstance, IfExists, Inventory, RoleRef, WlmProfile};
     use kube::ResourceExt;
     use serde_json::json;
     use types::Oid;

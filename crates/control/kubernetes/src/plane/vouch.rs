@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{Vouch, Vouched, Vouching};
+use control_plane::{Vouch, Vouched, Vouching};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;

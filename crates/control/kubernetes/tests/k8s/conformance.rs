@@ -1,7 +1,8 @@
 //! The control plane that is Kubernetes fulfils what every control plane must.
 
-use cluster::control_plane::conformance::{Surroundings, run};
-use cluster::{ControlPlane, Guests, WorkerId};
+use cluster_model::WorkerId;
+use control_plane::conformance::{Surroundings, run};
+use control_plane::{ControlPlane, Guests};
 use tokio::runtime::Handle;
 
 use crate::house::{HARDWARE, House, wait};

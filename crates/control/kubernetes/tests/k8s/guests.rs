@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::control_plane::{StartWorker, StopReason, WorkerHost};
-use cluster::{Guests, Vouched, Worker, WorkerId, WorkerSpec, WorkerState};
+use cluster_model::StopReason;
+use cluster_model::{Worker, WorkerId, WorkerSpec, WorkerState};
+use control_plane::{Guests, Vouched};
+use control_plane::{StartWorker, WorkerHost};
 use parking_lot::Mutex;
 use types::Clock;
 

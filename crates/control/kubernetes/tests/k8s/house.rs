@@ -6,10 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{
-    Actor, Author, Change, ClusterEvent, ClusterId, ControlPlane, PlaneError, Resources, RoleRef, Settings, StateStore,
-    WlmProfile,
-};
+use cluster_model::{Actor, Author, Change, ClusterEvent, ClusterId, Resources, RoleRef, Settings, WlmProfile};
+use control_plane::{ControlPlane, PlaneError, StateStore};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -219,7 +217,7 @@ impl House {
         Some(given.status.expect("a token is given").token)
     }
 
-    pub(crate) async fn vouch(&self, token: &str) -> Result<cluster::Vouched, String> {
+    pub(crate) async fn vouch(&self, token: &str) -> Result<control_plane::Vouched, String> {
         self.warehouse.vouch().vouch(token).await
     }
 

@@ -1,7 +1,8 @@
 //! What statements and people do to the clusters of an instance, whom it takes for its workers, and what it does without the API server.
 
-use cluster::events::EventKind;
-use cluster::{Change, ClusterOptions, ControlPlane, Guests, IfExists, Phase, PlaneError, WorkerState};
+use cluster_model::events::EventKind;
+use cluster_model::{Change, ClusterOptions, IfExists, Phase, WorkerState};
+use control_plane::{ControlPlane, Guests, PlaneError};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};

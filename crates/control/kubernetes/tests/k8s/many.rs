@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{ControlPlane, Vouched, WorkerSpec};
+use cluster_model::WorkerSpec;
+use control_plane::{ControlPlane, Vouched};
 use futures::StreamExt;
 use futures::stream::iter;
 use k8s_openapi::api::core::v1::Pod;
@@ -171,7 +172,7 @@ async fn three_thousand_workers_cost_little() {
         let name = pod.labels().get("kiln.dev/cluster").expect("it is a worker's");
         let cluster = desired.named(name).expect("it is known");
         let slot = kubernetes::compute::slot(name, &pod.name_any()).expect("it is one of the cluster's");
-        let share = cluster::Resources { millicores: 1_000, memory_bytes: (1 << 30) / 100 * 80 };
+        let share = cluster_model::Resources { millicores: 1_000, memory_bytes: (1 << 30) / 100 * 80 };
         let spec =
             WorkerSpec { hardware_instance: HARDWARE.to_owned(), share, max_spill_pct: None, max_cache_pct: None };
         house.guests.come(Vouched { cluster: cluster.id, slot, spec, life: pod.uid().expect("it is there") });

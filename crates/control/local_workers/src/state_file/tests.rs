@@ -1,4 +1,4 @@
-use cluster::StateStore;
+use control_plane::StateStore;
 
 use super::StateFile;
 

@@ -5,7 +5,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use ::cluster::{ClusterOptions, IfExists, Privilege};
+use cluster_model::{ClusterOptions, IfExists, Privilege};
 use types::SqlResult;
 
 use super::cursor::Cursor;

@@ -1,6 +1,6 @@
 //! The options of CREATE and ALTER CLUSTER: `(NODE_COUNT = 2, AUTO_SUSPEND 60)`.
 
-use ::cluster::ClusterOptions;
+use cluster_model::ClusterOptions;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::cursor::Cursor;

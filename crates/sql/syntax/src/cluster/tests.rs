@@ -1,4 +1,4 @@
-use ::cluster::{ClusterOptions, IfExists, Privilege};
+use cluster_model::{ClusterOptions, IfExists, Privilege};
 
 use super::{AlterClusterAction, ClusterStatement, GranteeSpec};
 use crate::parse;

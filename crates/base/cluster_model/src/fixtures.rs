@@ -1,0 +1,51 @@
+//! What several modules' tests are made of.
+
+use types::Oid;
+
+use crate::desired::{Actor, Author, Change, ClusterOptions, DesiredState, IfExists, Inventory, RoleRef};
+use crate::reconcile::Settings;
+use crate::worker::Resources;
+
+/// The version of the instance.
+pub(crate) const VERSION: &str = "2";
+/// What there is for all workers.
+pub(crate) const MACHINE: Resources = Resources { millicores: 8_000, memory_bytes: 1 << 30 };
+
+/// The role that owns the first cluster.
+pub(crate) const BOOTSTRAP: Oid = Oid(10);
+
+pub(crate) fn role(oid: u32, name: &str) -> RoleRef {
+    RoleRef { oid: Oid(oid), name: name.to_owned() }
+}
+
+/// A role that may do nothing by itself.
+pub(crate) fn user(oid: u32, name: &str) -> Author {
+    Author::Role(Actor { role: role(oid, name), superuser: false, create_cluster: false, create_role: false })
+}
+
+pub(crate) fn superuser() -> Author {
+    Author::Role(Actor { role: role(10, "kiln"), superuser: true, create_cluster: true, create_role: true })
+}
+
+pub(crate) fn fresh() -> DesiredState {
+    DesiredState::fresh(BOOTSTRAP, 0)
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings::new(VERSION, MACHINE)
+}
+
+pub(crate) fn nodes(count: i64) -> ClusterOptions {
+    ClusterOptions { node_count: Some(count), ..ClusterOptions::default() }
+}
+
+pub(crate) fn create(name: &str, options: ClusterOptions) -> Change {
+    Change::Create { name: name.to_owned(), options, if_exists: IfExists::Refuse }
+}
+
+/// The state after changes that a superuser makes and nothing refuses.
+pub(crate) fn after(state: &DesiredState, changes: &[Change]) -> DesiredState {
+    changes.iter().fold(state.clone(), |state, change| {
+        state.change(&Inventory::built_in(), change, &superuser(), 7).unwrap_or_else(|error| panic!("{error}")).0
+    })
+}

@@ -1,0 +1,215 @@
+//! What every control plane must fulfil, as one run that its tests make against it. Panics where it does not.
+
+use std::collections::BTreeSet;
+
+use cluster_model::desired::{
+    Actor, Author, Change, ClusterId, ClusterOptions, DEFAULT, Error, Grantee, IfExists, Privilege, RoleRef,
+};
+use cluster_model::events::EventKind;
+use cluster_model::serving::Phase;
+use cluster_model::worker::{WorkerId, WorkerState};
+use types::Oid;
+
+use super::{ControlPlane, PlaneError};
+
+/// What the run needs besides the control plane.
+pub trait Surroundings {
+    /// The control plane as it is now.
+    fn plane(&self) -> &dyn ControlPlane;
+    /// Lets it look and act at least once, and time pass.
+    fn pass(&mut self);
+    /// Lets a worker die of itself.
+    fn kill(&mut self, worker: WorkerId);
+    /// Ends the instance and starts it again, over what it has kept.
+    fn restart(&mut self);
+}
+
+/// So many passes are enough for any one change.
+const PASSES: usize = 200;
+
+/// Runs everything. The instance must be fresh, offer `hardware`, and be able to run five workers of it.
+pub fn run(surroundings: &mut dyn Surroundings, hardware: &str) {
+    let mut run = Run { around: surroundings };
+    run.every_instance_has_default();
+    run.a_cluster_comes_grows_and_shrinks(hardware);
+    run.what_is_refused_changes_nothing();
+    run.dead_workers_are_replaced();
+    run.clusters_sleep_and_wake();
+    run.who_may_do_what();
+    run.a_restart_keeps_everything();
+    run.a_dropped_cluster_leaves();
+}
+
+struct Run<'a> {
+    around: &'a mut dyn Surroundings,
+}
+
+impl Run<'_> {
+    fn every_instance_has_default(&mut self) {
+        let default = self.id(DEFAULT);
+        self.until(default, Phase::Running);
+        assert_eq!(self.plane().serving(default).len(), 1, "the cluster \"{DEFAULT}\" has a worker");
+    }
+
+    fn a_cluster_comes_grows_and_shrinks(&mut self, hardware: &str) {
+        let options = ClusterOptions {
+            node_count: Some(2),
+            hardware_instance: Some(hardware.to_owned()),
+            ..ClusterOptions::default()
+        };
+        let create = Change::Create { name: "c".to_owned(), options, if_exists: IfExists::Refuse };
+        let seen = self.plane().revisions().current();
+        let events = self.apply(&create);
+        assert_eq!(events, [EventKind::Created]);
+        assert!(seen < self.plane().revisions().current(), "a change is a revision");
+        let id = self.id("c");
+        self.until(id, Phase::Running);
+        let first = self.serving(id);
+        assert_eq!(first.len(), 2);
+        assert!(self.plane().serving(id).iter().all(|worker| worker.spec.hardware_instance == hardware));
+
+        self.apply(&nodes(4));
+        self.until(id, Phase::Running);
+        assert_eq!(self.serving(id).len(), 4);
+        assert!(first.is_subset(&self.serving(id)), "who is there stays when others come");
+
+        self.apply(&nodes(2));
+        self.until(id, Phase::Running);
+        assert_eq!(self.serving(id), first, "who came last goes first");
+        assert!(self.apply(&nodes(2)).is_empty(), "what is so already is no change");
+    }
+
+    fn what_is_refused_changes_nothing(&mut self) {
+        let before = self.plane().desired();
+        let create =
+            Change::Create { name: "c".to_owned(), options: ClusterOptions::default(), if_exists: IfExists::Refuse };
+        assert!(matches!(self.refused(&create), Error::DuplicateCluster { .. }));
+        assert!(matches!(self.refused(&nodes(65)), Error::OutOfRange { option: "NODE_COUNT", max: 64, .. }));
+        assert!(matches!(self.refused(&nodes(0)), Error::OutOfRange { option: "NODE_COUNT", min: 1, .. }));
+        let drop = Change::Drop { name: DEFAULT.to_owned(), if_exists: false };
+        assert!(matches!(self.refused(&drop), Error::CannotDrop { .. }));
+        assert_eq!(self.plane().desired(), before);
+    }
+
+    fn dead_workers_are_replaced(&mut self) {
+        let id = self.id("c");
+        let before = self.serving(id);
+        let victim = *before.first().expect("the cluster runs");
+        self.around.kill(victim);
+        for _ in 0..PASSES {
+            self.around.pass();
+            let gone = !self.serving(id).contains(&victim);
+            if gone && self.plane().phase(id) == Some(Phase::Running) {
+                break;
+            }
+        }
+        let after = self.serving(id);
+        assert_eq!(after.len(), 2, "a dead worker is replaced");
+        assert_eq!(after.intersection(&before).count(), 1, "by another one, and the other stays");
+        let failed = self.plane().events().iter().any(|event| event.what == EventKind::WorkerFailed);
+        assert!(failed, "and that is told");
+    }
+
+    fn clusters_sleep_and_wake(&mut self) {
+        let id = self.id("c");
+        assert_eq!(self.apply(&Change::Suspend { name: "c".to_owned() }), [EventKind::Suspended]);
+        assert!(self.serving(id).is_empty(), "who should sleep gets no work");
+        self.until(id, Phase::Suspended);
+        let workers = self.plane().workers();
+        assert!(workers.iter().all(|worker| worker.cluster != id || worker.state == WorkerState::Gone));
+        assert_eq!(self.apply(&Change::Wake { name: "c".to_owned() }), [EventKind::Resumed]);
+        self.until(id, Phase::Running);
+        assert_eq!(self.serving(id).len(), 2);
+    }
+
+    fn who_may_do_what(&mut self) {
+        let role = RoleRef { oid: Oid(20_000), name: "u".to_owned() };
+        let actor = Actor { role: role.clone(), superuser: false, create_cluster: false, create_role: false };
+        let suspend = Change::Suspend { name: "c".to_owned() };
+        let asked = self.plane().apply(&suspend, &Author::Role(actor.clone()));
+        assert!(matches!(asked, Err(PlaneError::Refused(Error::NoPrivilege { .. }))));
+        let grant = Change::Grant {
+            clusters: vec!["c".to_owned()],
+            privileges: vec![Privilege::Usage],
+            to: vec![Grantee::Role(role.clone())],
+        };
+        assert_eq!(self.apply(&grant), [EventKind::Granted]);
+        let set = Change::SetDefaultClusters { role, clusters: vec!["c".to_owned()] };
+        assert_eq!(self.apply(&set), [EventKind::DefaultClustersSet]);
+        let desired = self.plane().desired();
+        let usable = desired.usable(&actor, None).expect("it may use the cluster");
+        assert_eq!(usable.iter().map(|cluster| cluster.spec.name.as_str()).collect::<Vec<_>>(), ["c"]);
+    }
+
+    fn a_restart_keeps_everything(&mut self) {
+        let (before, id) = (self.plane().desired(), self.id("c"));
+        self.around.restart();
+        assert_eq!(self.plane().desired(), before, "an instance goes on where it ended");
+        self.until(id, Phase::Running);
+        assert_eq!(self.serving(id).len(), 2);
+        let told = self.plane().events();
+        let created = told.iter().find(|event| event.what == EventKind::Created).expect("changes are remembered");
+        assert_eq!((created.cluster.as_deref(), created.who.as_deref()), (Some("c"), Some("kiln")));
+    }
+
+    fn a_dropped_cluster_leaves(&mut self) {
+        let id = self.id("c");
+        assert_eq!(self.apply(&Change::Drop { name: "c".to_owned(), if_exists: false }), [EventKind::Dropped]);
+        assert!(self.serving(id).is_empty());
+        for _ in 0..PASSES {
+            self.around.pass();
+            if self.plane().phase(id).is_none() {
+                return;
+            }
+        }
+        panic!("the workers of a dropped cluster leave");
+    }
+
+    fn plane(&self) -> &dyn ControlPlane {
+        self.around.plane()
+    }
+
+    fn id(&self, name: &str) -> ClusterId {
+        self.plane().desired().named(name).unwrap_or_else(|error| panic!("{error}")).id
+    }
+
+    fn serving(&self, cluster: ClusterId) -> BTreeSet<WorkerId> {
+        self.plane().serving(cluster).iter().map(|worker| worker.id).collect()
+    }
+
+    fn until(&mut self, cluster: ClusterId, phase: Phase) {
+        for _ in 0..PASSES {
+            if self.plane().phase(cluster) == Some(phase) {
+                return;
+            }
+            self.around.pass();
+        }
+        panic!(
+            "cluster {cluster} is {:?} instead of {phase}: {:?}",
+            self.plane().phase(cluster),
+            self.plane().workers()
+        );
+    }
+
+    fn apply(&self, change: &Change) -> Vec<EventKind> {
+        let events = self.plane().apply(change, &superuser()).unwrap_or_else(|error| panic!("{change:?}: {error}"));
+        events.into_iter().map(|event| event.what).collect()
+    }
+
+    fn refused(&self, change: &Change) -> Error {
+        match self.plane().apply(change, &superuser()) {
+            Err(PlaneError::Refused(error)) => error,
+            other => panic!("{change:?} came to {other:?}"),
+        }
+    }
+}
+
+fn nodes(count: i64) -> Change {
+    let options = ClusterOptions { node_count: Some(count), ..ClusterOptions::default() };
+    Change::Alter { name: "c".to_owned(), options }
+}
+
+fn superuser() -> Author {
+    let role = RoleRef { oid: Oid(10), name: "kiln".to_owned() };
+    Author::Role(Actor { role, superuser: true, create_cluster: true, create_role: true })
+}

@@ -1,0 +1,407 @@
+//! What reconciliation makes of clusters whose workers a simulated host starts and ends.
+
+mod simulation;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster_model::desired::{Change, ClusterId, ClusterOptions, DesiredState};
+use cluster_model::reconcile::{Action, Settings, reconcile};
+use cluster_model::worker::WorkerState::{self, Draining, Ready};
+use cluster_model::{Resources, StopReason, Worker, WorkerId};
+use types::{Clock, ManualClock};
+
+use crate::fixtures::{Fate, MACHINE, SimulatedHost, after, create, fresh, nodes, settings};
+use crate::{StartWorker, WorkerHost};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A cluster `c`, whose id is 2, and what becomes of it. The cluster `default` sleeps.
+pub(super) struct World {
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) host: SimulatedHost,
+    pub(super) settings: Settings,
+    pub(super) desired: DesiredState,
+}
+
+impl World {
+    pub(super) fn new(changes: &[Change]) -> World {
+        let clock = Arc::new(ManualClock::default());
+        clock.advance(SECOND);
+        let host = SimulatedHost::new(Arc::clone(&clock), 1, 1);
+        let desired = after(&fresh(), &[Change::Suspend { name: "default".to_owned() }]);
+        let desired = after(&desired, changes);
+        World { clock, host, settings: settings(), desired }
+    }
+
+    fn cluster(count: i64) -> World {
+        World::new(&[create("c", nodes(count))])
+    }
+
+    pub(super) fn look(&self) -> Vec<Action> {
+        reconcile(&self.desired, &self.host.observe(), self.clock.monotonic(), &self.settings)
+    }
+
+    /// Looks and acts, then lets time pass.
+    pub(super) fn pass(&self, time: Duration) -> Vec<Action> {
+        let actions = self.look();
+        for action in &actions {
+            self.act(action);
+        }
+        self.clock.advance(time);
+        actions
+    }
+
+    pub(super) fn act(&self, action: &Action) {
+        match action.clone() {
+            Action::Start { cluster, slot, spec } => self.host.start(&StartWorker { cluster, slot, spec }),
+            Action::Configure { worker, spec } => self.host.configure(worker, &spec),
+            Action::Drain { worker } => self.host.drain(worker),
+            Action::Stop { worker, reason } => self.host.stop(worker, reason),
+            Action::MarkHung { worker } => self.host.mark_hung(worker),
+            Action::Forget { worker } => self.host.forget(worker),
+        }
+    }
+
+    fn passes(&self, count: usize) -> Vec<Action> {
+        (0..count).flat_map(|_| self.pass(SECOND)).collect()
+    }
+
+    /// The workers that are not gone: id, slot and state.
+    fn living(&self) -> Vec<(u64, u32, WorkerState)> {
+        let workers = self.host.observe().into_iter().filter(|worker| worker.state != WorkerState::Gone);
+        workers.map(|worker| (worker.id.0, worker.slot, worker.state)).collect()
+    }
+
+    fn change(&mut self, change: Change) {
+        self.desired = after(&self.desired, &[change]);
+    }
+
+    fn alter(&mut self, options: ClusterOptions) {
+        self.change(Change::Alter { name: "c".to_owned(), options });
+    }
+}
+
+fn stopped(actions: &[Action]) -> Vec<(u64, StopReason)> {
+    let stops = actions.iter().filter_map(|action| match action {
+        Action::Stop { worker, reason } => Some((worker.0, *reason)),
+        _ => None,
+    });
+    stops.collect()
+}
+
+fn drained(actions: &[Action]) -> Vec<u64> {
+    let drains = actions.iter().filter_map(|action| match action {
+        Action::Drain { worker } => Some(worker.0),
+        _ => None,
+    });
+    drains.collect()
+}
+
+#[test]
+fn a_cluster_gets_its_workers_and_then_nothing_happens() {
+    let world = World::cluster(3);
+    let actions = world.pass(SECOND);
+    let slots: Vec<u32> = actions
+        .iter()
+        .map(|action| match action {
+            Action::Start { cluster: ClusterId(2), slot, .. } => *slot,
+            other => panic!("{other:?} is no start"),
+        })
+        .collect();
+    assert_eq!(slots, [0, 1, 2]);
+    assert_eq!(world.passes(5), [], "who comes up needs nothing");
+    assert_eq!(world.living(), [(1, 0, Ready), (2, 1, Ready), (3, 2, Ready)]);
+}
+
+#[test]
+fn shrinking_drains_the_highest_slots_and_waits_for_their_statements() {
+    let mut world = World::cluster(4);
+    world.passes(4);
+    world.host.set_running(WorkerId(4), 1);
+    world.alter(nodes(2));
+    assert_eq!(drained(&world.pass(SECOND)), [4, 3], "the highest first");
+    assert_eq!(stopped(&world.pass(SECOND)), [(3, StopReason::Drained)]);
+    assert_eq!(world.passes(5), []);
+    assert_eq!(world.living(), [(1, 0, Ready), (2, 1, Ready), (4, 3, Draining)]);
+    world.host.set_running(WorkerId(4), 0);
+    assert_eq!(stopped(&world.pass(SECOND)), [(4, StopReason::Drained)]);
+    assert_eq!(world.living().len(), 2);
+    let forgotten = world.passes(70).into_iter().filter(|action| matches!(action, Action::Forget { .. })).count();
+    assert_eq!((forgotten, world.host.observe().len()), (2, 2), "who is gone is forgotten after a while");
+}
+
+#[test]
+fn who_hands_over_what_is_hot_stays_until_it_has() {
+    let mut world = World::cluster(3);
+    world.passes(4);
+    world.host.set_handing_over(WorkerId(3), true);
+    world.alter(nodes(1));
+    assert_eq!(drained(&world.pass(SECOND)), [2], "nobody takes anything from that one");
+    assert_eq!(stopped(&world.passes(5)), [(2, StopReason::Drained)]);
+    assert_eq!(world.living(), [(1, 0, Ready), (3, 2, Ready)]);
+    world.host.set_handing_over(WorkerId(3), false);
+    assert_eq!(drained(&world.pass(SECOND)), [3]);
+    // Who drains already stays as well, but not for longer than it may.
+    world.host.set_handing_over(WorkerId(3), true);
+    assert_eq!(stopped(&world.passes(299)), []);
+    assert_eq!(stopped(&world.pass(SECOND)), [(3, StopReason::GraceOver)]);
+    assert_eq!(world.living(), [(1, 0, Ready)]);
+}
+
+#[test]
+fn who_hands_over_and_hangs_is_not_waited_for() {
+    let mut world = World::cluster(2);
+    world.passes(4);
+    world.host.set_handing_over(WorkerId(2), true);
+    world.alter(nodes(1));
+    world.host.set_hanging(WorkerId(2), true);
+    assert_eq!(stopped(&world.passes(30)), [(2, StopReason::Hung)]);
+}
+
+#[test]
+fn what_does_not_end_is_ended_after_the_grace() {
+    let mut world = World::cluster(1);
+    world.passes(4);
+    world.host.set_running(WorkerId(1), 1);
+    world.change(Change::Suspend { name: "c".to_owned() });
+    assert_eq!(drained(&world.pass(SECOND)), [1]);
+    assert_eq!(world.passes(299), []);
+    assert_eq!(stopped(&world.pass(SECOND)), [(1, StopReason::GraceOver)]);
+    assert_eq!(world.living(), []);
+}
+
+#[test]
+fn who_sleeps_has_no_workers_and_who_wakes_has_them_again() {
+    let mut world = World::cluster(2);
+    world.pass(SECOND);
+    world.change(Change::Suspend { name: "c".to_owned() });
+    assert_eq!(stopped(&world.pass(SECOND)), [(2, StopReason::Unwanted), (1, StopReason::Unwanted)]);
+    assert_eq!(world.living(), []);
+    world.change(Change::Resume { name: "c".to_owned() });
+    world.passes(4);
+    assert_eq!(world.living(), [(3, 0, Ready), (4, 1, Ready)]);
+}
+
+#[test]
+fn a_dropped_cluster_is_emptied() {
+    let mut world = World::cluster(2);
+    world.passes(4);
+    world.change(Change::Drop { name: "c".to_owned(), if_exists: false });
+    assert_eq!(drained(&world.pass(SECOND)), [2, 1]);
+    assert_eq!(world.passes(1).len(), 2);
+    assert_eq!(world.living(), []);
+    world.passes(70);
+    assert_eq!(world.host.observe(), []);
+}
+
+#[test]
+fn a_dead_worker_is_replaced_in_its_slot() {
+    let world = World::cluster(2);
+    world.passes(4);
+    world.host.kill(WorkerId(1));
+    assert_eq!(world.pass(SECOND), [], "not at once: it might die again");
+    assert_eq!(world.pass(SECOND).len(), 1);
+    world.passes(3);
+    assert_eq!(world.living(), [(2, 1, Ready), (3, 0, Ready)]);
+    world.passes(70);
+    assert_eq!(world.host.observe().len(), 2, "its failure is forgotten when the next one is well");
+}
+
+#[test]
+fn crash_loops_do_not_spin() {
+    for fate in [Fate::Dies(Duration::ZERO), Fate::Dies(SECOND), Fate::JoinsOld(Duration::ZERO), Fate::JoinsOld(SECOND)]
+    {
+        let world = World::cluster(1);
+        world.host.set_fate(fate);
+        world.passes(60);
+        let first_minute = world.host.starts();
+        assert!((4..=7).contains(&first_minute), "{fate:?}: {first_minute} starts in the first minute");
+        world.passes(3_600);
+        let later = world.host.starts() - first_minute;
+        assert!((50..=62).contains(&later), "{fate:?}: {later} starts in the hour after it");
+        assert!(world.host.observe().len() <= 12, "{fate:?}: failures are counted, not collected");
+        world.host.heal();
+        world.passes(70);
+        assert_eq!(world.living().len(), 1, "{fate:?}: it is tried again");
+    }
+}
+
+#[test]
+fn each_slot_waits_for_its_own_failures() {
+    let world = World::cluster(2);
+    world.passes(4);
+    for round in 0..4 {
+        let first = world.living().into_iter().find(|(_, slot, _)| *slot == 0).expect("slot 0 is filled").0;
+        world.host.kill(WorkerId(first));
+        let mut waited = 0;
+        while world.pass(SECOND).is_empty() {
+            waited += 1;
+        }
+        assert_eq!(waited, 1 << round, "each time twice as long");
+        world.passes(3);
+    }
+    let other = world.living().into_iter().find(|(_, slot, _)| *slot == 1).expect("slot 1 is filled").0;
+    world.host.kill(WorkerId(other));
+    assert_eq!((world.pass(SECOND).len(), world.pass(SECOND).len()), (0, 1));
+    world.passes(70);
+    let first = world.living().into_iter().find(|(_, slot, _)| *slot == 0).expect("slot 0 is filled").0;
+    world.host.kill(WorkerId(first));
+    assert_eq!((world.pass(SECOND).len(), world.pass(SECOND).len()), (0, 1), "who was well for long starts anew");
+}
+
+#[test]
+fn who_does_not_come_up_is_replaced() {
+    let world = World::cluster(1);
+    world.host.set_fate(Fate::Stalls);
+    world.pass(SECOND);
+    world.host.heal();
+    assert_eq!(world.passes(59), []);
+    assert_eq!(stopped(&world.pass(SECOND)), [(1, StopReason::NotStarted)]);
+    world.passes(5);
+    assert_eq!(world.living(), [(2, 0, Ready)]);
+}
+
+#[test]
+fn who_hangs_is_left_out_then_replaced() {
+    let world = World::cluster(2);
+    world.passes(4);
+    world.host.set_hanging(WorkerId(1), true);
+    world.host.observe();
+    assert_eq!(world.passes(4), []);
+    assert_eq!(world.passes(3), [Action::MarkHung { worker: WorkerId(1) }], "once");
+    world.host.set_hanging(WorkerId(1), false);
+    assert_eq!(world.passes(10), [], "who answers again is as before");
+    world.host.set_hanging(WorkerId(1), true);
+    let actions = world.passes(25);
+    assert_eq!(stopped(&actions), [(1, StopReason::Hung)]);
+    world.passes(3);
+    assert_eq!(world.living(), [(2, 1, Ready), (3, 0, Ready)]);
+}
+
+#[test]
+fn who_cannot_be_reached_is_replaced_and_stopped_when_it_can() {
+    let world = World::cluster(1);
+    world.passes(4);
+    world.host.set_cut_off(WorkerId(1), true);
+    let actions = world.passes(30);
+    assert!(stopped(&actions).iter().all(|stop| *stop == (1, StopReason::Hung)));
+    assert_eq!(world.living(), [(1, 0, Ready), (2, 0, Ready)], "nobody knows that it is gone");
+    world.host.set_cut_off(WorkerId(1), false);
+    world.pass(SECOND);
+    assert_eq!(world.living(), [(2, 0, Ready)]);
+}
+
+#[test]
+fn of_two_in_a_slot_the_older_stays() {
+    let world = World::cluster(1);
+    world.passes(4);
+    let spec = world.host.observe()[0].spec.clone();
+    world.host.start(&StartWorker { cluster: ClusterId(2), slot: 0, spec: spec.clone() });
+    assert_eq!(stopped(&world.pass(SECOND)), [(2, StopReason::Unwanted)], "it was still starting");
+    world.host.start(&StartWorker { cluster: ClusterId(2), slot: 0, spec });
+    world.clock.advance(SECOND * 3);
+    assert_eq!(drained(&world.pass(SECOND)), [3], "it could have begun something");
+    world.passes(2);
+    assert_eq!(world.living(), [(1, 0, Ready)]);
+}
+
+#[test]
+fn another_version_is_drained_and_replaced() {
+    let world = World::cluster(2);
+    world.host.set_fate(Fate::JoinsOld(SECOND));
+    world.pass(SECOND);
+    world.host.set_fate(Fate::Joins(SECOND));
+    world.host.observe();
+    world.host.set_running(WorkerId(1), 1);
+    let actions = world.pass(SECOND);
+    assert_eq!(drained(&actions), [1, 2]);
+    world.passes(5);
+    assert_eq!(world.living(), [(1, 0, Draining), (3, 0, Ready), (4, 1, Ready)]);
+}
+
+#[test]
+fn hardware_is_exchanged_slot_by_slot_without_a_gap() {
+    let mut world = World::cluster(3);
+    world.passes(4);
+    world.host.set_fate(Fate::Joins(SECOND * 5));
+    world.alter(ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() });
+    let cluster = world.desired.named("c").expect("it is there").clone();
+    for _ in 0..30 {
+        world.pass(SECOND);
+        let workers = world.host.observe();
+        let now = world.clock.monotonic();
+        assert_eq!(
+            cluster_model::serving::serving(&cluster, &workers, now, &world.settings).len(),
+            3,
+            "all slots serve"
+        );
+        assert!(world.living().len() <= 4, "one at a time");
+    }
+    assert_eq!(world.living(), [(4, 0, Ready), (5, 1, Ready), (6, 2, Ready)]);
+    assert!(
+        world
+            .host
+            .observe()
+            .iter()
+            .all(|worker| { worker.state == WorkerState::Gone || worker.spec.hardware_instance == "embedded" })
+    );
+}
+
+#[test]
+fn who_cannot_be_reached_does_not_keep_the_others_from_new_hardware() {
+    let mut world = World::cluster(3);
+    world.passes(4);
+    world.alter(ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() });
+    world.pass(SECOND);
+    world.host.set_cut_off(WorkerId(1), true);
+    world.passes(100);
+    let new = |worker: &&Worker| worker.spec.hardware_instance == "embedded" && worker.state == Ready;
+    let workers = world.host.observe();
+    assert_eq!(workers.iter().filter(new).map(|worker| worker.slot).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(world.living().iter().any(|(id, ..)| *id == 1), "it is still there");
+}
+
+#[test]
+fn workers_are_told_what_they_have() {
+    let mut world = World::cluster(2);
+    world.passes(4);
+    world.alter(ClusterOptions { max_spill_pct: Some(Some(20)), max_cache_pct: Some(Some(30)), ..nodes(4) });
+    let actions = world.passes(5);
+    let told = actions.iter().filter(|action| matches!(action, Action::Configure { .. })).count();
+    assert_eq!(told, 2);
+    for worker in world.host.observe() {
+        let share = Resources { millicores: 2_000, memory_bytes: MACHINE.memory_bytes / 4 };
+        assert_eq!(
+            (worker.spec.share, worker.spec.max_spill_pct, worker.spec.max_cache_pct),
+            (share, Some(20), Some(30))
+        );
+    }
+}
+
+#[test]
+fn three_thousand_workers_are_looked_at_in_less_than_a_second() {
+    let clusters: Vec<Change> =
+        (0..46).map(|index| create(&format!("c{index}"), nodes(64))).chain([create("last", nodes(55))]).collect();
+    let mut world = World::new(&clusters);
+    world.change(Change::Resume { name: "default".to_owned() });
+    let clock = types::SystemClock::new();
+    let timed = |expected: usize| {
+        let start = clock.monotonic();
+        let actions = world.look();
+        let took = clock.monotonic() - start;
+        assert_eq!(actions.len(), expected);
+        assert!(took < SECOND, "{took:?}");
+        actions
+    };
+    for action in timed(3_000) {
+        world.act(&action);
+    }
+    world.clock.advance(SECOND * 5);
+    timed(0);
+    for worker in world.host.observe() {
+        world.host.kill(worker.id);
+    }
+    world.clock.advance(SECOND);
+    timed(3_000);
+}

@@ -1,0 +1,207 @@
+//! Random changes, deaths, hangs, partitions and slow starts from a seed; what must hold after every pass, and what must come of it once
+//! they stop.
+
+use std::time::Duration;
+
+use cluster_model::desired::{Change, ClusterId, ClusterOptions, ClusterState, IfExists, Inventory};
+use cluster_model::serving::{Phase, phase, serving};
+use cluster_model::worker::{Worker, WorkerId, WorkerState};
+use types::random::SeededRandom;
+use types::{Clock, Random};
+
+use super::World;
+use crate::WorkerHost;
+use crate::fixtures::{Fate, superuser};
+
+const NAMES: [&str; 4] = ["a", "b", "c", "default"];
+
+struct Simulation {
+    seed: u64,
+    random: SeededRandom,
+    world: World,
+    /// Workers that neither answer nor hear.
+    cut_off: Vec<WorkerId>,
+    changes: usize,
+    faults: usize,
+}
+
+#[test]
+fn random_lives_come_to_what_they_should_be() {
+    let (mut changes, mut faults, mut starts) = (0, 0, 0);
+    for seed in 0..150 {
+        let mut simulation = Simulation::new(seed);
+        simulation.run();
+        simulation.settle();
+        changes += simulation.changes;
+        faults += simulation.faults;
+        starts += simulation.world.host.starts();
+    }
+    // Otherwise the runs would say nothing.
+    assert!(2_000 < changes && 5_000 < faults && 10_000 < starts, "{changes} {faults} {starts}");
+}
+
+impl Simulation {
+    fn new(seed: u64) -> Simulation {
+        let random = SeededRandom::new(seed);
+        let mut world = World::new(&[]);
+        world.settings.surge = 1 + random.next_u64() as usize % 3;
+        Simulation { seed, random, world, cut_off: Vec::new(), changes: 0, faults: 0 }
+    }
+
+    fn below(&self, limit: u64) -> u64 {
+        self.random.next_u64() % limit
+    }
+
+    fn run(&mut self) {
+        for _ in 0..200 {
+            match self.below(8) {
+                0 | 1 => self.change(),
+                2..6 => self.fault(),
+                _ => {}
+            }
+            let time = Duration::from_millis(self.below(4_000));
+            self.world.pass(time);
+            self.check();
+        }
+    }
+
+    /// Everything works and nobody changes anything: all is well soon, and then nothing is done any more.
+    fn settle(&mut self) {
+        self.world.host.heal();
+        self.cut_off.clear();
+        // Who never comes up is given up, its slot waits as long as ever, and then hardware is exchanged slot by slot.
+        let settings = &self.world.settings;
+        let enough = (settings.start_timeout + settings.backoff_max).as_secs() + 60;
+        let passes = (0..enough).find(|_| {
+            self.world.pass(Duration::from_secs(1));
+            self.check();
+            self.is_well()
+        });
+        assert!(passes.is_some(), "seed {}: {:?}", self.seed, self.world.host.observe());
+        // Until all that is gone is forgotten.
+        for _ in 0..130 {
+            self.world.pass(Duration::from_secs(1));
+            assert!(self.is_well(), "seed {}: what is well stays so", self.seed);
+        }
+        assert_eq!(self.world.look(), [], "seed {}", self.seed);
+        let workers = self.world.host.observe();
+        assert!(workers.iter().all(|worker| worker.state == WorkerState::Ready), "seed {}", self.seed);
+        assert_eq!(workers.len(), self.world.desired.awake_workers() as usize, "seed {}", self.seed);
+    }
+
+    fn is_well(&self) -> bool {
+        let (workers, now) = (self.world.host.observe(), self.world.clock.monotonic());
+        let known: std::collections::BTreeSet<ClusterId> =
+            self.world.desired.clusters().map(|cluster| cluster.id).chain(workers.iter().map(|w| w.cluster)).collect();
+        known.into_iter().all(|id| {
+            let phase = phase(&self.world.desired, id, &workers, now, &self.world.settings);
+            matches!(phase, Some(Phase::Running | Phase::Suspended) | None)
+        })
+    }
+
+    fn change(&mut self) {
+        let name = NAMES[self.below(4) as usize].to_owned();
+        let hardware = ["local", "embedded"][self.below(2) as usize].to_owned();
+        let percent = Some((self.below(2) == 0).then(|| 1 + self.below(100) as i64));
+        let options = ClusterOptions {
+            node_count: Some(1 + self.below(6) as i64),
+            hardware_instance: (self.below(3) == 0).then_some(hardware),
+            max_cache_pct: percent.filter(|_| self.below(3) == 0),
+            ..ClusterOptions::default()
+        };
+        let change = match self.below(8) {
+            0 | 1 => {
+                let if_exists = [IfExists::Keep, IfExists::Replace][self.below(2) as usize];
+                Change::Create { name, options, if_exists }
+            }
+            2..5 => Change::Alter { name, options },
+            5 => Change::Suspend { name },
+            6 => Change::Resume { name },
+            _ => Change::Drop { name, if_exists: true },
+        };
+        // Some name what is not there.
+        let changed = self.world.desired.change(&Inventory::built_in(), &change, &superuser(), 0);
+        if let Ok((state, events)) = changed {
+            self.changes += events.len();
+            self.world.desired = state;
+        }
+    }
+
+    fn fault(&mut self) {
+        let workers = self.world.host.observe();
+        let (host, time) = (&self.world.host, Duration::from_millis(self.below(70_000)));
+        self.faults += 1;
+        if self.below(3) == 0 {
+            host.set_fate(match self.below(6) {
+                0 => Fate::Dies(time),
+                1 => Fate::JoinsOld(time / 20),
+                2 => Fate::Stalls,
+                3 => Fate::Joins(time),
+                _ => Fate::Joins(time / 40),
+            });
+            return;
+        }
+        let living: Vec<WorkerId> =
+            workers.iter().filter(|worker| worker.state != WorkerState::Gone).map(|worker| worker.id).collect();
+        if living.is_empty() {
+            return;
+        }
+        let worker = living[self.below(living.len() as u64) as usize];
+        match self.below(8) {
+            0 | 1 => host.kill(worker),
+            2 => host.set_hanging(worker, true),
+            3 => host.set_hanging(worker, false),
+            4 => {
+                host.set_cut_off(worker, true);
+                self.cut_off.push(worker);
+            }
+            5 => {
+                for worker in self.cut_off.drain(..) {
+                    host.set_cut_off(worker, false);
+                }
+            }
+            6 => host.set_running(worker, 1 + self.below(3) as u32),
+            _ => living.iter().for_each(|worker| host.set_running(*worker, 0)),
+        }
+    }
+
+    fn check(&self) {
+        let (workers, now) = (self.world.host.observe(), self.world.clock.monotonic());
+        for cluster in self.world.desired.clusters() {
+            self.check_serving(cluster, &workers, now);
+            self.check_slots(cluster, &workers);
+        }
+    }
+
+    fn check_serving(&self, cluster: &ClusterState, workers: &[Worker], now: Duration) {
+        let serving = serving(cluster, workers, now, &self.world.settings);
+        assert!(serving.len() <= cluster.wanted_workers() as usize, "seed {}", self.seed);
+        assert!(serving.is_sorted_by(|one, other| one.slot < other.slot), "seed {}: one of each slot", self.seed);
+        for worker in serving {
+            assert_eq!((worker.state, worker.hung), (WorkerState::Ready, false), "seed {}", self.seed);
+            assert_eq!(worker.version.as_deref(), Some(crate::fixtures::VERSION), "seed {}", self.seed);
+        }
+    }
+
+    /// No slot has two that start or serve, but who cannot be reached and what is exchanged; and no more than the surge are exchanged.
+    fn check_slots(&self, cluster: &ClusterState, workers: &[Worker]) {
+        let mut doubled = 0;
+        for slot in 0..cluster.wanted_workers() {
+            let own = |is_new: bool| {
+                let active = workers.iter().filter(|worker| {
+                    worker.cluster == cluster.id
+                        && worker.slot == slot
+                        && matches!(worker.state, WorkerState::Starting | WorkerState::Ready)
+                        && !worker.hung
+                        && !self.cut_off.contains(&worker.id)
+                });
+                active
+                    .filter(|worker| (worker.spec.hardware_instance == cluster.spec.hardware_instance) == is_new)
+                    .count()
+            };
+            assert!(own(true) <= 1, "seed {}: slot {slot} of {}", self.seed, cluster.spec.name);
+            doubled += usize::from(own(true) == 1 && own(false) == 1);
+        }
+        assert!(doubled <= self.world.settings.surge, "seed {}: {doubled} slots are doubled", self.seed);
+    }
+}

@@ -1,0 +1,262 @@
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster_model::Activity;
+use cluster_model::desired::{ClusterOptions, DEFAULT, HardwareKind, Inventory};
+use cluster_model::events::EventKind;
+use cluster_model::reconcile::Action;
+use cluster_model::worker::WorkerState;
+use parking_lot::Mutex;
+use types::{Clock, ManualClock};
+
+use super::conformance::{self, Surroundings};
+use super::*;
+use crate::fixtures::{BOOTSTRAP, Fate, SimulatedHost, create, nodes, settings, superuser};
+
+/// A store in memory that can fail.
+#[derive(Debug, Default)]
+struct Memory {
+    bytes: Mutex<Option<Vec<u8>>>,
+    fails: Mutex<bool>,
+}
+
+impl StateStore for Arc<Memory> {
+    fn load(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.bytes.lock().clone())
+    }
+
+    fn save(&self, bytes: &[u8]) -> io::Result<()> {
+        if *self.fails.lock() {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        *self.bytes.lock() = Some(bytes.to_vec());
+        Ok(())
+    }
+}
+
+/// One machine, with what survives the instance.
+#[derive(Debug)]
+struct Machine {
+    clock: Arc<ManualClock>,
+    memory: Arc<Memory>,
+    embedded: Arc<SimulatedHost>,
+    local: Arc<SimulatedHost>,
+    plane: LocalControlPlane,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let clock = Arc::new(ManualClock::default());
+        clock.advance(Duration::from_secs(1));
+        let memory = Arc::new(Memory::default());
+        let embedded = Arc::new(SimulatedHost::new(Arc::clone(&clock), 1, 2));
+        let local = Arc::new(SimulatedHost::new(Arc::clone(&clock), 2, 2));
+        let plane = Machine::open(&clock, &memory, &embedded, &local).expect("nothing is kept yet");
+        Machine { clock, memory, embedded, local, plane }
+    }
+
+    fn open(
+        clock: &Arc<ManualClock>,
+        memory: &Arc<Memory>,
+        embedded: &Arc<SimulatedHost>,
+        local: &Arc<SimulatedHost>,
+    ) -> Result<LocalControlPlane, PlaneError> {
+        let hosts: BTreeMap<HardwareKind, Arc<dyn WorkerHost>> = BTreeMap::from([
+            (HardwareKind::Embedded, Arc::clone(embedded) as Arc<dyn WorkerHost>),
+            (HardwareKind::Local, Arc::clone(local) as Arc<dyn WorkerHost>),
+        ]);
+        let clock = Arc::clone(clock) as Arc<dyn Clock>;
+        let store = Box::new(Arc::clone(memory));
+        LocalControlPlane::open(store, hosts, Inventory::built_in(), settings(), clock, BOOTSTRAP)
+    }
+
+    fn passes(&self, count: usize) {
+        for _ in 0..count {
+            self.plane.pass(&BTreeMap::new());
+            self.clock.advance(Duration::from_secs(1));
+        }
+    }
+
+    fn id(&self, name: &str) -> ClusterId {
+        self.plane.desired().named(name).expect("it is there").id
+    }
+
+    fn kinds(&self) -> Vec<EventKind> {
+        self.plane.events().iter().map(|event| event.what).collect()
+    }
+}
+
+impl Surroundings for Machine {
+    fn plane(&self) -> &dyn ControlPlane {
+        &self.plane
+    }
+
+    fn pass(&mut self) {
+        self.passes(1);
+    }
+
+    fn kill(&mut self, worker: WorkerId) {
+        self.embedded.kill(worker);
+        self.local.kill(worker);
+    }
+
+    fn restart(&mut self) {
+        // Threads of the process go with it; child processes are found again.
+        self.embedded = Arc::new(SimulatedHost::new(Arc::clone(&self.clock), 1_001, 2));
+        self.plane = Machine::open(&self.clock, &self.memory, &self.embedded, &self.local).expect("it was kept");
+    }
+}
+
+#[test]
+fn one_machine_conforms_with_processes() {
+    conformance::run(&mut Machine::new(), "local");
+}
+
+#[test]
+fn one_machine_conforms_without_processes() {
+    conformance::run(&mut Machine::new(), "embedded");
+}
+
+#[test]
+fn each_kind_of_hardware_has_its_host() {
+    let machine = Machine::new();
+    machine.plane.apply(&create("c", nodes(3)), &superuser()).expect("it is made");
+    machine.passes(4);
+    assert_eq!((machine.embedded.starts(), machine.local.starts()), (1, 3));
+    let all: Vec<(u32, u32)> = machine.plane.workers().iter().map(|worker| (worker.cluster.0, worker.slot)).collect();
+    assert_eq!(all, [(1, 0), (2, 0), (2, 1), (2, 2)]);
+}
+
+#[test]
+fn a_restarted_instance_finds_its_workers() {
+    let mut machine = Machine::new();
+    machine.plane.apply(&create("c", nodes(2)), &superuser()).expect("it is made");
+    machine.passes(4);
+    let before = machine.plane.serving(machine.id("c"));
+    machine.restart();
+    machine.passes(1);
+    let after = machine.plane.serving(machine.id("c"));
+    assert_eq!(after.iter().map(|worker| worker.id).collect::<Vec<_>>(), [WorkerId(2), WorkerId(4)]);
+    assert_eq!((before.len(), machine.local.starts()), (2, 2), "nobody was started again");
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_changed() {
+    let machine = Machine::new();
+    *machine.memory.fails.lock() = true;
+    let before = (machine.plane.desired(), machine.plane.revisions().current());
+    let error = machine.plane.apply(&create("c", nodes(3)), &superuser()).expect_err("the disk is gone");
+    assert_eq!(error.condition(), Condition::IoError);
+    assert_eq!((machine.plane.desired(), machine.plane.revisions().current()), before);
+    *machine.memory.fails.lock() = false;
+    machine.plane.apply(&create("c", nodes(3)), &superuser()).expect("the disk is back");
+}
+
+#[test]
+fn what_was_kept_and_is_damaged_is_not_guessed_at() {
+    let machine = Machine::new();
+    machine.memory.bytes.lock().as_mut().expect("a fresh state is kept").push(b'!');
+    let error = Machine::open(&machine.clock, &machine.memory, &machine.embedded, &machine.local);
+    assert_eq!(error.expect_err("it is damaged").condition(), Condition::DataCorrupted);
+}
+
+#[test]
+fn an_idle_cluster_falls_asleep_and_wakes_for_a_statement() {
+    let machine = Machine::new();
+    let options = ClusterOptions { auto_suspend: Some(Some(30)), ..nodes(2) };
+    machine.plane.apply(&create("c", options), &superuser()).expect("it is made");
+    machine.passes(4);
+    let id = machine.id("c");
+    let now = machine.clock.now_us();
+    let busy = BTreeMap::from([(id, Activity { running: 1, queued: 0, idle_since: None })]);
+    let idle = BTreeMap::from([(id, Activity { running: 0, queued: 0, idle_since: Some(now) })]);
+    for _ in 0..40 {
+        machine.plane.pass(&busy);
+        machine.clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(machine.plane.phase(id), Some(Phase::Running));
+    machine.plane.pass(&idle);
+    assert!(machine.plane.desired().cluster(id).expect("it is there").suspended);
+    assert_eq!(machine.plane.serving(id).len(), 0, "at once");
+    machine.passes(2);
+    assert_eq!(machine.plane.phase(id), Some(Phase::Suspended));
+    machine.plane.apply(&Change::Wake { name: "c".to_owned() }, &superuser()).expect("it is woken");
+    machine.plane.pass(&idle);
+    assert!(!machine.plane.desired().cluster(id).expect("it is there").suspended, "it was idle before it woke");
+}
+
+#[test]
+fn what_happens_to_workers_is_told() {
+    let machine = Machine::new();
+    machine.passes(4);
+    assert_eq!(machine.kinds(), [EventKind::WorkerStarting, EventKind::WorkerReady]);
+    machine.embedded.set_hanging(WorkerId(1), true);
+    machine.passes(8);
+    machine.embedded.set_hanging(WorkerId(1), false);
+    machine.passes(1);
+    machine.embedded.kill(WorkerId(1));
+    machine.embedded.set_fate(Fate::Stalls);
+    machine.passes(2);
+    machine.plane.apply(&Change::Suspend { name: DEFAULT.to_owned() }, &superuser()).expect("it is made");
+    machine.passes(1);
+    let kinds = machine.kinds();
+    assert_eq!(
+        kinds[2..],
+        [
+            EventKind::WorkerHung,
+            EventKind::WorkerRecovered,
+            EventKind::WorkerFailed,
+            EventKind::WorkerStarting,
+            EventKind::Suspended,
+            EventKind::WorkerStopped,
+        ]
+    );
+    let failed = machine.plane.events().into_iter().nth(4).expect("it is there");
+    assert_eq!(failed.detail, "worker 0000000000000001 in slot 0: killed");
+    assert_eq!((failed.cluster.as_deref(), failed.who), (Some("default"), None));
+}
+
+#[test]
+fn revisions_grow_with_what_changes_and_not_with_what_goes_on() {
+    let machine = Machine::new();
+    machine.passes(4);
+    let seen = machine.plane.revisions().current();
+    machine.embedded.set_running(WorkerId(1), 5);
+    machine.passes(5);
+    assert_eq!(machine.plane.revisions().current(), seen, "heartbeats and statements are no revision");
+    assert_eq!(machine.plane.workers()[0].running, 5, "but they are seen");
+    machine.embedded.kill(WorkerId(1));
+    machine.passes(1);
+    assert!(seen < machine.plane.revisions().current());
+}
+
+#[test]
+fn who_drains_is_known_to_drain_when_the_pass_ends() {
+    let machine = Machine::new();
+    machine.passes(4);
+    machine.plane.apply(&Change::Suspend { name: DEFAULT.to_owned() }, &superuser()).expect("it is made");
+    assert_eq!(machine.plane.pass(&BTreeMap::new()), [Action::Drain { worker: WorkerId(1) }]);
+    assert_eq!(machine.plane.workers()[0].state, WorkerState::Draining);
+}
+
+#[test]
+fn a_process_that_stood_still_does_not_take_its_workers_for_hung() {
+    let machine = Machine::new();
+    machine.passes(4);
+    let worker = machine.plane.workers()[0].id;
+    machine.embedded.set_hanging(worker, true);
+    machine.passes(1);
+    // Nobody looked for a minute, and nobody was heard.
+    machine.clock.advance(Duration::from_secs(60));
+    assert_eq!(machine.plane.pass(&BTreeMap::new()), []);
+    machine.embedded.set_hanging(worker, false);
+    machine.passes(3);
+    assert_eq!(machine.plane.workers()[0].id, worker, "it answers again");
+    assert_eq!(machine.plane.workers()[0].state, WorkerState::Ready);
+    // Who is silent while others look is replaced.
+    machine.embedded.set_hanging(worker, true);
+    machine.passes(30);
+    assert!(machine.plane.workers().iter().any(|other| other.id != worker && other.state == WorkerState::Ready));
+}

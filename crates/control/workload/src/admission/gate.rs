@@ -1,0 +1,306 @@
+//! Admission over plain data: who runs, who waits, who goes next. `W` wakes who waits.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use cluster_model::Activity;
+use types::{Oid, QueryId};
+
+use super::Request;
+use super::facts::{Limits, Mode, Queued, Refusal, Snapshot, Totals};
+use super::fair_queue::FairQueue;
+
+/// A place in the queue, later ones higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Ticket(u64);
+
+pub(super) enum Enter {
+    Admitted,
+    Queued(Ticket),
+    Refused(Refusal),
+}
+
+pub(super) enum Claim<W> {
+    /// Has the waker that is not needed any more.
+    Waiting(W),
+    Admitted {
+        waited: Duration,
+    },
+    Refused(Refusal),
+}
+
+pub(super) enum Left<W> {
+    /// It was waiting, and has this waker.
+    Waiting(W),
+    /// It had an answer. Has whom that lets go.
+    Answered(Option<W>),
+}
+
+#[derive(Debug)]
+pub(super) struct Gate<W> {
+    limits: Limits,
+    mode: Mode,
+    running: u32,
+    /// Statements of superusers among the running ones.
+    superusers: u32,
+    queue: FairQueue<Oid, Ticket>,
+    /// Who has a ticket, with those that have an answer and have not come for it.
+    waiting: HashMap<Ticket, Waiting<W>>,
+    next_ticket: u64,
+    idle_since: Option<i64>,
+    totals: Totals,
+}
+
+#[derive(Debug)]
+struct Waiting<W> {
+    statement: QueryId,
+    user: Oid,
+    is_superuser: bool,
+    since: Duration,
+    outcome: Outcome<W>,
+}
+
+#[derive(Debug)]
+enum Outcome<W> {
+    Queued(W),
+    /// Counts as running already.
+    Admitted {
+        waited: Duration,
+    },
+    Refused(Refusal),
+}
+
+impl<W> Gate<W> {
+    pub(super) fn new(limits: Limits, mode: Mode, now_us: i64) -> Gate<W> {
+        Gate {
+            limits,
+            mode,
+            running: 0,
+            superusers: 0,
+            queue: FairQueue::default(),
+            waiting: HashMap::new(),
+            next_ticket: 0,
+            idle_since: Some(now_us),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Admits at once where nobody waits and there is room, or where a superuser may go beyond the limit.
+    pub(super) fn try_enter(&mut self, is_superuser: bool) -> bool {
+        let has_room = self.mode == Mode::Open && self.running < self.limits.running && self.queue.is_empty();
+        let enters = has_room || is_superuser && self.lets_superuser_beyond();
+        if enters {
+            self.run_one(is_superuser);
+            self.idle_since = None;
+        }
+        enters
+    }
+
+    /// Whether no superuser runs: then there is one place more for one.
+    fn lets_superuser_beyond(&self) -> bool {
+        self.mode == Mode::Open && self.superusers == 0
+    }
+
+    fn run_one(&mut self, is_superuser: bool) {
+        self.running += 1;
+        self.superusers += u32::from(is_superuser);
+        self.totals.admitted += 1;
+    }
+
+    /// Admits, queues or refuses. Clock and waker are asked only where it has to wait.
+    pub(super) fn enter(
+        &mut self,
+        request: Request,
+        now: impl FnOnce() -> Duration,
+        waker: impl FnOnce() -> W,
+    ) -> Enter {
+        if self.try_enter(request.is_superuser) {
+            return Enter::Admitted;
+        }
+        let refusal = match self.mode {
+            Mode::Closed => Some(Refusal::Closed),
+            _ if self.limits.queued <= self.queued() => Some(Refusal::QueueFull { limit: self.limits.queued }),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            self.totals.refused += 1;
+            return Enter::Refused(refusal);
+        }
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        let Request { statement, user, weight, is_superuser } = request;
+        let outcome = Outcome::Queued(waker());
+        self.waiting.insert(ticket, Waiting { statement, user, is_superuser, since: now(), outcome });
+        self.queue.push(user, weight, ticket);
+        self.idle_since = None;
+        Enter::Queued(ticket)
+    }
+
+    /// The answer, if there is one; who has it has no ticket any more.
+    pub(super) fn claim(&mut self, ticket: Ticket, waker: impl FnOnce() -> W) -> Claim<W> {
+        let waiting = self.waiting.get_mut(&ticket).expect("a ticket is good until its answer is taken");
+        match &mut waiting.outcome {
+            Outcome::Queued(known) => Claim::Waiting(std::mem::replace(known, waker())),
+            Outcome::Admitted { waited } => {
+                let waited = *waited;
+                self.waiting.remove(&ticket);
+                Claim::Admitted { waited }
+            }
+            Outcome::Refused(refusal) => {
+                let refusal = *refusal;
+                self.waiting.remove(&ticket);
+                Claim::Refused(refusal)
+            }
+        }
+    }
+
+    /// Gives a ticket back without taking its answer. `now` is monotonic time and the wall's.
+    pub(super) fn leave(&mut self, ticket: Ticket, now: impl FnOnce() -> (Duration, i64)) -> Left<W> {
+        let waiting = self.waiting.remove(&ticket).expect("a ticket is good until its answer is taken");
+        match waiting.outcome {
+            Outcome::Queued(waker) => {
+                self.queue.remove(&waiting.user, ticket);
+                self.totals.cancelled += 1;
+                self.note_idle(|| now().1);
+                Left::Waiting(waker)
+            }
+            Outcome::Admitted { .. } => Left::Answered(self.release(waiting.is_superuser, now)),
+            Outcome::Refused(_) => Left::Answered(None),
+        }
+    }
+
+    /// A statement has ended. Returns whom that lets go.
+    pub(super) fn release(&mut self, is_superuser: bool, now: impl FnOnce() -> (Duration, i64)) -> Option<W> {
+        self.running = self.running.checked_sub(1).expect("who ends was running");
+        let superusers = self.superusers.checked_sub(u32::from(is_superuser));
+        self.superusers = superusers.expect("who ends was running");
+        if self.queue.is_empty() {
+            self.note_idle(|| now().1);
+            return None;
+        }
+        let (now, _) = now();
+        self.next(now)
+    }
+
+    /// Ends the waiting of a statement. Returns whom to tell; `None` where it does not wait.
+    pub(super) fn cancel(&mut self, statement: QueryId, now_us: impl FnOnce() -> i64) -> Option<W> {
+        let is_it =
+            |waiting: &Waiting<W>| waiting.statement == statement && matches!(waiting.outcome, Outcome::Queued(_));
+        let (ticket, waiting) = self.waiting.iter_mut().find(|(_, waiting)| is_it(waiting))?;
+        self.queue.remove(&waiting.user, *ticket);
+        self.totals.cancelled += 1;
+        let told = waiting.outcome.refuse(Refusal::Cancelled);
+        self.note_idle(now_us);
+        told
+    }
+
+    /// Returns whom that lets go.
+    pub(super) fn set_limits(&mut self, limits: Limits, now: Duration) -> Vec<W> {
+        self.limits = limits;
+        self.fill(now)
+    }
+
+    /// Returns whom to tell.
+    pub(super) fn set_mode(&mut self, mode: Mode, now: Duration, now_us: i64) -> Vec<W> {
+        self.mode = mode;
+        if mode != Mode::Closed {
+            return self.fill(now);
+        }
+        let mut told = Vec::new();
+        while let Some(ticket) = self.queue.pop() {
+            self.totals.refused += 1;
+            let waiting = self.waiting.get_mut(&ticket).expect("who is in the queue has a ticket");
+            told.extend(waiting.outcome.refuse(Refusal::Closed));
+        }
+        self.note_idle(|| now_us);
+        told
+    }
+
+    pub(super) fn activity(&self) -> Activity {
+        Activity { running: self.running, queued: self.queued(), idle_since: self.idle_since }
+    }
+
+    pub(super) fn snapshot(&self, now: Duration) -> Snapshot {
+        let queued = self.queue.in_order().into_iter().map(|ticket| {
+            let waiting = &self.waiting[&ticket];
+            let waited = now.saturating_sub(waiting.since);
+            Queued { statement: waiting.statement, user: waiting.user, waited }
+        });
+        Snapshot {
+            limits: self.limits,
+            mode: self.mode,
+            running: self.running,
+            queued: queued.collect(),
+            totals: self.totals,
+        }
+    }
+
+    /// Admits as many as there is room for.
+    fn fill(&mut self, now: Duration) -> Vec<W> {
+        std::iter::from_fn(|| self.next(now)).collect()
+    }
+
+    /// Admits the next one where there is room, or the superuser who has waited longest beyond that.
+    fn next(&mut self, now: Duration) -> Option<W> {
+        let ticket = match self.mode == Mode::Open && self.running < self.limits.running {
+            true => self.queue.pop()?,
+            false => self.next_superuser()?,
+        };
+        let waiting = self.waiting.get_mut(&ticket).expect("who is in the queue has a ticket");
+        let waited = now.saturating_sub(waiting.since);
+        let is_superuser = waiting.is_superuser;
+        let waker = waiting.outcome.end(Outcome::Admitted { waited });
+        self.run_one(is_superuser);
+        self.totals.waited += 1;
+        self.totals.wait += waited;
+        self.totals.longest_wait = self.totals.longest_wait.max(waited);
+        waker
+    }
+
+    /// Takes the superuser who has waited longest out of the queue, where one may go beyond the limit.
+    fn next_superuser(&mut self) -> Option<Ticket> {
+        if !self.lets_superuser_beyond() {
+            return None;
+        }
+        let is_next = |waiting: &Waiting<W>| waiting.is_superuser && matches!(waiting.outcome, Outcome::Queued(_));
+        let waiting = self.waiting.iter().filter(|(_, waiting)| is_next(waiting));
+        let (ticket, user) =
+            waiting.map(|(ticket, waiting)| (*ticket, waiting.user)).min_by_key(|(ticket, _)| *ticket)?;
+        self.queue.remove(&user, ticket);
+        Some(ticket)
+    }
+
+    fn note_idle(&mut self, now_us: impl FnOnce() -> i64) {
+        if self.running == 0 && self.queue.is_empty() && self.idle_since.is_none() {
+            self.idle_since = Some(now_us());
+        }
+    }
+
+    /// Whether nobody runs or waits, and nothing is left of who did.
+    #[cfg(test)]
+    pub(super) fn is_clean(&self) -> bool {
+        self.running == 0
+            && self.superusers == 0
+            && self.waiting.is_empty()
+            && self.queue.is_empty()
+            && self.queue.is_clean()
+    }
+
+    fn queued(&self) -> u32 {
+        u32::try_from(self.queue.len()).unwrap_or(u32::MAX)
+    }
+}
+
+impl<W> Outcome<W> {
+    fn refuse(&mut self, refusal: Refusal) -> Option<W> {
+        self.end(Outcome::Refused(refusal))
+    }
+
+    /// Ends the waiting, and returns whom to tell.
+    fn end(&mut self, outcome: Outcome<W>) -> Option<W> {
+        match std::mem::replace(self, outcome) {
+            Outcome::Queued(waker) => Some(waker),
+            Outcome::Admitted { .. } | Outcome::Refused(_) => None,
+        }
+    }
+}
