@@ -1,4 +1,4 @@
-//! Step 4 of a statement begins here: its cluster is chosen, it waits its turn there, and gets a worker.
+//! Admission: a statement's cluster is chosen, it waits its turn there, and gets a worker.
 //!
 //! What an index answers, and what reads system tables alone, needs no worker and never comes here.
 

@@ -199,7 +199,7 @@ impl Session {
         Ok(Started::Done(word.to_owned()))
     }
 
-    /// Step 5 of COMMIT and ROLLBACK; nothing interrupts a commit.
+    /// The end of COMMIT and ROLLBACK; nothing interrupts a commit.
     pub(crate) async fn end_block(&mut self, ending: Ending) -> SqlResult<String> {
         let modes = self.block.modes();
         let keep = ending.keep && !self.block.is_failed();

@@ -12,14 +12,12 @@ use dml::Modified;
 use executor::RunContext;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use syntax::Parsed;
 use txn::Isolation;
 use types::{SqlError, SqlResult};
 
-use crate::bound::Bound;
+use crate::executable::Executable;
 use crate::metrics::Kind;
 use crate::notice::Severity;
-use crate::prepared::Prepared;
 use crate::result_sink::ResultSink;
 use crate::retry::{AttemptError, AttemptResult, Retry};
 use crate::rows::{Hold, Rows};
@@ -28,24 +26,6 @@ use crate::started::{Started, tag};
 use crate::statement::Statement;
 use crate::temporary;
 use crate::throttle::grown_table;
-
-/// What is to be executed.
-#[derive(Clone, Copy)]
-pub(crate) enum Executable<'a> {
-    /// A statement of a simple query.
-    Text(&'a Arc<Parsed>),
-    /// A prepared statement, as Bind has left it.
-    Bound(&'a Prepared, &'a Bound),
-}
-
-impl Executable<'_> {
-    fn parsed(&self) -> Option<&Arc<Parsed>> {
-        match self {
-            Self::Text(parsed) => Some(parsed),
-            Self::Bound(prepared, _) => prepared.parsed.as_ref(),
-        }
-    }
-}
 
 impl Session {
     /// Runs what is asked for until it has begun to give rows or is done, as often as it takes.

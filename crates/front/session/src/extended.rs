@@ -15,16 +15,15 @@ use value_codec::encode::Format;
 
 use crate::bind::{Bind, Described, Target, formats_of, violation};
 use crate::bound::{Bound, BoundPlan};
-use crate::execute::Executable;
+use crate::executable::Executable;
 use crate::kept_program::KeptPrograms;
 use crate::life::State;
 use crate::metrics::Kind;
 use crate::plan_basis::PlanBasis;
-use crate::portal::{Portal, Progress, spent, unknown_portal};
+use crate::portal::{Advance, Portal, Progress, spent, unknown_portal};
 use crate::prepared::{CachedPlan, Prepared, duplicate_statement, unknown_statement};
 use crate::result_sink::ResultSink;
 use crate::rows::Columns;
-use crate::send::Advance;
 use crate::session::{Place, Session};
 use crate::started::{Started, tag};
 use crate::statement::Statement;

@@ -3,8 +3,9 @@
 //! Never plans and never reads or writes a row: statements go to `planner`, plans to `executor` and its like, changes to `txn`. Results go to a
 //! [`result_sink::ResultSink`], which knows how they are told.
 //!
-//! Start at `session.rs`: `Session::run` is one statement from text to its last row, `extended.rs` the same in three messages. A statement is planned and
-//! run again where another transaction came first: in `run_once` there, in `run.rs` for portals, in `by_key.rs` for what an index answers.
+//! Start at `execute.rs`: the one loop by which a statement is planned and run, in every protocol, again where another transaction came first or it has
+//! waited for its cluster. `session.rs` has what lies around it for a simple query, `extended.rs` for Parse, Bind and Execute; `at_once.rs` is the short way
+//! of a row that is found by its key among fresh ones.
 
 mod activity;
 mod admit;
@@ -23,6 +24,7 @@ mod command;
 mod copy;
 mod cursor;
 mod define;
+mod executable;
 mod execute;
 mod extended;
 mod facts;

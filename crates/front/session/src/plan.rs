@@ -21,7 +21,7 @@ use crate::statement::Statement;
 const SHORT_TEXT_BYTES: usize = 2_048;
 
 impl Session {
-    /// Step 3: from text to a plan, by what the catalog and the settings say now.
+    /// From text to a plan, by what the catalog and the settings say now.
     /// `values` are those of its parameters, where they are given.
     pub(crate) fn plan(
         &self,

@@ -50,6 +50,14 @@ pub(crate) enum Progress {
     Spent,
 }
 
+/// How far an Execute message has brought its portal.
+pub(crate) enum Advance {
+    /// To its end; the tag.
+    Complete(String),
+    /// There may be more rows.
+    Suspended,
+}
+
 impl Progress {
     /// The time at which the snapshot of its rows was committed; `None` where nothing is read.
     pub(crate) fn looked_us(&self) -> Option<i64> {

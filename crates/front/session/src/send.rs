@@ -3,20 +3,12 @@
 use types::SqlResult;
 use value_codec::encode::Format;
 
-use crate::portal::{Portal, Progress};
+use crate::portal::{Advance, Portal, Progress};
 use crate::result_sink::ResultSink;
 use crate::rows::Sent;
 use crate::session::Session;
 use crate::started::{OpenResult, Started, tag};
 use crate::statement::Statement;
-
-/// How far an Execute message has brought its portal.
-pub(crate) enum Advance {
-    /// To its end; the tag.
-    Complete(String),
-    /// There may be more rows.
-    Suspended,
-}
 
 impl Session {
     /// Sends all that a statement of a simple query gives, as text where no cursor says otherwise; its tag.

@@ -1,6 +1,6 @@
 //! One session: what a client has set, prepared and opened, and the steps of a statement.
 //!
-//! Read [`Session::run`] first: it is the whole way of a statement, from text to its last row. The extended protocol takes
+//! Read [`Session::run`] first: it is what lies around a statement of a simple query, from its text to its last row. The extended protocol takes
 //! the same steps in three messages (`extended.rs`).
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::asked::Asked;
 use crate::backends::{Backend, Guard};
 use crate::block::{Block, Modes};
 use crate::block_status::BlockStatus;
-use crate::execute::Executable;
+use crate::executable::Executable;
 use crate::files::StatementFiles;
 use crate::hang_up::HangUp;
 use crate::held::Held;
@@ -105,7 +105,7 @@ impl Session {
         Ok(())
     }
 
-    /// Step 1: the statement gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
+    /// A statement begins: it gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
     pub(crate) fn begin(&mut self, sql: &str) -> Statement {
         // Who has it still reads by it what an earlier statement saw.
         match Arc::get_mut(&mut self.pasts) {
@@ -128,7 +128,7 @@ impl Session {
         statement
     }
 
-    /// Step 2: it runs in a transaction, its own or the block's, and sees what was committed up to now.
+    /// It runs in a transaction, its own or the block's, and sees what was committed up to now.
     pub(crate) fn enter(&mut self, parsed: Option<&Arc<Parsed>>, statement: &Statement) -> SqlResult<()> {
         self.let_go_of_old();
         let may_go_on = !self.block.is_failed() && self.block.check_live().is_ok();
@@ -138,9 +138,7 @@ impl Session {
         self.block.enter(self.default_modes(), statement.started_us)
     }
 
-    // Step 4, running it, is `run.rs`; where and when, `admit.rs`.
-
-    /// Step 5: commit where the statement ends its transaction, or take note of the failure.
+    /// A statement is over: commits where it ends its transaction, or take note of the failure.
     pub(crate) async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
         let ending = self.ending.take();
         let tag = self.note_outcome(outcome)?;
