@@ -138,7 +138,7 @@ impl Session {
         self.block.enter(self.default_modes(), statement.started_us)
     }
 
-    /// A statement is over: commits where it ends its transaction, or take note of the failure.
+    /// A statement is over: its transaction commits where it ends with it, or is told of the failure.
     pub(crate) async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
         let ending = self.ending.take();
         let tag = self.note_outcome(outcome)?;
