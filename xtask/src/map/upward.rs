@@ -65,10 +65,10 @@ mod tests {
         }];
         assert!(compare(&crates, &[("control_plane::Guests", "reason")]).is_empty());
         assert_eq!(
-            compare(&crates, &[("cluster_model::Host", "reason")]),
+            compare(&crates, &[("control_plane::Host", "reason")]),
             [
                 "fleet implements control_plane::Guests without a reason in xtask/src/map/upward.rs",
-                "xtask/src/map/upward.rs gives a reason for cluster_model::Host, which no later crate implements"
+                "xtask/src/map/upward.rs gives a reason for control_plane::Host, which no later crate implements"
             ]
         );
     }

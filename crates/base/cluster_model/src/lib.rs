@@ -12,7 +12,6 @@ pub mod desired;
 pub mod events;
 pub mod placement;
 pub mod reconcile;
-pub mod revisions;
 pub mod serving;
 pub mod stop_reason;
 pub mod worker;
@@ -26,7 +25,6 @@ pub use desired::{
 pub use events::{ClusterEvent, EventKind, History};
 pub use placement::{Move, Ownership, Part, Placement};
 pub use reconcile::{Action, Settings, reconcile};
-pub use revisions::Revisions;
 pub use serving::{Phase, phase, serving};
 pub use stop_reason::StopReason;
 pub use worker::{Resources, Worker, WorkerId, WorkerSpec, WorkerState};

@@ -12,8 +12,7 @@ use cluster_model::{
     Actor, Candidate, Choice, ClusterId, HardwareInstance, HardwareKind, Inventory, Settings, Unavailable, WlmProfile,
     balance,
 };
-use control_plane::{ControlPlane, LocalControlPlane, PlaneError};
-use control_plane::{StateStore, WorkerHost};
+use control_plane::{ControlPlane, LocalControlPlane, PlaneError, StateStore, WorkerHost};
 use exchange::Channels;
 use executor::Executor;
 use fleet::Processes;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use cluster_model::desired::{ClusterId, DesiredState};
 use cluster_model::events::{ClusterEvent, History};
 use cluster_model::reconcile::Settings;
-use cluster_model::revisions::Revisions;
 use cluster_model::serving::{Phase, phase, serving};
 use cluster_model::worker::Worker;
 use parking_lot::RwLock;
 use types::Clock;
 
 use super::observed;
+use crate::revisions::Revisions;
 
 /// What is known, and a number that grows with each change of it.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ mod guests;
 mod known;
 mod local;
 mod observed;
+pub mod revisions;
 
 #[cfg(test)]
 mod fixtures;
@@ -25,19 +26,18 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
-use types::Condition;
-
 use cluster_model::desired::{Author, Change, ClusterId, DesiredState, Error, Inventory};
 use cluster_model::events::ClusterEvent;
 use cluster_model::reconcile::Action;
-use cluster_model::revisions::Revisions;
 use cluster_model::serving::Phase;
 use cluster_model::worker::{Worker, WorkerId, WorkerSpec};
 use cluster_model::{Activity, StopReason};
+use types::Condition;
 
 pub use guests::{Guests, Vouch, Vouched, Vouching};
 pub use known::Known;
 pub use local::{LocalControlPlane, StateStore, go_on};
+pub use revisions::Revisions;
 
 /// What is asked about clusters and what changes them. Questions are answered from memory and never wait.
 pub trait ControlPlane: Send + Sync + fmt::Debug {

@@ -15,16 +15,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use cluster_model::StopReason;
-use cluster_model::{Worker, WorkerId, WorkerSpec, WorkerState};
+use cluster_model::{StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
 use control_plane::{StartWorker, WorkerHost};
 use datafusion::execution::memory_pool::MemoryPool;
 use parking_lot::Mutex;
-use scheduler::{Hold, Lease, Threads, WorkerMemory};
-use types::{Clock, Random};
-
 use room::Room;
+use scheduler::{Hold, Lease, Threads, WorkerMemory};
 pub use state_file::StateFile;
+use types::{Clock, Random};
 
 /// A test has a server say that it and the workers in its process are of this version.
 const TEST_VERSION: &str = "KILN_TEST_VERSION";

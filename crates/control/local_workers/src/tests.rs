@@ -1,10 +1,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster_model::StopReason;
 use cluster_model::{
-    ClusterId, HardwareInstance, HardwareKind, Inventory, Resources, Settings, WlmProfile, Worker, WorkerId,
-    WorkerSpec, WorkerState,
+    ClusterId, HardwareInstance, HardwareKind, Inventory, Resources, Settings, StopReason, WlmProfile, Worker,
+    WorkerId, WorkerSpec, WorkerState,
 };
 use control_plane::LocalControlPlane;
 use control_plane::conformance::{self, Surroundings};

@@ -5,7 +5,7 @@
 //!
 //! A slot is the place of one worker in its cluster. Workers that should run get slots 0 to NODE_COUNT - 1, of which `slot.rs` decides one by
 //! one; `backoff.rs` says when a slot that failed is tried again, `shares.rs` what each worker gets of the machine, `idle.rs` who
-//! falls asleep.
+//! falls asleep. What comes of many passes is tested in `control_plane`, which has the hosts of workers.
 
 mod backoff;
 mod idle;

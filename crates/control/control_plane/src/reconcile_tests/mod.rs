@@ -17,15 +17,15 @@ use crate::{StartWorker, WorkerHost};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A cluster `c`, whose id is 2, and what becomes of it. The cluster `default` sleeps.
-pub(super) struct World {
-    pub(super) clock: Arc<ManualClock>,
-    pub(super) host: SimulatedHost,
-    pub(super) settings: Settings,
-    pub(super) desired: DesiredState,
+struct World {
+    clock: Arc<ManualClock>,
+    host: SimulatedHost,
+    settings: Settings,
+    desired: DesiredState,
 }
 
 impl World {
-    pub(super) fn new(changes: &[Change]) -> World {
+    fn new(changes: &[Change]) -> World {
         let clock = Arc::new(ManualClock::default());
         clock.advance(SECOND);
         let host = SimulatedHost::new(Arc::clone(&clock), 1, 1);
@@ -38,12 +38,12 @@ impl World {
         World::new(&[create("c", nodes(count))])
     }
 
-    pub(super) fn look(&self) -> Vec<Action> {
+    fn look(&self) -> Vec<Action> {
         reconcile(&self.desired, &self.host.observe(), self.clock.monotonic(), &self.settings)
     }
 
     /// Looks and acts, then lets time pass.
-    pub(super) fn pass(&self, time: Duration) -> Vec<Action> {
+    fn pass(&self, time: Duration) -> Vec<Action> {
         let actions = self.look();
         for action in &actions {
             self.act(action);
@@ -52,7 +52,7 @@ impl World {
         actions
     }
 
-    pub(super) fn act(&self, action: &Action) {
+    fn act(&self, action: &Action) {
         match action.clone() {
             Action::Start { cluster, slot, spec } => self.host.start(&StartWorker { cluster, slot, spec }),
             Action::Configure { worker, spec } => self.host.configure(worker, &spec),

@@ -25,9 +25,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use cluster_model::StopReason;
-use cluster_model::{ClusterId, Revisions, Worker, WorkerId, WorkerSpec, WorkerState};
-use control_plane::{Guests, StartWorker, WorkerHost};
+use cluster_model::{ClusterId, StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
+use control_plane::{Guests, Revisions, StartWorker, WorkerHost};
 use exchange::{AheadUse, Dial};
 use hold::Held;
 use means::{means, own_means};

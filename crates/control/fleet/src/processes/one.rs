@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster_model::StopReason;
-use cluster_model::{Worker, WorkerId, WorkerState};
-use control_plane::StartWorker;
-use control_plane::Vouched;
+use cluster_model::{StopReason, Worker, WorkerId, WorkerState};
+use control_plane::{StartWorker, Vouched};
 use exchange::AheadUse;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;

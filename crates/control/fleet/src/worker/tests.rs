@@ -1,9 +1,7 @@
 use std::path::Path;
 
-use cluster_model::StopReason;
-use cluster_model::{ClusterId, HardwareInstance, Resources, WorkerSpec, WorkerState};
-use control_plane::{Guests, StartWorker, WorkerHost};
-use control_plane::{Vouch, Vouched, Vouching};
+use cluster_model::{ClusterId, HardwareInstance, Resources, StopReason, WorkerSpec, WorkerState};
+use control_plane::{Guests, StartWorker, Vouch, Vouched, Vouching, WorkerHost};
 use exchange::NewShards;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

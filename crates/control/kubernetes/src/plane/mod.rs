@@ -23,11 +23,12 @@ use std::time::Duration;
 use cluster_model::desired::stored::encode;
 use cluster_model::reconcile::suspend_idle;
 use cluster_model::{
-    Action, Activity, Author, Change, ClusterEvent, ClusterId, DesiredState, HardwareInstance, Inventory, Revisions,
-    Settings, WlmProfile, Worker, reconcile,
+    Action, Activity, Author, Change, ClusterEvent, ClusterId, DesiredState, HardwareInstance, Inventory, Settings,
+    WlmProfile, Worker, reconcile,
 };
-use control_plane::{ControlPlane, Guests, PlaneError, StateStore, Vouch, WorkerHost};
-use control_plane::{Known, StartWorker, go_on};
+use control_plane::{
+    ControlPlane, Guests, Known, PlaneError, Revisions, StartWorker, StateStore, Vouch, WorkerHost, go_on,
+};
 use keeper::Keeper;
 use kube::Client;
 use parking_lot::Mutex;

@@ -6,8 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use cluster_model::StopReason;
-use cluster_model::{ClusterId, Resources, Settings, Worker, WorkerId, WorkerSpec, WorkerState};
+use cluster_model::{ClusterId, Resources, Settings, StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use types::Clock;

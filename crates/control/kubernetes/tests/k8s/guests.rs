@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_model::StopReason;
-use cluster_model::{Worker, WorkerId, WorkerSpec, WorkerState};
-use control_plane::{Guests, Vouched};
-use control_plane::{StartWorker, WorkerHost};
+use cluster_model::{StopReason, Worker, WorkerId, WorkerSpec, WorkerState};
+use control_plane::{Guests, StartWorker, Vouched, WorkerHost};
 use parking_lot::Mutex;
 use types::Clock;
 

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use types::{Oid, QueryId};
-
 use cluster_model::desired::WlmProfile;
+use types::{Oid, QueryId};
 
 /// How many statements a cluster has at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

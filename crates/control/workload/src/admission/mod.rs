@@ -18,10 +18,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use cluster_model::Activity;
+use gate::{Claim, Enter, Gate, Left, Ticket};
 use parking_lot::Mutex;
 use types::{Clock, Oid, QueryId};
-
-use gate::{Claim, Enter, Gate, Left, Ticket};
 
 pub use facts::{Limits, Mode, Queued, Refusal, Snapshot, Totals};
 
