@@ -69,7 +69,7 @@ struct ManualState {
 }
 
 impl ManualClock {
-    /// Lets time pass, and wakes who has slept for long enough.
+    /// Lets time pass. All sleepers wake, and those who have not slept for long enough sleep on.
     pub fn advance(&self, duration: Duration) {
         let mut state = self.state.lock();
         state.now += duration;
