@@ -23,7 +23,7 @@ impl Session {
     /// Waits until the plan may run, if it needs a worker. An open statement's turn counts for it too.
     ///
     /// # Errors
-    /// [`Retry::Waited`] once it may run: it has to be planned again.
+    /// [`Retry::Waited`] where it had to wait and may run now: what it was planned on is old. Else why no cluster takes it.
     pub(crate) async fn admit(&mut self, planned: &Planned, statement: &Statement) -> AttemptResult<()> {
         // It was admitted, and is planned again.
         if self.admitted.is_some() || !planned.needs_worker() {

@@ -21,6 +21,6 @@ pub(crate) enum BoundPlan {
     Program(Arc<KeptProgram>),
     /// It has a plan, which was made on a state of the catalog.
     Plan(Box<Planned>, Arc<CatalogState>),
-    /// It cannot be planned; it may be why, that it has been committed before.
+    /// It could not be planned, maybe because it was committed before under its token.
     Failed(Box<SqlError>),
 }

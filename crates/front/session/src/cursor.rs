@@ -152,7 +152,7 @@ impl Session {
     pub(crate) fn cursor(&mut self, name: &str) -> SqlResult<(&mut Rows, &[Format])> {
         let portal = self.portals.get_mut(name).ok_or_else(|| unknown_cursor(name))?;
         match &mut portal.progress {
-            Progress::Open(OpenResult::Plan { rows, .. }) => Ok((rows, &portal.formats)),
+            Progress::Open(OpenResult::Plan { rows, .. }, _) => Ok((rows, &portal.formats)),
             _ => Err(SqlError::new(
                 Condition::ObjectNotInPrerequisiteState,
                 format!("portal \"{name}\" is not a cursor that FETCH can read"),

@@ -1,7 +1,8 @@
 //! A statement's way from what is asked for to its first row, or to its tag.
 //!
 //! [`Session::execute`] is the one loop for all protocols, [`Session::attempt`] its steps: the statement enters its transaction and sees what is
-//! committed, is planned (`plan.rs`), waits for a cluster (`admit.rs`), takes its token (`token.rs`) and runs.
+//! committed; if it has a program that finds its rows by an index, that runs (`by_key.rs`), and most end there; else it is planned (`plan.rs`), waits
+//! for a cluster (`admit.rs`), takes its token (`token.rs`) and runs.
 
 use std::sync::Arc;
 
@@ -56,7 +57,9 @@ impl Session {
         client: &mut dyn ResultSink,
     ) -> AttemptResult<Started> {
         self.enter(what.parsed(), statement)?;
-        if let Executable::Bound(prepared, bound) = what
+        // Whoever has waited for a cluster has a plan that no program runs.
+        if last != Some(Retry::Waited)
+            && let Executable::Bound(prepared, bound) = what
             && let Some(started) = self.run_program(prepared, bound, statement).await?
         {
             return Ok(started);

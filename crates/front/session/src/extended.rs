@@ -18,7 +18,6 @@ use crate::bound::{Bound, BoundPlan};
 use crate::executable::Executable;
 use crate::kept_program::KeptPrograms;
 use crate::life::State;
-use crate::metrics::Kind;
 use crate::plan_basis::PlanBasis;
 use crate::portal::{Advance, Portal, Progress, spent, unknown_portal};
 use crate::prepared::{CachedPlan, Prepared, duplicate_statement, unknown_statement};
@@ -252,9 +251,9 @@ impl Session {
                     Started::Done(tag) => return Ok(Advance::Complete(tag)),
                 }
             }
-            Progress::Open(result) => {
+            Progress::Open(result, kind) => {
                 self.enter(prepared.parsed.as_ref(), statement)?;
-                statement.is(Kind::Query);
+                statement.is(kind);
                 result
             }
             Progress::Finished { word } => {

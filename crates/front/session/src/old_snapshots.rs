@@ -30,7 +30,7 @@ impl Session {
             self.end_portals(false);
         }
         for portal in self.portals.values_mut() {
-            if let Progress::Open(OpenResult::Plan { rows, .. }) = &mut portal.progress
+            if let Progress::Open(OpenResult::Plan { rows, .. }, _) = &mut portal.progress
                 && is_old(rows.looked_us())
             {
                 rows.let_go();

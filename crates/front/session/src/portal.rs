@@ -7,6 +7,7 @@ use types::{Condition, SqlError};
 use value_codec::encode::Format;
 
 use crate::bound::Bound;
+use crate::metrics::Kind;
 use crate::prepared::Prepared;
 use crate::rows::{Columns, Rows};
 use crate::started::OpenResult;
@@ -42,8 +43,8 @@ pub(crate) enum Progress {
     Empty,
     /// Nothing has run yet.
     Bound(Bound),
-    /// There may be more rows.
-    Open(OpenResult),
+    /// There may be more rows, of a statement of this kind.
+    Open(OpenResult, Kind),
     /// Every row was given.
     Finished { word: &'static str },
     /// It ran, and cannot run again.
@@ -62,7 +63,7 @@ impl Progress {
     /// The time at which the snapshot of its rows was committed; `None` where nothing is read.
     pub(crate) fn looked_us(&self) -> Option<i64> {
         match self {
-            Self::Open(OpenResult::Plan { rows, .. }) => rows.looked_us(),
+            Self::Open(OpenResult::Plan { rows, .. }, _) => rows.looked_us(),
             _ => None,
         }
     }
@@ -94,7 +95,7 @@ impl Portal {
             prepared,
             formats: vec![format; columns.len()],
             columns: Some(columns),
-            progress: Progress::Open(OpenResult::Plan { rows: Box::new(rows), word: "SELECT" }),
+            progress: Progress::Open(OpenResult::Plan { rows: Box::new(rows), word: "SELECT" }, Kind::Query),
             life,
             declared: Some(declared),
             planned_in: Duration::ZERO,

@@ -1,4 +1,7 @@
 //! The reasons for which a statement is planned and run once more, and the ends of an attempt that has come to nothing.
+//!
+//! Below it are attempts of other kinds: `row_locks` tells by its own whether another transaction came first, and `executor` runs a plan again, with no new
+//! plan, where a worker is lost.
 
 use types::SqlError;
 

@@ -53,7 +53,7 @@ impl Session {
             portal.progress = Progress::Finished { word };
             return Ok(Advance::Complete(tag(word, sent.rows)));
         }
-        portal.progress = Progress::Open(result);
+        portal.progress = Progress::Open(result, statement.kind());
         Ok(Advance::Suspended)
     }
 

@@ -1,7 +1,6 @@
-//! One session: what a client has set, prepared and opened, and the steps of a statement.
+//! One session: what a client has set, prepared and opened; how a statement begins and ends. Its steps are in `execute.rs`: read that first.
 //!
-//! Read [`Session::run`] first: it is what lies around a statement of a simple query, from its text to its last row. The extended protocol takes
-//! the same steps in three messages (`extended.rs`).
+//! [`Session::run`] is what lies around a statement of a simple query; `extended.rs` the same in three messages.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -91,7 +90,7 @@ pub struct Place {
 }
 
 impl Session {
-    /// One statement of a simple query. Read this first.
+    /// One statement of a simple query, to its last row.
     pub async fn run(&mut self, parsed: &Arc<Parsed>, place: Place, client: &mut dyn ResultSink) -> SqlResult<()> {
         let statement = self.begin(&parsed.text);
         let steps = async {
@@ -128,7 +127,7 @@ impl Session {
         statement
     }
 
-    /// It runs in a transaction, its own or the block's, and sees what was committed up to now.
+    /// The statement enters its transaction, its own or the block's, and sees what is committed by now.
     pub(crate) fn enter(&mut self, parsed: Option<&Arc<Parsed>>, statement: &Statement) -> SqlResult<()> {
         self.let_go_of_old();
         let may_go_on = !self.block.is_failed() && self.block.check_live().is_ok();
@@ -138,7 +137,7 @@ impl Session {
         self.block.enter(self.default_modes(), statement.started_us)
     }
 
-    /// A statement is over: its transaction commits where it ends with it, or is told of the failure.
+    /// The statement is over: its transaction commits if it ends with it, or is told of the failure.
     pub(crate) async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
         let ending = self.ending.take();
         let tag = self.note_outcome(outcome)?;

@@ -161,7 +161,7 @@ impl Statement {
         let _ = self.lease.set(Arc::clone(lease));
     }
 
-    /// It goes on with rows that an earlier one has begun.
+    /// It sends rows that are made there, maybe for a statement before it.
     pub(crate) fn resumes(&self, rows: &Rows) {
         let Some(admitted) = rows.admitted() else { return };
         if self.lease.get().is_none() {
@@ -178,6 +178,11 @@ impl Statement {
     /// It turned out to be of this kind.
     pub(crate) fn is(&self, kind: Kind) {
         *self.kind.lock() = kind;
+    }
+
+    /// What it turned out to be.
+    pub(crate) fn kind(&self) -> Kind {
+        *self.kind.lock()
     }
 
     /// Counts and logs how it went; `logged_from` is `log_min_duration_statement`.
@@ -203,7 +208,7 @@ impl Statement {
 
     fn count(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
         let took = self.took();
-        let kind = *self.kind.lock();
+        let kind = self.kind();
         let outcome = match result {
             Ok(()) => Outcome::Done,
             Err(_) if self.running.reason().is_some() => Outcome::Cancelled,
