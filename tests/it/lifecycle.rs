@@ -125,7 +125,7 @@ fn wrong_settings_are_refused_with_their_reason() {
     assert!(refused(&[]).contains("lisen"));
 }
 
-fn get(port: u16, path: &str) -> String {
+pub(crate) fn get(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("it listens");
     let mut answer = String::new();
