@@ -42,7 +42,7 @@ impl Session {
             match self.attempt(what, last, place, statement, client).await {
                 Ok(started) => return Ok(started),
                 Err(AttemptError::Retry(retry)) => last = Some(retry),
-                Err(AttemptError::Failed(error)) => return self.repeated_or(error).await.map(Started::Done),
+                Err(AttemptError::Failed(error)) => return self.repeated_or(*error).await.map(Started::Done),
             }
         }
     }

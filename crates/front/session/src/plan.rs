@@ -75,7 +75,7 @@ impl Session {
             BoundPlan::Failed(error) => return Err(SqlError::clone(error)),
             // A plan that changes rows says where they lie, so it has to be of what the transaction sees now.
             BoundPlan::Plan(planned, state)
-                if last.is_none() && !(changes_rows(planned) && !Arc::ptr_eq(&self.block.view().state, state)) =>
+                if last.is_none() && (!changes_rows(planned) || Arc::ptr_eq(&self.block.view().state, state)) =>
             {
                 return Ok(Planned::clone(planned));
             }

@@ -18,7 +18,7 @@ pub(crate) enum Retry {
 #[derive(Debug)]
 pub(crate) enum AttemptError {
     Retry(Retry),
-    Failed(SqlError),
+    Failed(Box<SqlError>),
 }
 
 /// The outcome of one attempt.
@@ -32,6 +32,6 @@ impl From<Retry> for AttemptError {
 
 impl From<SqlError> for AttemptError {
     fn from(error: SqlError) -> Self {
-        Self::Failed(error)
+        Self::Failed(Box::new(error))
     }
 }
