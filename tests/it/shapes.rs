@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use bench::shapes::{SETUP, Shape, shapes};
+use futures::future::join_all;
 use tokio_postgres::Client;
 use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
+use crate::cluster::until;
+use crate::processes::children;
 use crate::server::{Server, nightly};
 
 /// Sizes go up to this, most of them to that.
@@ -15,10 +18,15 @@ const SIZE_OFTEN: u64 = 2_000;
 /// Time for statements of random sizes; with `make nightly` the second one.
 const TIME: Duration = Duration::from_secs(20);
 const TIME_AT_NIGHT: Duration = Duration::from_secs(3_600);
+/// At night every size up to this, of every shape, is sent by so many sessions.
+const EVERY_SIZE_TO: usize = 2_000;
+const SESSIONS: usize = 2;
 /// A statement that takes longer is left alone by another session.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where plans are run by other threads and recursions.
+const CLUSTER: &str = "CREATE CLUSTER two WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
+const ON_WORKERS: &str = "USE CLUSTER two; SET min_parallel_table_scan_size = 0";
 const WAYS: [&str; 3] = ["SET kiln.engine = on", "SET kiln.engine = off", "SET kiln.optimizer = off"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,6 +55,56 @@ async fn statements_of_all_shapes_and_sizes_end_no_server() {
         assert_eq!(server.ended().await, None, "the server ended at a {} of {size}", shape.name);
     }
     client.batch_execute("SELECT count(*) FROM t").await.expect("the session goes on");
+}
+
+/// In one process, and on worker processes, which are sent what is planned. `KILN_SHAPES` names the shapes to send, all without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_of_every_size_end_no_server_and_no_worker() {
+    if !nightly() {
+        println!("skipped: every size of every shape takes hours, at night, by make nightly");
+        return;
+    }
+    for way in [WAYS[0], ON_WORKERS] {
+        send_every_size(way).await;
+    }
+}
+
+async fn send_every_size(way: &str) {
+    let mut server = Server::start_with(&["--threads", "2"], &[]);
+    let boss = server.connect().await;
+    for sql in SETUP {
+        boss.batch_execute(sql).await.expect("the table is new");
+    }
+    // What workers read has settled.
+    boss.batch_execute("VACUUM").await.expect("rows settle");
+    boss.batch_execute(CLUSTER).await.expect("it is new");
+    until(&boss, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'two' AND state = 'ready'").await;
+    let workers = children(server.pid());
+    let chosen = std::env::var("KILN_SHAPES").ok();
+    let is_chosen = |name: &str| chosen.as_ref().is_none_or(|chosen| chosen.split(',').any(|one| one == name));
+    let clock = SystemClock::new();
+    for shape in shapes().into_iter().filter(|shape| is_chosen(shape.name)) {
+        let begun = clock.monotonic();
+        let sending = (0..SESSIONS).map(|first| send_sizes(&server, way, shape, first + 1));
+        let late: usize = join_all(sending).await.into_iter().sum();
+        let took = clock.monotonic() - begun;
+        println!("{way}: {} of 1 to {EVERY_SIZE_TO} in {took:?}, {late} not within {PATIENCE:?}", shape.name);
+        assert_eq!(server.ended().await, None, "the server ended at a {}", shape.name);
+        assert_eq!(children(server.pid()), workers, "a worker ended at a {}", shape.name);
+    }
+}
+
+/// Sends statements of a shape of one size in so many as there are sessions; how many were not answered in time.
+async fn send_sizes(server: &Server, way: &str, shape: Shape, first: usize) -> usize {
+    let mut client = session(server, way).await;
+    let mut late = 0;
+    for size in (first..=EVERY_SIZE_TO).step_by(SESSIONS) {
+        if !answers(&client, shape, size).await {
+            late += 1;
+            client = session(server, way).await;
+        }
+    }
+    late
 }
 
 async fn session(server: &Server, way: &str) -> Client {
