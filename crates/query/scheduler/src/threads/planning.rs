@@ -103,11 +103,12 @@ impl PlanningThreads {
             let _ = sender.send(outcome);
         };
         self.0.submit(Job { ticket: Arc::clone(&ticket), work: Box::new(work) })?;
-        let waiting = Waiting { shared: &self.0, ticket };
+        let mut waiting = Waiting { shared: &self.0, ticket, is_answered: false };
         loop {
             tokio::select! {
                 biased;
                 outcome = &mut done => {
+                    waiting.is_answered = true;
                     let lost = || SqlError::internal("a planning thread ended without an outcome");
                     return outcome.unwrap_or_else(|_| Err(lost()));
                 }
@@ -140,10 +141,15 @@ impl fmt::Debug for PlanningThreads {
 struct Waiting<'a> {
     shared: &'a Arc<Shared>,
     ticket: Arc<Ticket>,
+    is_answered: bool,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
+        // The thread has its answer out before it notes that it is done: it would lose its place, and end, after nearly every statement.
+        if self.is_answered {
+            return;
+        }
         self.ticket.interrupt.store(true, Ordering::Relaxed);
         if self.ticket.phase.load(Ordering::Acquire) == PLACED {
             self.shared.give_place_away(&self.ticket);
@@ -244,14 +250,42 @@ fn crashed(panic: &(dyn Any + Send)) -> SqlError {
 mod tests {
     use std::sync::mpsc;
 
-    use types::SystemClock;
     use types::interrupt;
+    use types::{ManualClock, SystemClock};
 
     use super::*;
 
     fn threads(count: usize) -> PlanningThreads {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         PlanningThreads::new(count, 1 << 30, &clock)
+    }
+
+    #[test]
+    fn an_answer_takes_no_place_away_from_a_thread_that_has_not_noted_it_yet() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+        let threads = Arc::new(PlanningThreads::new(1, 1 << 30, &clock));
+        let (release, released) = mpsc::channel::<()>();
+        let (begun, begins) = mpsc::channel::<()>();
+        let work = move || {
+            begun.send(()).map_err(|_| SqlError::internal("begun"))?;
+            released.recv().map_err(|_| SqlError::internal("released"))
+        };
+        let running = runtime.spawn({
+            let threads = Arc::clone(&threads);
+            async move { threads.run(work).await }
+        });
+        begins.recv().unwrap();
+        let state = threads.0.state.lock();
+        release.send(()).unwrap();
+        let (clock, patience) = (SystemClock::new(), Duration::from_secs(60));
+        while !running.is_finished() {
+            assert!(clock.monotonic() < patience, "it waits for its thread to note that it is done");
+            std::thread::yield_now();
+        }
+        drop(state);
+        runtime.block_on(running).unwrap().unwrap();
+        assert_eq!(threads.long(), 0);
     }
 
     #[tokio::test]
