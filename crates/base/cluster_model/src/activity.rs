@@ -1,6 +1,6 @@
-//! How much goes on at a cluster: what its choice, and its falling asleep, are decided by.
+//! The activity of a cluster: statements choose a cluster by it, and an idle one is suspended by it.
 
-/// How much is going on at a cluster.
+/// The statements of a cluster, and since when it has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Activity {
     pub running: u32,

@@ -1,4 +1,4 @@
-//! What several modules' tests are made of.
+//! States and actors for tests of several modules.
 
 use types::Oid;
 
@@ -8,7 +8,7 @@ use crate::worker::Resources;
 
 /// The version of the instance.
 pub(crate) const VERSION: &str = "2";
-/// What there is for all workers.
+/// The resources of all workers together.
 pub(crate) const MACHINE: Resources = Resources { millicores: 8_000, memory_bytes: 1 << 30 };
 
 /// The role that owns the first cluster.

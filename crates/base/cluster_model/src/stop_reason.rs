@@ -7,7 +7,7 @@ use std::fmt;
 pub enum StopReason {
     /// Nothing runs on it any more.
     Drained,
-    /// What runs on it has had its time to end.
+    /// Its statements have had their time to end.
     GraceOver,
     /// It is not needed, and had not come up yet.
     Unwanted,

@@ -1,4 +1,4 @@
-//! Who may run now: so many statements at a time on each cluster, the others wait in a fair queue.
+//! Admission: a cluster runs a limited number of statements at a time, the others wait in a fair queue.
 //!
 //! Never runs a statement and never chooses its cluster. Time comes from `types::Clock`.
 //!

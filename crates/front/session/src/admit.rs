@@ -40,7 +40,7 @@ impl Session {
         if has_waited { Err(Retry::Waited.into()) } else { Ok(()) }
     }
 
-    /// What it runs on, and whether it had to wait for that.
+    /// Chooses a cluster and gets a worker there; `true` if the statement had to wait.
     async fn wait_for_turn(&mut self, statement: &Statement) -> SqlResult<(Admitted, bool)> {
         let clusters = Arc::clone(&self.instance.clusters);
         let actor = self.actor();

@@ -15,7 +15,7 @@ pub(crate) struct Bound {
     pub(crate) plan: BoundPlan,
 }
 
-/// What Bind has planned; whether that still holds is asked when it runs.
+/// The plan that Bind made; it is checked again when it runs.
 pub(crate) enum BoundPlan {
     /// It runs by the program of its statement.
     Program(Arc<KeptProgram>),

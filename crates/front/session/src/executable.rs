@@ -1,4 +1,4 @@
-//! What a client has asked to be executed.
+//! The two forms in which a client asks for a statement to be executed.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use syntax::Parsed;
 use crate::bound::Bound;
 use crate::prepared::Prepared;
 
-/// What is to be executed.
+/// A statement to execute.
 #[derive(Clone, Copy)]
 pub(crate) enum Executable<'a> {
     /// A statement of a simple query.
@@ -17,7 +17,7 @@ pub(crate) enum Executable<'a> {
 }
 
 impl Executable<'_> {
-    /// What it was parsed into; `None` for an empty query string.
+    /// The parsed statement; `None` for an empty query string.
     pub(crate) fn parsed(&self) -> Option<&Arc<Parsed>> {
         match self {
             Self::Text(parsed) => Some(parsed),

@@ -51,7 +51,7 @@ pub(crate) enum Progress {
     Spent,
 }
 
-/// How far an Execute message has brought its portal.
+/// The state of a portal after an Execute message.
 pub(crate) enum Advance {
     /// To its end; the tag.
     Complete(String),
@@ -83,7 +83,7 @@ impl Portal {
         }
     }
 
-    /// Of a statement with its parameters; the caller says the formats.
+    /// Makes a portal of a bound statement; the caller sets the formats.
     pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Columns>) -> Self {
         Self { columns, progress: Progress::Bound(bound), ..Self::empty(prepared) }
     }

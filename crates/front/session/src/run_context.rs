@@ -1,4 +1,4 @@
-//! What a statement runs with: its worker, its memory, its settings, and what stops it.
+//! The context that a statement runs with: its worker, its memory, its settings, and what stops it.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ pub(crate) enum OpenResult {
 }
 
 impl Started {
-    /// Of a plan's rows.
+    /// Wraps the rows of a plan.
     pub(crate) fn rows(rows: Rows, word: &'static str) -> Self {
         Self::Rows(OpenResult::Plan { rows: Box::new(rows), word })
     }

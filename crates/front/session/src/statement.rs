@@ -180,7 +180,7 @@ impl Statement {
         *self.kind.lock() = kind;
     }
 
-    /// What it turned out to be.
+    /// The kind of the statement, for the counters.
     pub(crate) fn kind(&self) -> Kind {
         *self.kind.lock()
     }

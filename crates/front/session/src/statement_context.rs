@@ -1,4 +1,4 @@
-//! What a statement is planned with: the catalog as its transaction sees it, settings, roles, and what the session has.
+//! The context that a statement is planned with: the catalog as its transaction sees it, settings, roles, and what the session has.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ pub enum Attempt<T> {
 }
 
 impl<T> Attempt<T> {
-    /// What was done, or `conflict` where another transaction came first.
+    /// Returns the outcome, or `conflict` if another transaction came first.
     ///
     /// # Errors
     /// `conflict`.

@@ -1,4 +1,4 @@
-//! What reconciliation makes of clusters whose workers a simulated host starts and ends.
+//! Reconciliation over many passes, with a simulated host that starts and ends workers.
 
 mod simulation;
 

@@ -146,7 +146,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        // The thread has its answer out before it notes that it is done: it would lose its place, and end, after nearly every statement.
+        // A thread sends its answer before it notes that it is done: without this it would lose its place, and end, after nearly every statement.
         if self.is_answered {
             return;
         }
