@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::io;
 
-use types::{Condition, SqlError};
+use types::{Condition, SqlError, with_causes};
 
 mod transaction;
 
@@ -17,7 +17,7 @@ pub fn from_shards(error: shards::Error) -> SqlError {
     match error {
         shards::Error::Objects(error) => from_objects(error),
         shards::Error::Damaged { .. } | shards::Error::Foreign { .. } | shards::Error::Decode { .. } => {
-            SqlError::new(Condition::DataCorrupted, chain(&error))
+            SqlError::new(Condition::DataCorrupted, with_causes(&error))
         }
         shards::Error::NoColumn { ref column, .. } => {
             SqlError::new(Condition::UndefinedColumn, error.to_string()).with_column(column)
@@ -38,9 +38,9 @@ pub fn from_shards(error: shards::Error) -> SqlError {
                 io::ErrorKind::PermissionDenied => Condition::InsufficientPrivilege,
                 _ => Condition::IoError,
             };
-            SqlError::new(condition, chain(&error))
+            SqlError::new(condition, with_causes(&error))
         }
-        other => SqlError::internal(chain(&other)),
+        other => SqlError::internal(with_causes(&other)),
     }
 }
 
@@ -64,7 +64,7 @@ pub fn from_objects(error: objects::Error) -> SqlError {
         objects::Error::Truncated { .. } | objects::Error::Range { .. } => Condition::DataCorrupted,
         _ => Condition::IoError,
     };
-    SqlError::new(condition, chain(&error))
+    SqlError::new(condition, with_causes(&error))
 }
 
 /// The error of a transaction's step while rows are written.
@@ -87,9 +87,9 @@ pub fn from_txn(error: txn::Error) -> SqlError {
     let hint = match &error {
         txn::Error::RowTooBig { .. } => "A table whose storage is column takes larger rows.",
         txn::Error::CommitTooBig { .. } => "Change fewer rows at a time, and commit in between.",
-        _ => return SqlError::new(condition, chain(&error)),
+        _ => return SqlError::new(condition, with_causes(&error)),
     };
-    SqlError::new(condition, chain(&error)).with_hint(hint)
+    SqlError::new(condition, with_causes(&error)).with_hint(hint)
 }
 
 /// The error of stored rows: they are damaged, or a value is larger than rows can be.
@@ -107,18 +107,4 @@ pub fn from_rowstore(error: rowstore::Error) -> SqlError {
 #[must_use]
 pub fn from_catalog(error: catalog::Error) -> SqlError {
     from_txn(txn::Error::Catalog(error))
-}
-
-/// The error's text and those of its causes that it does not repeat.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let reason = error.to_string();
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
-        }
-        cause = error.source();
-    }
-    text
 }
