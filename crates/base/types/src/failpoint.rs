@@ -1,7 +1,7 @@
-//! Named moments at which a test lets a server process die, or a request fail.
+//! Named moments at which a test lets a server process die, a request fail or a task panic.
 //!
 //! `KILN_FAILPOINT=commit-durable:2` ends the process when it comes to that moment for the second time; `store-write:1:error` lets it fail
-//! there. A server that was not told so pays one relaxed load for each.
+//! there, and `sealed:1:panic` lets the task that comes there panic. A server that was not told so pays one relaxed load for each.
 
 use std::io;
 use std::str::FromStr;
@@ -173,10 +173,13 @@ impl Failpoint {
     }
 
     /// The process is at this moment: perhaps it ends here.
+    ///
+    /// # Panics
+    /// Where a test wants it.
     #[inline]
     pub fn pass(self) {
         if IS_SET.load(Ordering::Relaxed) {
-            // A moment that cannot fail is only ever set to end the process.
+            // A moment that cannot fail is never set to fail.
             drop(self.reached());
         }
     }
@@ -185,6 +188,9 @@ impl Failpoint {
     ///
     /// # Errors
     /// Where a test wants it.
+    ///
+    /// # Panics
+    /// Where a test wants that.
     #[inline]
     pub fn check(self) -> io::Result<()> {
         if IS_SET.load(Ordering::Relaxed) { self.reached() } else { Ok(()) }
@@ -196,12 +202,12 @@ impl Failpoint {
         if TIMES.fetch_add(1, Ordering::Relaxed) + 1 != plan.time {
             return Ok(());
         }
-        if plan.fails {
-            tracing::error!(failpoint = self.name(), "failing as a test wants it");
-            return Err(io::Error::other(format!("injected at {}", self.name())));
+        tracing::error!(failpoint = self.name(), effect = ?plan.effect, "reached as a test wants it");
+        match plan.effect {
+            Effect::End => std::process::abort(),
+            Effect::Fail => Err(io::Error::other(format!("injected at {}", self.name()))),
+            Effect::Panic => panic!("injected at {}", self.name()),
         }
-        tracing::error!(failpoint = self.name(), "ending as a test wants it");
-        std::process::abort();
     }
 }
 
@@ -209,12 +215,23 @@ static IS_SET: AtomicBool = AtomicBool::new(false);
 static PLAN: OnceLock<Plan> = OnceLock::new();
 static TIMES: AtomicU64 = AtomicU64::new(0);
 
-/// Where a process dies: `name:time`, or fails: `name:time:error`.
+/// Where a process dies: `name:time`, fails: `name:time:error`, or panics: `name:time:panic`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     point: Failpoint,
     time: u64,
-    fails: bool,
+    effect: Effect,
+}
+
+/// What happens at a failpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// The process ends.
+    End,
+    /// What is done there fails.
+    Fail,
+    /// The task that comes there panics.
+    Panic,
 }
 
 impl Plan {
@@ -237,7 +254,7 @@ pub fn set_from_environment() -> Result<(), NotAPlan> {
 
 /// Not the form of a [`Plan`].
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no failpoint: name:time or name:time:error")]
+#[error("{0:?} is no failpoint: name:time, name:time:error or name:time:panic")]
 pub struct NotAPlan(String);
 
 impl FromStr for Plan {
@@ -246,17 +263,18 @@ impl FromStr for Plan {
     fn from_str(text: &str) -> Result<Self, NotAPlan> {
         let refused = || NotAPlan(text.to_owned());
         let parts: Vec<&str> = text.split(':').collect();
-        let (name, time, fails) = match parts[..] {
-            [name, time] => (name, time, false),
-            [name, time, "error"] => (name, time, true),
+        let (name, time, effect) = match parts[..] {
+            [name, time] => (name, time, Effect::End),
+            [name, time, "error"] => (name, time, Effect::Fail),
+            [name, time, "panic"] => (name, time, Effect::Panic),
             _ => return Err(refused()),
         };
         let point = Failpoint::ALL.into_iter().find(|point| point.name() == name).ok_or_else(refused)?;
         let time = time.parse().ok().filter(|time| 0 < *time).ok_or_else(refused)?;
-        if fails && !point.can_fail() {
+        if effect == Effect::Fail && !point.can_fail() {
             return Err(refused());
         }
-        Ok(Self { point, time, fails })
+        Ok(Self { point, time, effect })
     }
 }
 
@@ -268,7 +286,9 @@ mod tests {
     fn names_are_read_as_they_are_written() {
         for point in Failpoint::ALL {
             let plan = format!("{}:3", point.name()).parse::<Plan>().expect("its own name");
-            assert_eq!(plan, Plan { point, time: 3, fails: false });
+            assert_eq!(plan, Plan { point, time: 3, effect: Effect::End });
+            let panics = format!("{}:1:panic", point.name()).parse::<Plan>().expect("any may panic");
+            assert_eq!(panics.effect, Effect::Panic);
             assert_eq!(format!("{}:1:error", point.name()).parse::<Plan>().is_ok(), point.can_fail());
         }
         for text in ["", "settled", "settled:0", "settled:x", "nowhere:1", "settled:1:error", "store-write:1:error:2"] {
