@@ -1,15 +1,18 @@
 //! Names of the columns that calls become while they have no alias: DataFusion tells expressions apart by them.
 //!
 //! DataFusion's own name of a call repeats those of its arguments, so that the names of nested calls are together as long as the square of their
-//! depth, and it asks for them at every level. A call whose arguments have many nodes has their hash in its name instead.
+//! depth, and it asks for them at every level. A call whose arguments have many nodes has their hash in its name instead. A call of an operator is
+//! made with that hash and keeps it, so that the calls around it need not hash the same again.
 
 use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 
 use datafusion::common::Result;
 use datafusion::logical_expr::expr::{Cast, TryCast};
-use datafusion::logical_expr::{BinaryExpr, Expr};
+use datafusion::logical_expr::{BinaryExpr, Expr, ScalarUDF};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
+
+use super::function::{NamedFunction, ResolvedFunction};
 
 /// Arguments with more nodes in their expression trees than this are not written out.
 const NODES_MAX: usize = 32;
@@ -24,11 +27,8 @@ const NAME_BYTES_MAX: usize = 512;
 /// # Errors
 /// An argument whose name cannot be formatted.
 pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
-    let mut nodes_left = NODES_MAX;
-    if !args.iter().all(|arg| has_few_nodes(arg, &mut nodes_left)) {
-        let mut hasher = Xxh3Default::new();
-        hash_all(args, &mut hasher)?;
-        return Ok(format!("{function}(… {:032x})", hasher.digest128()));
+    if let Some(hash) = ArgumentsHash::try_new(args, Casts::Unsaid)? {
+        return Ok(name_by_hash(function, hash));
     }
     let mut name = String::with_capacity(64);
     name.push_str(function);
@@ -45,7 +45,53 @@ pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
     Ok(name)
 }
 
-/// Whether an expression has no more than `nodes_left`, which are fewer then, of the nodes that [`hash`] looks at.
+/// The name of a call whose arguments have many nodes.
+pub(super) fn name_by_hash(function: &str, ArgumentsHash(hash): ArgumentsHash) -> String {
+    format!("{function}(… {hash:032x})")
+}
+
+/// What stands for arguments that have many nodes in the name of their call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ArgumentsHash(u128);
+
+/// Whether a hash says what types arguments are cast to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Casts {
+    Said,
+    /// As DataFusion's own names, so that an analyzer's casts leave a name as it is.
+    Unsaid,
+}
+
+impl ArgumentsHash {
+    /// The hash that a call is made with; `None` for arguments that are written out. It says casts: `a + … + b::date` is another call than `a + … + b`.
+    ///
+    /// # Errors
+    /// An argument whose name cannot be formatted.
+    pub(super) fn of(args: &[Expr]) -> Result<Option<Self>> {
+        Self::try_new(args, Casts::Said)
+    }
+
+    fn try_new(args: &[Expr], casts: Casts) -> Result<Option<Self>> {
+        let mut nodes_left = NODES_MAX;
+        if args.iter().all(|arg| has_few_nodes(arg, &mut nodes_left)) {
+            return Ok(None);
+        }
+        let mut hasher = NameHasher { hasher: Xxh3Default::new(), casts };
+        hasher.add_all(args)?;
+        Ok(Some(Self(hasher.hasher.digest128())))
+    }
+
+    /// The hash that a call keeps.
+    fn kept_by(function: &ScalarUDF) -> Option<Self> {
+        let function = function.inner();
+        if let Some(named) = function.downcast_ref::<NamedFunction>() {
+            return named.arguments_hash();
+        }
+        function.downcast_ref::<ResolvedFunction>().and_then(ResolvedFunction::arguments_hash)
+    }
+}
+
+/// Whether an expression has no more than `nodes_left`, which are fewer then, of the nodes that [`NameHasher`] looks at.
 fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
     let Some(left) = nodes_left.checked_sub(1) else { return false };
     *nodes_left = left;
@@ -53,53 +99,72 @@ fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
         Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
             has_few_nodes(left, nodes_left) && has_few_nodes(right, nodes_left)
         }
-        Expr::ScalarFunction(call) => call.args.iter().all(|arg| has_few_nodes(arg, nodes_left)),
+        Expr::ScalarFunction(call) => {
+            ArgumentsHash::kept_by(&call.func).is_none() && call.args.iter().all(|arg| has_few_nodes(arg, nodes_left))
+        }
         _ => true,
     }
 }
 
-fn hash_all(args: &[Expr], hasher: &mut Xxh3Default) -> Result<()> {
-    args.len().hash(hasher);
-    args.iter().try_for_each(|arg| hash(arg, hasher))
+/// Hashes what the names of expressions say, without writing them.
+struct NameHasher {
+    hasher: Xxh3Default,
+    casts: Casts,
 }
 
-/// Adds what the name of an expression says, without writing it.
-fn hash(expr: &Expr, hasher: &mut Xxh3Default) -> Result<()> {
-    match expr {
-        // Names do not say that something is cast.
-        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => return hash(expr, hasher),
-        Expr::Column(column) => (0, &column.relation, &column.name).hash(hasher),
-        Expr::Literal(value, _) => (1, value).hash(hasher),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            (2, op).hash(hasher);
-            hash(left, hasher)?;
-            hash(right, hasher)?;
-        }
-        Expr::ScalarFunction(call) => {
-            (3, call.func.name()).hash(hasher);
-            hash_all(&call.args, hasher)?;
-        }
-        other => {
-            4.hash(hasher);
-            write!(Hashing(hasher), "{}", other.schema_name())?;
-        }
+impl NameHasher {
+    fn add_all(&mut self, args: &[Expr]) -> Result<()> {
+        args.len().hash(&mut self.hasher);
+        args.iter().try_for_each(|arg| self.add(arg))
     }
-    Ok(())
+
+    fn add(&mut self, expr: &Expr) -> Result<()> {
+        let hasher = &mut self.hasher;
+        match expr {
+            Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+                if self.casts == Casts::Said {
+                    (6, field).hash(hasher);
+                }
+                return self.add(expr);
+            }
+            Expr::Column(column) => (0, &column.relation, &column.name).hash(hasher),
+            Expr::Literal(value, _) => (1, value).hash(hasher),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                (2, op).hash(hasher);
+                self.add(left)?;
+                self.add(right)?;
+            }
+            Expr::ScalarFunction(call) => {
+                (3, call.func.name()).hash(hasher);
+                match ArgumentsHash::kept_by(&call.func) {
+                    Some(ArgumentsHash(kept)) => (5, kept).hash(hasher),
+                    None => self.add_all(&call.args)?,
+                }
+            }
+            other => {
+                4.hash(hasher);
+                write!(self, "{}", other.schema_name())?;
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Text that is hashed as it is written.
-struct Hashing<'a>(&'a mut Xxh3Default);
-
-impl Write for Hashing<'_> {
+impl Write for NameHasher {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
+        self.hasher.write(text.as_bytes());
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use datafusion::logical_expr::{col, lit};
+    use session_context::Session;
+    use types::SessionZone;
+    use types::text::DateOrder;
 
     use super::*;
 
@@ -125,6 +190,31 @@ mod tests {
         };
         assert_eq!(name(1), name(1));
         assert!(name(1) != name(2) && name(1).len() < 64, "{}", name(1));
+    }
+
+    #[test]
+    fn calls_that_keep_a_hash_have_names_of_their_own_whatever_their_depth() {
+        let zone = SessionZone::parse("UTC").unwrap();
+        let session = Arc::new(Session::without_context(zone, DateOrder::DayMonthYear, 0, 0));
+        let sum = |first: i32, count: i32| {
+            (0..count).fold(lit(first), |sum, number| {
+                let call = crate::scalar_call("+", &session, vec![sum, lit(number)]);
+                call.expect("it can be named").expect("there is a +")
+            })
+        };
+        let name = |expr: &Expr| expr.schema_name().to_string();
+        let keeps = |expr: &Expr| {
+            let Expr::ScalarFunction(call) = expr else { panic!("a call") };
+            ArgumentsHash::kept_by(&call.func).is_some()
+        };
+        assert!(!keeps(&sum(1, 10)) && keeps(&sum(1, 20)));
+        assert_eq!(name(&sum(1, 500)), name(&sum(1, 500)));
+        assert_ne!(name(&sum(1, 500)), name(&sum(2, 500)), "another operand at the bottom");
+        assert_ne!(name(&sum(1, 500)), name(&sum(1, 501)));
+        assert!(name(&sum(1, 500)).len() < 64);
+        let cast = Expr::Cast(Cast::new(Box::new(lit(1)), arrow::datatypes::DataType::Int64));
+        let of = |first: Expr| ArgumentsHash::of(&[first, sum(1, 50)]).expect("it can be named");
+        assert!(of(lit(1)).is_some() && of(lit(1)) != of(cast), "a cast is another call");
     }
 
     #[test]

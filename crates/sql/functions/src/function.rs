@@ -7,6 +7,7 @@ use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
@@ -20,7 +21,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::arithmetic::Arithmetic;
 use super::call::{Argument, Call};
 use super::cast::with_digits;
-use super::column_name::column_name;
+use super::column_name::{ArgumentsHash, column_name, name_by_hash};
 use super::definition::{Body, Definition};
 use super::{Settled, folding, known_like};
 use crate::error::from_datafusion;
@@ -38,25 +39,53 @@ pub struct NamedFunction {
     pub definition: &'static Definition,
     pub(crate) session: Arc<Session>,
     signature: Signature,
+    /// Of the arguments that it was made with.
+    arguments_hash: Option<ArgumentsHash>,
 }
 
 impl NamedFunction {
-    /// The call by name of a session.
+    /// A function by name, for calls of a session.
     #[must_use]
     pub fn udf(definition: &'static Definition, session: &Arc<Session>) -> Arc<ScalarUDF> {
+        Self::make(definition, session, None)
+    }
+
+    /// A call of a session with these arguments, which others around it can name without going through all of it.
+    ///
+    /// # Errors
+    /// An argument whose name cannot be formatted.
+    pub(super) fn call(definition: &'static Definition, session: &Arc<Session>, args: Vec<Expr>) -> Result<Expr> {
+        let function = Self::make(definition, session, ArgumentsHash::of(&args)?);
+        Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
+    }
+
+    /// The hash of the arguments that it was made with, where they have many nodes.
+    pub(super) fn arguments_hash(&self) -> Option<ArgumentsHash> {
+        self.arguments_hash
+    }
+
+    fn make(
+        definition: &'static Definition,
+        session: &Arc<Session>,
+        arguments_hash: Option<ArgumentsHash>,
+    ) -> Arc<ScalarUDF> {
         let accepted = if definition.takes_nothing() {
             TypeSignature::OneOf(vec![TypeSignature::Nullary, TypeSignature::UserDefined])
         } else {
             TypeSignature::UserDefined
         };
         let signature = Signature::new(accepted, definition.volatility);
-        Arc::new(ScalarUDF::new_from_impl(Self { definition, session: Arc::clone(session), signature }))
+        let session = Arc::clone(session);
+        Arc::new(ScalarUDF::new_from_impl(Self { definition, session, signature, arguments_hash }))
     }
 }
 
 impl PartialEq for NamedFunction {
+    /// Calls of one argument list that have two names are not equal: DataFusion finds the columns that equal expressions become by their names.
     fn eq(&self, other: &Self) -> bool {
-        self.definition.name == other.definition.name && self.session == other.session
+        self.definition.name == other.definition.name
+            && self.arguments_hash == other.arguments_hash
+            && self.session == other.session
     }
 }
 
@@ -74,7 +103,7 @@ impl ScalarUDFImpl for NamedFunction {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        column_name(self.definition.name, args)
+        name_of_call(self.definition, self.arguments_hash, args)
     }
 
     fn signature(&self) -> &Signature {
@@ -125,6 +154,14 @@ impl ScalarUDFImpl for NamedFunction {
     }
 }
 
+/// The name of the column that a call becomes. One that keeps a hash keeps its name where rules change its arguments.
+fn name_of_call(definition: &Definition, arguments_hash: Option<ArgumentsHash>, args: &[Expr]) -> Result<String> {
+    match arguments_hash {
+        Some(hash) => Ok(name_by_hash(definition.name, hash)),
+        None => column_name(definition.name, args),
+    }
+}
+
 fn result_of(definition: &'static Definition, types: &[SqlType]) -> SqlResult<SqlType> {
     let (index, targets) = definition.choose(types)?;
     // What takes its type from all of its arguments takes none from an untyped one.
@@ -143,6 +180,8 @@ pub struct ResolvedFunction {
     signature: Signature,
     /// A hash of its name, overload and argument types, made once: what is hashed in a nested call passes through every call around it.
     hash: u64,
+    /// Of the arguments that its call by name was made with.
+    arguments_hash: Option<ArgumentsHash>,
 }
 
 impl ResolvedFunction {
@@ -152,6 +191,26 @@ impl ResolvedFunction {
         overload: usize,
         takes: Vec<SqlType>,
         session: &Arc<Session>,
+    ) -> SqlResult<Arc<ScalarUDF>> {
+        Self::make(definition, overload, takes, session, None)
+    }
+
+    /// The call of the overload with this number of `named`'s definition, with arguments of exactly the types `takes`. It keeps the name of the call by name.
+    pub fn in_place_of(
+        named: &NamedFunction,
+        overload: usize,
+        takes: Vec<SqlType>,
+        session: &Arc<Session>,
+    ) -> SqlResult<Arc<ScalarUDF>> {
+        Self::make(named.definition, overload, takes, session, named.arguments_hash)
+    }
+
+    fn make(
+        definition: &'static Definition,
+        overload: usize,
+        takes: Vec<SqlType>,
+        session: &Arc<Session>,
+        arguments_hash: Option<ArgumentsHash>,
     ) -> SqlResult<Arc<ScalarUDF>> {
         let gives = definition.overloads[overload].result(&takes)?;
         let accepted = if takes.is_empty() { TypeSignature::Nullary } else { TypeSignature::Any(takes.len()) };
@@ -166,12 +225,18 @@ impl ResolvedFunction {
             session: Arc::clone(session),
             signature,
             hash: hasher.digest(),
+            arguments_hash,
         })))
     }
 
     /// What it was made of: its definition, which overload, and the session.
     pub(super) fn parts(&self) -> (&'static Definition, usize, &Arc<Session>) {
         (self.definition, self.overload, &self.session)
+    }
+
+    /// As [`NamedFunction::arguments_hash`].
+    pub(super) fn arguments_hash(&self) -> Option<ArgumentsHash> {
+        self.arguments_hash
     }
 
     /// The type of its value.
@@ -199,7 +264,7 @@ impl ResolvedFunction {
 
     /// The same call by another statement.
     pub fn with_session(&self, session: &Arc<Session>) -> SqlResult<Arc<ScalarUDF>> {
-        Self::udf(self.definition, self.overload, self.takes.clone(), session)
+        Self::make(self.definition, self.overload, self.takes.clone(), session, self.arguments_hash)
     }
 
     /// The same of single values; `None` for calls that are of arrays only.
@@ -240,7 +305,7 @@ impl ResolvedFunction {
 
 impl PartialEq for ResolvedFunction {
     fn eq(&self, other: &Self) -> bool {
-        self.is_call_of(other) && self.session == other.session
+        self.is_call_of(other) && self.arguments_hash == other.arguments_hash && self.session == other.session
     }
 }
 
@@ -258,7 +323,7 @@ impl ScalarUDFImpl for ResolvedFunction {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        column_name(self.definition.name, args)
+        name_of_call(self.definition, self.arguments_hash, args)
     }
 
     fn signature(&self) -> &Signature {

@@ -108,6 +108,14 @@ pub fn scalar(name: &str, session: &Arc<Session>) -> Option<Arc<ScalarUDF>> {
     BY_NAME.get(name).map(|definition| NamedFunction::udf(definition, session))
 }
 
+/// A call of the scalar function of that name with these arguments, as [`scalar`]; `None` where there is none.
+///
+/// # Errors
+/// An argument whose name cannot be formatted.
+pub fn scalar_call(name: &str, session: &Arc<Session>, args: Vec<Expr>) -> Result<Option<Expr>> {
+    BY_NAME.get(name).map(|definition| NamedFunction::call(definition, session, args)).transpose()
+}
+
 /// The aggregate of that name.
 #[must_use]
 pub fn aggregate(name: &str) -> Option<Arc<AggregateUDF>> {
