@@ -1,8 +1,11 @@
-//! Chains of AND and OR in few levels.
+//! Chains of AND, OR and `||` in few levels.
 //!
 //! DataFusion joins conditions one to the other, so that a chain of n has n levels, which recursion goes down. AND and OR are associative, NULL and the
-//! order of evaluation included: the same conditions, side by side in a tree of log n levels.
+//! order of evaluation included: the same conditions, side by side in a tree of log n levels. So is `||`, whose left-deep chain would also copy its first
+//! text n times.
 
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
 /// Chains of fewer levels stay as they are.
@@ -26,29 +29,48 @@ pub fn balanced(operands: Vec<Expr>, operator: Operator) -> Option<Expr> {
     joined.pop()
 }
 
+/// Gives the concatenations of texts in an expression few levels.
+///
+/// # Errors
+/// None that well-formed expressions meet.
+pub fn flatten_concatenations(expr: Expr) -> Result<Expr> {
+    let flattened = expr.transform_down(|mut part| {
+        let is_changed = flatten(&mut part, |operator| operator == Operator::StringConcat);
+        Ok(Transformed::new_transformed(part, is_changed))
+    });
+    flattened.map(|flattened| flattened.data)
+}
+
 /// Gives the conditions of a node few levels; those of its inputs stay.
 pub fn flatten_chains(plan: &mut LogicalPlan) {
     match plan {
-        LogicalPlan::Filter(filter) => flatten(&mut filter.predicate),
+        LogicalPlan::Filter(filter) => {
+            flatten(&mut filter.predicate, joins_conditions);
+        }
         LogicalPlan::Join(join) => {
             if let Some(filter) = &mut join.filter {
-                flatten(filter);
+                flatten(filter, joins_conditions);
             }
         }
         _ => {}
     }
 }
 
-/// Puts the operands of a long chain of AND or OR side by side.
-fn flatten(expr: &mut Expr) {
-    let Expr::BinaryExpr(BinaryExpr { op: operator @ (Operator::And | Operator::Or), .. }) = expr else { return };
+fn joins_conditions(operator: Operator) -> bool {
+    matches!(operator, Operator::And | Operator::Or)
+}
+
+/// Puts the operands of a long chain of one of these operators side by side; whether it was one.
+fn flatten(expr: &mut Expr, is_meant: fn(Operator) -> bool) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { op: operator, .. }) = expr else { return false };
     let operator = *operator;
-    if levels(expr, operator) <= LEVELS_MAX {
-        return;
+    if !is_meant(operator) || levels(expr, operator) <= LEVELS_MAX {
+        return false;
     }
     if let Some(balanced) = balanced(operands(std::mem::take(expr), operator), operator) {
         *expr = balanced;
     }
+    true
 }
 
 /// The operands of a chain in order.
@@ -96,6 +118,21 @@ mod tests {
             assert!(levels(&filter.predicate, Operator::And) <= LEVELS_MAX, "{count}");
             assert_eq!(operands(filter.predicate, Operator::And), conditions, "{count}");
         }
+    }
+
+    #[test]
+    fn long_concatenations_anywhere_keep_their_texts_in_order_under_few_levels() {
+        let join = |left: Expr, right: Expr| {
+            Expr::BinaryExpr(BinaryExpr::new(Box::new(left), Operator::StringConcat, Box::new(right)))
+        };
+        let texts: Vec<Expr> = (0..1_000_i32).map(lit).collect();
+        let chain = texts.iter().cloned().reduce(join).expect("there is one");
+        let within = flatten_concatenations(chain.eq(lit(1))).expect("nothing fails");
+        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, .. }) = within else {
+            panic!("it stays a comparison")
+        };
+        assert!(levels(&left, Operator::StringConcat) <= LEVELS_MAX);
+        assert_eq!(operands(*left, Operator::StringConcat), texts);
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::RawFieldAccessExpr;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
 use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
-use functions::{external, extract_scale, scalar};
+use functions::{external, extract_scale, scalar_call};
 use session_context::Session;
 use types::{SqlError, SqlType};
 
@@ -23,9 +23,8 @@ pub(crate) struct PostgresOperators {
 
 impl PostgresOperators {
     fn call(&self, name: &str, args: Vec<Expr>) -> Result<Expr> {
-        let function = scalar(name, &self.session)
-            .ok_or_else(|| external(SqlError::unsupported(format_args!("the operator {name}"))))?;
-        Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
+        scalar_call(name, &self.session, args)?
+            .ok_or_else(|| external(SqlError::unsupported(format_args!("the operator {name}"))))
     }
 }
 

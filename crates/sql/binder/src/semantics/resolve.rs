@@ -3,6 +3,7 @@
 //! It runs before DataFusion's own type coercion, bottom-up, and leaves nothing for it to decide. Running it twice changes nothing: what it
 //! makes, it recognises.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -21,8 +22,8 @@ use functions::{
     ANY_EQUAL, Body, Builtin, NamedFunction, ResolvedFunction, any_interval, comparison_key, comparison_operator,
     external, extreme_interval, like_operator, missing_operator, negate_definition,
 };
-use plan::balanced;
 use plan::levels::is_membership;
+use plan::{balanced, flatten_concatenations};
 use session_context::Session;
 use types::interrupt;
 use types::numeric::{Digits, digit_count};
@@ -183,7 +184,12 @@ fn resolve_children(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>)
 }
 
 fn rewrite(expr: Expr, schema: &DFSchema, outer: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
-    expr.rewrite(&mut Rewriter { schema, outer, session }).map(|transformed| transformed.data)
+    let mut rewriter = Rewriter { schema, outer, session, concatenations: Cell::new(0) };
+    let rewritten = expr.rewrite(&mut rewriter)?.data;
+    if rewriter.concatenations.get() <= CONCATENATIONS_MAX {
+        return Ok(rewritten);
+    }
+    flatten_concatenations(rewritten)
 }
 
 /// What rows are sorted and told apart by: intervals go by their length, jsonb by its key.
@@ -212,7 +218,12 @@ pub(super) struct Rewriter<'a> {
     pub(super) schema: &'a DFSchema,
     outer: &'a DFSchema,
     pub(super) session: &'a Arc<Session>,
+    /// Calls of `||` that were resolved.
+    concatenations: Cell<usize>,
 }
+
+/// With more calls of `||`, an expression may have a long chain of them.
+const CONCATENATIONS_MAX: usize = 32;
 
 impl TreeNodeRewriter for Rewriter<'_> {
     type Node = Expr;
@@ -321,14 +332,17 @@ impl Rewriter<'_> {
             .map(|(arg, (from, to))| lower_cast(arg, from, to, CastKind::Assignment, self.session))
             .collect::<Result<_>>()?;
         match overload.body {
-            Body::Native(make) => Ok(make(args)),
+            Body::Native(make) => {
+                self.concatenations.update(|count| count + usize::from(definition.name == "||"));
+                Ok(make(args))
+            }
             Body::Builtin(function) => {
                 let expr = Expr::ScalarFunction(ScalarFunction::new_udf(Builtin::udf(function()), args));
                 let wanted = overload.result(&targets).map_err(external)?;
                 self.shaped(expr, &wanted)
             }
             Body::Rows(_) => {
-                let function = ResolvedFunction::udf(definition, index, targets, self.session).map_err(external)?;
+                let function = ResolvedFunction::in_place_of(named, index, targets, self.session).map_err(external)?;
                 fold(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)), self.schema)
             }
         }

@@ -74,7 +74,12 @@ pub(crate) fn field_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<FieldRef>
         }
         Expr::BinaryExpr(binary) if is_truth(binary.op) => Ok(of_type(DataType::Boolean)),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let (left, right) = (field_of(left, schema)?, field_of(right, schema)?);
+            let right = field_of(right, schema)?;
+            // Of a long chain all levels would be asked at each of them.
+            if *op == Operator::StringConcat && *right.data_type() == DataType::Utf8View {
+                return Ok(of_type(DataType::Utf8View));
+            }
+            let left = field_of(left, schema)?;
             BinaryTypeCoercer::new(left.data_type(), op, right.data_type()).get_result_type().map(of_type)
         }
         Expr::Not(_)
