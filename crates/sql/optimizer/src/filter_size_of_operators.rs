@@ -11,6 +11,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, InListExpr, Literal};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
 };
@@ -35,8 +36,23 @@ impl BoundedFilterPushdownRule {
     }
 }
 
+/// The name of the rule that pushes the conditions of filters; another one pushes what joins and sorts find out when they run.
+const OF_FILTERS: &str = "FilterPushdown";
+
+/// Whether a plan has a filter that could be pushed further. Those directly over leaves lie as low as they can: no leaf of Kiln's plans takes a filter while it is
+/// planned. To find that out DataFusion compares each filter with what is left of it.
+fn may_push_filters(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    plan.exists(|operator| {
+        let is_over_leaf = |filter: &FilterExec| filter.input().children().is_empty();
+        Ok(operator.downcast_ref::<FilterExec>().is_some_and(|filter| !is_over_leaf(filter)))
+    })
+}
+
 impl PhysicalOptimizerRule for BoundedFilterPushdownRule {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.rule.name() == OF_FILTERS && !may_push_filters(&plan)? {
+            return Ok(plan);
+        }
         let bounded = plan.transform_up(|operator| {
             let bounded = BoundedProjection::try_new(&operator);
             Ok(bounded.map_or_else(|| Transformed::no(operator), |bounded| Transformed::yes(Arc::new(bounded) as _)))

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion, TreeNodeRewriter};
 use datafusion::common::{JoinType, Result, internal_err};
+use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, Filter, Join, Limit, LogicalPlan, Projection, Sort, SubqueryAlias, Union,
     Window,
@@ -183,7 +184,10 @@ impl Gate {
     }
 }
 
-/// Whether a node has expressions that are more than a column or a literal.
+/// Literals in an IN list that DataFusion writes as so many comparisons (`THRESHOLD_INLINE_INLIST` in its simplifier).
+const COMPARISONS_MAX: usize = 3;
+
+/// Whether a node has expressions that are more than a column, a literal or a list of literals.
 pub(super) fn computes(node: &LogicalPlan) -> bool {
     let mut computes = false;
     let walked = node.apply_expressions(|expr| {
@@ -197,6 +201,12 @@ fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) | Expr::Literal(..) => true,
         Expr::Alias(alias) => is_plain(&alias.expr),
+        // A list that is too long to become comparisons stays as it is.
+        Expr::InList(InList { expr, list, .. }) => {
+            COMPARISONS_MAX < list.len()
+                && matches!(**expr, Expr::Column(_))
+                && list.iter().all(|item| matches!(item, Expr::Literal(..)))
+        }
         // Some functions have simpler ones in their place.
         Expr::AggregateFunction(call) => {
             let params = &call.params;
