@@ -34,7 +34,6 @@ pub struct PlanningThreads(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    changed: Condvar,
     clock: Arc<dyn Clock>,
     /// Places.
     count: usize,
@@ -44,8 +43,10 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// Threads that wait for work.
-    idle: usize,
+    /// What wakes each thread that waits for work. The last to wait is the first to be woken: what it allocates from is still in a cache.
+    idle: Vec<Arc<Condvar>>,
+    /// Threads that were woken or started for work, and have not looked for it yet.
+    coming: usize,
     /// Work in places, and beside them.
     placed: usize,
     long: usize,
@@ -73,9 +74,8 @@ impl PlanningThreads {
     /// Threads are started when there is work for them; all of it together has `memory_bytes`.
     #[must_use]
     pub fn new(count: usize, memory_bytes: usize, clock: &Arc<dyn Clock>) -> Self {
-        let (state, changed, clock) = (Mutex::default(), Condvar::new(), Arc::clone(clock));
         let memory = Arc::new(PlanningMemory::new(memory_bytes));
-        Self(Arc::new(Shared { state, changed, clock, count: count.max(1), memory }))
+        Self(Arc::new(Shared { state: Mutex::default(), clock: Arc::clone(clock), count: count.max(1), memory }))
     }
 
     /// Runs `work` and waits for it without a thread. Whoever drops the future waits no longer: work that has not begun never does, and work that has is
@@ -126,8 +126,11 @@ impl PlanningThreads {
 
 impl Drop for PlanningThreads {
     fn drop(&mut self) {
-        self.0.state.lock().is_closed = true;
-        self.0.changed.notify_all();
+        let mut state = self.0.state.lock();
+        state.is_closed = true;
+        for idle in &state.idle {
+            idle.notify_one();
+        }
     }
 }
 
@@ -162,36 +165,39 @@ impl Shared {
         let mut state = self.state.lock();
         state.queue.push_back(job);
         self.staff(&mut state).map_err(|error| {
+            state.queue.pop_back();
             SqlError::new(Condition::OutOfMemory, format!("could not start a planning thread: {error}"))
         })
     }
 
-    /// Has a thread for the first job in the queue, if there is a place for it.
+    /// Has one more thread come for the jobs in the queue, if there is a place for it.
     fn staff(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
-        if state.queue.is_empty() || self.count <= state.placed {
+        if state.queue.len() <= state.coming || self.count <= state.placed + state.coming {
             return Ok(());
         }
-        if state.idle != 0 {
-            self.changed.notify_one();
+        if let Some(idle) = state.idle.pop() {
+            state.coming += 1;
+            idle.notify_one();
             return Ok(());
         }
         let shared = Arc::clone(self);
         let thread = Builder::new().name("planning".to_owned()).stack_size(PLAN_STACK);
         match thread.spawn(move || shared.serve()) {
-            Ok(_) => Ok(()),
-            // Those that are there take it when they are done.
-            Err(_) if state.placed != 0 => Ok(()),
-            Err(error) => {
-                state.queue.pop_back();
-                Err(error)
+            Ok(_) => {
+                state.coming += 1;
+                Ok(())
             }
+            // Those that are there take it when they are done.
+            Err(_) if state.placed + state.coming + state.long != 0 => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
     /// A thread's whole life.
     fn serve(self: &Arc<Self>) {
-        let own = own_thread();
+        let (own, wake) = (own_thread(), Arc::new(Condvar::new()));
         let mut state = self.state.lock();
+        state.coming -= 1;
         loop {
             if state.placed < self.count
                 && let Some(Job { ticket, work }) = state.queue.pop_front()
@@ -207,17 +213,23 @@ impl Shared {
                 match ticket.phase.swap(DONE, Ordering::AcqRel) {
                     BESIDE => {
                         state.long -= 1;
-                        // Its priority was lowered, for good.
-                        return;
+                        // Its priority was lowered, for good: another thread takes what waits. Where none can be started, this one does.
+                        if self.staff(&mut state).is_ok() {
+                            return;
+                        }
                     }
                     _ => state.placed -= 1,
                 }
-            } else if state.is_closed || self.count <= state.idle {
+            } else if state.is_closed || self.count <= state.idle.len() {
                 return;
             } else {
-                state.idle += 1;
-                self.changed.wait(&mut state);
-                state.idle -= 1;
+                state.idle.push(Arc::clone(&wake));
+                wake.wait(&mut state);
+                match state.idle.iter().position(|idle| Arc::ptr_eq(idle, &wake)) {
+                    // It is the end, or nobody woke it.
+                    Some(place) => drop(state.idle.remove(place)),
+                    None => state.coming -= 1,
+                }
             }
         }
     }
@@ -286,6 +298,35 @@ mod tests {
         drop(state);
         runtime.block_on(running).unwrap().unwrap();
         assert_eq!(threads.long(), 0);
+    }
+
+    #[tokio::test]
+    async fn one_after_the_other_is_done_by_one_thread() {
+        // No work takes long by this clock, so that every thread stays.
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+        let threads = PlanningThreads::new(4, 1 << 30, &clock);
+        let id = || Ok(std::thread::current().id());
+        // All four are there and idle.
+        let barrier = Arc::new(std::sync::Barrier::new(4));
+        let all = (0..4).map(|_| {
+            let barrier = Arc::clone(&barrier);
+            threads.run(move || {
+                barrier.wait();
+                Ok(())
+            })
+        });
+        futures::future::try_join_all(all).await.unwrap();
+        let (clock, patience) = (SystemClock::new(), Duration::from_secs(60));
+        let idle = || threads.0.state.lock().idle.len();
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..20 {
+            while idle() < 4 {
+                assert!(clock.monotonic() < patience, "{} of 4 threads are idle", idle());
+                std::thread::yield_now();
+            }
+            seen.insert(threads.run(id).await.unwrap());
+        }
+        assert_eq!(seen.len(), 1, "whoever was idle last is the first to be woken");
     }
 
     #[tokio::test]
