@@ -47,6 +47,7 @@ mod rows;
 mod s3;
 mod sequence;
 mod server;
+mod services;
 mod shapes;
 mod slt;
 mod start;

@@ -44,6 +44,7 @@ pub(crate) const ORDER: &[&str] = &[
     "maintenance",
     "explain",
     "execution",
+    "supervisor",
     "workload",
     "control_plane",
     "local_workers",

@@ -8,6 +8,7 @@ use std::time::Duration;
 use catalog::Definitions;
 use cluster_model::{Activity, Author, Change, ClusterId};
 use txn::Transactions;
+use types::Health;
 
 use crate::clusters::Clusters;
 
@@ -23,7 +24,7 @@ struct Compared {
 
 impl Clusters {
     /// Makes the workers what they should be for as long as the server runs, and lets clusters that are idle sleep.
-    pub async fn keep(self: &Arc<Self>, transactions: &Transactions) {
+    pub async fn keep(self: &Arc<Self>, transactions: &Transactions, health: &Health) {
         let mut compared = Compared::default();
         loop {
             let seen = self.revision();
@@ -33,8 +34,12 @@ impl Clusters {
                 let clusters = Arc::clone(self);
                 move || clusters.pass()
             });
-            if let Err(error) = pass.await {
-                tracing::error!(%error, "the workers could not be looked at");
+            match pass.await {
+                Ok(()) => health.report_success(),
+                Err(error) => {
+                    tracing::error!(%error, "the workers could not be looked at");
+                    health.report_failure(error);
+                }
             }
             self.forget_gone_roles(transactions, &mut compared).await;
             tokio::select! {

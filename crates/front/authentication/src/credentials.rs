@@ -1,13 +1,14 @@
 //! Credentials that lie in files, which others replace while the server runs: the certificate that clients are shown
 //! and the superuser's password. Kubernetes replaces the files of a secret so, and programs that renew certificates.
 
+use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use txn::Transactions;
-use types::{Clock, Random, SqlError};
+use types::{Clock, Health, Random, SqlError, with_causes};
 
 use crate::certificate::Certificate;
 use crate::superuser::SuperuserPassword;
@@ -88,35 +89,51 @@ impl Credentials {
         }
     }
 
-    /// Goes on with what the files say now, whenever it is something else, for as long as the server runs. What cannot be used is logged, and
-    /// what was before stays in force.
-    pub async fn keep(self: Arc<Self>) {
-        if self.certificate.is_none() && self.superuser_password.is_none() {
-            return;
-        }
+    /// Shows clients the certificate that the files have now, whenever it is another one, for as long as the server runs. One that cannot be used is
+    /// logged, and the one before stays in force.
+    pub async fn keep_certificate(self: Arc<Self>, health: &Health) {
         loop {
             self.clock.sleep(LOOK_EVERY).await;
-            self.look().await;
+            self.look_at_certificate(health).await;
         }
     }
 
-    /// One such look.
-    pub async fn look(self: &Arc<Self>) {
+    /// Gives the superuser the password that its file has now, whenever it is another one, for as long as the server runs. What is no password is logged,
+    /// and the one before stays in force.
+    pub async fn keep_superuser_password(self: Arc<Self>, health: &Health) {
+        loop {
+            self.clock.sleep(LOOK_EVERY).await;
+            self.look_at_superuser_password(health).await;
+        }
+    }
+
+    /// One look at the files of the certificate.
+    pub async fn look_at_certificate(self: &Arc<Self>, health: &Health) {
         let credentials = Arc::clone(self);
         let looked = tokio::task::spawn_blocking(move || credentials.certificate.as_ref().map(Certificate::look)).await;
-        match looked.ok().flatten() {
-            Some(Some(Ok(()))) => tracing::info!("clients are shown the certificate that its file has now"),
-            Some(Some(Err(error))) => {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "clients are shown the certificate from before");
+        match looked.ok().flatten().flatten() {
+            Some(Ok(())) => {
+                tracing::info!("clients are shown the certificate that its file has now");
+                health.report_success();
             }
-            Some(None) | None => {}
+            Some(Err(error)) => {
+                tracing::warn!(error = &error as &dyn Error, "clients are shown the certificate from before");
+                health.report_failure(with_causes(&error));
+            }
+            None => {}
         }
-        if let Some(password) = &self.superuser_password
-            && let Err(error) = password.look(&self.transactions, &*self.random).await
-        {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "the superuser has the password from before");
+    }
+
+    /// One look at the file of the superuser's password.
+    pub async fn look_at_superuser_password(&self, health: &Health) {
+        let Some(password) = &self.superuser_password else { return };
+        match password.look(&self.transactions, &*self.random).await {
+            Some(Ok(())) => health.report_success(),
+            Some(Err(error)) => {
+                tracing::warn!(error = &error as &dyn Error, "the superuser has the password from before");
+                health.report_failure(with_causes(&error));
+            }
+            None => {}
         }
     }
 }

@@ -35,13 +35,14 @@ impl SuperuserPassword {
         self.take(read, transactions, random).await
     }
 
+    /// Takes what the file has now; `None` where that is what it had.
     pub(crate) async fn look(
         &self,
         transactions: &Arc<Transactions>,
         random: &dyn Random,
-    ) -> Result<(), PasswordError> {
-        let Some(read) = self.watched.lock().look() else { return Ok(()) };
-        self.take(read, transactions, random).await
+    ) -> Option<Result<(), PasswordError>> {
+        let read = self.watched.lock().look()?;
+        Some(self.take(read, transactions, random).await)
     }
 
     async fn take(

@@ -12,6 +12,7 @@ use axum::routing::get;
 use prometheus_client::registry::Registry;
 use session::instance::Instance;
 use session::watchdog::{STANDING, STUCK};
+use supervisor::ServiceStatus;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -60,11 +61,17 @@ impl Probes {
         Ok(())
     }
 
+    /// The services whose work fails, or that are about to be started again.
+    fn failing_services(&self) -> impl Iterator<Item = ServiceStatus> {
+        self.instance.services.statuses().into_iter().filter(ServiceStatus::is_failing)
+    }
+
     fn metrics_text(&self) -> String {
         let metrics = &self.instance.metrics;
         metrics.connections.set(i64::try_from(self.instance.backends.count()).unwrap_or(i64::MAX));
         let standing = self.instance.standing(STANDING).len();
         metrics.standing_threads.set(i64::try_from(standing).unwrap_or(i64::MAX));
+        metrics.failing_services.set(i64::try_from(self.failing_services().count()).unwrap_or(i64::MAX));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
             .expect("writing to a string does not fail");
@@ -94,12 +101,14 @@ async fn healthz(State(probes): State<Arc<Probes>>) -> (StatusCode, String) {
     }
 }
 
-/// Standing threads are named and keep no client away: the others answer.
+/// Standing threads and failing services are named and keep no client away: the others answer. Anybody may ask, so the reasons stay in `sys.service`.
 async fn readyz(State(probes): State<Arc<Probes>>) -> (StatusCode, String) {
-    let standing: String = probes.instance.standing(STANDING).into_iter().map(|thread| thread + "\n").collect();
+    let standing = probes.instance.standing(STANDING).into_iter().map(|thread| thread + "\n");
+    let failing = probes.failing_services().map(|it| format!("service {} is {}: see sys.service\n", it.name, it.state));
+    let troubles: String = standing.chain(failing).collect();
     match probes.readiness() {
-        Ok(()) => (StatusCode::OK, format!("ready\n{standing}")),
-        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n{standing}")),
+        Ok(()) => (StatusCode::OK, format!("ready\n{troubles}")),
+        Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n{troubles}")),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The system tables' view of sessions, statements, clusters and caches.
 
 use cluster_model::ClusterEvent;
-use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, SessionRow, WorkerRow};
+use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, ServiceRow, SessionRow, WorkerRow};
 use shards::TierUse;
+use supervisor::ServiceStatus;
 
 use crate::instance::Instance;
 use crate::interrupt::Reason;
@@ -49,6 +50,17 @@ impl Activity for Instance {
 
     fn cluster_events(&self) -> Vec<ClusterEvent> {
         self.clusters.events()
+    }
+
+    fn services(&self) -> Vec<ServiceRow> {
+        let row = |status: ServiceStatus| ServiceRow {
+            name: status.name,
+            state: status.state.to_string(),
+            started_us: status.started_us,
+            restarts: status.restarts,
+            last_error: status.last_error,
+        };
+        self.services.statuses().into_iter().map(row).collect()
     }
 
     fn log(&self) -> Vec<LogRow> {

@@ -7,8 +7,9 @@ use authentication::Credentials;
 use cluster_service::Clusters;
 use execution::Execution;
 use planner::Planner;
+use supervisor::Supervisor;
 use txn::Transactions;
-use types::{Clock, Random};
+use types::{Clock, Health, Random};
 
 use crate::backends::Backends;
 use crate::metrics::Metrics;
@@ -24,14 +25,15 @@ pub struct Instance {
     pub query_log: QueryLog,
     pub backends: Arc<Backends>,
     pub metrics: Arc<Metrics>,
+    pub services: Arc<Supervisor>,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
 }
 
 impl Instance {
     /// Keeps the workers of all clusters as they should be, and tells them what was loaded, for as long as the server runs.
-    pub async fn keep_clusters(&self) {
-        tokio::join!(self.clusters.keep(&self.transactions), self.clusters.tell_of_loads(&self.transactions));
+    pub async fn keep_clusters(&self, health: &Health) {
+        tokio::join!(self.clusters.keep(&self.transactions, health), self.clusters.tell_of_loads(&self.transactions));
     }
 }
 

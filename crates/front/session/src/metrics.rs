@@ -17,6 +17,7 @@ pub struct Metrics {
     pub connections_total: Counter,
     pub connections_refused: Counter,
     pub standing_threads: Gauge,
+    pub failing_services: Gauge,
     statements: Family<StatementLabels, Counter>,
     statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
     /// The two of them by kind and outcome, found once.
@@ -76,6 +77,7 @@ impl Default for Metrics {
             connections_total: Counter::default(),
             connections_refused: Counter::default(),
             standing_threads: Gauge::default(),
+            failing_services: Gauge::default(),
             statements: Family::default(),
             statement_seconds: Family::new_with_constructor(latency),
             found: Default::default(),
@@ -113,6 +115,11 @@ impl Metrics {
             "standing_query_threads",
             "Query threads that have been in one step of one query for 5 s and longer",
             self.standing_threads.clone(),
+        );
+        registry.register(
+            "failing_services",
+            "Background services whose work fails, or that are about to be started again",
+            self.failing_services.clone(),
         );
         registry.register("statements", "Statements by kind and outcome", self.statements.clone());
         registry.register_with_unit(

@@ -10,7 +10,7 @@ use control_plane::{ControlPlane, Guests, PlaneError};
 use executor::Executor;
 use fleet::Processes;
 use kubernetes::{Hosts, KubernetesControlPlane, Warehouse};
-use types::{Clock, Random};
+use types::{Clock, Health, Random, with_causes};
 
 /// Between tries to say by which certificate workers know the warehouse.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
@@ -50,8 +50,9 @@ pub(crate) fn clusters(
 }
 
 /// Says by which certificate workers know the warehouse, until the API server has heard it.
-pub(crate) async fn say_authority(warehouse: Warehouse, certificate: String, clock: Arc<dyn Clock>) {
-    while let Err(error) = warehouse.say_authority(&certificate).await {
+pub(crate) async fn say_authority(warehouse: &Warehouse, certificate: &str, clock: &dyn Clock, health: &Health) {
+    while let Err(error) = warehouse.say_authority(certificate).await {
+        health.report_failure(with_causes(&error));
         tracing::warn!(
             error = &error as &dyn std::error::Error,
             "workers cannot be told yet by which certificate they know the warehouse"

@@ -1,6 +1,7 @@
 //! `kiln serve`: a warehouse put together from its parts, from the data folder up to the front doors, and taken down in turn.
 
 pub(crate) mod instance;
+mod services;
 mod standing;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,11 +25,12 @@ use session::backends::Backends;
 use session::instance::Instance;
 use session::query_log::QueryLog;
 use shards::CacheDisk;
+use supervisor::Supervisor;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use txn::{CleanSettings, OutcomeSettings, Transactions};
+use txn::{OutcomeSettings, Transactions};
 use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom, failpoint};
 
 use crate::config::Config;
@@ -88,16 +90,7 @@ pub(crate) struct Server {
     transactions: Arc<Transactions>,
     shutdown: CancellationToken,
     doors: JoinSet<std::io::Result<()>>,
-    cleaner: tokio::task::JoinHandle<()>,
-    settler: tokio::task::JoinHandle<()>,
-    spill_keeper: tokio::task::JoinHandle<()>,
-    cache_keeper: tokio::task::JoinHandle<()>,
-    cluster_keeper: tokio::task::JoinHandle<()>,
-    thread_watchdog: tokio::task::JoinHandle<()>,
-    credentials_keeper: tokio::task::JoinHandle<()>,
-    /// Where workers are pods.
-    authority_keeper: Option<tokio::task::JoinHandle<()>>,
-    historian: tokio::task::JoinHandle<()>,
+    services: Arc<Supervisor>,
     clock: Arc<dyn Clock>,
 }
 
@@ -198,9 +191,10 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         }
     };
     let clusters = clusters.context("cannot read which clusters there are")?;
-    let authority_keeper = warehouse.zip(fleet.as_ref()).map(|(warehouse, fleet)| {
-        tokio::spawn(pods::say_authority(warehouse, fleet.authority().to_owned(), Arc::clone(&clock)))
-    });
+    let services = Arc::new(Supervisor::new(Arc::clone(&clock)));
+    if let Some((warehouse, fleet)) = warehouse.zip(fleet.as_ref()) {
+        services::start_authority(&services, warehouse, fleet.authority().to_owned(), Arc::clone(&clock));
+    }
     let credentials = Credentials::load(
         config.tls.clone().map(|(certificate, key)| TlsFiles { certificate, key }).as_ref(),
         config.superuser_password.as_deref(),
@@ -220,45 +214,16 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         query_log: QueryLog::new(config.query_log_rows),
         backends: Arc::new(backends),
         metrics: Arc::default(),
+        services: Arc::clone(&services),
         clock: Arc::clone(&clock),
         random,
     });
     instance.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
-    let credentials = Arc::clone(&instance.credentials);
-    credentials.set_superuser_password().await.context("cannot give the superuser its password")?;
+    instance.credentials.set_superuser_password().await.context("cannot give the superuser its password")?;
 
     let (settle, limits) = settling(&config);
     execution.throttle().limit(limits);
-    let settler = tokio::spawn(Arc::clone(execution.maintenance()).keep_settled(settle));
-    let spill_keeper = tokio::spawn({
-        let executor = Arc::clone(execution.executor());
-        async move {
-            if let Some(reserve) = reserve {
-                executor.keep_spill_room(reserve).await;
-            }
-        }
-    });
-    let cache_keeper = tokio::spawn({
-        let keeper = Arc::clone(execution.cache_keeper());
-        async move { keeper.keep().await }
-    });
-    let cleaner = tokio::spawn({
-        let transactions = Arc::clone(&transactions);
-        async move { transactions.keep_clean(CleanSettings::default()).await }
-    });
-    let cluster_keeper = tokio::spawn({
-        let instance = Arc::clone(&instance);
-        async move { instance.keep_clusters().await }
-    });
-    let thread_watchdog = tokio::spawn({
-        let instance = Arc::clone(&instance);
-        async move { instance.watch_threads().await }
-    });
-    let credentials_keeper = tokio::spawn(credentials.keep());
-    let historian = tokio::spawn({
-        let transactions = Arc::clone(&transactions);
-        async move { transactions.keep_history().await }
-    });
+    services::start(&instance, settle, reserve);
     let shutdown = CancellationToken::new();
     let probes = Probes::new(Arc::clone(&instance));
     let pg = listen(config.listen).await?;
@@ -275,24 +240,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     });
     tracing::info!(address = %http_address, "ready for HTTP");
     tracing::info!(address = %pg_address, storage = config.storage, "ready for PostgreSQL clients");
-    Ok(Server {
-        pg_address,
-        probes,
-        fleet,
-        transactions,
-        shutdown,
-        doors,
-        cleaner,
-        settler,
-        spill_keeper,
-        cache_keeper,
-        cluster_keeper,
-        thread_watchdog,
-        credentials_keeper,
-        authority_keeper,
-        historian,
-        clock,
-    })
+    Ok(Server { pg_address, probes, fleet, transactions, shutdown, doors, services, clock })
 }
 
 impl Server {
@@ -319,22 +267,11 @@ impl Server {
         self.probes.announce_shutdown();
         self.shutdown.cancel();
         while self.doors.join_next().await.is_some() {}
-        self.cleaner.abort();
-        self.settler.abort();
-        self.spill_keeper.abort();
-        self.cache_keeper.abort();
-        self.cluster_keeper.abort();
-        self.thread_watchdog.abort();
-        self.credentials_keeper.abort();
-        if let Some(keeper) = &self.authority_keeper {
-            keeper.abort();
-        }
+        self.services.stop(|name| !services::keeps_history(name)).await;
         if let Some(Workers(fleet)) = &workers {
             fleet.close().await;
         }
-        self.historian.abort();
-        // The task may still be in a step that others wait for.
-        let _ = self.historian.await;
+        self.services.stop(services::keeps_history).await;
         tokio::select! {
             ended = self.transactions.end_history() => if let Err(error) = ended {
                 let error = &error as &dyn std::error::Error;

@@ -30,7 +30,7 @@ use scheduler::{
 };
 use shards::{BlockCache, BlockPlace, DiskPart, HotBlock, TierUse};
 use tokio_util::sync::CancellationToken;
-use types::{Clock, Reserve, SqlResult};
+use types::{Clock, Health, Reserve, SqlResult};
 
 use crate::active::Active;
 use crate::ahead::AheadCounts;
@@ -155,9 +155,9 @@ impl Worker {
     }
 
     /// Lets tasks spill no more than they may, and leave the reserve of the spill folder's disk as it is, for as long as it is polled.
-    pub async fn keep_spill_room(&self, reserve: Reserve) {
+    pub async fn keep_spill_room(&self, reserve: &Reserve, health: &Health) {
         let most = || self.inner.spill_bytes_max.load(Ordering::Relaxed);
-        keep_spill_room(&self.inner.runtime.disk_manager, &reserve, most, &self.inner.clock).await;
+        keep_spill_room(&self.inner.runtime.disk_manager, reserve, most, &self.inner.clock, health).await;
     }
 
     /// What its tasks ask for again and again of what is wanted: see [`shards::BlockCache::hot`].

@@ -16,7 +16,7 @@ use futures::{StreamExt, stream};
 use scheduler::{Config, PlanningThreads, Threads, bound_values, keep_spill_room, query_threads, runtime};
 use tokio::sync::mpsc;
 use types::interrupt::canceled;
-use types::{Clock, Condition, Reserve, SqlError, SqlResult};
+use types::{Clock, Condition, Health, Reserve, SqlError, SqlResult};
 
 use crate::attempts::Attempts;
 use crate::context::RunContext;
@@ -92,8 +92,8 @@ impl Executor {
     }
 
     /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
-    pub async fn keep_spill_room(&self, reserve: Reserve) {
-        keep_spill_room(&self.runtime.disk_manager, &reserve, || self.spill_bytes_max, &self.clock).await;
+    pub async fn keep_spill_room(&self, reserve: &Reserve, health: &Health) {
+        keep_spill_room(&self.runtime.disk_manager, reserve, || self.spill_bytes_max, &self.clock, health).await;
     }
 }
 

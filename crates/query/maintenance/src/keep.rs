@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{CatalogState, Storage, Table};
-use types::{Oid, SqlResult};
+use types::{Health, Oid, SqlResult};
 
 use crate::maintenance::Maintenance;
 use crate::patience::Patience;
@@ -40,7 +40,7 @@ impl Default for SettleSettings {
 
 impl Maintenance {
     /// Settles and compacts for as long as the server runs.
-    pub async fn keep_settled(self: Arc<Self>, settings: SettleSettings) {
+    pub async fn keep_settled(self: Arc<Self>, settings: SettleSettings, health: &Health) {
         let mut waiting = HashMap::new();
         let mut patience = Patience::default();
         while !self.transactions.is_poisoned() {
@@ -57,6 +57,10 @@ impl Maintenance {
                 };
                 self.note_settled(table, done, &mut patience);
                 self.transactions.forget_moves(self.throttle.is_behind());
+            }
+            match patience.reason() {
+                Some(reason) => health.report_failure(reason),
+                None => health.report_success(),
             }
             self.clock.sleep(settings.every).await;
         }

@@ -43,6 +43,14 @@ impl Patience {
         self.failed.remove(&table).is_some()
     }
 
+    /// Why one of the tables that fail does.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.failed
+            .iter()
+            .min_by_key(|(table, _)| **table)
+            .map(|(table, failed)| format!("table {}: {}", table.0, failed.told))
+    }
+
     /// Forgets the tables that are not `kept`.
     pub(crate) fn retain(&mut self, kept: impl Fn(Oid) -> bool) {
         self.failed.retain(|table, _| kept(*table));
@@ -64,10 +72,12 @@ mod tests {
         assert!(!patience.failed(table, "full", at(1)));
         assert!(!patience.is_over(table, at(2)) && patience.is_over(table, at(3)));
         assert!(patience.failed(table, "gone", at(3)), "another reason is news");
+        assert_eq!(patience.reason().as_deref(), Some("table 1: gone"));
         for _ in 0..20 {
             patience.failed(table, "gone", at(100));
         }
         assert!(patience.is_over(table, at(160)));
         assert!(patience.succeeded(table) && patience.is_over(table, at(0)));
+        assert_eq!(patience.reason(), None);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::execution::disk_manager::DiskManager;
-use types::{Clock, Reserve};
+use types::{Clock, Health, Reserve};
 
 /// The disk is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -21,17 +21,29 @@ pub async fn keep_spill_room(
     reserve: &Reserve,
     most: impl Fn() -> u64,
     clock: &Arc<dyn Clock>,
+    health: &Health,
 ) {
     loop {
-        if let Ok(free) = reserve.disk.free_bytes() {
-            let limit = limit(spilled.used_disk_space(), free, reserve.bytes, most());
-            if let Err(error) = spilled.set_max_temp_directory_size(limit) {
-                tracing::warn!(%error, "the room for temporary files cannot be bounded");
-                return;
+        match reserve.disk.free_bytes() {
+            Ok(free) => {
+                let limit = limit(spilled.used_disk_space(), free, reserve.bytes, most());
+                match spilled.set_max_temp_directory_size(limit) {
+                    Ok(()) => health.report_success(),
+                    Err(error) => report(health, error.to_string()),
+                }
             }
+            Err(error) => report(health, error.to_string()),
         }
         clock.sleep(LOOK_EVERY).await;
     }
+}
+
+/// Reports a failure, and logs it where it is news.
+fn report(health: &Health, reason: String) {
+    if health.trouble().as_ref() != Some(&reason) {
+        tracing::warn!(reason, "the room for temporary files cannot be bounded; it is tried again");
+    }
+    health.report_failure(reason);
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub trait Activity: Send + Sync + std::fmt::Debug {
     fn workers(&self) -> Vec<WorkerRow>;
     /// What happened to clusters and workers, oldest first.
     fn cluster_events(&self) -> Vec<ClusterEvent>;
+    /// Every background service of the server.
+    fn services(&self) -> Vec<ServiceRow>;
     /// Statements that have ended, oldest first, as far back as they are kept.
     fn log(&self) -> Vec<LogRow>;
 }
@@ -121,6 +123,20 @@ pub struct WorkerCacheUses {
     pub ahead_dropped: u64,
 }
 
+/// A background service: a row of `sys.service`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceRow {
+    pub name: &'static str,
+    /// `running`, `failing`, `restarting` or `done`.
+    pub state: String,
+    /// Microseconds since 1970 UTC, of its last start.
+    pub started_us: i64,
+    /// Starts after the first.
+    pub restarts: u64,
+    /// What its work fails with, or the cause of its last restart.
+    pub last_error: Option<String>,
+}
+
 /// A statement that has ended: a row of `sys.log_query`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
@@ -204,6 +220,10 @@ impl Activity for NoActivity {
     }
 
     fn cluster_events(&self) -> Vec<ClusterEvent> {
+        Vec::new()
+    }
+
+    fn services(&self) -> Vec<ServiceRow> {
         Vec::new()
     }
 

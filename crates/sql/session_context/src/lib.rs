@@ -20,8 +20,8 @@ mod statement;
 pub use datafusion::scalar::ScalarValue;
 
 pub use activity::{
-    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, SessionRow, StatementRow, WorkerCacheUses,
-    WorkerRow,
+    Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, ServiceRow, SessionRow, StatementRow,
+    WorkerCacheUses, WorkerRow,
 };
 pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
 pub use past::{CommittedRow, HistoryRow, LastDrop, NoPast, Past, PastState, Pin, StatementOutcomeRow};

@@ -13,7 +13,7 @@ use kv::TxKv;
 use kv::log::Record;
 use objects::Objects;
 use serde::{Deserialize, Serialize};
-use types::{CommitTs, Failpoint, Mutation};
+use types::{CommitTs, Failpoint, Health, Mutation};
 use uuid::Uuid;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -86,7 +86,8 @@ impl Manifest {
 }
 
 impl History {
-    pub(crate) async fn keep_checkpoints(&self) {
+    /// Makes a checkpoint whenever one is due, for as long as the server may write.
+    pub async fn keep_checkpoints(&self, health: &Health) {
         // Due at the start where there is none, or the newest is too old.
         let mut newest: Option<i64> = None;
         let mut is_known = false;
@@ -97,18 +98,23 @@ impl History {
                         newest = found.as_ref().map(|manifest| manifest.written_us);
                         self.checkpointed.store(found.map_or(0, |manifest| manifest.record), Ordering::Relaxed);
                         is_known = true;
+                        health.report_success();
                     }
-                    Err(error) => self.failed("list the checkpoints", &error),
+                    Err(error) => self.failed("list the checkpoints", &error, health),
                 }
             }
             let every = i64::try_from(self.settings.checkpoint_every.as_micros()).unwrap_or(i64::MAX);
             let now_us = self.clock.now_us();
             let is_due = newest.is_none_or(|newest| every <= now_us.saturating_sub(newest));
             let is_new = self.log.position().newest != self.checkpointed.load(Ordering::Relaxed);
-            if is_known && is_due && is_new {
+            // What failed may be the removal of old ones, after which nothing is new.
+            if is_known && is_due && (is_new || health.trouble().is_some()) {
                 match self.checkpoint().await {
-                    Ok(()) => newest = Some(now_us),
-                    Err(error) => self.failed("write a checkpoint to the storage", &error),
+                    Ok(()) => {
+                        newest = Some(now_us);
+                        health.report_success();
+                    }
+                    Err(error) => self.failed("write a checkpoint to the storage", &error, health),
                 }
             }
             self.clock.sleep(LOOK_EVERY.min(self.settings.checkpoint_every)).await;

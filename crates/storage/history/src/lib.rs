@@ -184,11 +184,6 @@ impl History {
         self.log.position().newest_us
     }
 
-    /// Copies the log to the bucket and makes checkpoints for as long as the server runs.
-    pub async fn keep(&self) {
-        tokio::join!(self.keep_uploading(), self.keep_checkpoints());
-    }
-
     /// Copies what the log holds by now; commits from now on do not wait for room in it.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kv::log::Record;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use types::{Failpoint, Mutation};
+use types::{Failpoint, Health, Mutation, with_causes};
 
 use crate::names::LogName;
 use crate::{History, Result, log_object};
@@ -17,14 +17,18 @@ const OBJECT_BYTES: usize = 8 * 1024 * 1024;
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl History {
-    pub(crate) async fn keep_uploading(&self) {
+    /// Copies the log to the bucket, soon after each commit, for as long as the server may write.
+    pub async fn keep_copied(&self, health: &Health) {
         let mut pause = self.settings.upload_every;
         while !self.is_over() {
             match self.upload().await {
-                Ok(()) => pause = self.settings.upload_every,
+                Ok(()) => {
+                    pause = self.settings.upload_every;
+                    health.report_success();
+                }
                 Err(error) => {
                     pause = (pause * 2).min(PAUSE_MAX).max(self.settings.upload_every);
-                    self.failed("copy the log to the storage", &error);
+                    self.failed("copy the log to the storage", &error, health);
                 }
             }
             self.clock.sleep(pause).await;
@@ -62,28 +66,18 @@ impl History {
         Ok(())
     }
 
-    pub(crate) fn failed(&self, step: &str, error: &crate::HistoryError) {
+    pub(crate) fn failed(&self, step: &str, error: &crate::HistoryError, health: &Health) {
         tracing::warn!(error = error as &dyn std::error::Error, "failed to {step}; it is tried again");
+        let reason = with_causes(error);
+        health.report_failure(&reason);
         let mut status = self.status.lock();
         status.failures += 1;
-        status.last_error = Some(chain(error));
+        status.last_error = Some(reason);
     }
 }
 
 fn number(record: &Bytes) -> Result<u64> {
     Ok(Record::parse(record)?.number)
-}
-
-/// The error and what it came from, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 /// Runs `step` where it may wait for a disk.

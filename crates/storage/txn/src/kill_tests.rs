@@ -42,7 +42,7 @@ async fn child() {
         orphan_age: Duration::from_secs(3_600),
     };
     let cleaned = Arc::clone(&transactions);
-    let _cleaner = tokio::spawn(async move { cleaned.keep_clean(busy).await });
+    let _cleaner = tokio::spawn(async move { cleaned.keep_clean(busy, &types::Health::default()).await });
     let known = shard_ids(&transactions.current().state, 100);
     let mut next = SystemRandom.next_u64() >> 8;
     assert!(known.iter().all(|shard| shard / SHARDS != u128::from(next)), "chance does not repeat itself");

@@ -1,7 +1,7 @@
 //! Snapshots of the past: from memory where they are recent, else rebuilt by the history from the bucket.
 
 use history::{History, HistoryError, HistoryStatus, Result};
-use types::Moment;
+use types::{Health, Moment};
 
 use crate::{Snapshot, Transactions};
 
@@ -39,10 +39,17 @@ impl Transactions {
         self.core.visible.past(known.ts, known.state).ok_or(HistoryError::TooOld)
     }
 
-    /// Copies the log to the bucket and makes checkpoints for as long as the server runs. Without a history it returns at once.
-    pub async fn keep_history(&self) {
+    /// Copies the log to the bucket, soon after each commit, for as long as the server may write. Without a history it returns at once.
+    pub async fn keep_log_copied(&self, health: &Health) {
         if let Some(history) = &self.core.history {
-            history.keep().await;
+            history.keep_copied(health).await;
+        }
+    }
+
+    /// Makes a checkpoint whenever one is due, for as long as the server may write. Without a history it returns at once.
+    pub async fn keep_checkpoints(&self, health: &Health) {
+        if let Some(history) = &self.core.history {
+            history.keep_checkpoints(health).await;
         }
     }
 

@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::Instrument;
-use types::{Clock, Random, Reserve, SqlError};
+use types::{Clock, Health, Random, Reserve, SqlError};
 use url::Url;
 
 use crate::dial::Dialer;
@@ -319,7 +319,7 @@ impl Serving {
         tasks.spawn({
             let reserve = Reserve { disk: Arc::new(FolderDisk::of(&folder.spill())), bytes: place.reserve_bytes };
             let worker = worker.clone();
-            async move { worker.keep_spill_room(reserve).await }
+            async move { worker.keep_spill_room(&reserve, &Health::default()).await }
         });
         tracing::info!(cluster = %place.cluster, slot = place.slot, %address, "ready for tasks");
         Ok(Self { worker, disk, address, tasks, _folder: folder })

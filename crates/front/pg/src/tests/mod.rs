@@ -108,6 +108,7 @@ impl Door {
             query_log: QueryLog::new(100),
             backends: Arc::new(backends),
             metrics: Arc::default(),
+            services: Arc::new(supervisor::Supervisor::new(Arc::clone(&clock))),
             clock,
             random,
         });

@@ -164,20 +164,21 @@ async fn a_certificate_that_is_replaced_is_shown_to_those_that_come_after() {
     let (_files, tls, first) = certificate();
     let config = DoorConfig { tls: Some(tls.clone()), ..DoorConfig::default() };
     let door = Door::open_with(TempDir::new().unwrap(), config).await;
+    let health = types::Health::default();
     door.add_role("ada", Some("pencil")).await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
 
     // The key alone does not fit, and nothing at all is no certificate: what was before is shown.
     let (_others, other, second) = certificate();
     fs::copy(&other.key, &tls.key).unwrap();
-    door.instance.credentials.look().await;
+    door.instance.credentials.look_at_certificate(&health).await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
     fs::remove_file(&tls.certificate).unwrap();
-    door.instance.credentials.look().await;
+    door.instance.credentials.look_at_certificate(&health).await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
 
     fs::copy(&other.certificate, &tls.certificate).unwrap();
-    door.instance.credentials.look().await;
+    door.instance.credentials.look_at_certificate(&health).await;
     assert!(enter(&door, &second, "pencil").await.is_ok());
     assert!(enter(&door, &first, "pencil").await.is_err());
 }
@@ -223,8 +224,10 @@ async fn the_superusers_password_is_that_of_its_file() {
         .unwrap();
 
     // What is no password leaves the one before in force, and is refused at the start.
+    let health = types::Health::default();
     fs::write(&file, "").unwrap();
-    door.instance.credentials.look().await;
+    door.instance.credentials.look_at_superuser_password(&health).await;
+    assert!(health.trouble().is_some_and(|trouble| trouble.contains("holds no password")));
     connect("pencil").await.unwrap();
     let refused = door.instance.credentials.set_superuser_password().await.unwrap_err();
     assert!(matches!(refused, authentication::PasswordError::NoPassword { .. }), "{refused}");
@@ -234,13 +237,13 @@ async fn the_superusers_password_is_that_of_its_file() {
 
     // Another one, and a verifier in its place.
     fs::write(&file, "quill").unwrap();
-    door.instance.credentials.look().await;
+    door.instance.credentials.look_at_superuser_password(&health).await;
     assert_eq!(code(connect("pencil").await.map(drop).unwrap_err()), "28P01");
     connect("quill").await.unwrap();
     let of_pencil = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\
                      WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
     fs::write(&file, of_pencil).unwrap();
-    door.instance.credentials.look().await;
+    door.instance.credentials.look_at_superuser_password(&health).await;
     connect("pencil").await.unwrap();
     let before = role();
     door.instance.credentials.set_superuser_password().await.unwrap();

@@ -50,9 +50,10 @@ async fn a_worker_has_what_it_was_last_told() {
     assert_eq!(worker.memory_used(), 800, "nothing is taken back");
     assert!(matches!(pool.memory_limit(), MemoryLimit::Finite(500)));
     assert_eq!(worker.cache_tiers()[0].bytes_max, 100);
+    let health = Health::default();
     tokio::select! {
         biased;
-        () = worker.keep_spill_room(reserve) => unreachable!("it is kept for ever"),
+        () = worker.keep_spill_room(&reserve, &health) => unreachable!("it is kept for ever"),
         () = std::future::ready(()) => {}
     }
     assert_eq!(worker.inner.runtime.disk_manager.max_temp_directory_size(), 30);

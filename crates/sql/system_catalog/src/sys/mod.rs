@@ -1,9 +1,11 @@
 //! `sys`: what only Kiln has — shards, their statistics, tables as they lie in storage, what is kept of them in the cache; in `query.rs` statements
-//! that run and have run, in `cluster.rs` where they do, in `outcome.rs` what became of those that clients have named.
+//! that run and have run, in `cluster.rs` where they do, in `outcome.rs` what became of those that clients have named, in `service.rs` what the
+//! server does in the background.
 
 mod cluster;
 mod outcome;
 mod query;
+mod service;
 
 use catalog::{Distribution, TableOrder};
 use shards::{CacheUse, Datum};
@@ -55,7 +57,7 @@ const TABLES: &[Definition] = &[
 ];
 
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
-    TABLES.iter().chain(query::TABLES).chain(cluster::TABLES).chain(outcome::TABLES)
+    TABLES.iter().chain(query::TABLES).chain(cluster::TABLES).chain(outcome::TABLES).chain(service::TABLES)
 }
 
 fn tables(source: &Source<'_>, rows: &mut Rows) {

@@ -13,7 +13,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use history::TABLES;
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use types::{CommitTs, Failpoint, Mutation};
+use types::{CommitTs, Failpoint, Health, Mutation, with_causes};
 
 use crate::garbage::{self, Garbage};
 use crate::group::Proposal;
@@ -74,14 +74,18 @@ pub struct CleanReport {
 
 impl Transactions {
     /// Cleans for as long as the server runs; returns when a write to the store has failed.
-    pub async fn keep_clean(&self, settings: CleanSettings) {
-        let mut listed_at = None;
+    pub async fn keep_clean(&self, settings: CleanSettings, health: &Health) {
+        let (mut listed_at, mut listing_failure) = (None, None);
         while !self.is_poisoned() {
             let now = self.core.clock.monotonic();
-            log(self.clean_once().await);
+            let failure = log(self.clean_once().await);
             if listed_at.is_none_or(|listed_at| settings.list_every <= now.saturating_sub(listed_at)) {
-                log(self.delete_orphans(settings.orphan_age).await);
+                listing_failure = log(self.delete_orphans(settings.orphan_age).await);
                 listed_at = Some(now);
+            }
+            match failure.as_ref().or(listing_failure.as_ref()) {
+                Some(error) => health.report_failure(error),
+                None => health.report_success(),
             }
             tokio::select! {
                 () = self.core.clock.sleep(settings.every) => {}
@@ -239,13 +243,18 @@ fn is_named_as_a_shard(object: &str) -> bool {
     })
 }
 
-fn log(report: Result<CleanReport>) {
+/// Logs what a cleaning did, and returns why it failed.
+fn log(report: Result<CleanReport>) -> Option<String> {
     match report {
-        Ok(report) if report == CleanReport::default() => {}
+        Ok(report) if report == CleanReport::default() => None,
         Ok(CleanReport { uploads, garbage, orphans, failed }) => {
             tracing::info!(uploads, garbage, orphans, failed, "deleted objects that nobody needs");
+            (0 < failed).then(|| format!("{failed} objects could not be deleted"))
         }
-        Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "failed to clean up objects"),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "failed to clean up objects");
+            Some(with_causes(&error))
+        }
     }
 }
 

@@ -543,13 +543,14 @@ async fn a_storage_that_fails_is_seen_and_commits_go_on() {
             tokio::task::yield_now().await;
         }
     };
-    let clock = types::SystemClock::new();
+    let (clock, health) = (types::SystemClock::new(), Health::default());
     let error = tokio::select! {
-        () = transactions.keep_history() => unreachable!("it ends with the server"),
+        () = transactions.keep_log_copied(&health) => unreachable!("it ends with the server"),
         () = clock.sleep(Duration::from_secs(60)) => panic!("no failure is told"),
         error = told => error,
     };
     assert!(error.contains("0000000000000001-0000000000000002"), "{error}");
+    assert_eq!(health.trouble().as_ref(), Some(&error));
     commit(&transactions, vec![load(100, &[1])]).await;
     let status = transactions.history_status().unwrap();
     assert!(0 < status.log.waiting_bytes && status.last_error.is_some());

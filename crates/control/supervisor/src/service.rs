@@ -1,0 +1,123 @@
+//! One service: its state, for those who ask.
+
+use std::fmt;
+
+use parking_lot::Mutex;
+use types::Health;
+
+/// The state of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceState {
+    /// It runs, and its last work succeeded.
+    Running,
+    /// It runs, but its work fails; it is tried again.
+    Failing,
+    /// It panicked or ended, and is started again soon.
+    Restarting,
+    /// It had something to do once, and has done it.
+    Done,
+}
+
+impl fmt::Display for ServiceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Running => "running",
+            Self::Failing => "failing",
+            Self::Restarting => "restarting",
+            Self::Done => "done",
+        })
+    }
+}
+
+/// A service as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceStatus {
+    pub name: &'static str,
+    pub state: ServiceState,
+    /// Microseconds since 1970, of its last start.
+    pub started_us: i64,
+    /// Starts after the first.
+    pub restarts: u64,
+    /// What its work fails with or, where it does not, the cause of its last restart.
+    pub last_error: Option<String>,
+}
+
+impl ServiceStatus {
+    /// Whether somebody should look after it.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        matches!(self.state, ServiceState::Failing | ServiceState::Restarting)
+    }
+}
+
+/// A service's record, which its task writes and statuses are read from.
+pub(crate) struct Service {
+    pub(crate) name: &'static str,
+    run: Mutex<Run>,
+}
+
+/// The current run of a service.
+struct Run {
+    /// A new one for each run: what a run that has ended reported is not this one's.
+    health: Health,
+    phase: Phase,
+    started_us: i64,
+    restarts: u64,
+    last_end: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+enum Phase {
+    Running,
+    Restarting,
+    Done,
+}
+
+impl Service {
+    pub(crate) fn new(name: &'static str, now_us: i64) -> Self {
+        let run =
+            Run { health: Health::default(), phase: Phase::Running, started_us: now_us, restarts: 0, last_end: None };
+        Self { name, run: Mutex::new(run) }
+    }
+
+    /// Where its first run reports to.
+    pub(crate) fn health(&self) -> Health {
+        self.run.lock().health.clone()
+    }
+
+    pub(crate) fn restart(&self, now_us: i64) -> Health {
+        let mut run = self.run.lock();
+        run.health = Health::default();
+        run.phase = Phase::Running;
+        run.started_us = now_us;
+        run.restarts += 1;
+        run.health.clone()
+    }
+
+    /// It ended for this reason, and is started again after a pause.
+    pub(crate) fn note_end(&self, reason: String) {
+        let mut run = self.run.lock();
+        run.phase = Phase::Restarting;
+        run.last_end = Some(reason);
+    }
+
+    pub(crate) fn note_done(&self) {
+        self.run.lock().phase = Phase::Done;
+    }
+
+    pub(crate) fn status(&self) -> ServiceStatus {
+        let run = self.run.lock();
+        let trouble = run.health.trouble();
+        let state = match run.phase {
+            Phase::Running if trouble.is_some() => ServiceState::Failing,
+            Phase::Running => ServiceState::Running,
+            Phase::Restarting => ServiceState::Restarting,
+            Phase::Done => ServiceState::Done,
+        };
+        let last_error = match run.phase {
+            Phase::Running => trouble.or_else(|| run.last_end.clone()),
+            Phase::Restarting | Phase::Done => run.last_end.clone(),
+        };
+        ServiceStatus { name: self.name, state, started_us: run.started_us, restarts: run.restarts, last_error }
+    }
+}
