@@ -175,7 +175,7 @@ impl Failpoint {
     /// The process is at this moment: perhaps it ends here.
     ///
     /// # Panics
-    /// Where a test wants it.
+    /// If a test asks for it.
     #[inline]
     pub fn pass(self) {
         if IS_SET.load(Ordering::Relaxed) {
@@ -187,10 +187,10 @@ impl Failpoint {
     /// The process is at this moment: perhaps it ends here, or what it does fails.
     ///
     /// # Errors
-    /// Where a test wants it.
+    /// An injected one, if a test asks for it.
     ///
     /// # Panics
-    /// Where a test wants that.
+    /// If a test asks for that.
     #[inline]
     pub fn check(self) -> io::Result<()> {
         if IS_SET.load(Ordering::Relaxed) { self.reached() } else { Ok(()) }
@@ -215,7 +215,7 @@ static IS_SET: AtomicBool = AtomicBool::new(false);
 static PLAN: OnceLock<Plan> = OnceLock::new();
 static TIMES: AtomicU64 = AtomicU64::new(0);
 
-/// Where a process dies: `name:time`, fails: `name:time:error`, or panics: `name:time:panic`.
+/// A failpoint, the time that counts, and the effect: `name:time` ends the process, `name:time:error` fails, `name:time:panic` panics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     point: Failpoint,
@@ -223,12 +223,12 @@ pub struct Plan {
     effect: Effect,
 }
 
-/// What happens at a failpoint.
+/// The effect of a failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// The process ends.
     End,
-    /// What is done there fails.
+    /// The step at the failpoint fails.
     Fail,
     /// The task that comes there panics.
     Panic,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// What a service reports of its own work: whether the last piece of it succeeded. Clones share it.
+/// The outcome of a service's last piece of work, as the service reports it. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     trouble: Arc<Mutex<Option<String>>>,

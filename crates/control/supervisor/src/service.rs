@@ -38,12 +38,12 @@ pub struct ServiceStatus {
     pub started_us: i64,
     /// Starts after the first.
     pub restarts: u64,
-    /// What its work fails with or, where it does not, the cause of its last restart.
+    /// The failure of its work; if its work succeeds, the cause of its last restart.
     pub last_error: Option<String>,
 }
 
 impl ServiceStatus {
-    /// Whether somebody should look after it.
+    /// True if its work fails or it is about to be started again.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         matches!(self.state, ServiceState::Failing | ServiceState::Restarting)
@@ -80,7 +80,7 @@ impl Service {
         Self { name, run: Mutex::new(run) }
     }
 
-    /// Where its first run reports to.
+    /// The health that its first run reports to.
     pub(crate) fn health(&self) -> Health {
         self.run.lock().health.clone()
     }

@@ -32,12 +32,12 @@ struct Supervised {
     task: JoinHandle<()>,
 }
 
-/// When a service may end.
+/// The end that a service may come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// When it is stopped; before, it is started again.
+    /// It runs until it is stopped; if it ends before, it is started again.
     Stopped,
-    /// When it has done what it is for.
+    /// It ends by itself once its work is done.
     Done,
 }
 

@@ -50,11 +50,11 @@ pub(super) fn name_by_hash(function: &str, ArgumentsHash(hash): ArgumentsHash) -
     format!("{function}(… {hash:032x})")
 }
 
-/// What stands for arguments that have many nodes in the name of their call.
+/// A hash of arguments that have many nodes; it takes their place in the name of their call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ArgumentsHash(u128);
 
-/// Whether a hash says what types arguments are cast to.
+/// Casts in a hash: a hash may or may not depend on the types that arguments are cast to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Casts {
     Said,

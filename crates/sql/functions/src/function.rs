@@ -39,7 +39,7 @@ pub struct NamedFunction {
     pub definition: &'static Definition,
     pub(crate) session: Arc<Session>,
     signature: Signature,
-    /// Of the arguments that it was made with.
+    /// The hash of the arguments that it was made with, if they have many nodes.
     arguments_hash: Option<ArgumentsHash>,
 }
 
@@ -180,7 +180,7 @@ pub struct ResolvedFunction {
     signature: Signature,
     /// A hash of its name, overload and argument types, made once: what is hashed in a nested call passes through every call around it.
     hash: u64,
-    /// Of the arguments that its call by name was made with.
+    /// The hash of the arguments that its call by name was made with, if they have many nodes.
     arguments_hash: Option<ArgumentsHash>,
 }
 

@@ -39,7 +39,7 @@ impl BoundedFilterPushdownRule {
 /// The name of the rule that pushes the conditions of filters; another one pushes what joins and sorts find out when they run.
 const OF_FILTERS: &str = "FilterPushdown";
 
-/// Whether a plan has a filter that could be pushed further. Those directly over leaves lie as low as they can: no leaf of Kiln's plans takes a filter while it is
+/// True if a filter of the plan could be pushed further. Those directly over leaves lie as low as they can: no leaf of Kiln's plans takes a filter while it is
 /// planned. To find that out DataFusion compares each filter with what is left of it.
 fn may_push_filters(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     plan.exists(|operator| {

@@ -133,7 +133,7 @@ pub struct ServiceRow {
     pub started_us: i64,
     /// Starts after the first.
     pub restarts: u64,
-    /// What its work fails with, or the cause of its last restart.
+    /// The failure of its work; if its work succeeds, the cause of its last restart.
     pub last_error: Option<String>,
 }
 

@@ -16,7 +16,7 @@ const ARCHIVER: &str = "archiver";
 /// Writes checkpoints to the storage.
 const CHECKPOINTER: &str = "checkpointer";
 
-/// Whether a service is one that keeps the history: commits are copied while everything else is taken down.
+/// True for the services that keep the history. They stop last, because commits are copied while everything else is taken down.
 pub(super) fn keeps_history(name: &str) -> bool {
     matches!(name, ARCHIVER | CHECKPOINTER)
 }

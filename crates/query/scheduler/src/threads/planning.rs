@@ -43,7 +43,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// What wakes each thread that waits for work. The last to wait is the first to be woken: what it allocates from is still in a cache.
+    /// One condition variable for each thread that waits for work. The thread that began to wait last is woken first: its memory is still in a cache.
     idle: Vec<Arc<Condvar>>,
     /// Threads that were woken or started for work, and have not looked for it yet.
     coming: usize,
