@@ -21,8 +21,10 @@ const REASONS: &[(&str, &str)] = &[
         "a statement gives results to whoever asked for them: each protocol tells them in its own way",
     ),
     ("session_context::Activity", "pg_stat_activity shows sessions; goes when session facts are plain data"),
-    ("session_context::Files", "planning finds files by failing; goes when files are resolved before binding"),
-    ("session_context::Past", "planning finds snapshots by failing; goes when states are resolved before binding"),
+    (
+        "session_context::Past",
+        "UNDROP, sys.history and sys.statement_outcome read what the transactions know of earlier commits",
+    ),
     ("session_context::SequenceNumbers", "nextval draws numbers from the committer, outside any transaction"),
     ("types::Disk", "free space is asked of the one who writes; simulated in tests"),
     ("types::ObjectNames", "casts of the reg… types need the system catalog, which stands above the functions"),

@@ -33,10 +33,7 @@ impl Session {
         let (KeptPrograms::ByDigits(_), Some(parsed)) = (&prepared.programs, &prepared.parsed) else { return None };
         let types = prepared.types_with(values);
         if prepared.programs.lacks(&types) {
-            let planned = match self.planning(parsed, &types, self.context_without_rows(statement)) {
-                Ok(planning) => self.planned(planning).await,
-                Err(error) => Err(error),
-            };
+            let planned = self.plan_without_rows(parsed, &types, statement).await;
             // For want of memory it is tried again.
             if planned.as_ref().is_err_and(|error| error.condition == Condition::OutOfMemory) {
                 return None;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binder::{Planned, QueryPlan, SessionCommand};
-use session_context::StatementContext;
+use session_context::ScalarValue;
 use syntax::Expr;
 use syntax::statement::FetchDirection;
 use types::{Condition, SqlError, SqlResult};
@@ -11,7 +11,6 @@ use value_codec::encode::Format;
 
 use crate::block::outside;
 use crate::life::State;
-use crate::plan_basis::PlanBasis;
 use crate::planning::Planning;
 use crate::portal::{Life, Portal, Progress, unknown_cursor};
 use crate::prepared::{Prepared, unknown_statement};
@@ -37,50 +36,48 @@ impl Session {
         if prepared.parsed.is_none() {
             return Ok(Started::Done(String::new()));
         }
-        let planned = self.with_facts(|session| match session.plan_prepared(name, arguments, statement)? {
-            Some(planning) => Ok(planning),
-            None => Err(SqlError::internal("a prepared statement that is not empty has a plan")),
-        });
-        let planned = planned.await?;
+        let planned = Box::pin(self.plan_execute(name, arguments, statement)).await?;
+        let planned = planned.ok_or_else(|| SqlError::internal("a prepared statement that is not empty has a plan"))?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         Box::pin(self.start(planned, place, statement, client)).await
     }
 
     /// The plan of a prepared statement with these arguments; `None` for an empty one.
-    pub(crate) fn plan_prepared(
-        &self,
+    pub(crate) async fn plan_execute(
+        &mut self,
         name: &str,
         arguments: &[Expr],
         statement: &Statement,
-    ) -> SqlResult<Option<Planning<Planned>>> {
+    ) -> SqlResult<Option<Planned>> {
         let prepared = self.prepared.get(name).map(Arc::clone).ok_or_else(|| unknown_statement(name))?;
         let Some(parsed) = &prepared.parsed else { return Ok(None) };
+        if parsed.explained_execute().is_some() {
+            return Err(SqlError::unsupported("EXECUTE of a prepared EXPLAIN EXECUTE"));
+        }
         if arguments.len() != prepared.parameters.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
             let detail = format!("Expected {} parameters but got {}.", prepared.parameters.len(), arguments.len());
             return Err(SqlError::new(Condition::SyntaxError, message).with_detail(detail));
         }
+        let values = self.argument_values(&prepared, arguments, statement).await?;
+        self.plan_for_values(&prepared, &values, statement).await.map(Some)
+    }
+
+    /// The values that EXECUTE gives, once.
+    async fn argument_values(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        arguments: &[Expr],
+        statement: &Statement,
+    ) -> SqlResult<Vec<ScalarValue>> {
+        if arguments.is_empty() {
+            return Ok(Vec::new());
+        }
         statement.enter(State::Plan);
-        let (planner, mut context) = (Arc::clone(&self.instance.planner), self.context(statement));
-        let (parsed, arguments, prepared) = (Arc::clone(parsed), arguments.to_vec(), Arc::clone(&prepared));
-        let (held, state) = (self.block.held(), self.block.view().state);
-        let plan = prepared.plan.valid(held, &state);
-        let is_stale = prepared.plan.is_stale(held, &state) && self.settings().keeps_plans();
-        let renewal = is_stale.then(|| (self.context_without_rows(statement), PlanBasis::new(held, &state)));
-        Ok(Some(Planning::of(move || {
-            let values = planner.arguments(&arguments, &prepared.parameters, &context)?;
-            if let Some(plan) = plan {
-                return plan.with_rows_of(&context)?.with_parameters(values).map(Planned::Query);
-            }
-            let types = prepared.types_with(&values);
-            Arc::make_mut(&mut context).arguments = values.as_slice().into();
-            let plan = |context: &Arc<StatementContext>| planner.plan(&parsed, &types, context);
-            let planned = match renewal {
-                Some((bare, basis)) => prepared.plan.renew(basis, &planner, &bare, &context, plan)?,
-                None => plan(&context)?,
-            };
-            planned.with_parameters(values)
-        })))
+        let (planner, context) = (Arc::clone(&self.instance.planner), self.context(statement));
+        let (arguments, prepared) = (arguments.to_vec(), Arc::clone(prepared));
+        let evaluating = Planning::of(move || planner.arguments(&arguments, &prepared.parameters, &context));
+        self.planned(evaluating).await
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is a word of the statement")]

@@ -1,8 +1,8 @@
 //! A statement's way from what is asked for to its first row, or to its tag.
 //!
 //! [`Session::execute`] is the one loop for all protocols, [`Session::attempt`] its steps: the statement enters its transaction and sees what is
-//! committed; if it has a program that finds its rows by an index, that runs (`by_key.rs`), and most end there; else it is planned (`plan.rs`), waits
-//! for a cluster (`admit.rs`), takes its token (`token.rs`) and runs.
+//! committed; if it has a program that finds its rows by an index, that runs (`by_key.rs`), and most end there; else what its names stand for is fetched
+//! (`resolve.rs`), it is planned (`plan.rs`), waits for a cluster (`admit.rs`), takes its token (`token.rs`) and runs.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Session {
             let planned = match what {
                 Executable::Text(parsed) => {
                     parsed.check_without_parameters()?;
-                    self.with_facts(|session| session.plan(parsed, &[], &[], statement)).await?
+                    self.plan(parsed, &[], &[], statement).await?
                 }
                 Executable::Bound(prepared, bound) => self.plan_bound(prepared, bound, last, statement).await?,
             };

@@ -62,12 +62,11 @@ impl Session {
         statement: &Statement,
     ) -> SqlResult<Prepared> {
         self.enter(Some(&parsed), statement)?;
-        let step = |session: &Self| match parsed.explained_execute() {
-            Some(_) => session.plan(&parsed, declared, &[], statement),
-            // A plan that is kept keeps no row alive.
-            None => session.planning(&parsed, declared, session.context_without_rows(statement)),
+        let planned = match parsed.explained_execute() {
+            Some(_) => self.plan(&parsed, declared, &[], statement).await,
+            None => self.plan_without_rows(&parsed, declared, statement).await,
         };
-        let planned = match self.with_facts(step).await {
+        let planned = match planned {
             Ok(planned) => planned,
             Err(error) => {
                 // What it made before may be in its way: that is found out when it runs.
@@ -134,8 +133,7 @@ impl Session {
                         let bound = Bound { values, plan: BoundPlan::Program(program) };
                         return Ok(Portal::bound(Arc::clone(&prepared), bound, prepared.columns.clone()));
                     }
-                    let plan = self.with_facts(|session| session.plan_again(&prepared, &values, &statement));
-                    let planned = match plan.await {
+                    let planned = match self.plan_again(&prepared, &values, &statement).await {
                         Ok(planned) => planned,
                         Err(error) => {
                             self.asks_with(&values, &prepared.parameters)?;

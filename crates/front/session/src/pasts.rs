@@ -1,56 +1,30 @@
-//! The earlier states that a statement reads.
+//! What was committed and dropped before, for the planner.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use session_context::{CommittedRow, HistoryRow, LastDrop, Past, PastState, StatementOutcomeRow};
+use session_context::{CommittedRow, HistoryRow, LastDrop, Past, StatementOutcomeRow};
 use storage_error::from_transaction;
-use txn::{Snapshot, Transactions};
-use types::{Moment, Oid, SqlResult};
+use txn::Transactions;
+use types::{Oid, SqlResult};
 
-/// Those of one statement: the planner asks, the session gets what is not there and lets it plan again.
+/// What the transactions know of it.
 #[derive(Debug)]
-pub(crate) struct Pasts {
-    transactions: Arc<Transactions>,
-    pub(crate) known: Mutex<HashMap<Moment, Snapshot>>,
-    pub(crate) wanted: Mutex<Option<Moment>>,
-}
+pub(crate) struct Pasts(Arc<Transactions>);
 
 impl Pasts {
     pub(crate) fn new(transactions: &Arc<Transactions>) -> Arc<Self> {
-        let (known, wanted) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { transactions: Arc::clone(transactions), known, wanted })
-    }
-
-    /// As new.
-    pub(crate) fn clear(&mut self) {
-        self.known.get_mut().clear();
-        *self.wanted.get_mut() = None;
-    }
-
-    /// The statement is over: who still reads earlier states holds them.
-    pub(crate) fn forget(&self) {
-        self.known.lock().clear();
+        Arc::new(Self(Arc::clone(transactions)))
     }
 }
 
 impl Past for Pasts {
-    fn state(&self, moment: Moment) -> Option<PastState> {
-        if let Some(snapshot) = self.known.lock().get(&moment) {
-            return Some(PastState { state: Arc::clone(&snapshot.state), pin: Arc::new(snapshot.clone()) });
-        }
-        *self.wanted.lock() = Some(moment);
-        None
-    }
-
     fn last_drop(&self, schema: Oid, name: &str) -> SqlResult<Option<LastDrop>> {
-        let last = self.transactions.last_drop(schema, name).map_err(from_transaction)?;
+        let last = self.0.last_drop(schema, name).map_err(from_transaction)?;
         Ok(last.map(|last| LastDrop { table: last.table, commit: last.commit }))
     }
 
     fn history(&self) -> Option<HistoryRow> {
-        self.transactions.history_status().map(|status| HistoryRow {
+        self.0.history_status().map(|status| HistoryRow {
             newest_record: status.log.newest,
             copied_record: status.log.copied,
             waiting_bytes: status.log.waiting_bytes,
@@ -63,7 +37,7 @@ impl Past for Pasts {
     }
 
     fn statement_outcomes(&self, role: Option<Oid>, token: Option<&str>) -> SqlResult<Vec<StatementOutcomeRow>> {
-        let known = self.transactions.outcomes(role, token).map_err(from_transaction)?;
+        let known = self.0.outcomes(role, token).map_err(from_transaction)?;
         let rows = known.into_iter().map(|known| StatementOutcomeRow {
             token: known.token.text.to_string(),
             role: known.token.role,

@@ -23,30 +23,28 @@ const SHORT_TEXT_BYTES: usize = 2_048;
 impl Session {
     /// From text to a plan, by what the catalog and the settings say now.
     /// `values` are those of its parameters, where they are given.
-    pub(crate) fn plan(
-        &self,
+    pub(crate) async fn plan(
+        &mut self,
         parsed: &Arc<Parsed>,
         parameters: &[Option<SqlType>],
         values: &[ScalarValue],
         statement: &Statement,
-    ) -> SqlResult<Planning<Planned>> {
+    ) -> SqlResult<Planned> {
         statement.enter(State::Plan);
-        if let Some((_, name, arguments)) = parsed.explained_execute()
-            && let Some(planning) = self.plan_prepared(name, arguments, statement)?
+        if let Some((explain, name, arguments)) = parsed.explained_execute()
+            && let Some(planned) = Box::pin(self.plan_execute(name, arguments, statement)).await?
         {
-            let (planner, parsed) = (Arc::clone(&self.instance.planner), Arc::clone(parsed));
-            return planning.then(move |planned| match parsed.explained_execute() {
-                Some((explain, ..)) => planner.explain_execute(explain, planned),
-                None => Err(SqlError::internal("a statement is EXPLAIN EXECUTE as long as it is planned")),
-            });
+            return self.instance.planner.explain_execute(explain, planned);
         }
+        self.resolve(parsed, parameters, values, true, statement).await?;
         let mut context = self.context(statement);
         Arc::make_mut(&mut context).arguments = values.into();
-        self.planning(parsed, parameters, context)
+        let planning = self.planning(parsed, parameters, context)?;
+        self.planned(planning).await
     }
 
     /// The plan of a statement. What is known, or takes no longer than to give it to another thread, is made at once.
-    pub(crate) fn planning(
+    fn planning(
         &self,
         parsed: &Arc<Parsed>,
         parameters: &[Option<SqlType>],
@@ -61,6 +59,18 @@ impl Session {
         }
         let (parsed, parameters) = (Arc::clone(parsed), parameters.to_vec());
         Ok(Planning::of(move || planner.plan(&parsed, &parameters, &context)))
+    }
+
+    /// The plan of a statement that is to be kept: it keeps no row alive.
+    pub(crate) async fn plan_without_rows(
+        &mut self,
+        parsed: &Arc<Parsed>,
+        parameters: &[Option<SqlType>],
+        statement: &Statement,
+    ) -> SqlResult<Planned> {
+        self.resolve(parsed, parameters, &[], false, statement).await?;
+        let planning = self.planning(parsed, parameters, self.context_without_rows(statement))?;
+        self.planned(planning).await
     }
 
     /// The plan of a bound statement, as it can run now; `last` is why an attempt to run it came to nothing.
@@ -81,40 +91,62 @@ impl Session {
             }
             BoundPlan::Plan(..) | BoundPlan::Program(_) => {}
         }
-        let planned = self.with_facts(|session| session.plan_again(prepared, &bound.values, statement)).await?;
+        let planned = self.plan_again(prepared, &bound.values, statement).await?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         Ok(planned)
     }
 
-    pub(crate) fn plan_again(
-        &self,
+    /// The plan of a prepared statement for values of its parameters.
+    pub(crate) async fn plan_again(
+        &mut self,
         prepared: &Prepared,
         values: &[ScalarValue],
         statement: &Statement,
-    ) -> SqlResult<Planning<Planned>> {
+    ) -> SqlResult<Planned> {
+        let parsed = prepared.parsed.as_ref();
+        let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
+        if parsed.explained_execute().is_some() {
+            let types = prepared.types_with(values);
+            return Box::pin(self.plan(parsed, &types, values, statement)).await?.with_parameters(values.to_vec());
+        }
+        self.plan_for_values(prepared, values, statement).await
+    }
+
+    /// As [`Session::plan_again`], of what is no EXPLAIN EXECUTE.
+    pub(crate) async fn plan_for_values(
+        &mut self,
+        prepared: &Prepared,
+        values: &[ScalarValue],
+        statement: &Statement,
+    ) -> SqlResult<Planned> {
         let parsed = prepared.parsed.as_ref();
         let parsed = parsed.ok_or_else(|| SqlError::internal("a portal without a statement"))?;
         let given = values.to_vec();
         let (held, state) = (self.block.held(), self.block.view().state);
+        statement.enter(State::Plan);
         if let Some(plan) = prepared.plan.valid(held, &state) {
-            statement.enter(State::Plan);
             let (context, is_small) = (self.context(statement), plan.is_small());
             let with_rows = move || plan.with_rows_of(&context)?.with_parameters(given).map(Planned::Query);
-            return if is_small { with_rows().map(Planning::Done) } else { Ok(Planning::of(with_rows)) };
+            return if is_small { with_rows() } else { self.planned(Planning::of(with_rows)).await };
         }
         let types = prepared.types_with(values);
-        if prepared.plan.is_stale(held, &state) && self.settings().keeps_plans() {
-            statement.enter(State::Plan);
+        self.resolve(parsed, &types, values, true, statement).await?;
+        let mut context = self.context(statement);
+        Arc::make_mut(&mut context).arguments = values.into();
+        let (held, state) = (self.block.held(), self.block.view().state);
+        let planning = if prepared.plan.is_stale(held, &state) && self.settings().keeps_plans() {
             let (bare, basis) = (self.context_without_rows(statement), PlanBasis::new(held, &state));
-            let (mut context, planner) = (self.context(statement), Arc::clone(&self.instance.planner));
-            Arc::make_mut(&mut context).arguments = values.into();
+            let planner = Arc::clone(&self.instance.planner);
             let (parsed, cached) = (Arc::clone(parsed), prepared.plan.clone());
-            return Ok(Planning::of(move || {
+            Planning::of(move || {
                 let plan = |context: &Arc<StatementContext>| planner.plan(&parsed, &types, context);
-                cached.renew(basis, &planner, &bare, &context, plan)?.with_parameters(given)
-            }));
-        }
-        self.plan(parsed, &types, values, statement)?.then(|planned| planned.with_parameters(given))
+                cached.renew(basis, &planner, &bare, &context, plan)
+            })
+        } else {
+            self.planning(parsed, &types, context)?
+        };
+        let planning = planning.then(|planned| planned.with_parameters(given))?;
+        self.planned(planning).await
     }
 
     /// Waits for planning to be done.

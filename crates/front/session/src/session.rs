@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use catalog::Role;
-use session_context::Assignments;
+use session_context::{Assignments, FetchedInputs};
 use settings::Settings;
 use syntax::Parsed;
 use syntax::statement::IsolationLevel;
@@ -20,7 +20,6 @@ use crate::backends::{Backend, Guard};
 use crate::block::{Block, Modes};
 use crate::block_status::BlockStatus;
 use crate::executable::Executable;
-use crate::files::StatementFiles;
 use crate::hang_up::HangUp;
 use crate::held::Held;
 use crate::instance::Instance;
@@ -54,10 +53,10 @@ pub struct Session {
     pub(crate) assignments: Arc<Assignments>,
     /// What sequences gave it.
     pub(crate) numbers: Arc<Numbers>,
-    /// The earlier states that the running statement reads.
+    /// What was committed and dropped before.
     pub(crate) pasts: Arc<Pasts>,
-    /// The files that it reads.
-    pub(crate) files: Arc<StatementFiles>,
+    /// What was fetched to plan the running statement.
+    pub(crate) inputs: Arc<FetchedInputs>,
     /// Of the newest statement, until its failure is told.
     pub(crate) query_id: Option<QueryId>,
     /// What the running statement has been given to run on.
@@ -106,15 +105,7 @@ impl Session {
 
     /// A statement begins: it gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
     pub(crate) fn begin(&mut self, sql: &str) -> Statement {
-        // Who has it still reads by it what an earlier statement saw.
-        match Arc::get_mut(&mut self.pasts) {
-            Some(pasts) => pasts.clear(),
-            None => self.pasts = Pasts::new(&self.instance.transactions),
-        }
-        match Arc::get_mut(&mut self.files) {
-            Some(files) => files.forget(),
-            None => self.files = Arc::default(),
-        }
+        self.forget_inputs();
         let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
         let statement = Statement::begin(&self.instance, &self.seat.backend, sql, limits, Arc::clone(&self.hung_up));
         self.query_id = Some(statement.query_id);
@@ -150,8 +141,7 @@ impl Session {
 
     /// A statement is over, but for its transaction's end.
     pub(crate) fn note_outcome(&mut self, outcome: SqlResult<String>) -> SqlResult<String> {
-        self.pasts.forget();
-        self.files.forget();
+        self.forget_inputs();
         self.admitted = None;
         match outcome {
             Ok(tag) => self.take_assignments().map(|()| tag),
@@ -159,6 +149,13 @@ impl Session {
                 self.fail();
                 Err(error)
             }
+        }
+    }
+
+    /// The statement is over: who still reads earlier states or files holds them.
+    fn forget_inputs(&mut self) {
+        if !self.inputs.is_empty() {
+            self.inputs = Arc::default();
         }
     }
 
@@ -210,7 +207,7 @@ impl Session {
             assignments: Arc::default(),
             numbers,
             pasts,
-            files: Arc::default(),
+            inputs: Arc::default(),
             query_id: None,
             admitted: None,
             asked: None,

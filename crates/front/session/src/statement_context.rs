@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use catalog::{CatalogState, Role};
-use session_context::{StatementContext, WithoutRows};
+use session_context::StatementContext;
 use types::CommitTs;
 
 use crate::session::Session;
@@ -21,7 +21,6 @@ impl Session {
         let view = self.block.view();
         let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
         let bare = Arc::make_mut(&mut context);
-        bare.files = Arc::new(WithoutRows(Arc::clone(&self.files) as Arc<dyn session_context::Files>));
         bare.has_rows = false;
         context
     }
@@ -53,7 +52,7 @@ impl Session {
             commit,
             arguments: Arc::default(),
             past: Arc::clone(&self.pasts) as Arc<dyn session_context::Past>,
-            files: Arc::clone(&self.files) as Arc<dyn session_context::Files>,
+            inputs: Arc::clone(&self.inputs),
             sequences: Arc::clone(&self.numbers) as Arc<dyn session_context::SequenceNumbers>,
             snapshot,
         })

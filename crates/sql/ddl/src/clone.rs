@@ -6,7 +6,7 @@ use std::sync::Arc;
 use binder::{Binder, DefinePlan, moment_of, statement_at};
 use catalog::{Change, Column, ConstraintKind, Identity, Sequence, SequenceOwner, Table};
 use datafusion::sql::sqlparser::ast::{ObjectName, TableVersion};
-use session_context::StatementContext;
+use session_context::{LastDrop, StatementContext};
 use syntax::statement::CreateTable;
 use system_catalog::next_of;
 use types::{CommitTs, Condition, Moment, SqlError, SqlResult};
@@ -160,6 +160,22 @@ fn continued(
     }
 }
 
+/// The drop that UNDROP TABLE of a name takes back; `None` where the table was not dropped, or is there again.
+///
+/// # Errors
+/// What is wrong with the name, and the storage's.
+pub fn last_drop(context: &StatementContext, written: &ObjectName) -> SqlResult<Option<LastDrop>> {
+    let name::Target { schema, name, .. } = name::target(context, written, false)?;
+    let last = context.past.last_drop(schema.oid, name)?;
+    Ok(last.filter(|last| context.snapshot.table(last.table).is_none()))
+}
+
+/// The last moment at which the table was there.
+#[must_use]
+pub fn moment_before(drop: &LastDrop) -> Moment {
+    Moment::Commit(CommitTs(drop.commit.0.saturating_sub(1)))
+}
+
 /// The table of that name that was dropped last, as it was before, with its sequences.
 ///
 /// # Errors
@@ -176,12 +192,8 @@ pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResu
         let message = format!("table \"{table_name}\" was not dropped");
         SqlError::new(Condition::UndefinedTable, message).with_detail("Or it was dropped before the retention began.")
     };
-    let drop = context.past.last_drop(schema.oid, table_name)?.ok_or_else(nothing)?;
-    if context.snapshot.table(drop.table).is_some() {
-        return Err(nothing());
-    }
-    let before = Moment::Commit(CommitTs(drop.commit.0.saturating_sub(1)));
-    let (past, pin) = statement_at(context, before)?;
+    let drop = context.inputs.last_drop.ok_or_else(nothing)?;
+    let (past, pin) = statement_at(context, moment_before(&drop))?;
     let old = past.snapshot.table(drop.table).ok_or_else(nothing)?;
     name::must_own(context, old.owner, "table", &old.name)?;
     let mut plan = DefinePlan { tag: "UNDROP TABLE".to_owned(), pins: vec![pin], ..DefinePlan::default() };

@@ -33,13 +33,11 @@ pub fn create_external_table(binder: &Binder<'_>, create: &CreateExternalTable) 
         return Ok(plan);
     }
     let location = create.location.clone();
-    if !location.starts_with('/') && !location.contains("://") {
+    if !is_absolute(&location) {
         return Err(SqlError::new(Condition::InvalidName, "relative path not allowed for LOCATION"));
     }
     let columns = if create.columns.is_empty() {
-        let found = context.files.columns(&location);
-        let found = found.ok_or_else(|| SqlError::internal("the columns of the files are not at hand"))?;
-        found.iter().map(found_column).collect()
+        context.inputs.columns_at(&location)?.iter().map(found_column).collect()
     } else {
         create.columns.iter().map(|written| written_column(binder, name, written)).collect::<SqlResult<_>>()?
     };
@@ -47,6 +45,21 @@ pub fn create_external_table(binder: &Binder<'_>, create: &CreateExternalTable) 
     table.external = Some(External { location });
     plan.changes.push(Change::PutTable(Arc::new(table)));
     Ok(plan)
+}
+
+/// The place whose files say which columns the table has, if the statement comes so far.
+#[must_use]
+pub fn location_to_read<'c>(context: &StatementContext, create: &'c CreateExternalTable) -> Option<&'c str> {
+    let may_be_created = may_read_files(context).is_ok()
+        && name::target(context, &create.name, false).is_ok_and(|target| {
+            !target.temporary && name::find_in(&context.snapshot, &target.schema.name, target.name).is_none()
+        });
+    let is_read = may_be_created && create.columns.is_empty() && is_absolute(&create.location);
+    is_read.then_some(create.location.as_str())
+}
+
+fn is_absolute(location: &str) -> bool {
+    location.starts_with('/') || location.contains("://")
 }
 
 /// As for COPY from a file.

@@ -41,7 +41,7 @@ mod view_text;
 
 pub use self::alter_schema::alter_schema;
 pub use self::alter_table::alter_table;
-pub use self::clone::{clone_table, undrop_table};
+pub use self::clone::{clone_table, last_drop, moment_before, undrop_table};
 pub use self::cluster::cluster;
 pub use self::comment::comment;
 pub use self::create_as::create_as;
@@ -49,7 +49,7 @@ pub use self::create_schema::create_schema;
 pub use self::create_table::create_table;
 pub use self::create_view::create_view;
 pub use self::drop::drop;
-pub use self::external::create_external_table;
+pub use self::external::{create_external_table, location_to_read};
 pub use self::index::create_index;
 pub use self::role::{alter_database, alter_role, create_role};
 pub use self::sequence::{alter_sequence, create_sequence};

@@ -35,6 +35,10 @@ impl Planner {
         Self { environment, kept: KeptPlans::default(), prepared_bytes: Arc::default() }
     }
 
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// The statements of a query string, in order; none for blanks and comments.
     ///
     /// # Errors

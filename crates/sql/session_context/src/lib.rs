@@ -1,16 +1,17 @@
 //! The context of one statement: the catalog that it sees, its role, its time and its settings.
 //!
-//! Never looks a name up, and never waits. Where a moment of AS OF or the files of an external table are not at hand, the session fetches them and
-//! plans the statement again.
+//! Never looks a name up, and never waits: states of AS OF and the files of external tables are fetched before a statement is bound.
 //!
 //! Start at `statement.rs`, the context itself.
 //!
 //! - `session.rs` has the part of it that functions and casts read, wherever a plan runs,
-//! - `past.rs` gives earlier snapshots of the catalog, `files.rs` the files of external tables, `sequences.rs` the next numbers of sequences,
+//! - `inputs.rs` says what has to be fetched, and has what was: earlier states of the catalog (`past.rs`), files of external tables (`files.rs`),
+//! - `sequences.rs` gives the next numbers of sequences,
 //! - `activity.rs` says which sessions and workers there are, for the system tables.
 
 mod activity;
 mod files;
+mod inputs;
 mod past;
 mod sequences;
 mod session;
@@ -23,7 +24,8 @@ pub use activity::{
     Activity, ClusterRow, CopyProgressRow, LIFE, LogRow, NoActivity, ServiceRow, SessionRow, StatementRow,
     WorkerCacheUses, WorkerRow,
 };
-pub use files::{FileColumn, Files, ListedFiles, NoFiles, WithoutRows};
+pub use files::{FileColumn, ListedFiles};
+pub use inputs::{FetchedInputs, MissingInputs};
 pub use past::{CommittedRow, HistoryRow, LastDrop, NoPast, Past, PastState, Pin, StatementOutcomeRow};
 pub use sequences::{NoNumbers, SequenceNumbers};
 pub use session::Session;

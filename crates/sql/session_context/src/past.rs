@@ -1,26 +1,30 @@
 //! Earlier states of the catalog, which AS OF reads.
 
 use std::any::Any;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use catalog::CatalogState;
-use types::{CommitTs, Moment, Oid, SqlResult};
+use types::{CommitTs, Oid, SqlResult};
 
 /// Keeps the objects of an earlier snapshot from being deleted while it lives.
 pub type Pin = Arc<dyn Any + Send + Sync>;
 
 /// An earlier snapshot of the catalog; its objects are there as long as the pin lives.
+#[derive(Clone)]
 pub struct PastState {
     pub state: Arc<CatalogState>,
     pub pin: Pin,
 }
 
-/// Finds the earlier snapshots that a statement names.
-pub trait Past: Debug + Send + Sync {
-    /// The state at the moment. `None` where it is not at hand: planning fails then, and whoever plans gets the state and plans again.
-    fn state(&self, moment: Moment) -> Option<PastState>;
+impl Debug for PastState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PastState").finish_non_exhaustive()
+    }
+}
 
+/// Knows what was committed and dropped before.
+pub trait Past: Debug + Send + Sync {
     /// The latest drop of a table of that name within the retention, if there was one.
     ///
     /// # Errors
@@ -85,10 +89,6 @@ pub struct LastDrop {
 pub struct NoPast;
 
 impl Past for NoPast {
-    fn state(&self, _moment: Moment) -> Option<PastState> {
-        None
-    }
-
     fn last_drop(&self, _schema: Oid, _name: &str) -> SqlResult<Option<LastDrop>> {
         Ok(None)
     }

@@ -11,7 +11,7 @@ use settings::Settings;
 use types::{Clock, CommitTs, Condition, Oid, QueryId, Random, SqlError, SqlResult};
 
 use crate::activity::Activity;
-use crate::files::Files;
+use crate::inputs::FetchedInputs;
 use crate::past::Past;
 use crate::sequences::SequenceNumbers;
 
@@ -24,7 +24,7 @@ pub struct StatementContext {
     pub has_rows: bool,
     /// The newest commit that it has.
     pub commit: CommitTs,
-    /// Earlier states.
+    /// Earlier commits.
     pub past: Arc<dyn Past>,
     pub settings: Arc<Settings>,
     /// Whose privileges count: `current_user`.
@@ -44,8 +44,8 @@ pub struct StatementContext {
     pub activity: Arc<dyn Activity>,
     pub random: Arc<dyn Random>,
     pub clock: Arc<dyn Clock>,
-    /// The files of external tables.
-    pub files: Arc<dyn Files>,
+    /// States of the past and files of external tables: all that the statement needs of them.
+    pub inputs: Arc<FetchedInputs>,
     /// Gives the numbers of sequences.
     pub sequences: Arc<dyn SequenceNumbers>,
     /// The values of its parameters, of their types; none where they are not given yet.

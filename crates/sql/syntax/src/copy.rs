@@ -72,6 +72,9 @@ impl Cursor<'_> {
             _ => return Err(self.syntax_error()),
         };
         self.advance();
+        if let (CopySubject::Table { name, .. }, CopyDirection::To) = (&subject, direction) {
+            self.reads(name, None);
+        }
         let place = self.copy_place()?;
         if self.eat("using delimiters") || self.eat("delimiters") {
             options.push(option("delimiter", Some(OptionValue::Text(self.text()?))));

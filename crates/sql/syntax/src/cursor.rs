@@ -1,10 +1,11 @@
 //! The tokens of one statement and where the parser stands among them; names, lists and errors, which all grammar needs.
 
-use sqlparser::ast::{Ident, ObjectName};
+use sqlparser::ast::{Ident, ObjectName, TableVersion};
 use types::interrupt;
 use types::stack::{self, PLAN_LEVELS, too_complex};
 use types::{Condition, SqlError, SqlResult};
 
+use super::RelationRead;
 use super::lex::{Lexeme, Token, at_or_near, character};
 use crate::keyword::{Category, category};
 
@@ -26,6 +27,8 @@ pub(super) struct Cursor<'a> {
     depth: usize,
     /// The height of the highest tree that was made at this depth.
     height: usize,
+    /// The relations that are read by what was parsed.
+    pub(super) relations_read: Vec<RelationRead>,
     /// The statement is a query, whose first SELECT may have INTO.
     pub(super) may_select_into: bool,
     /// The query that is being parsed may be followed by DISTRIBUTE, SORT or CLUSTER: they are no aliases then.
@@ -43,7 +46,22 @@ pub(super) struct Origin<'a> {
 impl<'a> Cursor<'a> {
     /// `lexemes` end in [`Token::End`].
     pub(super) fn new(sql: &'a str, lexemes: &'a [Lexeme], at: usize, origin: Origin<'a>) -> Self {
-        Self { sql, origin, lexemes, at, depth: 0, height: 0, may_select_into: false, clauses_follow_query: false }
+        Self {
+            sql,
+            origin,
+            lexemes,
+            at,
+            depth: 0,
+            height: 0,
+            relations_read: Vec::new(),
+            may_select_into: false,
+            clauses_follow_query: false,
+        }
+    }
+
+    /// The statement reads a relation.
+    pub(super) fn reads(&mut self, name: &ObjectName, version: Option<&TableVersion>) {
+        self.relations_read.push(RelationRead { name: name.clone(), version: version.cloned() });
     }
 
     /// The lexeme that comes next.

@@ -58,8 +58,10 @@ impl Cursor<'_> {
 
     /// A statement within a statement: it has the text of the whole.
     pub(super) fn inner_statement(&mut self) -> SqlResult<Box<Parsed>> {
+        let before = self.relations_read.len();
         let statement = self.statement()?;
-        let text = self.origin.text.to_owned();
-        Ok(Box::new(Parsed { statement, text, offset: self.origin.offset, parameter: None }))
+        let (text, offset) = (self.origin.text.to_owned(), self.origin.offset);
+        let relations_read = self.relations_read[before..].to_vec();
+        Ok(Box::new(Parsed { statement, text, offset, relations_read, parameter: None }))
     }
 }

@@ -40,6 +40,7 @@ mod update;
 
 /// The trees of expressions, as DataFusion plans them.
 pub use sqlparser::ast::{Expr, Value};
+use sqlparser::ast::{ObjectName, TableVersion};
 use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
@@ -65,8 +66,18 @@ pub struct Parsed {
     pub text: String,
     /// Where the text begins in the query string, in characters.
     pub offset: usize,
+    /// The relations that it reads, as written: WITH queries are among them, functions are not.
+    pub relations_read: Vec<RelationRead>,
     /// The first parameter in the text, and its position in the query string in characters from 1.
     parameter: Option<(String, u32)>,
+}
+
+/// A relation that a statement reads.
+#[derive(Debug, Clone)]
+pub struct RelationRead {
+    pub name: ObjectName,
+    /// AS OF.
+    pub version: Option<TableVersion>,
 }
 
 impl Parsed {
@@ -159,7 +170,8 @@ fn parse_statements(sql: &str) -> SqlResult<Vec<Parsed>> {
             other => other?,
         };
         let parameter = first_parameter(sql, &lexemes[at..end]);
-        statements.push(Parsed { statement, text: text.to_owned(), offset, parameter });
+        let (text, relations_read) = (text.to_owned(), cursor.relations_read);
+        statements.push(Parsed { statement, text, offset, relations_read, parameter });
         at = end;
     }
     Ok(statements)

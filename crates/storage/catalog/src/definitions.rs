@@ -23,6 +23,8 @@ pub struct Definitions {
     /// How often definitions name a table, view or sequence: most objects are named by none, and to find that out by going through all
     /// definitions would make dropping many objects quadratic.
     references: OrdMap<Oid, usize>,
+    /// How many tables are external.
+    external_tables: usize,
 }
 
 impl CatalogState {
@@ -31,6 +33,12 @@ impl CatalogState {
     #[must_use]
     pub fn definitions(&self) -> &Arc<Definitions> {
         &self.definitions
+    }
+
+    /// Whether some table is external.
+    #[must_use]
+    pub fn has_external_tables(&self) -> bool {
+        0 < self.definitions.external_tables
     }
 
     /// The same definitions with no row in any table.
@@ -54,6 +62,7 @@ impl Definitions {
             relation_names: OrdMap::new(),
             role_names: OrdMap::new(),
             references: OrdMap::new(),
+            external_tables: 0,
         }
     }
 
@@ -92,7 +101,9 @@ impl Definitions {
 
     pub(crate) fn put_table(&mut self, table: &Arc<Table>) {
         self.refer(named_by_table(table));
+        self.external_tables += usize::from(table.external.is_some());
         if let Some(old) = self.tables.insert(table.oid, Arc::clone(table)) {
+            self.external_tables -= usize::from(old.external.is_some());
             self.stop_referring(named_by_table(&old));
             self.remove_name(old.schema, &old.name);
         }
@@ -101,6 +112,7 @@ impl Definitions {
 
     pub(crate) fn remove_table(&mut self, table: &Table) {
         if let Some(old) = self.tables.remove(&table.oid) {
+            self.external_tables -= usize::from(old.external.is_some());
             self.stop_referring(named_by_table(&old));
         }
         self.remove_name(table.schema, &table.name);

@@ -13,6 +13,7 @@ mod expansion;
 mod expression;
 mod group_keys;
 mod many_windows;
+mod missing;
 pub(crate) mod modification;
 mod moment;
 mod named_columns;

@@ -41,7 +41,6 @@ pub(crate) fn decided(version: &TableVersion) -> SqlResult<Moment> {
 
 /// The statement as it would be at the moment: names mean what they meant then. With what keeps the objects of then.
 pub fn statement_at(context: &StatementContext, moment: Moment) -> SqlResult<(Arc<StatementContext>, Pin)> {
-    let past = context.past.state(moment);
-    let past = past.ok_or_else(|| SqlError::internal("the state of an earlier moment is not at hand"))?;
+    let past = context.inputs.state(moment)?;
     Ok((Arc::new(StatementContext { snapshot: past.state, ..context.clone() }), past.pin))
 }

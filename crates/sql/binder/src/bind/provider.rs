@@ -16,6 +16,7 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSou
 use functions::error::to_datafusion;
 use optimizer::dependent::{ARRAY_SUBQUERY, array_subquery};
 use plan::ShardTable;
+use session_context::{ListedFiles, StatementContext};
 use system_catalog::sequence_table;
 use types::{Condition, Oid, SqlError, SqlResult};
 
@@ -106,22 +107,25 @@ impl<'a> Provider<'a> {
         if is_past {
             return Err(SqlError::unsupported("AS OF of an external table"));
         }
-        let listed = self.binder.context.files.of_table(&table);
-        let listed = listed.ok_or_else(|| SqlError::internal("the files of an external table are not at hand"))?;
+        let context = self.binder.context;
+        let listed = if context.has_rows { context.inputs.files_of(table.oid)? } else { ListedFiles::new(Vec::new()) };
         let table = ShardTable::of_files(table, listed, Arc::clone(&self.binder.environment.scan));
         Ok(provider_as_source(Arc::new(table)))
     }
 
-    /// Privileges are ownership.
     fn check_readable(&self, owner: Oid, kind: &str, name: &str) -> SqlResult<()> {
-        let reader = self.binder.reader;
-        let is_superuser = self.binder.context.snapshot.role(reader).is_some_and(|role| role.superuser)
-            || (self.binder.context.role.oid == reader && self.binder.context.role.superuser);
-        if is_superuser || owner == reader {
+        if may_read(self.binder.context, self.binder.reader, owner) {
             return Ok(());
         }
         Err(SqlError::new(Condition::InsufficientPrivilege, format!("permission denied for {kind} {name}")))
     }
+}
+
+/// Whether a role may read what another owns. Privileges are ownership.
+pub(super) fn may_read(context: &StatementContext, reader: Oid, owner: Oid) -> bool {
+    let is_superuser = context.snapshot.role(reader).is_some_and(|role| role.superuser)
+        || (context.role.oid == reader && context.role.superuser);
+    is_superuser || owner == reader
 }
 
 impl ContextProvider for Provider<'_> {

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use binder::Planned;
-use catalog::CatalogState;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::scalar::ScalarValue;
 use plan::ShardTable;
-use session_context::{HistoryRow, LastDrop, Past, PastState, StatementContext, StatementOutcomeRow};
-use types::{Moment, Oid, SqlResult};
+use session_context::{FetchedInputs, PastState, StatementContext};
+use types::{CommitTs, Moment};
 
 use super::{BYTES_MAX, PreparedPlan};
 use crate::tests::write::Fixture;
@@ -19,33 +18,15 @@ use crate::tests::write::Fixture;
 const T: &str = "CREATE TABLE t (id int, name text, d date, n numeric(10,2)); CREATE VIEW v AS SELECT id FROM t WHERE id < 10; \
                  CREATE VIEW w AS SELECT 1 AS one";
 
-/// A past in which everything was as it is now.
-#[derive(Debug)]
-struct Unchanged(Arc<CatalogState>);
-
-impl Past for Unchanged {
-    fn state(&self, _moment: Moment) -> Option<PastState> {
-        Some(PastState { state: Arc::clone(&self.0), pin: Arc::new(()) })
-    }
-
-    fn last_drop(&self, _schema: Oid, _name: &str) -> SqlResult<Option<LastDrop>> {
-        Ok(None)
-    }
-
-    fn history(&self) -> Option<HistoryRow> {
-        None
-    }
-
-    fn statement_outcomes(&self, _role: Option<Oid>, _token: Option<&str>) -> SqlResult<Vec<StatementOutcomeRow>> {
-        Ok(Vec::new())
-    }
-}
-
 fn prepared(fixture: &Fixture, sql: &str) -> Option<PreparedPlan> {
     let parsed = fixture.planner.parse(sql).expect("it is SQL").remove(0);
     let mut context = StatementContext::clone(&fixture.context);
     context.snapshot = Arc::new(context.snapshot.without_rows());
-    context.past = Arc::new(Unchanged(Arc::clone(&context.snapshot)));
+    // Everything was as it is now.
+    let state = PastState { state: Arc::clone(&context.snapshot), pin: Arc::new(()) };
+    let moments = [Moment::Newest, Moment::Commit(CommitTs(1))];
+    let states = moments.into_iter().map(|moment| (moment, Ok(state.clone()))).collect();
+    context.inputs = Arc::new(FetchedInputs { states, ..FetchedInputs::default() });
     let planned: Planned = fixture.planner.plan(&parsed, &[], &Arc::new(context)).expect("it can be planned");
     PreparedPlan::new(planned, &fixture.planner)
 }

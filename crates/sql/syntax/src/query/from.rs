@@ -130,8 +130,9 @@ impl Cursor<'_> {
             return Err(self.syntax_error());
         }
         let mut table = self.relation()?;
-        if let TableFactor::Table { alias, version, .. } = &mut table {
+        if let TableFactor::Table { name, alias, version, .. } = &mut table {
             *version = self.as_of()?;
+            self.reads(name, version.as_ref());
             *alias = self.table_alias()?;
         }
         if self.is("tablesample") {

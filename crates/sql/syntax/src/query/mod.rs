@@ -9,8 +9,8 @@ mod union;
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     Cte, CteAsMaterialized, Expr, Fetch, Ident, LimitClause, Offset, OffsetRows, OrderBy, OrderByExpr, OrderByKind,
-    OrderByOptions, Parens, Query, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, Value, Values,
-    With,
+    OrderByOptions, Parens, Query, SetExpr, SetOperator, SetQuantifier, TableAlias, TableAliasColumnDef, TableFactor,
+    Value, Values, With,
 };
 use types::{Condition, SqlError, SqlResult};
 
@@ -168,6 +168,9 @@ impl Cursor<'_> {
             Some("table") => {
                 self.advance();
                 let table = self.relation()?;
+                if let TableFactor::Table { name, .. } = &table {
+                    self.reads(name, None);
+                }
                 Ok(SetExpr::Select(Box::new(select::all_of(table))))
             }
             _ if self.eat_symbol('(') => {

@@ -124,7 +124,7 @@ impl Fixture {
             has_rows: true,
             commit: types::CommitTs(1),
             past: Arc::new(session_context::NoPast),
-            files: Arc::new(session_context::NoFiles),
+            inputs: Arc::default(),
             arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(session_context::NoNumbers),

@@ -72,7 +72,7 @@ impl Database {
             clock: Arc::new(types::SystemClock::new()),
             commit: types::CommitTs(1),
             past: Arc::new(session_context::NoPast),
-            files: Arc::new(session_context::NoFiles),
+            inputs: Arc::default(),
             arguments: Arc::default(),
             assignments: Arc::default(),
             sequences: Arc::new(session_context::NoNumbers),

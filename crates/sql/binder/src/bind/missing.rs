@@ -1,0 +1,51 @@
+//! Inputs that relations need beside the catalog: states of the past, and files of external tables, which views may read too.
+
+use std::collections::HashSet;
+
+use catalog::Relation;
+use session_context::MissingInputs;
+use syntax::RelationRead;
+use types::Oid;
+
+use super::provider::may_read;
+use super::relation::{self, Found, Name};
+use super::{Binder, moment_of};
+
+impl Binder<'_> {
+    /// Adds what the statement needs for the relations that it reads and has not fetched yet. What is wrong with a moment or a name is
+    /// told when they are bound.
+    pub fn add_missing_inputs(&self, relations: &[RelationRead], missing: &mut MissingInputs) {
+        let fetched = &self.context.inputs;
+        let moments = relations.iter().filter_map(|relation| moment_of(self, relation.version.as_ref()?).ok());
+        missing.moments.extend(moments.filter(|moment| !fetched.states.contains_key(moment)));
+        let state = &self.context.snapshot;
+        if !self.context.has_rows || !state.has_external_tables() {
+            return;
+        }
+        let of_now = relations.iter().filter(|relation| relation.version.is_none());
+        let mut pending: Vec<(Oid, Relation)> = of_now
+            .filter_map(|written| match relation::find(self.context, &Name::of(&written.name, self.context).ok()?) {
+                Ok(Found::Catalog(found)) => Some((self.reader, found)),
+                Ok(Found::System(..)) | Err(_) => None,
+            })
+            .collect();
+        let mut views = HashSet::new();
+        while let Some((reader, found)) = pending.pop() {
+            match found {
+                Relation::Table(table) if table.external.is_some() => {
+                    // Nobody else's files are looked at.
+                    if may_read(self.context, reader, table.owner) && !fetched.files.contains_key(&table.oid) {
+                        missing.external_tables.insert(table.oid, table);
+                    }
+                }
+                Relation::View(view) => {
+                    if may_read(self.context, reader, view.owner) && views.insert(view.oid) {
+                        let read = view.depends_on.iter().filter_map(|oid| state.relation_by_oid(*oid));
+                        pending.extend(read.map(|found| (view.owner, found)));
+                    }
+                }
+                Relation::Table(_) | Relation::Sequence(_) => {}
+            }
+        }
+    }
+}
