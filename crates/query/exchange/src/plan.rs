@@ -119,8 +119,7 @@ impl<'a> Planning<'a> {
 
     pub(super) async fn stages_of(&self, optimized: Optimized) -> SqlResult<Result<Prepared, Reason>> {
         let (plan, stop) = (self.plan, self.resources.cancel);
-        let again = optimized.anew().map_err(from_datafusion)?;
-        let mut operators = plan.operators(&again, Division::None, stop).await?;
+        let mut operators = plan.operators(&optimized, Division::None, stop).await?;
         if let Err(reason) = can_leave(&operators) {
             return Ok(Err(reason));
         }
@@ -141,8 +140,7 @@ impl<'a> Planning<'a> {
                 values.push((subquery, value));
             }
             optimized = optimized.with_values(&values).map_err(from_datafusion)?;
-            let again = optimized.anew().map_err(from_datafusion)?;
-            operators = plan.operators(&again, Division::None, stop).await?;
+            operators = plan.operators(&optimized, Division::None, stop).await?;
         }
         if !is_whole {
             if self.purpose != Purpose::Show && self.resources.settings.optimizer() {

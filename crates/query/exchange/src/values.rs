@@ -16,9 +16,8 @@ impl Planning<'_> {
     /// What a subquery of one column gives: NULL without a row.
     pub(super) async fn value(&self, subquery: Optimized) -> SqlResult<ScalarValue> {
         let schema = subquery.schema();
-        let again = subquery.anew().map_err(from_datafusion)?;
         let first = self.before();
-        let ready = match first.stages_of(again).await? {
+        let ready = match first.stages_of(subquery.clone()).await? {
             Ok(ready) => ready,
             Err(reason) => first.here(subquery, reason).await?,
         };

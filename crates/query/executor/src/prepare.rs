@@ -31,10 +31,9 @@ pub async fn operators(plan: &QueryPlan, context: &RunContext, spread: Option<Sp
         return Ok(prepared(operators, optimized));
     }
     if optimized.has_work() && !optimized.hides_plans().map_err(from_datafusion)? {
-        let again = optimized.anew().map_err(from_datafusion)?;
-        let covered = programs(plan, plan.operators(&again, Division::None, stop).await?)?;
+        let covered = programs(plan, plan.operators(&optimized, Division::None, stop).await?)?;
         if is_whole(&covered) {
-            return Ok(prepared(covered, again));
+            return Ok(prepared(covered, optimized));
         }
     }
     let covered = programs(plan, plan.operators(&optimized, Division::Threads, stop).await?)?;

@@ -215,7 +215,7 @@ impl QueryPlan {
     async fn optimize(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
         let OptimizedOnce(known) = &self.optimized;
         if let Some(known) = known.as_ref().and_then(|known| known.get()) {
-            return known.anew().map_err(from_datafusion);
+            return Ok(known.clone());
         }
         let begun = self.phases.begin();
         let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
@@ -227,10 +227,9 @@ impl QueryPlan {
         match known {
             // Plans out of sight would heed this stop for ever.
             Some(known) if !optimized.hides_plans().map_err(from_datafusion)? => {
-                let own = optimized.anew().map_err(from_datafusion)?;
                 // Another run may have been first.
-                let _ = known.set(optimized);
-                Ok(own)
+                let _ = known.set(optimized.clone());
+                Ok(optimized)
             }
             _ => Ok(optimized),
         }
@@ -263,7 +262,7 @@ impl QueryPlan {
         self.operators(&self.optimized(stop).await?, Division::Threads, stop).await
     }
 
-    /// The operators that run what [`QueryPlan::optimized`] gave, which is asked for them once.
+    /// The operators of one run of what [`QueryPlan::optimized`] gave.
     ///
     /// # Errors
     /// As [`QueryPlan::physical`].

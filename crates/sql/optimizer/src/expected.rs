@@ -1,12 +1,13 @@
 //! What EXPLAIN says of rows: the estimates that joins were ordered by, as a tree of what changes how many there are.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Distinct, LogicalPlan};
 
 use crate::estimate::Noted;
-use crate::shared::{Optimized, SharedTable};
+use crate::shared::{Optimized, SharedPlan, SharedTable};
 
 /// A part of a plan, for which operators of one kind stand.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,18 +34,22 @@ impl Optimized {
     /// The rows that its parts are expected to give.
     #[must_use]
     pub fn expected(&self) -> Expected {
-        expected_of(&self.plan, &mut HashSet::new())
+        expected_of(&self.plan, &mut Made { plans: &self.shared, seen: HashSet::new() })
     }
 }
 
 /// Shared rows are made once.
-type Made = HashSet<*const SharedTable>;
+struct Made<'a> {
+    plans: &'a [SharedPlan],
+    /// The tables of which it was said what makes them.
+    seen: HashSet<*const SharedTable>,
+}
 
-fn expected_of(plan: &LogicalPlan, all: &mut Made) -> Expected {
+fn expected_of(plan: &LogicalPlan, all: &mut Made<'_>) -> Expected {
     part(plan, &Noted::of(plan), all)
 }
 
-fn part(plan: &LogicalPlan, noted: &Noted, all: &mut Made) -> Expected {
+fn part(plan: &LogicalPlan, noted: &Noted, all: &mut Made<'_>) -> Expected {
     let of = match plan {
         LogicalPlan::TableScan(_) => ExpectedOf::Scan,
         LogicalPlan::Filter(_) => ExpectedOf::Filter,
@@ -72,9 +77,10 @@ fn part(plan: &LogicalPlan, noted: &Noted, all: &mut Made) -> Expected {
 }
 
 /// What makes the rows of a scan that shares them with others, if it is the first of these.
-fn made(plan: &LogicalPlan, all: &mut Made) -> Option<Expected> {
+fn made(plan: &LogicalPlan, all: &mut Made<'_>) -> Option<Expected> {
     let LogicalPlan::TableScan(scan) = plan else { return None };
     let provider = source_as_provider(&scan.source).ok()?;
     let table = provider.downcast_ref::<SharedTable>()?;
-    all.insert(table).then(|| expected_of(table.plan(), all))
+    let shared = all.plans.iter().find(|shared| std::ptr::eq(Arc::as_ptr(&shared.table), table))?;
+    all.seen.insert(table).then(|| expected_of(&shared.plan, all))
 }

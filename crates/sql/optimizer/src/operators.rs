@@ -14,17 +14,22 @@ use types::stack::PlanningStack;
 
 use crate::Optimized;
 use crate::dependent::lift;
+use crate::shared::RowsOfRun;
 
 impl Optimized {
-    /// The operators that run the plan and what makes its shared rows, which is asked for once. They fail with `57014` soon after `stop` fires.
+    /// The operators of one run of the plan, and of what makes its shared rows. They fail with `57014` soon after `stop` fires.
     ///
     /// # Errors
     /// Errors of scans that are planned, `54001` for too many levels, and bugs.
     pub async fn operators(&self, state: &SessionState, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        for table in &self.shared {
-            table.run_by(operators(table.plan(), state, stop).await?);
+        if self.shared.is_empty() {
+            return operators(&self.plan, state, stop).await;
         }
-        operators(&self.plan, state, stop).await
+        let (state, rows) = RowsOfRun::within(state);
+        for shared in &self.shared {
+            rows.add(&shared.table, &shared.columns, operators(&shared.plan, &state, stop).await?);
+        }
+        operators(&self.plan, &state, stop).await
     }
 }
 

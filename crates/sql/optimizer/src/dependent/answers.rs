@@ -23,12 +23,20 @@ use super::evaluate::{Dependent, Question};
 use super::expression::are_equal;
 use super::lift::lift;
 use super::parameter::{Slots, parameterize};
-use crate::shared::by_rules;
+use crate::shared::{RowsOfRun, by_rules};
+
+/// A run of the plan around a subquery.
+#[derive(Clone)]
+pub(super) struct Run {
+    pub(super) context: Arc<TaskContext>,
+    /// What the plan shares, subqueries with it.
+    pub(super) rows: Option<Arc<RowsOfRun>>,
+}
 
 /// One partition's answers of a dependent subquery, each of them found once while there is memory for them.
 pub(super) struct Answers {
     dependent: Dependent,
-    context: Arc<TaskContext>,
+    run: Run,
     slots: Slots,
     prepared: Option<Prepared>,
     /// By the outer values.
@@ -64,13 +72,13 @@ impl Answer {
 }
 
 impl Answers {
-    pub(super) fn new(dependent: Dependent, context: &Arc<TaskContext>) -> DfResult<Self> {
-        let kept = MemoryConsumer::new("correlated subquery").register(context.memory_pool());
+    pub(super) fn new(dependent: Dependent, run: &Run) -> DfResult<Self> {
+        let kept = MemoryConsumer::new("correlated subquery").register(run.context.memory_pool());
         let running = kept.new_empty();
         let is_stable = !dependent.is_volatile()?;
         Ok(Self {
             dependent,
-            context: Arc::clone(context),
+            run: run.clone(),
             slots: Arc::new(Mutex::new(Vec::new())),
             prepared: None,
             known: HashMap::new(),
@@ -137,13 +145,16 @@ impl Answers {
         rules.enable_topk_dynamic_filter_pushdown = false;
         rules.enable_join_dynamic_filter_pushdown = false;
         rules.enable_aggregate_dynamic_filter_pushdown = false;
+        if let Some(rows) = &self.run.rows {
+            config.set_extension(Arc::clone(rows));
+        }
         let state = SessionStateBuilder::new_from_existing(within.state.as_ref().clone()).with_config(config).build();
         let plan = parameterize(self.dependent.plan.as_ref().clone(), &self.dependent.outer, &self.slots)?;
         let plan = by_rules(plan, &state)?;
         let plan = state.query_planner().create_physical_plan(lift(&plan)?.as_ref(), &state).await?;
         let plan = stoppable(plan, &within.stop)?;
         // The query's own memory.
-        let context = TaskContext::from(&state).with_runtime(self.context.runtime_env());
+        let context = TaskContext::from(&state).with_runtime(self.run.context.runtime_env());
         Ok(Prepared { plan, context: Arc::new(context) })
     }
 

@@ -17,7 +17,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::{StreamExt, stream};
 
+use super::answers::Run;
 use super::expression::AsyncExpression;
+use crate::shared::RowsOfRun;
 
 /// Rows that are computed before any of them is given: subqueries of rows behind a LIMIT are not asked.
 const ROWS: usize = 256;
@@ -27,6 +29,8 @@ const ROWS: usize = 256;
 pub(crate) struct SubPlanExec {
     input: Arc<dyn ExecutionPlan>,
     exprs: Vec<Arc<dyn PhysicalExpr>>,
+    /// What its run shares, for the plans of subqueries.
+    rows: Option<Arc<RowsOfRun>>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -37,6 +41,7 @@ impl SubPlanExec {
     pub(super) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         exprs: Vec<Arc<dyn PhysicalExpr>>,
+        rows: Option<Arc<RowsOfRun>>,
         schema: SchemaRef,
     ) -> DfResult<Self> {
         let passed: Vec<usize> = (0..input.schema().fields().len()).collect();
@@ -48,7 +53,7 @@ impl SubPlanExec {
             input.boundedness(),
         );
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
-        Ok(Self { input, exprs, schema, properties, metrics: ExecutionPlanMetricsSet::new() })
+        Ok(Self { input, exprs, rows, schema, properties, metrics: ExecutionPlanMetricsSet::new() })
     }
 }
 
@@ -76,7 +81,7 @@ impl ExecutionPlan for SubPlanExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let Some(input) = children.pop() else { return internal_err!("SubPlanExec has an input") };
-        Ok(Arc::new(Self::try_new(input, self.exprs.clone(), Arc::clone(&self.schema))?))
+        Ok(Arc::new(Self::try_new(input, self.exprs.clone(), self.rows.clone(), Arc::clone(&self.schema))?))
     }
 
     fn apply_expressions(
@@ -98,7 +103,8 @@ impl ExecutionPlan for SubPlanExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let input = self.input.execute(partition, Arc::clone(&context))?;
         let input_schema = self.input.schema();
-        let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, &input_schema, &context);
+        let run = Run { context, rows: self.rows.clone() };
+        let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, &input_schema, &run);
         let exprs = self.exprs.iter().map(compile).collect::<DfResult<Vec<_>>>()?;
         let rows = Rows {
             input,

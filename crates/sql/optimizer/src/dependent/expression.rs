@@ -12,14 +12,13 @@ use arrow::compute::{and_kleene, interleave, or_kleene, take_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
-use datafusion::execution::TaskContext;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::answers::Answers;
+use super::answers::{Answers, Run};
 use super::evaluate::Dependent;
 
 /// An expression in the making of one partition's rows, with what its subqueries have answered.
@@ -56,18 +55,14 @@ struct Case {
 
 impl AsyncExpression {
     /// `expr` over rows of `schema`.
-    pub(super) fn compile(
-        expr: &Arc<dyn PhysicalExpr>,
-        schema: &SchemaRef,
-        context: &Arc<TaskContext>,
-    ) -> DfResult<Self> {
+    pub(super) fn compile(expr: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, run: &Run) -> DfResult<Self> {
         let mut parts = Vec::new();
         let mut fields = schema.fields().to_vec();
         let rest = Arc::clone(expr).transform_down(|node| {
             if !calls_subquery(&node) {
                 return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
             }
-            let Some(part) = Part::compile(&node, schema, context)? else { return Ok(Transformed::no(node)) };
+            let Some(part) = Part::compile(&node, schema, run)? else { return Ok(Transformed::no(node)) };
             let field = node.return_field(schema)?.as_ref().clone().with_nullable(true);
             let column = Column::new(field.name(), fields.len());
             fields.push(Arc::new(field));
@@ -96,16 +91,16 @@ impl AsyncExpression {
 
 impl Part {
     /// `None` for what is evaluated at once, over its parts.
-    fn compile(node: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, context: &Arc<TaskContext>) -> DfResult<Option<Self>> {
-        let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, schema, context);
+    fn compile(node: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, run: &Run) -> DfResult<Option<Self>> {
+        let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, schema, run);
         if let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() {
             let Some(dependent) = call.fun().inner().downcast_ref::<Dependent>() else { return Ok(None) };
-            let answers = Box::new(Answers::new(dependent.clone(), context)?);
+            let answers = Box::new(Answers::new(dependent.clone(), run)?);
             let arguments = call.args().iter().map(compile).collect::<DfResult<_>>()?;
             return Ok(Some(Self::Subquery { answers, arguments }));
         }
         if let Some(case) = node.downcast_ref::<CaseExpr>() {
-            return Ok(Some(Self::Case(Box::new(Case::compile(case, node.data_type(schema)?, schema, context)?))));
+            return Ok(Some(Self::Case(Box::new(Case::compile(case, node.data_type(schema)?, schema, run)?))));
         }
         if let Some(binary) = node.downcast_ref::<BinaryExpr>()
             && matches!(binary.op(), Operator::And | Operator::Or)
@@ -156,16 +151,16 @@ async fn logic(
 }
 
 impl Case {
-    fn compile(case: &CaseExpr, data_type: DataType, schema: &SchemaRef, context: &Arc<TaskContext>) -> DfResult<Self> {
+    fn compile(case: &CaseExpr, data_type: DataType, schema: &SchemaRef, run: &Run) -> DfResult<Self> {
         let mut fields = schema.fields().to_vec();
         let operand = case.expr().map(|operand| {
             fields.push(Arc::new(Field::new("operand", operand.data_type(schema)?, true)));
-            AsyncExpression::compile(operand, schema, context)
+            AsyncExpression::compile(operand, schema, run)
         });
         let operand = operand.transpose()?;
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("operand", schema.fields().len()));
         let schema = Arc::new(Schema::new(fields));
-        let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, &schema, context);
+        let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, &schema, run);
         let branches = case.when_then_expr().iter().map(|(when, then)| {
             let when = match operand {
                 Some(_) => Arc::new(BinaryExpr::new(Arc::clone(&column), Operator::Eq, Arc::clone(when))),

@@ -12,6 +12,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use super::exec::SubPlanExec;
 use super::node::SubPlan;
+use crate::shared::RowsOfRun;
 
 /// Makes operators of SubPlans.
 pub(crate) struct SubPlans;
@@ -35,6 +36,6 @@ impl ExtensionPlanner for SubPlans {
         let physical = |expr| planner.create_physical_expr(expr, input.schema(), session, context);
         let exprs = subplan.exprs.iter().map(physical).collect::<DfResult<_>>()?;
         let schema = Arc::clone(subplan.schema().inner());
-        Ok(Some(Arc::new(SubPlanExec::try_new(Arc::clone(operator), exprs, schema)?)))
+        Ok(Some(Arc::new(SubPlanExec::try_new(Arc::clone(operator), exprs, RowsOfRun::so_far(session), schema)?)))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A WITH query that is read twice lies in the plan twice, and so does a subquery that is written twice. `parts.rs` finds out which parts compute
 //! the same and `fuse.rs` which totals are of the same rows; `mark.rs` puts scans of a [`SharedTable`] in the place of those that are worth it, and `narrow.rs` takes from the table what no scan
-//! asks for, once the optimizer has pushed filters and columns to these scans. `exec.rs` reads the rows, which `rows.rs` makes when the first
+//! asks for, once the optimizer has pushed filters and columns to these scans. `run.rs` has the rows of a run, `exec.rs` reads them, and `rows.rs` makes them when the first
 //! reader asks for them. `once.rs` has the WITH queries that were asked to be MATERIALIZED, which are tables before anything else happens.
 
 mod asked;
@@ -14,6 +14,7 @@ mod once;
 mod operation;
 mod parts;
 mod rows;
+mod run;
 mod table;
 
 #[cfg(test)]
@@ -23,8 +24,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use plan::{any_expression, levels};
@@ -36,6 +36,7 @@ use self::narrow::{Narrowed, Readers};
 use self::once::Once;
 use self::parts::{PartId, Parts, Shares, scanned};
 pub use self::rows::SharedRows;
+pub(crate) use self::run::RowsOfRun;
 pub(crate) use self::table::SharedTable;
 use crate::Passed;
 use crate::union_tiers::in_tiers;
@@ -46,12 +47,28 @@ const ROUNDS: usize = 4;
 /// How often the rules go over a plan that subqueries are left in.
 const PASSES: usize = 3;
 
-/// A plan after the optimizer's rules.
-#[derive(Debug)]
+/// A plan after the optimizer's rules. Nothing in it changes when it runs: it may run often, and in several places at once.
+#[derive(Debug, Clone)]
 pub struct Optimized {
     pub(crate) plan: LogicalPlan,
     /// What its scans share; the plan of each reads only those before it.
-    pub(crate) shared: Vec<Arc<SharedTable>>,
+    pub(crate) shared: Vec<SharedPlan>,
+}
+
+/// What makes the rows that scans share.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedPlan {
+    pub(crate) table: Arc<SharedTable>,
+    pub(crate) plan: LogicalPlan,
+    /// The columns of the table that the plan gives, ascending.
+    pub(crate) columns: Vec<usize>,
+}
+
+impl SharedPlan {
+    /// All rows and columns of a table.
+    fn whole(table: Arc<SharedTable>) -> Self {
+        Self { plan: table.body.clone(), columns: (0..table.width()).collect(), table }
+    }
 }
 
 impl Optimized {
@@ -71,49 +88,14 @@ impl Optimized {
         !self.shared.is_empty() || self.plan.exists(works).expect("nothing fails on the way")
     }
 
-    /// The same, whose tables have no rows yet.
-    ///
-    /// # Errors
-    /// None that well-formed plans meet.
-    pub fn anew(&self) -> Result<Self> {
-        let mut tables: Vec<(Arc<SharedTable>, Arc<SharedTable>)> = Vec::with_capacity(self.shared.len());
-        for table in &self.shared {
-            let again = Arc::new(table.anew(over(table.plan(), &tables)?));
-            tables.push((Arc::clone(table), again));
-        }
-        Ok(Self { plan: over(&self.plan, &tables)?, shared: tables.into_iter().map(|(_, again)| again).collect() })
-    }
-
-    /// Whether functions have plans in them, which [`Optimized::anew`] does not reach.
+    /// Whether functions have plans in them: correlated subqueries without a join form, which no program runs.
     ///
     /// # Errors
     /// None that well-formed plans meet.
     pub fn hides_plans(&self) -> Result<bool> {
-        let shared = self.shared.iter().map(|table| table.plan());
+        let shared = self.shared.iter().map(|shared| &shared.plan);
         std::iter::once(&self.plan).chain(shared).try_fold(false, |hides, plan| Ok(hides || once::hides_plans(plan)?))
     }
-}
-
-/// A plan over other tables in the place of those that it reads.
-fn over(plan: &LogicalPlan, tables: &[(Arc<SharedTable>, Arc<SharedTable>)]) -> Result<LogicalPlan> {
-    if tables.is_empty() {
-        return Ok(plan.clone());
-    }
-    let replaced = plan.clone().transform_up_with_subqueries(|node| {
-        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
-        let again = source_as_provider(&scan.source).ok().and_then(|provider| {
-            let read = provider.downcast_ref::<SharedTable>()?;
-            tables.iter().find(|(table, _)| std::ptr::eq(Arc::as_ptr(table), read)).map(|(_, again)| again)
-        });
-        Ok(match again {
-            Some(again) => {
-                scan.source = provider_as_source(Arc::<SharedTable>::clone(again));
-                Transformed::yes(LogicalPlan::TableScan(scan))
-            }
-            None => Transformed::no(LogicalPlan::TableScan(scan)),
-        })
-    });
-    replaced.map(|replaced| replaced.data)
 }
 
 /// Applies `lower` and the rules of `state` to `plan`. What WITH queries are asked to compute once is taken out of it before, and what it computes
@@ -125,7 +107,7 @@ pub fn optimize(
 ) -> Result<Optimized> {
     let mut once = Once::new(state, lower);
     let plan = lower(once.taken_out(plan)?)?;
-    let optimized = repeated(plan, state, once.tables.len())?;
+    let optimized = repeated(plan, state, once.next_number())?;
     if once.tables.is_empty() { Ok(optimized) } else { once.narrowed(optimized) }
 }
 
@@ -192,8 +174,7 @@ fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionStat
             Narrowed::To { plan, columns } => {
                 let plan = by_rules(plan, state)?;
                 readers.add(&plan)?;
-                table.narrow(plan, columns);
-                tables.push(table);
+                tables.push(SharedPlan { table, plan, columns });
             }
         }
     }

@@ -20,7 +20,7 @@ use super::asked::{Asked, written};
 use super::narrow::Readers;
 use super::parts::Parts;
 use super::table::{Read, SharedTable, named};
-use super::{Optimized, by_rules, repeated};
+use super::{Optimized, SharedPlan, by_rules, repeated};
 use crate::dependent::is_dependent;
 use crate::relation_of;
 
@@ -35,7 +35,7 @@ pub(super) struct Once<'a> {
     differing: HashSet<String>,
     scans: usize,
     /// All tables, each after those that it reads.
-    pub(super) tables: Vec<Arc<SharedTable>>,
+    pub(super) tables: Vec<SharedPlan>,
 }
 
 impl<'a> Once<'a> {
@@ -81,35 +81,41 @@ impl<'a> Once<'a> {
         let body = self.taken_out(alias.input.as_ref().clone())?;
         let body = named((self.lower)(body)?)?;
         let fields = body.schema().fields().clone();
-        let Optimized { plan, shared } = repeated(body, self.state, self.tables.len())?;
+        let Optimized { plan, shared } = repeated(body, self.state, self.next_number())?;
         self.tables.extend(shared);
         let estimate = relation_of(&plan);
-        let table = SharedTable::new(self.tables.len(), Some(written(name)), plan, estimate);
+        let table = SharedTable::new(self.next_number(), Some(written(name)), plan, estimate);
         let table = Arc::new(table.kept(&fields, parts.is_ordered()));
-        self.tables.push(Arc::clone(&table));
+        self.tables.push(SharedPlan::whole(Arc::clone(&table)));
         self.kept.push((name.to_owned(), Arc::clone(&table)));
         Ok(Some(table))
+    }
+
+    /// The number of the table that comes next.
+    pub(super) fn next_number(&self) -> usize {
+        self.tables.iter().map(|shared| shared.table.number + 1).max().unwrap_or(0)
     }
 
     /// All tables of a plan, first those that others read, without columns that none reads.
     pub(super) fn narrowed(self, optimized: Optimized) -> Result<Optimized> {
         let (mut readers, mut hides_readers) = (Readers::default(), false);
-        let after = std::iter::once(&optimized.plan).chain(optimized.shared.iter().map(|table| table.plan()));
+        let after = std::iter::once(&optimized.plan).chain(optimized.shared.iter().map(|shared| &shared.plan));
         for plan in after {
             readers.add(plan)?;
             hides_readers |= hides_plans(plan)?;
         }
         let mut tables = Vec::with_capacity(self.tables.len() + optimized.shared.len());
-        for table in self.tables.into_iter().rev() {
+        for mut shared in self.tables.into_iter().rev() {
+            let table = &shared.table;
             hides_readers |= hides_plans(&table.body)?;
             if table.is_kept() && !hides_readers && !is_volatile(&table.body)? {
-                let Some(columns) = readers.columns(&table) else { continue };
+                let Some(columns) = readers.columns(table) else { continue };
                 let plan = LogicalPlanBuilder::from(table.body.clone());
                 let plan = plan.project(columns.iter().map(|column| Expr::Column(table.inner(*column))))?;
-                table.narrow(by_rules(plan.build()?, self.state)?, columns);
+                shared = SharedPlan { plan: by_rules(plan.build()?, self.state)?, columns, table: Arc::clone(table) };
             }
-            readers.add(table.plan())?;
-            tables.push(table);
+            readers.add(&shared.plan)?;
+            tables.push(shared);
         }
         tables.reverse();
         tables.extend(optimized.shared);

@@ -1,7 +1,7 @@
 //! What several scans share, as DataFusion plans it: a table whose rows are those of a plan.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use plan::estimate::Relation;
 
 use super::exec::SharedScanExec;
-use super::rows::SharedRows;
+use super::run::{RowsOfRun, RunTable};
 
 /// What the rows of a part are called within its plan.
 const RELATION: &str = "shared\u{1}";
@@ -44,8 +44,6 @@ pub(crate) struct SharedTable {
     is_kept: bool,
     /// Whether readers get the rows in the order in which they are made.
     is_ordered: bool,
-    narrowed: OnceLock<(LogicalPlan, Vec<usize>)>,
-    rows: OnceLock<Arc<SharedRows>>,
 }
 
 impl SharedTable {
@@ -53,17 +51,7 @@ impl SharedTable {
     pub(super) fn new(number: usize, name: Option<&str>, body: LogicalPlan, estimate: Relation) -> Self {
         let schema = Arc::new(Schema::new(body.schema().fields().clone()));
         let name = name.unwrap_or("subquery").to_owned();
-        Self {
-            number,
-            name,
-            schema,
-            body,
-            estimate,
-            is_kept: false,
-            is_ordered: false,
-            narrowed: OnceLock::new(),
-            rows: OnceLock::new(),
-        }
+        Self { number, name, schema, body, estimate, is_kept: false, is_ordered: false }
     }
 
     /// As a WITH query that was asked to be MATERIALIZED, with `fields` for columns as the plan around it knows them.
@@ -122,42 +110,6 @@ impl SharedTable {
         let scan = TableScanBuilder::new(name, source).build()?;
         Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(LogicalPlan::TableScan(scan)))?))
     }
-
-    /// Says once what is left to be computed: a plan of some of the columns.
-    pub(super) fn narrow(&self, plan: LogicalPlan, columns: Vec<usize>) {
-        let is_first = self.narrowed.set((plan, columns)).is_ok();
-        debug_assert!(is_first, "a table is narrowed once");
-    }
-
-    /// The plan to be run.
-    pub(crate) fn plan(&self) -> &LogicalPlan {
-        self.narrowed.get().map_or(&self.body, |(plan, _)| plan)
-    }
-
-    /// The same without rows, by another plan of them.
-    pub(super) fn anew(&self, plan: LogicalPlan) -> Self {
-        let (body, narrowed) = match self.narrowed.get() {
-            Some((_, columns)) => (self.body.clone(), OnceLock::from((plan, columns.clone()))),
-            None => (plan, OnceLock::new()),
-        };
-        Self {
-            number: self.number,
-            name: self.name.clone(),
-            schema: Arc::clone(&self.schema),
-            body,
-            estimate: self.estimate.clone(),
-            is_kept: self.is_kept,
-            is_ordered: self.is_ordered,
-            narrowed,
-            rows: OnceLock::new(),
-        }
-    }
-
-    /// Says once which operators give the rows of its plan.
-    pub(crate) fn run_by(&self, operators: Arc<dyn ExecutionPlan>) {
-        let is_first = self.rows.set(Arc::new(SharedRows::new(operators))).is_ok();
-        debug_assert!(is_first, "a table is planned once");
-    }
 }
 
 /// The plan with each column under a name of its own, and all of one relation: rules change the names of what a plan gives, but never those.
@@ -199,17 +151,18 @@ impl TableProvider for SharedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = self.rows.get().ok_or_else(|| internal_datafusion_err!("{self:?} has no operators yet"))?;
+        let of_run = RowsOfRun::table(session, self);
+        let RunTable { rows, columns: given, .. } =
+            of_run.ok_or_else(|| internal_datafusion_err!("{self:?} has no operators in this run"))?;
         let all: Vec<usize> = (0..self.width()).collect();
         let wanted = projection.unwrap_or(&all);
-        let given = self.narrowed.get().map_or(&all, |(_, columns)| columns);
         let place = |column: &usize| {
             given.binary_search(column).map_err(|_| internal_datafusion_err!("{self:?} was narrowed too far"))
         };
         let columns = wanted.iter().map(place).collect::<Result<Vec<_>>>()?;
         let schema = Arc::new(self.schema.project(wanted)?);
         let count = if self.is_ordered { 1 } else { session.config().target_partitions().max(1) };
-        let scan = SharedScanExec::new(self.name.clone(), Arc::clone(rows), columns, schema, count, self.estimate.rows);
+        let scan = SharedScanExec::new(self.name.clone(), rows, columns, schema, count, self.estimate.rows);
         Ok(Arc::new(if self.is_kept { scan.of_with_query() } else { scan }))
     }
 

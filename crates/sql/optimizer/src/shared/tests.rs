@@ -3,6 +3,7 @@
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
+use tokio_util::sync::CancellationToken;
 
 use super::{Optimized, optimize};
 use crate::fixtures::{Rows, Warehouse, texts};
@@ -32,8 +33,8 @@ async fn optimized(warehouse: &Warehouse, sql: &str, is_on: bool) -> Optimized {
 
 async fn rows(warehouse: &Warehouse, sql: &str) -> Vec<String> {
     let known = optimized(warehouse, sql, true).await;
-    // A plan that is kept is run over tables of its own each time.
-    let own = run(warehouse, &known.anew().unwrap(), sql).await;
+    // A plan that is kept has rows of its own in each run.
+    let own = run(warehouse, &known, sql).await;
     assert_eq!(run(warehouse, &known, sql).await, own, "{sql}");
     own
 }
@@ -41,11 +42,7 @@ async fn rows(warehouse: &Warehouse, sql: &str) -> Vec<String> {
 async fn run(warehouse: &Warehouse, optimized: &Optimized, sql: &str) -> Vec<String> {
     let session = warehouse.session(true);
     let state = session.state();
-    let planner = state.query_planner();
-    for table in &optimized.shared {
-        table.run_by(planner.create_physical_plan(table.plan(), &state).await.unwrap());
-    }
-    let operators = planner.create_physical_plan(&optimized.plan, &state).await.unwrap();
+    let operators = optimized.operators(&state, &CancellationToken::new()).await.unwrap();
     let batches = collect(operators, session.task_ctx()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let mut rows: Vec<String> = batches.iter().flat_map(texts).collect();
     rows.sort();
@@ -56,7 +53,7 @@ async fn run(warehouse: &Warehouse, optimized: &Optimized, sql: &str) -> Vec<Str
 async fn scans(warehouse: &Warehouse, sql: &str) -> ([usize; 3], usize) {
     let optimized = optimized(warehouse, sql, true).await;
     let mut counts = [0; 3];
-    for plan in optimized.shared.iter().map(|table| table.plan()).chain([&optimized.plan]) {
+    for plan in optimized.shared.iter().map(|shared| &shared.plan).chain([&optimized.plan]) {
         let walked = plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node
                 && let Some(at) = ["sale", "day", "none"].iter().position(|name| *name == scan.table_name.table())
@@ -80,7 +77,7 @@ async fn check(sql: &str, expected: ([usize; 3], usize)) {
 
 async fn told(warehouse: &Warehouse, sql: &str) -> String {
     let optimized = optimized(warehouse, sql, true).await;
-    let plans = optimized.shared.iter().map(|table| table.plan()).chain([&optimized.plan]);
+    let plans = optimized.shared.iter().map(|shared| &shared.plan).chain([&optimized.plan]);
     plans.map(|plan| plan.display_indent().to_string()).collect::<Vec<_>>().join("\n\n")
 }
 

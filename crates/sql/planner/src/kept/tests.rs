@@ -108,6 +108,22 @@ async fn a_kept_plan_gives_its_rows_again() {
     }
 }
 
+#[tokio::test]
+async fn a_run_leaves_no_memory_behind() {
+    let fixture = Fixture::of(T);
+    fixture.fill("INSERT INTO t VALUES (1, 'a', NULL), (2, 'b', NULL), (3, 'b', NULL)").await;
+    for sql in [
+        "WITH w AS MATERIALIZED (SELECT id FROM t) SELECT count(*) FROM w a, w b",
+        // A correlated subquery among what makes the rows, and one that reads them.
+        "WITH w AS MATERIALIZED (SELECT id, (SELECT u.id FROM t u WHERE u.id > t.id ORDER BY u.id LIMIT 1) AS next FROM t) \
+         SELECT count(*), max((SELECT x.next FROM w x WHERE x.id < a.id ORDER BY x.id LIMIT 1)) FROM w a, w b",
+    ] {
+        let plan = query(&fixture, sql, &fixture.context);
+        run(&plan).await.unwrap();
+        assert_eq!(plan.state.runtime_env().memory_pool.reserved(), 0, "{sql}");
+    }
+}
+
 #[test]
 fn the_plan_that_was_not_asked_for_longest_makes_room() {
     let fixture = Fixture::of(T);
