@@ -157,7 +157,7 @@ pub(crate) fn write_plan(table: &Arc<Table>, partitions: Vec<Vec<SqlResult<Recor
         let batches = stream::iter(batches.into_iter().map(|batch| batch.map_err(to_datafusion)));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches)) as SendableRecordBatchStream
     });
-    input.feed(streams.collect());
+    let query = query.fed(&input, streams.collect());
     WritePlan {
         table: Arc::clone(table),
         before: Vec::new(),

@@ -10,7 +10,7 @@ use catalog::{Change, Column, Table};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
-use datafusion::execution::SessionState;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::{ExecutionPlan, collect};
@@ -163,6 +163,12 @@ impl QueryPlan {
         let locked_limit = self.locked_limit.with_parameters(&values)?;
         let plan = with_planning_stack(|| self.plan.with_param_values(values)).map_err(from_datafusion)?;
         Ok(QueryPlan { plan, parameters: Vec::new(), locked_limit, optimized: OptimizedOnce::default(), ..self })
+    }
+
+    /// The same for one run, in which the leaf `input` has the rows of these streams.
+    #[must_use]
+    pub fn fed(&self, input: &StreamTable, streams: Vec<SendableRecordBatchStream>) -> QueryPlan {
+        QueryPlan { state: Arc::new(input.fed(&self.state, streams)), ..self.clone() }
     }
 
     /// The same with another plan.

@@ -24,4 +24,4 @@ pub use self::any_expression::any_expression;
 pub use self::conditions::{balanced, flatten_chains, flatten_concatenations};
 pub use self::fragment_cache::NoFragmentCache;
 pub use self::shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
-pub use self::stream_table::StreamTable;
+pub use self::stream_table::{RunStreams, StreamTable};

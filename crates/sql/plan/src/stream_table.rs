@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result as DfResult, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
@@ -16,31 +16,33 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::stream;
 use parking_lot::Mutex;
 
-/// A table that is read once, from the streams that someone has put in: one partition each.
+/// A table whose rows come from streams that a run is given.
+#[derive(Debug)]
 pub struct StreamTable {
     schema: SchemaRef,
-    partitions: Mutex<Vec<Arc<Fed>>>,
 }
 
 impl StreamTable {
     /// A table of batches with this schema.
     #[must_use]
     pub fn new(schema: SchemaRef) -> Arc<Self> {
-        Arc::new(Self { schema, partitions: Mutex::default() })
+        Arc::new(Self { schema })
     }
 
-    /// Gives the rows, before the plan is turned into operators. Each stream is one partition, read in parallel with the others.
-    pub fn feed(&self, streams: Vec<SendableRecordBatchStream>) {
+    /// A state to plan one run with, in which the table has the rows of these streams. Each stream is one partition, read in parallel with
+    /// the others, once.
+    #[must_use]
+    pub fn fed(&self, state: &SessionState, streams: Vec<SendableRecordBatchStream>) -> SessionState {
         let fed = |stream| Arc::new(Fed { schema: Arc::clone(&self.schema), stream: Mutex::new(Some(stream)) });
-        *self.partitions.lock() = streams.into_iter().map(fed).collect();
+        let mut state = state.clone();
+        state.config_mut().set_extension(Arc::new(RunStreams(streams.into_iter().map(fed).collect())));
+        state
     }
 }
 
-impl fmt::Debug for StreamTable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamTable").field("schema", &self.schema).finish_non_exhaustive()
-    }
-}
+/// The streams of a run: an extension of the configuration that it is planned with. No plan has two such tables.
+#[derive(Debug)]
+pub struct RunStreams(Vec<Arc<Fed>>);
 
 #[async_trait]
 impl TableProvider for StreamTable {
@@ -54,21 +56,21 @@ impl TableProvider for StreamTable {
 
     async fn scan(
         &self,
-        _session: &dyn Session,
+        session: &dyn Session,
         projection: Option<&Vec<usize>>,
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let partitions: Vec<Arc<dyn PartitionStream>> =
-            self.partitions.lock().iter().map(|fed| Arc::clone(fed) as Arc<dyn PartitionStream>).collect();
-        if partitions.is_empty() {
+        let streams = session.config().get_extension::<RunStreams>();
+        let Some(streams) = streams.filter(|streams| !streams.0.is_empty()) else {
             // EXPLAIN of a COPY: nobody feeds it.
             let schema = match projection {
                 Some(projection) => Arc::new(self.schema.project(projection)?),
                 None => Arc::clone(&self.schema),
             };
             return Ok(Arc::new(EmptyExec::new(schema)));
-        }
+        };
+        let partitions = streams.0.iter().map(|fed| Arc::clone(fed) as Arc<dyn PartitionStream>).collect();
         let schema = Arc::clone(&self.schema);
         Ok(Arc::new(StreamingTableExec::try_new(schema, partitions, projection, [], false, None)?))
     }

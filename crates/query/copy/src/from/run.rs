@@ -9,6 +9,7 @@ use binder::{CopyFromPlan, CopySource, WritePlan};
 use bytes::Bytes;
 use catalog::Column;
 use datafusion::catalog::TableProvider;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use executor::RunContext;
@@ -71,8 +72,8 @@ impl Copier {
             let schema = Arc::clone(&schema);
             batches.map(move |batch| batch.and_then(|batch| with_schema(&batch, &schema)).map_err(to_datafusion))
         };
-        plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let rows = match self.dml.write(&in_order(&plan.write), transaction, &context.here()).await {
+        let write = Box::new(fed_in_order(plan, Box::pin(RecordBatchStreamAdapter::new(schema, fed))));
+        let rows = match self.dml.write(&write, transaction, &context.here()).await {
             Ok(Attempt::Done(modified)) => modified.rows,
             Ok(Attempt::Again) => return Err(busy(plan)),
             Err(error) => {
@@ -116,11 +117,11 @@ impl Copier {
 
     /// Whether rows pass all that the write checks.
     async fn try_rows(&self, plan: &CopyFromPlan, rows: RecordBatch, context: &RunContext) -> SqlResult<()> {
-        let Some(input) = in_order(&plan.write).input else { return Ok(()) };
         let schema = plan.input.schema();
         let rows = with_schema(&rows, &schema)?;
         let fed = stream::once(async move { Ok(rows) });
-        plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
+        let rows = Box::pin(RecordBatchStreamAdapter::new(schema, fed));
+        let Some(input) = fed_in_order(plan, rows).input else { return Ok(()) };
         let (stop, task) = (context.cancel.clone(), context.task(&input.state));
         self.executor
             .run(context, async move {
@@ -140,11 +141,11 @@ fn busy(plan: &CopyFromPlan) -> SqlError {
     SqlError::new(Condition::SerializationFailure, message).with_hint("The transaction might succeed if retried.")
 }
 
-/// The write with operators that keep the order of their input: each shard is a contiguous range of it.
-fn in_order(write: &WritePlan) -> WritePlan {
-    let mut write = write.clone();
+/// The write of these rows, with operators that keep their order: each shard is a contiguous range of it.
+fn fed_in_order(plan: &CopyFromPlan, rows: SendableRecordBatchStream) -> WritePlan {
+    let mut write = plan.write.clone();
     if let Some(input) = &mut write.input {
-        let mut state = input.state.as_ref().clone();
+        let mut state = plan.input.fed(&input.state, vec![rows]);
         state.config_mut().options_mut().execution.target_partitions = 1;
         input.state = Arc::new(state);
     }

@@ -308,8 +308,9 @@ impl Actor<'_> {
         let schema = datafusion::catalog::TableProvider::schema(&*plan.input);
         let batch = RecordBatch::try_new(Arc::clone(&schema), values).map_err(|error| internal(&error))?;
         let fed = stream::once(async move { Ok(batch) });
-        plan.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-        let batches = self.dml.executor.collect(&plan.plan, self.context).await?;
+        let fed = Box::pin(RecordBatchStreamAdapter::new(schema, fed));
+        let fed = Box::new(plan.plan.fed(&plan.input, vec![fed]));
+        let batches = self.dml.executor.collect(&fed, self.context).await?;
         Targets::of(referring, &plan.old, false, batches, transaction)
     }
 }

@@ -237,8 +237,9 @@ impl Dml {
             Some(run) => vec![run.update(&batch)?],
             None => {
                 let fed = stream::once(async move { Ok(batch) });
-                update.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, fed))]);
-                self.executor.collect(&update.plan, context).await?
+                let fed = Box::pin(RecordBatchStreamAdapter::new(schema, fed));
+                let plan = Box::new(update.plan.fed(&update.input, vec![fed]));
+                self.executor.collect(&plan, context).await?
             }
         };
         let targets = Targets::of(table, &update.old, false, batches, transaction)?;

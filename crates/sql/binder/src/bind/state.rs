@@ -10,7 +10,7 @@ use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_u
 use datafusion::prelude::SessionConfig;
 use optimizer::series;
 use parking_lot::Mutex;
-use plan::{NoFragmentCache, PlanScan};
+use plan::{NoFragmentCache, PlanScan, RunStreams};
 use session_context::Session;
 use settings::Settings;
 
@@ -139,10 +139,13 @@ pub fn parts_within(memory_bytes: usize, parts: usize) -> usize {
 
 /// `state` for operators of one partition each.
 pub(crate) fn undivided(state: &SessionState) -> SessionState {
-    let config = match state.config().get_extension::<Undivided>() {
+    let mut config = match state.config().get_extension::<Undivided>() {
         Some(undivided) => undivided.0.clone(),
         None => state.config().clone().with_target_partitions(1),
     };
+    if let Some(streams) = state.config().get_extension::<RunStreams>() {
+        config.set_extension(streams);
+    }
     let mut state = state.clone();
     *state.config_mut() = config;
     state

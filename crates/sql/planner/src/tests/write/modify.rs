@@ -340,16 +340,15 @@ async fn conflicting_rows_are_updated_with_what_was_to_be_inserted() {
         });
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect()).unwrap();
         let stream = futures::stream::once(async move { Ok(batch) });
-        update.input.feed(vec![Box::pin(RecordBatchStreamAdapter::new(schema, stream))]);
+        let stream = Box::pin(RecordBatchStreamAdapter::new(schema, stream));
+        let values = [1, 5, 7].map(|value| ScalarValue::Int32(Some(value))).to_vec();
+        let plan = update.plan.clone().with_parameters(values).expect("there is a value for each");
+        plan.fed(&update.input, vec![stream])
     };
-    let values = || [1, 5, 7].map(|value| ScalarValue::Int32(Some(value))).to_vec();
-    fed(vec![[Some(7), Some(1), Some(10), Some(20)], [Some(8), Some(2), Some(60), Some(1)]]);
     let batches =
-        run(&update.plan.clone().with_parameters(values()).expect("there is a value for each")).await.unwrap();
+        run(&fed(vec![[Some(7), Some(1), Some(10), Some(20)], [Some(8), Some(2), Some(60), Some(1)]])).await.unwrap();
     let rows: Vec<String> = batches.iter().flat_map(shown).collect();
     assert_eq!(rows, ["2|7|-1|1|35|NULL|1|35|NULL|10"]);
-    fed(vec![[Some(7), Some(1), Some(45), Some(90)]]);
-    let error =
-        run(&update.plan.clone().with_parameters(values()).expect("there is a value for each")).await.unwrap_err();
+    let error = run(&fed(vec![[Some(7), Some(1), Some(45), Some(90)]])).await.unwrap_err();
     assert_eq!(error.condition, Condition::CheckViolation);
 }
