@@ -26,6 +26,11 @@ impl Attempts {
         Self { distribution: context.distribution.clone(), here: None, is_second: false }
     }
 
+    /// Of a query that no worker of another process runs.
+    pub(crate) fn in_this_process() -> Self {
+        Self { distribution: None, here: None, is_second: false }
+    }
+
     /// The next one, ready to run.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use binder::QueryPlan;
+use binder::{QueryPlan, count_of};
 use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::ExecutionPlan;
@@ -214,6 +214,11 @@ impl Executor {
         attempts: &Attempts,
         purpose: Purpose,
     ) -> SqlResult<Prepared> {
+        let counted = match plan.asks_counts() {
+            true => Some(Box::pin(self.with_counts(plan, context, purpose)).await?),
+            false => None,
+        };
+        let plan = counted.as_ref().unwrap_or(plan);
         let (attempts, own, about) = (attempts.clone(), plan.clone(), context.clone());
         let preparing = async move { attempts.prepare(&own, &about, purpose).await };
         if plan.is_small() {
@@ -227,6 +232,20 @@ impl Executor {
             () = context.cancel.cancelled() => Err(canceled()),
             prepared = planning => prepared.map_err(|error| context.memory.explained(error)),
         }
+    }
+
+    /// The plan with the counts of LIMIT and OFFSET that subqueries give: queries before the query, which run in this process with its memory and
+    /// end with it. None runs for a plan that is only shown.
+    async fn with_counts(&self, plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<QueryPlan> {
+        if purpose == Purpose::Show {
+            return plan.with_unknown_counts().await;
+        }
+        let count = |count: QueryPlan| async move {
+            let prepared = Box::pin(self.prepared(&count, context, &Attempts::in_this_process(), Purpose::Run)).await?;
+            let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
+            count_of(&self.run(context, async move { rows.await.map_err(from_datafusion) }).await?)
+        };
+        plan.with_counts(count).await
     }
 
     /// As [`Executor::prepared`], of what runs at once; how long that took is noted.

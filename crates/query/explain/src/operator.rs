@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use binder::LIMIT_UNKNOWN;
 use catalog::Distribution;
 use datafusion::common::JoinType;
 use datafusion::physical_expr::PhysicalExpr;
@@ -55,11 +56,15 @@ fn scan(operator: &dyn ExecutionPlan) -> Option<Shown> {
         Property::text("Shards", format!("{} of {}", scan.shards.len(), scan.shard_count)),
         Property::new("Row Groups", Value::Count(exec.row_group_count() as u64)),
     ];
-    if let Some(limit) = exec.fetch() {
-        properties.push(Property::new("Limit", Value::Count(limit as u64)));
-    }
+    properties.extend(exec.fetch().and_then(limit_property));
     properties.extend(distribution(exec));
     Some(Shown { name: "Seq Scan".to_owned(), relation: Some(scan.table.name.clone()), properties })
+}
+
+/// How many rows are asked for; `None` where that is not known before the statement runs.
+fn limit_property(limit: usize) -> Option<Property> {
+    let is_known = i64::try_from(limit).is_ok_and(|limit| limit < LIMIT_UNKNOWN);
+    is_known.then(|| Property::new("Limit", Value::Count(limit as u64)))
 }
 
 /// Where the rows of a distributed table lie, or why not there.
@@ -172,9 +177,7 @@ fn grouping(operator: &dyn ExecutionPlan) -> Option<Shown> {
     if !functions.is_empty() {
         properties.push(Property::list("Aggregates", functions));
     }
-    if let Some(limit) = aggregate.limit_options() {
-        properties.push(Property::new("Limit", Value::Count(limit.limit() as u64)));
-    }
+    properties.extend(aggregate.limit_options().and_then(|limit| limit_property(limit.limit())));
     Some(shown(format!("{step}{strategy}"), properties))
 }
 
@@ -186,12 +189,12 @@ fn ordering(operator: &dyn ExecutionPlan) -> Option<Shown> {
     if let Some(sort) = operator.downcast_ref::<SortExec>() {
         let keys = Property::list("Sort Key", sort.expr().iter().map(sort_key));
         return Some(match sort.fetch() {
-            Some(fetch) => shown("Top-N Sort", vec![keys, Property::new("Limit", Value::Count(fetch as u64))]),
+            Some(fetch) => shown("Top-N Sort", std::iter::once(keys).chain(limit_property(fetch)).collect()),
             None => shown("Sort", vec![keys]),
         });
     }
     let limit = |fetch: Option<usize>, skip: usize| {
-        let fetch = fetch.map(|fetch| Property::new("Limit", Value::Count(fetch as u64)));
+        let fetch = fetch.and_then(limit_property);
         let skip = (0 < skip).then(|| Property::new("Offset", Value::Count(skip as u64)));
         shown("Limit", fetch.into_iter().chain(skip).collect())
     };

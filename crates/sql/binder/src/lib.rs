@@ -1,7 +1,6 @@
 //! Names and types: statements that read and change rows become plans with PostgreSQL's meaning.
 //!
-//! Never does I/O: a statement's [`session_context::StatementContext`] already carries the catalog it sees. It runs nothing but the subqueries of a LIMIT or
-//! OFFSET, which are counts of the plan ([`QueryPlan::optimized`]).
+//! Never does I/O and never runs anything: a statement's [`session_context::StatementContext`] already carries the catalog it sees.
 //!
 //! Start at [`Binder`] (`bind/mod.rs`).
 //!
@@ -22,13 +21,14 @@ mod settled;
 pub mod write;
 
 pub use self::bind::{
-    Binder, Environment, is_numeric, moment_of, parameter_index, parts_within, statement_at, types_with_values,
+    Binder, Environment, count_of, is_numeric, moment_of, parameter_index, parts_within, statement_at,
+    types_with_values,
 };
 pub use self::phases::{Begun, Phase, Phases};
 pub use self::planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, Division,
-    ExplainFormat, ExplainPlan, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned, QueryPlan,
-    ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
+    ExplainFormat, ExplainPlan, LIMIT_UNKNOWN, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned,
+    QueryPlan, ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
 };
 pub use self::session_command::{ClusterCommand, SessionCommand, check_storage_columns};
 pub use self::settled::{for_statement, is_settled, settled};

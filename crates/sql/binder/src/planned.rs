@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::{Int64Type, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use catalog::{Change, Column, Table};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
@@ -13,7 +12,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::ExecutionPlan;
 use functions::error::from_datafusion;
 use optimizer::dependent::DependentSubqueries;
 use optimizer::shared::{self, Optimized};
@@ -23,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use types::stack::{PlanningStack, with_planning_stack};
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
-use crate::bind::{ask_counts, depends_on_digits, holds_for_digits, undivided};
+use crate::bind::{ask_counts, asks_counts, depends_on_digits, holds_for_digits, undivided};
 use crate::phases::{Phase, Phases};
 use crate::session_command::{SessionCommand, check_storage_columns};
 use crate::write::CopyOptions;
@@ -141,6 +140,9 @@ fn count(expr: Option<&Expr>, clause: &str, negative: Condition) -> SqlResult<Op
     }
 }
 
+/// The LIMIT of a plan that is shown where a subquery gives it. With any OFFSET on top it is still a number.
+pub const LIMIT_UNKNOWN: i64 = i64::MAX / 2;
+
 /// Operators and parts of expressions in a plan that is optimized where it runs. Most queries of the benchmarks have fewer.
 const SMALL_PARTS: usize = 500;
 
@@ -209,7 +211,42 @@ impl QueryPlan {
         walked.is_ok() && parts <= SMALL_PARTS
     }
 
-    /// The plan after the optimizer's rules, as it was found before or is found now; subqueries that it runs end when `stop` fires. The
+    /// Whether subqueries give counts of LIMIT or OFFSET, which [`QueryPlan::with_counts`] puts into the plan before it is optimized.
+    #[must_use]
+    pub fn asks_counts(&self) -> bool {
+        asks_counts(&self.plan)
+    }
+
+    /// The plan for one run, with the count in the place of each subquery that gives one. `answer` runs a query of one row and column, as
+    /// [`count_of`](crate::count_of) reads it.
+    ///
+    /// # Errors
+    /// Those of `answer`; `2201W` and `2201X` for negative counts.
+    pub async fn with_counts<F>(&self, answer: impl Fn(QueryPlan) -> F) -> SqlResult<QueryPlan>
+    where
+        F: Future<Output = SqlResult<Option<i64>>>,
+    {
+        let one_row = |count: Expr| {
+            let plan = LogicalPlanBuilder::empty(true).project([count.alias("count")])?.build()?;
+            Ok(self.with_plan(plan))
+        };
+        let counted = ask_counts(self.plan.clone(), |count, _| {
+            let answered = one_row(count).map(&answer);
+            async move { answered.map_err(from_datafusion)?.await }
+        });
+        Ok(self.with_plan(counted.await?))
+    }
+
+    /// The plan to be shown, in which such a LIMIT is [`LIMIT_UNKNOWN`]: nothing runs for it.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub async fn with_unknown_counts(&self) -> SqlResult<QueryPlan> {
+        let unknown = |_, is_offset| std::future::ready(Ok(Some(if is_offset { 0 } else { LIMIT_UNKNOWN })));
+        Ok(self.with_plan(ask_counts(self.plan.clone(), unknown).await?))
+    }
+
+    /// The plan after the optimizer's rules, as it was found before or is found now; correlated subqueries in it end when `stop` fires. The
     /// analyzer's rules have run already.
     ///
     /// # Errors
@@ -224,11 +261,10 @@ impl QueryPlan {
             return Ok(known.clone());
         }
         let begun = self.phases.begin();
-        let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
         // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
         let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
         let lower = |plan| dependent.analyze(plan, self.state.config_options());
-        let optimized = shared::optimize(plan, &self.state, &lower).map_err(from_datafusion)?;
+        let optimized = shared::optimize(self.plan.clone(), &self.state, &lower).map_err(from_datafusion)?;
         self.phases.end(Phase::Rules, begun);
         match known {
             // Plans out of sight would heed this stop for ever.
@@ -252,10 +288,9 @@ impl QueryPlan {
 
     async fn optimize_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
         let begun = self.phases.begin();
-        let plan = ask_counts(self.plan.clone(), |count| self.count(count, stop)).await?;
         let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
         let lower = |plan| dependent.analyze(plan, self.state.config_options());
-        let optimized = shared::optimize_apart(plan, &self.state, &lower).map_err(from_datafusion);
+        let optimized = shared::optimize_apart(self.plan.clone(), &self.state, &lower).map_err(from_datafusion);
         self.phases.end(Phase::Rules, begun);
         optimized
     }
@@ -286,18 +321,6 @@ impl QueryPlan {
         let operators = optimized.operators(&state, stop).await;
         self.phases.end(Phase::Operators, begun);
         operators
-    }
-
-    /// The value of a LIMIT or OFFSET that a subquery gives.
-    async fn count(&self, count: Expr, stop: &CancellationToken) -> SqlResult<Option<i64>> {
-        let one_row = LogicalPlanBuilder::empty(true).project([count.alias("count")]);
-        let plan = one_row.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
-        let operators = Box::pin(self.with_plan(plan).physical(stop)).await?;
-        let batches = collect(operators, self.state.task_ctx()).await.map_err(from_datafusion)?;
-        let value = batches.iter().find(|batch| batch.num_rows() == 1).map(|batch| batch.column(0));
-        let value = value.ok_or_else(|| SqlError::internal("a count is one row"))?;
-        let value = value.as_primitive::<Int64Type>();
-        Ok((!value.is_null(0)).then(|| value.value(0)))
     }
 
     /// The tables that it reads.

@@ -1,18 +1,20 @@
-//! Counts of LIMIT and OFFSET that subqueries give, which are asked for before the plan runs.
+//! Counts of LIMIT and OFFSET that subqueries give, which are asked for before the plan is optimized.
 
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, Limit, LogicalPlan};
 use functions::error::from_datafusion;
 use types::{Condition, SqlError, SqlResult};
 
-/// The plan with every count that a subquery gives as the number that `answer` finds it to be.
-pub(crate) async fn ask<F>(mut plan: LogicalPlan, answer: impl Fn(Expr) -> F) -> SqlResult<LogicalPlan>
+/// The plan with every count that a subquery gives as the number that `answer` finds it to be; it is told whether that is an OFFSET.
+pub(crate) async fn ask<F>(mut plan: LogicalPlan, answer: impl Fn(Expr, bool) -> F) -> SqlResult<LogicalPlan>
 where
     F: Future<Output = SqlResult<Option<i64>>>,
 {
     while let Some((count, is_offset)) = asked(&plan)? {
-        let value = answer(count.clone()).await?;
+        let value = answer(count.clone(), is_offset).await?;
         let (clause, negative) = if is_offset {
             ("OFFSET", Condition::InvalidRowCountInOffset)
         } else {
@@ -31,6 +33,22 @@ where
         plan = answered.map_err(from_datafusion)?.data;
     }
     Ok(plan)
+}
+
+/// Whether a subquery gives a count.
+pub(crate) fn is_asked(plan: &LogicalPlan) -> bool {
+    asked(plan).is_ok_and(|count| count.is_some())
+}
+
+/// The count in the one row of the one column that a subquery gave; `None` is NULL.
+///
+/// # Errors
+/// `XX000` for other rows.
+pub fn count_of(rows: &[RecordBatch]) -> SqlResult<Option<i64>> {
+    let value = rows.iter().find(|batch| batch.num_rows() == 1).map(|batch| batch.column(0));
+    let value = value.ok_or_else(|| SqlError::internal("a count is one row"))?;
+    let value = value.as_primitive::<Int64Type>();
+    Ok((!value.is_null(0)).then(|| value.value(0)))
 }
 
 /// A count that is to be asked for, and whether it is an OFFSET.

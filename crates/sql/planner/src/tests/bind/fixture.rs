@@ -13,7 +13,7 @@ use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -21,7 +21,6 @@ use plan::{PlanScan, ShardTable, schema_of};
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use syntax::sql_type;
-use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
 
@@ -203,8 +202,7 @@ impl Fixture {
 
     pub(super) async fn run(&self, sql: &str, parameters: Vec<ScalarValue>) -> SqlResult<Vec<String>> {
         let query = self.query(sql)?.with_parameters(parameters)?;
-        let physical = query.physical(&CancellationToken::new()).await?;
-        let batches = collect(physical, query.state.task_ctx()).await.map_err(functions::error::from_datafusion)?;
+        let batches = crate::tests::write::run(&query).await?;
         batches.iter().map(shown).collect::<SqlResult<Vec<_>>>().map(|rows| rows.concat())
     }
 }

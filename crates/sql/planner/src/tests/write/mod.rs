@@ -4,7 +4,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::concat_batches;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use binder::{Planned, QueryPlan, WritePlan};
+use binder::{Planned, QueryPlan, WritePlan, count_of};
 use catalog::{CatalogState, Column, Role};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result as DfResult, ScalarValue};
@@ -149,6 +149,11 @@ impl Fixture {
 }
 
 pub(crate) async fn run(plan: &QueryPlan) -> SqlResult<Vec<RecordBatch>> {
+    let counted = Box::pin(plan.with_counts(async |count: QueryPlan| count_of(&collected(count).await?))).await?;
+    Box::pin(collected(counted)).await
+}
+
+async fn collected(plan: QueryPlan) -> SqlResult<Vec<RecordBatch>> {
     let physical = plan.physical(&CancellationToken::new()).await?;
     collect(physical, plan.state.task_ctx()).await.map_err(from_datafusion)
 }
