@@ -15,6 +15,8 @@ use crate::server::{Server, nightly};
 
 const CASES: u64 = 400;
 const CASES_NIGHTLY: u64 = 40_000;
+/// Cases that failed once at night: numbers that no value of the column can be, and a program that finds rows by an index.
+const FOUND_AT_NIGHT: [u64; 12] = [1113, 1138, 2851, 3746, 5688, 6485, 6936, 7302, 8205, 10722, 10756, 11244];
 /// Failures that are told at once.
 const TOLD_MAX: usize = 12;
 
@@ -364,7 +366,8 @@ async fn untyped_operands_are_what_they_are_in_postgresql() {
     let count = if nightly() { CASES_NIGHTLY } else { CASES };
     let mut failures = Vec::new();
     let (mut failing, mut changing) = (0, 0);
-    for number in alone.map_or(1..=count, |number| number..=number) {
+    let later = FOUND_AT_NIGHT.into_iter().filter(|number| alone.is_none() && count < *number);
+    for number in alone.map_or(1..=count, |number| number..=number).chain(later) {
         let case = Case::new(number);
         let (found, wanted) = (answer(&kiln, &case).await, answer(&oracle, &case).await);
         failing += usize::from(wanted.contains("error"));

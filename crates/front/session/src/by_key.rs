@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use binder::Planned;
+use binder::{Planned, is_numeric};
 use futures::{StreamExt, stream};
 use key_lookup::{PointProgram, PointRows, PointRun};
 use session_context::ScalarValue;
-use types::{Condition, SqlResult};
+use types::{Condition, SqlResult, SqlType};
 
 use crate::bound::{Bound, BoundPlan};
 use crate::kept_program::{KeptProgram, KeptPrograms};
@@ -31,6 +31,13 @@ impl Session {
         statement: &Statement,
     ) -> Option<Arc<KeptProgram>> {
         let (KeptPrograms::ByDigits(_), Some(parsed)) = (&prepared.programs, &prepared.parsed) else { return None };
+        // A number of more digits than a numeric has comes as its text, which no program compares.
+        let is_whole = |(value, sql_type): (&ScalarValue, &SqlType)| {
+            is_numeric(sql_type) && matches!(value, ScalarValue::Utf8View(Some(_)))
+        };
+        if values.iter().zip(&prepared.parameters).any(is_whole) {
+            return None;
+        }
         let types = prepared.types_with(values);
         if prepared.programs.lacks(&types) {
             let planned = self.plan_without_rows(parsed, &types, statement).await;

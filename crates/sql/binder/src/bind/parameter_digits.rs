@@ -3,10 +3,11 @@
 //! A numeric parameter comes with the digits of its value, which differ from run to run. A plan whose parameters have no values yet holds
 //! for all of them where it does no more than give them on and cast them: anything else has digits of its own that follow from theirs.
 
+use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
 use functions::cast::CastFunction;
 use types::SqlType;
 
@@ -16,23 +17,53 @@ pub(crate) fn depends_on_digits(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether a plan that was made for numeric parameters of certain digits holds for all values of these digits. It does not where a
-/// parameter has more digits than what it is compared with, so that the other side is cast and no index knows it: there the value decides.
+/// parameter has more digits than what it is compared with: behind the point the other side is cast and no index knows it, before the point
+/// the parameter may be no value of the other side's type. There the value decides.
 pub(crate) fn holds_for_digits(plan: &LogicalPlan) -> bool {
     let mut holds = true;
     let walked = plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
-                if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr
-                    && compares(*op)
-                    && ((is_parameter(left) && is_cast(right)) || (is_parameter(right) && is_cast(left)))
-                {
-                    holds = false;
-                }
+                holds &= match expr {
+                    Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                        !compares(*op) || holds_for_operands(left, right) && holds_for_operands(right, left)
+                    }
+                    Expr::InList(list) => list.list.iter().all(|item| holds_for_operands(&list.expr, item)),
+                    Expr::Between(between) => {
+                        holds_for_operands(&between.expr, &between.low)
+                            && holds_for_operands(&between.expr, &between.high)
+                    }
+                    _ => true,
+                };
                 Ok(TreeNodeRecursion::Continue)
             })
         })
     });
     holds && walked.is_ok()
+}
+
+/// Whether a parameter can be compared with the other operand whatever its value; so can what is no parameter.
+fn holds_for_operands(other: &Expr, operand: &Expr) -> bool {
+    !is_parameter(operand) || !is_cast(other) && !loses_whole_digits(operand)
+}
+
+/// Whether a parameter is cast to a numeric type with less room before the point.
+fn loses_whole_digits(parameter: &Expr) -> bool {
+    let inner = match parameter {
+        Expr::Cast(cast) => cast.expr.as_ref(),
+        Expr::ScalarFunction(call) => match call.args.first() {
+            Some(value) => value,
+            None => return false,
+        },
+        _ => return false,
+    };
+    let whole = |expr: &Expr| match expr.get_type(&DFSchema::empty()) {
+        Ok(DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale)) => {
+            Some(i32::from(precision) - i32::from(scale))
+        }
+        _ => None,
+    };
+    whole(inner).zip(whole(parameter)).is_some_and(|(sent, taken)| taken < sent) || loses_whole_digits(inner)
 }
 
 fn compares(operator: Operator) -> bool {
