@@ -73,8 +73,8 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
     assert!(never.is_empty(), "the workload never comes to {never:?}");
 }
 
-/// A folder with tables, and with work for the cleaner: uploads of a transaction that was rolled back, objects and rows that nobody
-/// needs.
+/// A folder with tables, and with work for the cleaner: uploads of transactions that were rolled back or had not ended, objects and rows that
+/// nobody needs.
 async fn prepare(folder: &Path) -> Ledger {
     let server = Server::start_on(folder, &CHECKPOINTING);
     let client = server.connect().await;
@@ -95,6 +95,9 @@ async fn prepare(folder: &Path) -> Ledger {
     }
     ledger.check(&client, "before all").await;
     ledger.wait_until_copied(&client).await;
+    // However slow the machine, the cleaner has not come to these uploads yet.
+    let unfinished = server.connect().await;
+    unfinished.batch_execute(&format!("BEGIN; {load}")).await.expect("nothing is in the way");
     server.kill();
     ledger
 }
