@@ -1,4 +1,4 @@
-//! What was committed and dropped before, for the planner.
+//! Answers the planner's questions about earlier commits and drops.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use storage_error::from_transaction;
 use txn::Transactions;
 use types::{Oid, SqlResult};
 
-/// What the transactions know of it.
+/// The transactions, as the planner asks them.
 #[derive(Debug)]
 pub(crate) struct Pasts(Arc<Transactions>);
 

@@ -53,9 +53,9 @@ pub struct Session {
     pub(crate) assignments: Arc<Assignments>,
     /// What sequences gave it.
     pub(crate) numbers: Arc<Numbers>,
-    /// What was committed and dropped before.
+    /// Earlier commits and drops, which the planner asks about.
     pub(crate) pasts: Arc<Pasts>,
-    /// What was fetched to plan the running statement.
+    /// Inputs that were fetched to plan the running statement.
     pub(crate) inputs: Arc<FetchedInputs>,
     /// Of the newest statement, until its failure is told.
     pub(crate) query_id: Option<QueryId>,

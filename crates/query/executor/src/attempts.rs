@@ -26,7 +26,7 @@ impl Attempts {
         Self { distribution: context.distribution.clone(), here: None, is_second: false }
     }
 
-    /// Of a query that no worker of another process runs.
+    /// The attempts of a query that stays in this process.
     pub(crate) fn in_this_process() -> Self {
         Self { distribution: None, here: None, is_second: false }
     }

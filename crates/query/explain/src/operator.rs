@@ -61,7 +61,7 @@ fn scan(operator: &dyn ExecutionPlan) -> Option<Shown> {
     Some(Shown { name: "Seq Scan".to_owned(), relation: Some(scan.table.name.clone()), properties })
 }
 
-/// How many rows are asked for; `None` where that is not known before the statement runs.
+/// The property of an operator's LIMIT; `None` where the number is not known before the statement runs.
 fn limit_property(limit: usize) -> Option<Property> {
     let is_known = i64::try_from(limit).is_ok_and(|limit| limit < LIMIT_UNKNOWN);
     is_known.then(|| Property::new("Limit", Value::Count(limit as u64)))

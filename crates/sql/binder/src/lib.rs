@@ -21,14 +21,14 @@ mod settled;
 pub mod write;
 
 pub use self::bind::{
-    Binder, Environment, count_of, is_numeric, moment_of, parameter_index, parts_within, statement_at,
+    Binder, Environment, LIMIT_UNKNOWN, count_of, is_numeric, moment_of, parameter_index, parts_within, statement_at,
     types_with_values,
 };
 pub use self::phases::{Begun, Phase, Phases};
 pub use self::planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, Division,
-    ExplainFormat, ExplainPlan, LIMIT_UNKNOWN, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned,
-    QueryPlan, ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
+    ExplainFormat, ExplainPlan, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned, QueryPlan,
+    ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
 };
 pub use self::session_command::{ClusterCommand, SessionCommand, check_storage_columns};
 pub use self::settled::{for_statement, is_settled, settled};

@@ -10,7 +10,7 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use functions::error::from_datafusion;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use types::stack::{PlanningStack, with_planning_stack};
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
-use crate::bind::{ask_counts, asks_counts, depends_on_digits, holds_for_digits, undivided};
+use crate::bind::{depends_on_digits, holds_for_digits, undivided};
 use crate::phases::{Phase, Phases};
 use crate::session_command::{SessionCommand, check_storage_columns};
 use crate::write::CopyOptions;
@@ -140,9 +140,6 @@ fn count(expr: Option<&Expr>, clause: &str, negative: Condition) -> SqlResult<Op
     }
 }
 
-/// The LIMIT of a plan that is shown where a subquery gives it. With any OFFSET on top it is still a number.
-pub const LIMIT_UNKNOWN: i64 = i64::MAX / 2;
-
 /// Operators and parts of expressions in a plan that is optimized where it runs. Most queries of the benchmarks have fewer.
 const SMALL_PARTS: usize = 500;
 
@@ -174,7 +171,7 @@ impl QueryPlan {
     }
 
     /// The same with another plan.
-    fn with_plan(&self, plan: LogicalPlan) -> QueryPlan {
+    pub(crate) fn with_plan(&self, plan: LogicalPlan) -> QueryPlan {
         QueryPlan { plan, optimized: OptimizedOnce::default(), ..self.clone() }
     }
 
@@ -209,41 +206,6 @@ impl QueryPlan {
             Ok(if parts <= SMALL_PARTS { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
         });
         walked.is_ok() && parts <= SMALL_PARTS
-    }
-
-    /// Whether subqueries give counts of LIMIT or OFFSET, which [`QueryPlan::with_counts`] puts into the plan before it is optimized.
-    #[must_use]
-    pub fn asks_counts(&self) -> bool {
-        asks_counts(&self.plan)
-    }
-
-    /// The plan for one run, with the count in the place of each subquery that gives one. `answer` runs a query of one row and column, as
-    /// [`count_of`](crate::count_of) reads it.
-    ///
-    /// # Errors
-    /// Those of `answer`; `2201W` and `2201X` for negative counts.
-    pub async fn with_counts<F>(&self, answer: impl Fn(QueryPlan) -> F) -> SqlResult<QueryPlan>
-    where
-        F: Future<Output = SqlResult<Option<i64>>>,
-    {
-        let one_row = |count: Expr| {
-            let plan = LogicalPlanBuilder::empty(true).project([count.alias("count")])?.build()?;
-            Ok(self.with_plan(plan))
-        };
-        let counted = ask_counts(self.plan.clone(), |count, _| {
-            let answered = one_row(count).map(&answer);
-            async move { answered.map_err(from_datafusion)?.await }
-        });
-        Ok(self.with_plan(counted.await?))
-    }
-
-    /// The plan to be shown, in which such a LIMIT is [`LIMIT_UNKNOWN`]: nothing runs for it.
-    ///
-    /// # Errors
-    /// None that well-formed plans meet.
-    pub async fn with_unknown_counts(&self) -> SqlResult<QueryPlan> {
-        let unknown = |_, is_offset| std::future::ready(Ok(Some(if is_offset { 0 } else { LIMIT_UNKNOWN })));
-        Ok(self.with_plan(ask_counts(self.plan.clone(), unknown).await?))
     }
 
     /// The plan after the optimizer's rules, as it was found before or is found now; correlated subqueries in it end when `stop` fires. The

@@ -163,7 +163,7 @@ fn continued(
 /// The drop that UNDROP TABLE of a name takes back; `None` where the table was not dropped, or is there again.
 ///
 /// # Errors
-/// What is wrong with the name, and the storage's.
+/// Those of an invalid name, and the storage's.
 pub fn last_drop(context: &StatementContext, written: &ObjectName) -> SqlResult<Option<LastDrop>> {
     let name::Target { schema, name, .. } = name::target(context, written, false)?;
     let last = context.past.last_drop(schema.oid, name)?;

@@ -34,22 +34,22 @@ impl Optimized {
     /// The rows that its parts are expected to give.
     #[must_use]
     pub fn expected(&self) -> Expected {
-        expected_of(&self.plan, &mut Made { plans: &self.shared, seen: HashSet::new() })
+        expected_of(&self.plan, &mut SharedOnce { plans: &self.shared, seen: HashSet::new() })
     }
 }
 
-/// Shared rows are made once.
-struct Made<'a> {
+/// The plans of shared rows, each of which is shown once.
+struct SharedOnce<'a> {
     plans: &'a [SharedPlan],
-    /// The tables of which it was said what makes them.
+    /// Tables whose plan was shown.
     seen: HashSet<*const SharedTable>,
 }
 
-fn expected_of(plan: &LogicalPlan, all: &mut Made<'_>) -> Expected {
+fn expected_of(plan: &LogicalPlan, all: &mut SharedOnce<'_>) -> Expected {
     part(plan, &Noted::of(plan), all)
 }
 
-fn part(plan: &LogicalPlan, noted: &Noted, all: &mut Made<'_>) -> Expected {
+fn part(plan: &LogicalPlan, noted: &Noted, all: &mut SharedOnce<'_>) -> Expected {
     let of = match plan {
         LogicalPlan::TableScan(_) => ExpectedOf::Scan,
         LogicalPlan::Filter(_) => ExpectedOf::Filter,
@@ -77,7 +77,7 @@ fn part(plan: &LogicalPlan, noted: &Noted, all: &mut Made<'_>) -> Expected {
 }
 
 /// What makes the rows of a scan that shares them with others, if it is the first of these.
-fn made(plan: &LogicalPlan, all: &mut Made<'_>) -> Option<Expected> {
+fn made(plan: &LogicalPlan, all: &mut SharedOnce<'_>) -> Option<Expected> {
     let LogicalPlan::TableScan(scan) = plan else { return None };
     let provider = source_as_provider(&scan.source).ok()?;
     let table = provider.downcast_ref::<SharedTable>()?;

@@ -18,7 +18,7 @@ mod tests;
 /// Relations whose names are looked up sooner than another thread is asked.
 const FEW_NAMES: usize = 16;
 
-/// What a statement may miss before its names are looked at.
+/// Inputs that a statement may miss, judged without looking at its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MayMiss {
     Nothing,
@@ -52,8 +52,8 @@ impl Planner {
         }
     }
 
-    /// What a statement needs and `context` does not have: states of AS OF and UNDROP, files of external tables, under views too.
-    /// What is wrong with the statement is told when it is planned.
+    /// The inputs that a statement needs and `context` lacks: states of AS OF and UNDROP, files of external tables, under views too. Errors of the
+    /// statement are left to planning.
     #[must_use]
     pub fn missing_inputs(
         &self,

@@ -4,12 +4,54 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, Limit, LogicalPlan};
+use datafusion::logical_expr::{Expr, Limit, LogicalPlan, LogicalPlanBuilder};
 use functions::error::from_datafusion;
 use types::{Condition, SqlError, SqlResult};
 
+use crate::QueryPlan;
+
+/// The LIMIT of a plan that is shown where a subquery gives it. With any OFFSET on top it is still a number.
+pub const LIMIT_UNKNOWN: i64 = i64::MAX / 2;
+
+impl QueryPlan {
+    /// Whether subqueries give counts of LIMIT or OFFSET, which [`QueryPlan::with_counts`] puts into the plan before it is optimized.
+    #[must_use]
+    pub fn asks_counts(&self) -> bool {
+        asked(&self.plan).is_ok_and(|count| count.is_some())
+    }
+
+    /// The plan for one run, with the count in the place of each subquery that gives one. `answer` runs a query of one row and column, as
+    /// [`count_of`] reads it.
+    ///
+    /// # Errors
+    /// Those of `answer`; `2201W` and `2201X` for negative counts.
+    pub async fn with_counts<F>(&self, answer: impl Fn(QueryPlan) -> F) -> SqlResult<QueryPlan>
+    where
+        F: Future<Output = SqlResult<Option<i64>>>,
+    {
+        let one_row = |count: Expr| {
+            let plan = LogicalPlanBuilder::empty(true).project([count.alias("count")])?.build()?;
+            Ok(self.with_plan(plan))
+        };
+        let counted = ask(self.plan.clone(), |count, _| {
+            let answered = one_row(count).map(&answer);
+            async move { answered.map_err(from_datafusion)?.await }
+        });
+        Ok(self.with_plan(counted.await?))
+    }
+
+    /// The plan to be shown, in which such a LIMIT is [`LIMIT_UNKNOWN`]: nothing runs for it.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub async fn with_unknown_counts(&self) -> SqlResult<QueryPlan> {
+        let unknown = |_, is_offset| std::future::ready(Ok(Some(if is_offset { 0 } else { LIMIT_UNKNOWN })));
+        Ok(self.with_plan(ask(self.plan.clone(), unknown).await?))
+    }
+}
+
 /// The plan with every count that a subquery gives as the number that `answer` finds it to be; it is told whether that is an OFFSET.
-pub(crate) async fn ask<F>(mut plan: LogicalPlan, answer: impl Fn(Expr, bool) -> F) -> SqlResult<LogicalPlan>
+async fn ask<F>(mut plan: LogicalPlan, answer: impl Fn(Expr, bool) -> F) -> SqlResult<LogicalPlan>
 where
     F: Future<Output = SqlResult<Option<i64>>>,
 {
@@ -33,11 +75,6 @@ where
         plan = answered.map_err(from_datafusion)?.data;
     }
     Ok(plan)
-}
-
-/// Whether a subquery gives a count.
-pub(crate) fn is_asked(plan: &LogicalPlan) -> bool {
-    asked(plan).is_ok_and(|count| count.is_some())
 }
 
 /// The count in the one row of the one column that a subquery gave; `None` is NULL.

@@ -47,8 +47,7 @@ use syntax::{Parsed, sql_type};
 use types::{Oid, SqlResult, SqlType};
 
 pub use self::as_of::moment_of;
-pub use self::asked_count::count_of;
-pub(crate) use self::asked_count::{ask as ask_counts, is_asked as asks_counts};
+pub use self::asked_count::{LIMIT_UNKNOWN, count_of};
 use self::changed::Changed;
 use self::modification::Modification;
 pub use self::moment::statement_at;

@@ -29,7 +29,7 @@ use crate::shared::{RowsOfRun, by_rules};
 #[derive(Clone)]
 pub(super) struct Run {
     pub(super) context: Arc<TaskContext>,
-    /// What the plan shares, subqueries with it.
+    /// Rows that the plan and its subqueries share.
     pub(super) rows: Option<Arc<RowsOfRun>>,
 }
 

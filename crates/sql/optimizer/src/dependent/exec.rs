@@ -29,7 +29,7 @@ const ROWS: usize = 256;
 pub(crate) struct SubPlanExec {
     input: Arc<dyn ExecutionPlan>,
     exprs: Vec<Arc<dyn PhysicalExpr>>,
-    /// What its run shares, for the plans of subqueries.
+    /// Rows that its run shares, which plans of subqueries may read.
     rows: Option<Arc<RowsOfRun>>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,

@@ -55,7 +55,7 @@ pub struct Optimized {
     pub(crate) shared: Vec<SharedPlan>,
 }
 
-/// What makes the rows that scans share.
+/// The plan of a shared table's rows.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPlan {
     pub(crate) table: Arc<SharedTable>,

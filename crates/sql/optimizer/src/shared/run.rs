@@ -45,7 +45,7 @@ impl RowsOfRun {
         self.0.lock().push(RunTable { table, rows, columns });
     }
 
-    /// What a table has in the run that a session plans.
+    /// The rows of a table in the run that a session plans.
     pub(super) fn table(session: &dyn Session, wanted: &SharedTable) -> Option<RunTable> {
         let rows = session.config().get_extension::<Self>()?;
         let tables = rows.0.lock();

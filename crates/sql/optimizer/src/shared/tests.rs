@@ -42,7 +42,7 @@ async fn rows(warehouse: &Warehouse, sql: &str) -> Vec<String> {
 async fn run(warehouse: &Warehouse, optimized: &Optimized, sql: &str) -> Vec<String> {
     let session = warehouse.session(true);
     let state = session.state();
-    let operators = optimized.operators(&state, &CancellationToken::new()).await.unwrap();
+    let operators = optimized.operators(&state, &CancellationToken::new()).await.expect("it has operators");
     let batches = collect(operators, session.task_ctx()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let mut rows: Vec<String> = batches.iter().flat_map(texts).collect();
     rows.sort();

@@ -119,7 +119,7 @@ async fn a_run_leaves_no_memory_behind() {
          SELECT count(*), max((SELECT x.next FROM w x WHERE x.id < a.id ORDER BY x.id LIMIT 1)) FROM w a, w b",
     ] {
         let plan = query(&fixture, sql, &fixture.context);
-        run(&plan).await.unwrap();
+        run(&plan).await.expect("it has rows");
         assert_eq!(plan.state.runtime_env().memory_pool.reserved(), 0, "{sql}");
     }
 }

@@ -345,8 +345,9 @@ async fn conflicting_rows_are_updated_with_what_was_to_be_inserted() {
         let plan = update.plan.clone().with_parameters(values).expect("there is a value for each");
         plan.fed(&update.input, vec![stream])
     };
-    let batches =
-        run(&fed(vec![[Some(7), Some(1), Some(10), Some(20)], [Some(8), Some(2), Some(60), Some(1)]])).await.unwrap();
+    let batches = run(&fed(vec![[Some(7), Some(1), Some(10), Some(20)], [Some(8), Some(2), Some(60), Some(1)]]))
+        .await
+        .expect("it has rows");
     let rows: Vec<String> = batches.iter().flat_map(shown).collect();
     assert_eq!(rows, ["2|7|-1|1|35|NULL|1|35|NULL|10"]);
     let error = run(&fed(vec![[Some(7), Some(1), Some(45), Some(90)]])).await.unwrap_err();
