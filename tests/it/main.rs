@@ -51,6 +51,7 @@ mod services;
 mod shapes;
 mod slt;
 mod start;
+mod steps;
 mod storm;
 mod temporary;
 mod time;

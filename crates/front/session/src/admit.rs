@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use binder::Planned;
+use binder::{Planned, Step};
 use cluster_model::{Actor, Author, Choice};
 use types::{Condition, SqlError, SqlResult};
 use workload::Refusal;
@@ -29,7 +29,9 @@ impl Session {
         if self.admitted.is_some() || !planned.needs_worker() {
             return Ok(());
         }
+        let step = Step::Admit.span();
         let (admitted, has_waited) = self.wait_for_turn(statement).await?;
+        drop(step);
         if matches!(planned, Planned::Write(_) | Planned::Modify(_) | Planned::CopyFrom(_)) {
             self.block.note_written_on(admitted.turn.cluster);
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use binder::Step;
 use key_lookup::PointRun;
 use types::{SqlResult, SqlType};
 use value_codec::decode;
@@ -110,6 +111,8 @@ impl Session {
         let run = PointRun { program, values, session: None };
         let Some(found) = run.rows_at_once(self.block.transaction())? else { return Ok(None) };
         let Some(columns) = &portal.columns else { return Ok(None) };
+        // Only now: what is no case for it looks up its keys on the long way.
+        drop(Step::LookUpKeys.span());
         statement.is(Kind::Query);
         let style = TextStyle {
             zone: self.settings().zone(),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use binder::Step;
 use cluster_model::ClusterId;
 use storage_error::from_transaction;
 use txn::{Isolation, Snapshot, Transaction, Transactions};
@@ -278,6 +279,7 @@ impl Block {
     /// Ends the transaction and keeps what it did.
     pub(crate) async fn commit(&mut self) -> SqlResult<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
+        let _step = Step::Commit.span();
         let committed = match open.transaction {
             Some(transaction) => transaction.commit().await.map_err(from_transaction),
             None => Err(too_old()),
@@ -301,6 +303,7 @@ impl Block {
             return false;
         }
         if let Some(open) = self.open.take() {
+            drop(Step::Commit.span());
             self.held = open.after;
         }
         true

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binder::{Planned, is_numeric};
+use binder::{Planned, Step, is_numeric};
 use futures::{StreamExt, stream};
 use key_lookup::{PointProgram, PointRows, PointRun};
 use session_context::ScalarValue;
@@ -54,18 +54,10 @@ impl Session {
         prepared.programs.find(|| types)
     }
 
-    /// Begins to run a bound statement by the program that it has; `None` where it has none, or is planned otherwise now.
-    pub(crate) async fn run_program(
-        &mut self,
-        prepared: &Prepared,
-        bound: &Bound,
-        statement: &Statement,
-    ) -> AttemptResult<Option<Started>> {
-        let BoundPlan::Program(kept) = &bound.plan else { return Ok(None) };
-        match kept.now(self.block.held(), &self.block.view().state) {
-            Some(program) => self.run_by_key(program, prepared.columns.as_ref(), &bound.values, statement).await,
-            None => Ok(None),
-        }
+    /// The program that a bound statement has; `None` where it has none, or is planned otherwise now.
+    pub(crate) fn program_now<'a>(&self, bound: &'a Bound) -> Option<&'a PointProgram> {
+        let BoundPlan::Program(kept) = &bound.plan else { return None };
+        kept.now(self.block.held(), &self.block.view().state)
     }
 
     /// Begins to run a plan by its program; `None` where it has none, or the plan has to be run.
@@ -83,13 +75,15 @@ impl Session {
         }
     }
 
-    async fn run_by_key(
+    /// Begins to run a program; `None` where its plan has to be run.
+    pub(crate) async fn run_by_key(
         &mut self,
         program: &PointProgram,
         columns: Option<&Columns>,
         values: &[ScalarValue],
         statement: &Statement,
     ) -> AttemptResult<Option<Started>> {
+        let _step = Step::LookUpKeys.span();
         statement.enter(State::Run);
         if let Some(repeated) = self.claim(&program.planned).await? {
             return Ok(Some(Started::Done(self.tell_repeated(repeated.written())?)));

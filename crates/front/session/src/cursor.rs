@@ -39,7 +39,7 @@ impl Session {
         let planned = Box::pin(self.plan_execute(name, arguments, statement)).await?;
         let planned = planned.ok_or_else(|| SqlError::internal("a prepared statement that is not empty has a plan"))?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
-        Box::pin(self.start(planned, place, statement, client)).await
+        Box::pin(self.start(planned, true, place, statement, client)).await
     }
 
     /// The plan of a prepared statement with these arguments; `None` for an empty one.

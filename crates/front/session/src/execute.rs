@@ -58,11 +58,16 @@ impl Session {
     ) -> AttemptResult<Started> {
         self.enter(what.parsed(), statement)?;
         // Whoever has waited for a cluster has a plan that no program runs.
-        if last != Some(Retry::Waited)
+        let mut may_look_up = last != Some(Retry::Waited);
+        if may_look_up
             && let Executable::Bound(prepared, bound) = what
-            && let Some(started) = self.run_program(prepared, bound, statement).await?
+            && let Some(program) = self.program_now(bound)
         {
-            return Ok(started);
+            let columns = prepared.columns.as_ref();
+            if let Some(started) = self.run_by_key(program, columns, &bound.values, statement).await? {
+                return Ok(started);
+            }
+            may_look_up = false;
         }
         // Most statements by far end above: the rest of the way has its memory only where it is taken.
         Box::pin(async {
@@ -73,20 +78,21 @@ impl Session {
                 }
                 Executable::Bound(prepared, bound) => self.plan_bound(prepared, bound, last, statement).await?,
             };
-            self.start(planned, place, statement, client).await
+            self.start(planned, may_look_up, place, statement, client).await
         })
         .await
     }
 
-    /// Begins to run a plan; what has no rows is done on return.
+    /// Begins to run a plan, which finds its rows by an index if it can and `may_look_up`; what has no rows is done on return.
     pub(crate) async fn start(
         &mut self,
         planned: Planned,
+        may_look_up: bool,
         place: Place,
         statement: &Statement,
         client: &mut dyn ResultSink,
     ) -> AttemptResult<Started> {
-        if let Some(started) = self.run_planned_by_key(&planned, statement).await? {
+        if may_look_up && let Some(started) = self.run_planned_by_key(&planned, statement).await? {
             return Ok(started);
         }
         statement.is(kind(&planned));

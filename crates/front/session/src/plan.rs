@@ -172,7 +172,7 @@ impl Session {
         } else {
             let statement = self.begin(sql);
             let (planner, text) = (Arc::clone(&self.instance.planner), Arc::clone(sql));
-            let parsing = self.instance.execution.executor().planning().run(move || planner.parse(&text).map(shared));
+            let parsing = self.planned(Planning::of(move || planner.parse(&text).map(shared)));
             let parsed = statement.watch(pin!(parsing)).await;
             parsed.inspect_err(|error| statement.note(sql, Err(error), None))
         };

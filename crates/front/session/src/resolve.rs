@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use binder::Step;
 use history::HistoryError;
 use planner::{MayMiss, Planner};
 use session_context::{MissingInputs, PastState, ScalarValue};
@@ -22,6 +23,7 @@ impl Session {
         has_rows: bool,
         statement: &Statement,
     ) -> SqlResult<()> {
+        let _step = Step::Resolve.span();
         let may_miss = Planner::may_miss_inputs(parsed, &self.block.view().state);
         if may_miss == MayMiss::Nothing {
             return Ok(());

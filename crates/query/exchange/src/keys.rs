@@ -1,10 +1,12 @@
 //! Keys of one side of a join, got before the rest runs, so that scans of other stages leave out what would find nothing.
 
+use binder::Step;
 use datafusion::physical_plan::execute_stream;
 use functions::error::from_datafusion;
 use functions::{KEYS_MAX, KeySet};
 use futures::TryStreamExt;
 use optimizer::{KeyQuestion, KeysAsked, Optimized};
+use tracing::Instrument;
 use types::SqlResult;
 
 use crate::plan::Planning;
@@ -15,7 +17,7 @@ impl Planning<'_> {
         let state = &self.plan.state;
         let mut asked = KeysAsked::of(self.workers.len(), self.distribution.exchange.keys_from_rows);
         while let Some(question) = optimized.key_question(&mut asked).map_err(from_datafusion)? {
-            if let Some(keys) = self.keys(&question).await? {
+            if let Some(keys) = self.keys(&question).instrument(Step::EvaluateSubplans.span()).await? {
                 optimized = optimized.with_keys(&question, keys, state).map_err(from_datafusion)?;
             }
         }
@@ -26,6 +28,7 @@ impl Planning<'_> {
     async fn keys(&self, question: &KeyQuestion) -> SqlResult<Option<KeySet>> {
         let optimized = question.optimized(&self.plan.state).map_err(from_datafusion)?;
         let Ok(ready) = Box::pin(self.before().stages_of(optimized)).await? else { return Ok(None) };
+        let _step = Step::Run.span();
         let mut rows = execute_stream(ready.operators, ready.task).map_err(from_datafusion)?;
         let mut keys = Vec::new();
         while let Some(batch) = rows.try_next().await.map_err(from_datafusion)? {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::ipc::CompressionType;
 use async_trait::async_trait;
-use binder::{Division, QueryPlan};
+use binder::{Division, QueryPlan, Step};
 use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, DataFusionError, Result as DfResult};
 use datafusion::execution::context::QueryPlanner;
@@ -18,6 +18,7 @@ use datafusion_distributed::{
 use functions::error::{from_datafusion, to_datafusion};
 use optimizer::Optimized;
 use scan::ForWorkers;
+use tracing::Instrument;
 use types::{Random, SqlResult};
 use url::{Host, Url};
 use uuid::Uuid;
@@ -136,7 +137,8 @@ impl<'a> Planning<'a> {
             }
             let mut values = Vec::with_capacity(subqueries.len());
             for subquery in subqueries {
-                let value = Box::pin(self.value(subquery.optimized())).await?;
+                let value =
+                    Box::pin(self.value(subquery.optimized())).instrument(Step::EvaluateSubplans.span()).await?;
                 values.push((subquery, value));
             }
             optimized = optimized.with_values(&values).map_err(from_datafusion)?;
@@ -152,7 +154,7 @@ impl<'a> Planning<'a> {
             if let Err(reason) = can_leave(&divided) {
                 return Ok(Err(reason));
             }
-            match self.cut(&divided, &state).await.map_err(from_datafusion)? {
+            match self.cut(&divided, &state).instrument(Step::Distribute.span()).await.map_err(from_datafusion)? {
                 Cut::Stages { operators, state } => {
                     let spread = Spread::Workers(self.workers.len());
                     return Ok(Ok(self.prepared(operators, &state, optimized, spread)));

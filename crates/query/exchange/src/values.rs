@@ -1,10 +1,11 @@
 //! Subqueries of one value: they run before the query that needs the value, which goes with its plan.
 
-use binder::Division;
+use binder::{Division, Step};
 use compile::cover;
 use datafusion::scalar::ScalarValue;
 use functions::error::from_datafusion;
 use optimizer::Optimized;
+use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
 
 use crate::plan::Planning;
@@ -21,7 +22,10 @@ impl Planning<'_> {
             Ok(ready) => ready,
             Err(reason) => first.here(subquery, reason).await?,
         };
-        let batches = datafusion::physical_plan::collect(ready.operators, ready.task).await.map_err(from_datafusion)?;
+        let batches = datafusion::physical_plan::collect(ready.operators, ready.task)
+            .instrument(Step::Run.span())
+            .await
+            .map_err(from_datafusion)?;
         let mut rows = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| (batch.column(0), row)));
         let wanted = schema.field(0).data_type();
         let value = match (rows.next(), rows.next()) {
@@ -40,8 +44,11 @@ impl Planning<'_> {
     /// The same, to be run by the instance alone.
     async fn here(&self, optimized: Optimized, reason: Reason) -> SqlResult<Prepared> {
         let operators = self.plan.operators(&optimized, Division::Threads, self.resources.cancel).await?;
-        let operators =
-            if self.resources.settings.engine() { cover(operators).map_err(from_datafusion)? } else { operators };
+        let operators = if self.resources.settings.engine() {
+            Step::Compile.span().in_scope(|| cover(operators)).map_err(from_datafusion)?
+        } else {
+            operators
+        };
         Ok(self.prepared(operators, &self.plan.state, optimized, Spread::Instance(reason)))
     }
 }

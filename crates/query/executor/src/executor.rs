@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use binder::{QueryPlan, count_of};
+use binder::{QueryPlan, Step, count_of};
 use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::ExecutionPlan;
@@ -15,6 +15,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use scheduler::{Config, PlanningThreads, Threads, bound_values, keep_spill_room, query_threads, runtime};
 use tokio::sync::mpsc;
+use tracing::{Instrument, Span};
 use types::interrupt::canceled;
 use types::{Clock, Condition, Health, Reserve, SqlError, SqlResult};
 
@@ -180,7 +181,8 @@ impl Executor {
             let collected = match self.prepared_to_be_noted(plan, context, &attempts).await {
                 Ok(prepared) => {
                     let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
-                    self.run(context, async move { rows.await.map_err(from_datafusion) }).await
+                    let running = async move { rows.await.map_err(from_datafusion) };
+                    self.run(context, running.instrument(Step::Run.span())).await
                 }
                 Err(error) => Err(error),
             };
@@ -199,8 +201,8 @@ impl Executor {
         context: &RunContext,
     ) -> BoxStream<'static, SqlResult<RecordBatch>> {
         let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-        let producer =
-            self.threads_of(context).spawn_until(&context.cancel, &context.share, produce(operators, task, sender));
+        let producing = produce(operators, task, sender).instrument(Step::Run.span());
+        let producer = self.threads_of(context).spawn_until(&context.cancel, &context.share, producing);
         let (cancel, memory) = (context.cancel.clone(), Arc::clone(&context.memory));
         let reading = Reading { receiver, producer: Some(producer), cancel, memory, lease: context.lease.clone() };
         stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
@@ -220,7 +222,7 @@ impl Executor {
         };
         let plan = counted.as_ref().unwrap_or(plan);
         let (attempts, own, about) = (attempts.clone(), plan.clone(), context.clone());
-        let preparing = async move { attempts.prepare(&own, &about, purpose).await };
+        let preparing = async move { attempts.prepare(&own, &about, purpose).await }.instrument(Span::current());
         if plan.is_small() {
             return self.run(context, preparing).await;
         }
@@ -243,9 +245,10 @@ impl Executor {
         let count = |count: QueryPlan| async move {
             let prepared = Box::pin(self.prepared(&count, context, &Attempts::in_this_process(), Purpose::Run)).await?;
             let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
-            count_of(&self.run(context, async move { rows.await.map_err(from_datafusion) }).await?)
+            let running = async move { rows.await.map_err(from_datafusion) };
+            count_of(&self.run(context, running.instrument(Step::Run.span())).await?)
         };
-        plan.with_counts(count).await
+        plan.with_counts(count).instrument(Step::EvaluateSubplans.span()).await
     }
 
     /// As [`Executor::prepared`], of what runs at once; how long that took is noted.

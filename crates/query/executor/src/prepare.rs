@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use binder::{Division, Phase, QueryPlan};
+use binder::{Division, Phase, QueryPlan, Step};
 use compile::{cover, is_whole};
 use datafusion::physical_plan::ExecutionPlan;
 use exchange::{Place, Prepared, Spread};
@@ -42,7 +42,7 @@ pub async fn operators(plan: &QueryPlan, context: &RunContext, spread: Option<Sp
 
 fn programs(plan: &QueryPlan, operators: Arc<dyn ExecutionPlan>) -> SqlResult<Arc<dyn ExecutionPlan>> {
     let begun = plan.phases.begin();
-    let covered = cover(operators);
+    let covered = Step::Compile.span().in_scope(|| cover(operators));
     plan.phases.end(Phase::Programs, begun);
     covered.map_err(from_datafusion)
 }

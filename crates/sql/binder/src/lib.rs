@@ -18,6 +18,7 @@ mod rewrite;
 mod semantics;
 mod session_command;
 mod settled;
+mod step;
 pub mod write;
 
 pub use self::bind::{
@@ -32,3 +33,4 @@ pub use self::planned::{
 };
 pub use self::session_command::{ClusterCommand, SessionCommand, check_storage_columns};
 pub use self::settled::{for_statement, is_settled, settled};
+pub use self::step::Step;

@@ -19,12 +19,14 @@ use optimizer::shared::{self, Optimized};
 use plan::{ShardTable, StreamTable};
 use session_context::Pin;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use types::stack::{PlanningStack, with_planning_stack};
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
 use crate::bind::{depends_on_digits, holds_for_digits, undivided};
 use crate::phases::{Phase, Phases};
 use crate::session_command::{SessionCommand, check_storage_columns};
+use crate::step::Step;
 use crate::write::CopyOptions;
 
 /// A statement, planned against one snapshot.
@@ -222,6 +224,7 @@ impl QueryPlan {
         if let Some(known) = known.as_ref().and_then(|known| known.get()) {
             return Ok(known.clone());
         }
+        let _step = Step::Optimize.span().entered();
         let begun = self.phases.begin();
         // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
         let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
@@ -249,6 +252,7 @@ impl QueryPlan {
     }
 
     async fn optimize_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
+        let _step = Step::Optimize.span().entered();
         let begun = self.phases.begin();
         let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
         let lower = |plan| dependent.analyze(plan, self.state.config_options());
@@ -280,7 +284,7 @@ impl QueryPlan {
             Division::None => Cow::Owned(undivided(&self.state)),
             Division::Threads => Cow::Borrowed(self.state.as_ref()),
         };
-        let operators = optimized.operators(&state, stop).await;
+        let operators = optimized.operators(&state, stop).instrument(Step::PlanOperators.span()).await;
         self.phases.end(Phase::Operators, begun);
         operators
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use binder::{Binder, Environment, Planned, QueryPlan, SessionCommand, write};
+use binder::{Binder, Environment, Planned, QueryPlan, SessionCommand, Step, write};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
@@ -44,7 +44,7 @@ impl Planner {
     /// # Errors
     /// `42601` with the position, `54001` for what nests too deeply.
     pub fn parse(&self, sql: &str) -> SqlResult<Vec<Parsed>> {
-        syntax::parse(sql)
+        Step::Parse.span().in_scope(|| syntax::parse(sql))
     }
 
     /// Plans one statement. `parameter_types` are the types the client gave for `$1`, `$2`, …; those it left open are inferred.
@@ -57,7 +57,7 @@ impl Planner {
         parameter_types: &[Option<SqlType>],
         context: &Arc<StatementContext>,
     ) -> SqlResult<Planned> {
-        with_planning_stack(|| self.plan_here(parsed, parameter_types, context))
+        Step::Bind.span().in_scope(|| with_planning_stack(|| self.plan_here(parsed, parameter_types, context)))
     }
 
     /// As [`Planner::plan`], on a stack for planning.

@@ -4,12 +4,13 @@ mod dealt;
 mod gathered;
 mod with_ids;
 
-use binder::WritePlan;
+use binder::{Step, WritePlan};
 use catalog::Storage;
 use executor::{Attempts, RunContext};
 use key_lookup::PointRun;
 use row_locks::{Attempt, lock_for_rows};
 use storage_error::from_txn;
+use tracing::Instrument;
 use txn::Transaction;
 use types::SqlResult;
 
@@ -55,7 +56,7 @@ impl Dml {
                 let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
                 load.run(rows, prepared.task).await
             };
-            match self.executor.run(context, loading).await {
+            match self.executor.run(context, loading.instrument(Step::Run.span())).await {
                 Ok(loaded) => break loaded,
                 // What an attempt has written stays announced, and is removed with what is not committed.
                 Err(error) => attempts.after(error)?,
