@@ -108,11 +108,14 @@ impl<'a> Log<'a> {
     /// The steps that have begun since the last call, once no more do.
     async fn steps(&mut self) -> String {
         let clock = SystemClock::new();
+        let (mut before, mut quiet) = (0, 0);
         loop {
-            let before = self.server.log().len();
             clock.sleep(Duration::from_millis(50)).await;
             let log = self.server.log();
-            if log.len() == before {
+            quiet = if log.len() == before { quiet + 1 } else { 0 };
+            before = log.len();
+            // All was logged before the client was answered; whoever reads the log may be late.
+            if quiet == 3 {
                 let new = &log[self.read..];
                 self.read = before;
                 return new.lines().filter_map(begun).collect::<Vec<_>>().join(" ");

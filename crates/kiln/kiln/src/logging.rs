@@ -26,7 +26,8 @@ pub(crate) fn start(filter: &str, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a filter lets the steps of statements through, as `info,step=debug` does.
+/// Whether a filter asks for the steps of statements by name, as `info,step=debug` does.
 fn shows_steps(filter: &str) -> bool {
-    filter.parse::<Targets>().is_ok_and(|targets| targets.would_enable(Step::TARGET, &Level::DEBUG))
+    let Ok(targets) = filter.parse::<Targets>() else { return false };
+    targets.would_enable(Step::TARGET, &Level::DEBUG) && targets.iter().any(|(target, _)| target == Step::TARGET)
 }

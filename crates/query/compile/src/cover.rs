@@ -11,6 +11,7 @@ use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 use optimizer::SharedScanExec;
@@ -18,7 +19,7 @@ use scan::ShardScanExec;
 
 use crate::fragment::FragmentExec;
 use crate::plan;
-use crate::refusals::Refusals;
+use crate::refusals::{MakePartitions, Refusals};
 use crate::whole_sorts::whole_sort;
 
 /// `plan` with fragments in the place of what the engine can run.
@@ -27,6 +28,18 @@ use crate::whole_sorts::whole_sort;
 /// None that well-formed plans meet.
 pub fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     cover_with(plan, Sorts::Programs, &Refusals::default())
+}
+
+/// As [`cover`], of operators that are not divided: `partition` has those that are left below a program run with several partitions. Those above
+/// programs are the caller's.
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub fn cover_undivided(
+    plan: Arc<dyn ExecutionPlan>,
+    partition: MakePartitions<'_>,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    cover_with(plan, Sorts::Programs, &Refusals::partitioning(partition))
 }
 
 /// As [`cover`], of what a worker does for others: there it pays too where rows are only filtered before they are sent.
@@ -48,6 +61,10 @@ pub fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(shared) = covered.downcast_ref::<SharedScanExec>() {
         return is_whole(shared.rows().operators());
     }
+    // Each of its inputs runs by itself.
+    if covered.is::<ScalarSubqueryExec>() {
+        return covered.children().into_iter().all(is_whole);
+    }
     let is_light = covered.is::<ProjectionExec>() || covered.is::<CooperativeExec>() || covered.is::<GlobalLimitExec>();
     match covered.children().as_slice() {
         [] => !covered.is::<ShardScanExec>(),
@@ -68,8 +85,21 @@ pub(crate) enum Sorts {
 pub(crate) fn cover_with(
     plan: Arc<dyn ExecutionPlan>,
     sorts: Sorts,
-    refusals: &Refusals,
+    refusals: &Refusals<'_>,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
+    if plan.children().is_empty() {
+        return cover_anew(plan, sorts, refusals);
+    }
+    if let Some(known) = refusals.covered(&plan) {
+        return Ok(known);
+    }
+    let covered = cover_anew(Arc::clone(&plan), sorts, refusals)?;
+    refusals.note_covered(plan, &covered);
+    Ok(covered)
+}
+
+/// As [`cover_with`], of operators that are not known yet.
+fn cover_anew(plan: Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let plan = match whole_sort(&plan)? {
         Some(sort) => replace_children_if_necessary(plan, vec![sort])?,
         None => plan,
@@ -82,7 +112,7 @@ pub(crate) fn cover_with(
     }
     // The operators that make what several read are nobody's child.
     if let Some(shared) = plan.downcast_ref::<SharedScanExec>() {
-        shared.rows().cover(cover)?;
+        shared.rows().cover(|operators| cover_with(operators, Sorts::Programs, &refusals.of_another()))?;
         return Ok(plan);
     }
     // Its terms share a table that it hands down to the operators that it sees, and are run again and again.

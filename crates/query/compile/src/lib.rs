@@ -33,9 +33,10 @@ mod top;
 mod whole_sorts;
 mod workers;
 
-pub use cover::{cover, cover_stage, is_whole};
+pub use cover::{cover, cover_stage, cover_undivided, is_whole};
 pub use fragment::FragmentExec;
 pub use measure::{Did, Measured, Spilled};
 pub use once::undecided_why;
 pub use plan::OperatorId;
+pub use refusals::MakePartitions;
 pub use whole_sorts::whole_sort;

@@ -1,29 +1,76 @@
-//! Remembers which operators the engine cannot run while programs are made of a plan.
+//! Remembers which operators the engine cannot run while programs are made of a plan, and what was made of the others.
 //!
 //! Whether an operator can be lowered is known only once all below it is. It is tried as part of the program of the operator above, and again by itself:
-//! without this the work would double with each such operator on the way down.
+//! without this the work would double with each such operator on the way down, and grow with the square of their number.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use datafusion::common::Result as DfResult;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::plan::OperatorId;
 
 /// The operators that could not be lowered, and those that have no program of their own.
 #[derive(Clone, Default)]
-pub(super) struct Refusals {
+pub(super) struct Refusals<'a> {
     not_lowered: Operators,
     without_program: Operators,
+    covered: Covered,
+    /// What becomes of operators that give their rows to a program.
+    partition: Option<MakePartitions<'a>>,
+}
+
+/// Has operators that are not whole programs run with several partitions.
+pub type MakePartitions<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>>;
+
+/// What has been put in the place of operators.
+#[derive(Clone, Default)]
+struct Covered(Rc<RefCell<HashMap<OperatorId, Replaced>>>);
+
+/// An operator, which lives as long as it is remembered, and what was put in its place.
+struct Replaced {
+    _operator: Arc<dyn ExecutionPlan>,
+    covered: Arc<dyn ExecutionPlan>,
 }
 
 /// Operators by their addresses. They live as long as they are remembered: no other one gets the address.
 #[derive(Clone, Default)]
 struct Operators(Rc<RefCell<HashMap<OperatorId, Arc<dyn ExecutionPlan>>>>);
 
-impl Refusals {
+impl<'a> Refusals<'a> {
+    /// None yet, of plans the rest of which `partition` takes care of.
+    pub(super) fn partitioning(partition: MakePartitions<'a>) -> Self {
+        Self { partition: Some(partition), ..Self::default() }
+    }
+
+    /// None yet, of another plan.
+    pub(super) fn of_another(&self) -> Self {
+        Self { partition: self.partition, ..Self::default() }
+    }
+
+    /// Operators that give their rows to a program.
+    pub(super) fn partitioned(&self, operators: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
+        match self.partition {
+            Some(partition) => partition(operators),
+            None => Ok(operators),
+        }
+    }
+
+    /// What was put in the place of an operator, if that is known.
+    pub(super) fn covered(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+        let known = self.covered.0.borrow();
+        known.get(&OperatorId::of(operator.as_ref())).map(|replaced| Arc::clone(&replaced.covered))
+    }
+
+    /// Remembers what was put in the place of an operator.
+    pub(super) fn note_covered(&self, operator: Arc<dyn ExecutionPlan>, covered: &Arc<dyn ExecutionPlan>) {
+        let id = OperatorId::of(operator.as_ref());
+        self.covered.0.borrow_mut().insert(id, Replaced { _operator: operator, covered: Arc::clone(covered) });
+    }
+
     /// Whether an operator could not be part of a program.
     pub(super) fn cannot_lower(&self, operator: &Arc<dyn ExecutionPlan>) -> bool {
         self.not_lowered.contain(operator)

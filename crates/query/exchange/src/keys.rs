@@ -12,16 +12,18 @@ use types::SqlResult;
 use crate::plan::Planning;
 
 impl Planning<'_> {
-    /// The query with the keys in it that are worth asking for first.
-    pub(super) async fn with_keys(&self, mut optimized: Optimized) -> SqlResult<Optimized> {
+    /// The query with the keys in it that are worth asking for first; `None` where none are.
+    pub(super) async fn with_keys(&self, optimized: &Optimized) -> SqlResult<Option<Optimized>> {
+        let (mut optimized, mut has_keys) = (optimized.clone(), false);
         let state = &self.plan.state;
         let mut asked = KeysAsked::of(self.workers.len(), self.distribution.exchange.keys_from_rows);
         while let Some(question) = optimized.key_question(&mut asked).map_err(from_datafusion)? {
             if let Some(keys) = self.keys(&question).instrument(Step::EvaluateSubplans.span()).await? {
                 optimized = optimized.with_keys(&question, keys, state).map_err(from_datafusion)?;
+                has_keys = true;
             }
         }
-        Ok(optimized)
+        Ok(has_keys.then_some(optimized))
     }
 
     /// The keys that workers find; `None` where these cannot be asked, or where the keys are too many after all.

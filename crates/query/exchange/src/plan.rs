@@ -6,6 +6,7 @@ use arrow::ipc::CompressionType;
 use async_trait::async_trait;
 use binder::{Division, QueryPlan, Step};
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result as DfResult};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -17,7 +18,8 @@ use datafusion_distributed::{
 };
 use functions::error::{from_datafusion, to_datafusion};
 use optimizer::Optimized;
-use scan::ForWorkers;
+use optimizer::shared;
+use scan::{ForWorkers, ShardScanExec};
 use tracing::Instrument;
 use types::{Random, SqlResult};
 use url::{Host, Url};
@@ -34,7 +36,7 @@ use crate::joins::JoinExchange;
 use crate::leaf;
 use crate::owners::{Owners, arrive};
 use crate::prepared::{Place, Prepared};
-use crate::reason::{Reason, can_leave, scanned_bytes};
+use crate::reason::{Reason, Undistributed, can_leave, scanned_bytes};
 use crate::reports::{Asked, Reports};
 use crate::resources::QueryResources;
 use crate::shape::{are_windows_ordered, to_be_cut};
@@ -105,22 +107,43 @@ impl<'a> Planning<'a> {
     }
 
     /// The query as it runs on workers, or why it does not.
-    pub async fn stages(&self) -> SqlResult<Result<Prepared, Reason>> {
+    pub async fn stages(&self) -> SqlResult<Result<Prepared, Undistributed>> {
         if self.workers.is_empty() {
-            return Ok(Err(Reason::NoWorkers));
+            return Ok(Err(Reason::NoWorkers.into()));
         }
         if !self.plan.locks.is_empty() {
-            return Ok(Err(Reason::Locks));
+            return Ok(Err(Reason::Locks.into()));
         }
-        match self.plan.optimized_apart(self.resources.cancel).await? {
-            Some(optimized) => self.stages_of(optimized).await,
-            None => Ok(Err(Reason::Shares)),
+        let stop = self.resources.cancel;
+        let Some(optimized) = self.plan.optimized_apart(stop).await? else { return Ok(Err(Reason::Shares.into())) };
+        let operators = self.plan.operators(&optimized, Division::None, stop).await?;
+        match self.distributed(optimized.clone(), Arc::clone(&operators)).await? {
+            Ok(ready) => Ok(Ok(ready)),
+            Err(reason) => {
+                let settings = self.resources.settings;
+                // The instance computes once what its parts share, and runs what no program runs with several partitions from the start.
+                let is_planned_alike = settings.engine()
+                    && settings.optimizer()
+                    && !shared::reads_a_table_twice(&self.plan.plan).map_err(from_datafusion)?
+                    && !optimized.hides_plans().map_err(from_datafusion)?;
+                Ok(Err(Undistributed { reason, planned: is_planned_alike.then_some((optimized, operators)) }))
+            }
         }
     }
 
+    /// A part of the query as it runs on workers, or why it does not.
     pub(super) async fn stages_of(&self, optimized: Optimized) -> SqlResult<Result<Prepared, Reason>> {
+        let operators = self.plan.operators(&optimized, Division::None, self.resources.cancel).await?;
+        self.distributed(optimized, operators).await
+    }
+
+    /// Operators that are not divided, as they run on workers.
+    pub(super) async fn distributed(
+        &self,
+        mut optimized: Optimized,
+        mut operators: Arc<dyn ExecutionPlan>,
+    ) -> SqlResult<Result<Prepared, Reason>> {
         let (plan, stop) = (self.plan, self.resources.cancel);
-        let mut operators = plan.operators(&optimized, Division::None, stop).await?;
         if let Err(reason) = can_leave(&operators) {
             return Ok(Err(reason));
         }
@@ -130,7 +153,6 @@ impl<'a> Planning<'a> {
             return Ok(Err(Reason::NothingStored));
         };
         let subqueries = optimized.scalar_subqueries().map_err(from_datafusion)?;
-        let mut optimized = optimized;
         if !subqueries.is_empty() {
             if self.purpose == Purpose::Show {
                 return Ok(Err(Reason::SubqueriesFirst));
@@ -145,12 +167,23 @@ impl<'a> Planning<'a> {
             operators = plan.operators(&optimized, Division::None, stop).await?;
         }
         if !is_whole {
-            if self.purpose != Purpose::Show && self.resources.settings.optimizer() {
-                optimized = self.with_keys(optimized).await?;
+            if self.purpose != Purpose::Show
+                && self.resources.settings.optimizer()
+                && let Some(with_keys) = self.with_keys(&optimized).await?
+            {
+                optimized = with_keys;
+                operators = plan.operators(&optimized, Division::None, stop).await?;
             }
             let state = self.state(&optimized);
             let plan = QueryPlan { state: Arc::new(state.clone()), ..plan.clone() };
-            let divided = plan.operators(&optimized, Division::Threads, stop).await?;
+            let divided = if self.resources.settings.optimizer() {
+                let threads = state.config().target_partitions();
+                let for_workers = for_workers(&operators, threads).map_err(from_datafusion)?;
+                // Nothing of it is shared.
+                plan.partitioned(for_workers, &|_| true, stop)?
+            } else {
+                plan.operators(&optimized, Division::Threads, stop).await?
+            };
             if let Err(reason) = can_leave(&divided) {
                 return Ok(Err(reason));
             }
@@ -292,6 +325,17 @@ enum Cut {
     },
     /// Nothing of it is done by several tasks, or can be.
     OneTask,
+}
+
+/// Operators whose scans have as many partitions as a worker has threads.
+fn for_workers(operators: &Arc<dyn ExecutionPlan>, threads: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let divided = Arc::clone(operators).transform_up(|operator| {
+        Ok(match operator.downcast_ref::<ShardScanExec>() {
+            Some(scan) => Transformed::yes(Arc::new(scan.for_workers(threads)) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(operator),
+        })
+    });
+    divided.data()
 }
 
 /// Whether a worker is on this machine.

@@ -28,6 +28,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use optimizer::Optimized;
 use plan::stop::is_watched;
 use scan::{ShardScanExec, Stays};
 
@@ -60,6 +61,20 @@ pub enum Reason {
     ComputedExchange,
     #[error("the engine did not decide what a part of it gives: {why}")]
     Undecided { why: String },
+}
+
+/// A query that stays in the instance.
+#[derive(Debug)]
+pub struct Undistributed {
+    pub reason: Reason,
+    /// What was planned of it already, undivided: the instance would plan the same.
+    pub planned: Option<(Optimized, Arc<dyn ExecutionPlan>)>,
+}
+
+impl From<Reason> for Undistributed {
+    fn from(reason: Reason) -> Self {
+        Self { reason, planned: None }
+    }
 }
 
 /// Whether other processes can run `plan`, or parts of it. A subquery that gives one value is not looked into: its value goes with the plan.

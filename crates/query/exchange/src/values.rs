@@ -1,13 +1,17 @@
 //! Subqueries of one value: they run before the query that needs the value, which goes with its plan.
 
+use std::sync::Arc;
+
 use binder::{Division, Step};
 use compile::cover;
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use functions::error::from_datafusion;
 use optimizer::Optimized;
 use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
 
+use crate::compiled::compiled;
 use crate::plan::Planning;
 use crate::prepared::Prepared;
 use crate::reason::Reason;
@@ -18,9 +22,10 @@ impl Planning<'_> {
     pub(super) async fn value(&self, subquery: Optimized) -> SqlResult<ScalarValue> {
         let schema = subquery.schema();
         let first = self.before();
-        let ready = match first.stages_of(subquery.clone()).await? {
+        let operators = first.plan.operators(&subquery, Division::None, first.resources.cancel).await?;
+        let ready = match first.distributed(subquery.clone(), Arc::clone(&operators)).await? {
             Ok(ready) => ready,
-            Err(reason) => first.here(subquery, reason).await?,
+            Err(reason) => first.here(subquery, operators, reason).await?,
         };
         let batches = datafusion::physical_plan::collect(ready.operators, ready.task)
             .instrument(Step::Run.span())
@@ -42,12 +47,20 @@ impl Planning<'_> {
     }
 
     /// The same, to be run by the instance alone.
-    async fn here(&self, optimized: Optimized, reason: Reason) -> SqlResult<Prepared> {
-        let operators = self.plan.operators(&optimized, Division::Threads, self.resources.cancel).await?;
-        let operators = if self.resources.settings.engine() {
-            Step::Compile.span().in_scope(|| cover(operators)).map_err(from_datafusion)?
-        } else {
-            operators
+    async fn here(
+        &self,
+        optimized: Optimized,
+        undivided: Arc<dyn ExecutionPlan>,
+        reason: Reason,
+    ) -> SqlResult<Prepared> {
+        let (settings, stop) = (self.resources.settings, self.resources.cancel);
+        let hides_plans = optimized.hides_plans().map_err(from_datafusion)?;
+        let operators = match (settings.engine(), settings.optimizer() && !hides_plans) {
+            (true, true) => compiled(self.plan, undivided, stop)?,
+            (is_on, _) => {
+                let divided = self.plan.operators(&optimized, Division::Threads, stop).await?;
+                if is_on { cover(divided).map_err(from_datafusion)? } else { divided }
+            }
         };
         Ok(self.prepared(operators, &self.plan.state, optimized, Spread::Instance(reason)))
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use binder::QueryPlan;
 use compile::undecided_why;
-use exchange::{Cluster, Distribution, Planning, Prepared, Purpose, Reason, Spread, Without, lost_worker};
+use exchange::{
+    Cluster, Distribution, Planning, Prepared, Purpose, Reason, Spread, Undistributed, Without, lost_worker,
+};
 use types::{SqlError, SqlResult};
 
 use crate::context::RunContext;
@@ -36,15 +38,17 @@ impl Attempts {
     /// # Errors
     /// What is found while it is planned; where parts of it run for that, what [`Attempts::after`] is asked about.
     pub async fn prepare(&self, plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
-        let Some(distribution) = &self.distribution else { return operators(plan, context, None).await };
-        let reason = match &self.here {
-            Some(reason) => reason.clone(),
+        // Before anything is planned: system tables are read then, and the query's memory is shown there.
+        let task = context.task(&plan.state);
+        let Some(distribution) = &self.distribution else { return operators(plan, None, context, task, None).await };
+        let Undistributed { reason, planned } = match &self.here {
+            Some(reason) => reason.clone().into(),
             None => match Planning::new(plan, context.resources(), distribution, purpose).stages().await? {
                 Ok(ready) => return Ok(ready),
-                Err(reason) => reason,
+                Err(undistributed) => undistributed,
             },
         };
-        operators(plan, context, Some(Spread::Instance(reason))).await
+        operators(plan, planned, context, task, Some(Spread::Instance(reason))).await
     }
 
     /// Takes notice of an error for the sake of other queries, however far this one has come.

@@ -221,7 +221,8 @@ impl Executor {
             false => None,
         };
         let plan = counted.as_ref().unwrap_or(plan);
-        let (attempts, own, about) = (attempts.clone(), plan.clone(), context.clone());
+        // Once for the workers and for the instance, whichever it is that runs it in the end.
+        let (attempts, own, about) = (attempts.clone(), plan.clone().optimized_once(), context.clone());
         let preparing = async move { attempts.prepare(&own, &about, purpose).await }.instrument(Span::current());
         if plan.is_small() {
             return self.run(context, preparing).await;

@@ -21,10 +21,6 @@ use crate::parts::{Part, Parts};
 use crate::scan::{Scan, ScanShard};
 use crate::table_columns::{bucket_keys, column_def};
 
-/// In a session's configuration: what is planned is to be divided among processes, not only among threads.
-#[derive(Debug)]
-pub struct ForWorkers;
-
 /// Which process has which of a scan's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lies {
@@ -35,6 +31,10 @@ pub enum Lies {
     /// Each may have all of them.
     Everywhere,
 }
+
+/// In a session's configuration: what is planned for several threads is to be divided among processes too.
+#[derive(Debug)]
+pub struct ForWorkers;
 
 impl ShardScanExec {
     /// As its table is distributed, and its shards were written.

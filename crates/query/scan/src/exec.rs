@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use catalog::Distribution;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result as DfResult, Statistics};
@@ -88,6 +89,27 @@ impl ShardScanExec {
     /// The same scan, all of which is read by each process that has a part of the plan.
     pub fn by_all(&self) -> Self {
         Self { by_all: true, ..self.fresh(self.limit, self.dynamic.clone()) }
+    }
+
+    /// The same scan with as many partitions as a worker has threads: a worker's share of one part may be joined with its share of many.
+    pub fn for_workers(&self, threads: usize) -> Self {
+        let is_shared = self.scan.table.distribution == Distribution::Random;
+        let parts = self.parts_for(threads);
+        let partitions = if is_shared { threads.clamp(1, parts.len().max(1)) } else { threads.max(1) };
+        self.of_parts(parts, partitions)
+    }
+
+    fn parts_for(&self, threads: usize) -> Parts {
+        // Behind a limit there are only those that it lets through.
+        if self.limit.is_some() { self.parts.clone() } else { self.scan.parts(None, threads) }
+    }
+
+    /// The same scan in other parts, not run yet.
+    fn of_parts(&self, parts: Parts, partitions: usize) -> Self {
+        let properties = self.properties.as_ref().clone();
+        let properties = Arc::new(properties.with_partitioning(Partitioning::UnknownPartitioning(partitions)));
+        let scan = Self::assemble(Arc::clone(&self.scan), parts, self.limit, self.dynamic.clone(), properties);
+        Self { by_all: self.by_all, ..scan }
     }
 
     /// Whether each process is to read all of it.
@@ -179,6 +201,15 @@ impl ExecutionPlan for ShardScanExec {
     fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
         // Operators above make filters of their own when they are reset: what these had learned would leave out rows of the next run.
         Ok(Arc::new(self.fresh(self.limit, Vec::new())))
+    }
+
+    fn repartitioned(&self, threads: usize, _: &ConfigOptions) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
+        if self.home.is_some() || threads <= self.partitions() {
+            return Ok(None);
+        }
+        let parts = self.parts_for(threads);
+        let partitions = threads.clamp(1, parts.len().max(1));
+        Ok((self.partitions() < partitions).then(|| Arc::new(self.of_parts(parts, partitions)) as _))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {

@@ -10,12 +10,16 @@ use objects::Objects;
 use roaring::RoaringBitmap;
 use rowstore::Row;
 use session_context::Pin;
-use shards::{ColumnDef, Predicate, ShardMeta, ShardReader, TableCache};
+use shards::{ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TableCache, far_stretch_rows};
 use types::{ColumnId, RowId};
 
 use crate::by_key::{FreshRows, Keyed};
 use crate::fragment_cache::FragmentCache;
 use crate::opened::OpenedShards;
+use crate::parts::Parts;
+
+/// Parts that there are for each thread at least, so that all are done at about the same time.
+const PARTS_OF_THREAD: usize = 4;
 
 /// What a scan reads: the same for all of its partitions.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub struct Scan {
     pub(crate) keyed: Option<Keyed>,
     /// The fresh rows, listed when the first of them is read.
     pub(crate) fresh: OnceLock<FreshRows>,
+    /// At most so many: how many a part of an index holds is known when they are read.
+    pub(crate) fresh_rows_max: usize,
     /// Shards of the table.
     pub shard_count: usize,
     pub statistics: Statistics,
@@ -88,6 +94,21 @@ impl ScanShard {
 }
 
 impl Scan {
+    /// A few pages are a part. Of far files more, so that requests are worth the way, unless too few parts for all threads would be left.
+    pub(crate) fn parts(&self, limit: Option<usize>, threads: usize) -> Parts {
+        let is_far =
+            |shard: &ScanShard| shard.file.as_ref().map_or_else(|| !self.objects.is_local(), ShardReader::is_far);
+        let of_far = |shard: &ScanShard, row_group: usize| {
+            if is_far(shard) { far_stretch_rows(&shard.meta, row_group, &self.columns) } else { SEGMENT_ROWS }
+        };
+        let parts = Parts::of(&self.shards, self.fresh_rows_max, limit, |_, _| SEGMENT_ROWS);
+        if limit.is_some() || !self.shards.iter().any(is_far) {
+            return parts;
+        }
+        let fewer = Parts::of(&self.shards, self.fresh_rows_max, limit, of_far);
+        if fewer.len() < threads.saturating_mul(PARTS_OF_THREAD) { parts } else { fewer }
+    }
+
     /// Whether there may be rows beside those of the shards.
     pub(crate) fn has_fresh_rows(&self) -> bool {
         // A scan from another process has them listed, and nothing else of the table's rows.

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use catalog::Distribution;
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as DfResult, Statistics};
@@ -12,25 +11,19 @@ use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_plan::ExecutionPlan;
 use objects::Objects;
 use plan::{PlanScan, ShardTable};
-use shards::{
-    BlockCache, BucketKeys, ColumnDef, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader, TierUse, far_stretch_rows,
-};
+use shards::{BlockCache, BucketKeys, ColumnDef, Predicate, ShardMeta, ShardReader, TierUse};
 
 use crate::by_key::Keyed;
 use crate::divided::ForWorkers;
 use crate::exec::ShardScanExec;
 use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
 use crate::opened::OpenedShards;
-use crate::parts::Parts;
 use crate::predicates;
 use crate::scan::{Held, Scan, ScanShard};
 use crate::table_columns::{bucket_keys, column_defs, place_columns};
 
 /// Fresh rows of a part of an index that are read when a scan is planned, so that their number is known.
 const FEW_ROWS: usize = 512;
-
-/// Parts that there are for each thread at least, so that all are done at about the same time.
-const PARTS_OF_THREAD: usize = 4;
 
 /// Of so many shards those behind a limit are not even looked at.
 const MANY_SHARDS: usize = 256;
@@ -55,21 +48,6 @@ impl ScanPlanner {
         fragments: Arc<FragmentCache>,
     ) -> Self {
         Self { objects, opened, blocks, fragments }
-    }
-
-    /// A few pages are a part. Of far files more, so that requests are worth the way, unless too few parts for all threads would be left.
-    fn parts(&self, scan: &Scan, fresh: usize, limit: Option<usize>, threads: usize) -> Parts {
-        let is_far =
-            |shard: &ScanShard| shard.file.as_ref().map_or_else(|| !self.objects.is_local(), ShardReader::is_far);
-        let of_far = |shard: &ScanShard, row_group: usize| {
-            if is_far(shard) { far_stretch_rows(&shard.meta, row_group, &scan.columns) } else { SEGMENT_ROWS }
-        };
-        let parts = Parts::of(&scan.shards, fresh, limit, |_, _| SEGMENT_ROWS);
-        if limit.is_some() || !scan.shards.iter().any(is_far) {
-            return parts;
-        }
-        let fewer = Parts::of(&scan.shards, fresh, limit, of_far);
-        if fewer.len() < threads.saturating_mul(PARTS_OF_THREAD) { parts } else { fewer }
     }
 }
 
@@ -151,16 +129,15 @@ impl PlanScan for ScanPlanner {
             rows: Arc::clone(rows),
             keyed,
             fresh: few.map_or_else(OnceLock::new, OnceLock::from),
+            fresh_rows_max: fresh,
             _pin: table.pin.clone().map(Held),
         };
         let threads = session.config().target_partitions();
-        let parts = self.parts(&scan, fresh, limit, threads);
-        let partitions = match session.config().get_extension::<ForWorkers>() {
-            // A worker's share of one part may be joined with its share of many.
-            Some(_) if table.table.distribution != Distribution::Random => threads.max(1),
-            _ => threads.clamp(1, parts.len().max(1)),
-        };
-        Ok(Arc::new(ShardScanExec::new(Arc::new(scan), parts, partitions, limit)))
+        let parts = scan.parts(limit, threads);
+        let partitions = threads.clamp(1, parts.len().max(1));
+        let scan = ShardScanExec::new(Arc::new(scan), parts, partitions, limit);
+        let is_for_workers = session.config().get_extension::<ForWorkers>().is_some();
+        Ok(Arc::new(if is_for_workers { scan.for_workers(threads) } else { scan }))
     }
 }
 

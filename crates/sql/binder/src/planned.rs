@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use functions::error::from_datafusion;
+use optimizer::IsWhole;
 use optimizer::dependent::DependentSubqueries;
 use optimizer::shared::{self, Optimized};
 use plan::{ShardTable, StreamTable};
@@ -184,8 +185,12 @@ impl QueryPlan {
         both.is_some_and(|(own, others)| Arc::ptr_eq(own, others))
     }
 
-    /// The same, whose plan is optimized when it is run first.
+    /// The same, whose plan is optimized when that is asked for first, for all copies of it.
+    #[must_use]
     pub fn optimized_once(self) -> QueryPlan {
+        if self.optimized.0.is_some() {
+            return self;
+        }
         QueryPlan { optimized: OptimizedOnce(Some(Arc::default())), ..self }
     }
 
@@ -248,6 +253,13 @@ impl QueryPlan {
     /// # Errors
     /// As [`QueryPlan::optimized`].
     pub async fn optimized_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
+        // Most share nothing, wherever they run.
+        if !shared::reads_a_table_twice(&self.plan).map_err(from_datafusion)? {
+            let optimized = self.optimized(stop).await?;
+            if !optimized.has_shared_rows() {
+                return Ok(Some(optimized));
+            }
+        }
         PlanningStack::new(self.optimize_apart(stop)).await
     }
 
@@ -287,6 +299,24 @@ impl QueryPlan {
         let operators = optimized.operators(&state, stop).instrument(Step::PlanOperators.span()).await;
         self.phases.end(Phase::Operators, begun);
         operators
+    }
+
+    /// Operators of [`Division::None`], programs among them, with as many partitions as the settings say; likewise those of shared rows, unless
+    /// `is_whole` says that programs run all of them.
+    ///
+    /// # Errors
+    /// `54001` for too many levels.
+    pub fn partitioned(
+        &self,
+        operators: Arc<dyn ExecutionPlan>,
+        is_whole: IsWhole<'_>,
+        stop: &CancellationToken,
+    ) -> SqlResult<Arc<dyn ExecutionPlan>> {
+        let _step = Step::Partition.span().entered();
+        let begun = self.phases.begin();
+        let partitioned = with_planning_stack(|| optimizer::partitioned(operators, &self.state, is_whole, stop));
+        self.phases.end(Phase::Operators, begun);
+        partitioned.map_err(from_datafusion)
     }
 
     /// The tables that it reads.

@@ -23,6 +23,8 @@ pub enum Step {
     PlanOperators,
     /// The engine's programs take the place of operators.
     Compile,
+    /// What programs leave is partitioned for several threads.
+    Partition,
     /// Operators are cut into stages, for the workers of a cluster.
     Distribute,
     /// Operators give their rows.
@@ -48,6 +50,7 @@ impl Step {
             Self::Optimize => debug_span!(target: Step::TARGET, "optimize"),
             Self::PlanOperators => debug_span!(target: Step::TARGET, "plan_operators"),
             Self::Compile => debug_span!(target: Step::TARGET, "compile"),
+            Self::Partition => debug_span!(target: Step::TARGET, "partition"),
             Self::Distribute => debug_span!(target: Step::TARGET, "distribute"),
             Self::Run => debug_span!(target: Step::TARGET, "run"),
             Self::Commit => debug_span!(target: Step::TARGET, "commit"),

@@ -10,7 +10,7 @@
 //! - `dependent/` evaluates correlated subqueries that cannot be decorrelated,
 //! - `key_sets/` finds semi-join reductions for queries on several workers,
 //! - `ranks/` and `series/` are operators of Kiln's own: a limit per rank, and `generate_series`,
-//! - `operators.rs` makes the physical plan.
+//! - `operators.rs` makes the physical plan, for one thread or for several (`undivided.rs`), and `partitioned.rs` the one from the other.
 //!
 //! `SET kiln.optimizer = off` leaves out Kiln's join order and passes, as the oracle that tests compare with; a few rules of DataFusion's stay wrapped, because
 //! they are wrong or slow without.
@@ -29,6 +29,7 @@ mod key_sets;
 mod lateral;
 mod operators;
 mod origin;
+mod partitioned;
 mod passes;
 pub mod ranks;
 mod repeats;
@@ -62,6 +63,7 @@ use self::join_order::JoinOrder;
 pub use self::key_sets::{KeyQuestion, KeysAsked};
 use self::lateral::AllLateralJoins;
 pub(crate) use self::origin::is_distribution_key;
+pub use self::partitioned::{IsWhole, partitioned};
 pub use self::passes::{Passed, passed, with_stack};
 pub use self::scalar_subqueries::ScalarSubquery;
 use self::shallow_subqueries::ShallowSubqueries;

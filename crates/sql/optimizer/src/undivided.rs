@@ -15,7 +15,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 /// Those of DataFusion's rules that undivided operators need.
-const NEEDED: [&str; 9] = [
+pub(super) const NEEDED: [&str; 9] = [
     "aggregate_statistics",
     "FilterPushdown",
     "CombinePartialFinalAggregate",
@@ -26,6 +26,9 @@ const NEEDED: [&str; 9] = [
     "EnsureCooperative",
     "SanityCheckPlan",
 ];
+/// Those of them that operators need again when they get more partitions after all.
+pub(super) const AGAIN: [&str; 5] =
+    ["CombinePartialFinalAggregate", "OptimizeAggregateOrder", "LimitPushdown", "EnsureCooperative", "SanityCheckPlan"];
 /// The rule in whose place [`MeetRequirements`] stands.
 const REQUIREMENTS: &str = "EnsureRequirements";
 /// The one before which [`MeetOrders`] stands.

@@ -72,16 +72,16 @@ fn multiplies(operator: &Arc<dyn ExecutionPlan>) -> bool {
         && matches!(effect, CardinalityEffect::Unknown | CardinalityEffect::GreaterEqual)
 }
 
-/// A join whose filter is watched; `None` for what is none or has no filter.
+/// A join whose filter is watched; `None` for what is none, has no filter, or is watched already.
 fn watched(operator: &Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(join) = operator.downcast_ref::<NestedLoopJoinExec>()
-        && let Some(filter) = join.filter()
+        && let Some(filter) = join.filter().filter(|filter| !is_watched(filter.expression()))
     {
         let join = NestedLoopJoinExecBuilder::from(join).with_filter(Some(watch(filter, stop))).build()?;
         return Ok(Some(Arc::new(join)));
     }
     if let Some(join) = operator.downcast_ref::<HashJoinExec>()
-        && let Some(filter) = join.filter()
+        && let Some(filter) = join.filter().filter(|filter| !is_watched(filter.expression()))
     {
         return join.builder().with_filter(Some(watch(filter, stop))).build_exec().map(Some);
     }

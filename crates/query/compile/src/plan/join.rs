@@ -84,7 +84,7 @@ impl<'a> JoinOperator<'a> {
     }
 }
 
-impl Builder {
+impl Builder<'_> {
     pub(super) fn join(&mut self, join: &JoinOperator<'_>) -> Option<Chain> {
         let kind = join.kind;
         let build = self.below(join.left)?;

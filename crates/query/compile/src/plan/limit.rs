@@ -29,7 +29,7 @@ impl<'a> Limit<'a> {
     }
 }
 
-impl Builder {
+impl Builder<'_> {
     pub(super) fn limit(&mut self, limit: &Limit<'_>) -> Option<Chain> {
         let chain = self.below(limit.input)?.in_order_of(limit.input)?;
         self.limited(chain, limit.skip, limit.fetch)

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use ::scan::ShardScanExec;
 use arrow::datatypes::SchemaRef;
+use datafusion::common::Result as DfResult;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::buffer::BufferExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -50,8 +51,18 @@ use crate::top::Top;
 const RANK_LIMIT: &str = "RankLimitExec";
 
 /// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
-pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> Option<Lowered> {
-    lowered(plan, sorts, refusals).and_then(|(lowered, has_work)| has_work.then_some(lowered))
+pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals<'_>) -> Option<Lowered> {
+    let (mut lowered, _) = lowered(plan, sorts, refusals).filter(|(_, has_work)| *has_work)?;
+    // Only now: many a program is given up half way, and what it would read is partitioned with the operators above.
+    let pipelines = &lowered.program.pipelines;
+    for (number, input) in lowered.inputs.iter_mut().enumerate() {
+        if let Input::Foreign(input) = input {
+            let reads_it = |source: &Source| matches!(source, Source::Input(read) if *read == number);
+            let in_order = pipelines.iter().any(|pipeline| pipeline.in_order && reads_it(&pipeline.source));
+            input.partition(in_order, refusals).ok()?;
+        }
+    }
+    Some(lowered)
 }
 
 /// The program of a plan that filters what it scans, and does nothing else; `None` of others, and where the engine cannot run it.
@@ -69,7 +80,7 @@ pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
 }
 
 /// The program of a plan, and whether the engine has anything to do in it but to filter rows.
-fn lowered(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals) -> Option<(Lowered, bool)> {
+fn lowered(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals<'_>) -> Option<(Lowered, bool)> {
     let mut builder = Builder { sorts, refusals: refusals.clone(), ..Builder::default() };
     // A reader may rely on the order of rows.
     let mut chain = builder.operator(plan)?;
@@ -148,7 +159,7 @@ impl Chain {
 }
 
 #[derive(Default)]
-struct Builder {
+struct Builder<'a> {
     pipelines: Vec<Pipeline>,
     inputs: Vec<Input>,
     marks: Vec<Vec<Mark>>,
@@ -156,12 +167,12 @@ struct Builder {
     tops: Vec<(usize, Top)>,
     dependencies: Dependencies,
     sorts: Sorts,
-    refusals: Refusals,
+    refusals: Refusals<'a>,
     /// Whether anything is joined, grouped or sorted.
     has_work: bool,
 }
 
-impl Builder {
+impl Builder<'_> {
     /// The rows of a plan: by the engine where it can, else from outside.
     fn rows(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
         let (pipelines, inputs, limits, has_work) =
@@ -180,7 +191,7 @@ impl Builder {
             return None;
         }
         let covered = cover_with(Arc::clone(plan), self.sorts, &self.refusals).ok()?;
-        let is_ordered = declared_order(&covered).is_some() && covered.output_partitioning().partition_count() == 1;
+        let is_ordered = is_in_order(&covered);
         let input = ForeignInput { stands_for: OperatorId::of(plan.as_ref()), operators: covered };
         Some(Chain { is_ordered, ..self.input(Input::Foreign(input), schema, false) })
     }
@@ -269,6 +280,29 @@ impl Builder {
     /// What lies below, where exchanges between threads are none of the engine's business.
     fn below(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
         self.rows(through_exchanges(plan))
+    }
+}
+
+/// Whether rows come in an order that is declared, in one partition.
+fn is_in_order(operators: &Arc<dyn ExecutionPlan>) -> bool {
+    declared_order(operators).is_some() && operators.output_partitioning().partition_count() == 1
+}
+
+impl ForeignInput {
+    /// Has its operators run with several partitions where that is wanted; `in_order` is whether the program relies on the order of their rows.
+    fn partition(&mut self, in_order: bool, refusals: &Refusals<'_>) -> DfResult<()> {
+        let partitioned = refusals.partitioned(Arc::clone(&self.operators))?;
+        let keeps_order = match declared_order(&self.operators) {
+            Some(order) if in_order => {
+                let known = partitioned.properties().equivalence_properties();
+                is_in_order(&partitioned) && known.ordering_satisfy(order.iter().cloned())?
+            }
+            _ => true,
+        };
+        if keeps_order {
+            self.operators = partitioned;
+        }
+        Ok(())
     }
 }
 

@@ -20,7 +20,7 @@ fn computed_place() -> usize {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-impl Builder {
+impl Builder<'_> {
     pub(super) fn projection(&mut self, projection: &ProjectionExec) -> Option<Chain> {
         let chain = self.below(projection.input())?;
         let expressions = projection.expr().iter().map(|named| expression::lower(&named.expr, &chain.schema));

@@ -20,7 +20,7 @@ use shards::Test;
 use super::{Branch, Builder, Chain, Input, OperatorId, ScanFilter, ScanInput};
 use crate::expression;
 
-impl Builder {
+impl Builder<'_> {
     pub(super) fn scan(&mut self, plan: &Arc<dyn ExecutionPlan>, scan: &ShardScanExec) -> Option<Chain> {
         let schema = plan.schema();
         // Columns without a form have no use here, unless they are asked for.

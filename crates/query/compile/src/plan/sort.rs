@@ -16,7 +16,7 @@ use super::{Branch, Builder, Chain, OperatorId, ordered, through_exchanges};
 use crate::top::Top;
 use crate::whole_sorts::is_of_partitions;
 
-impl Builder {
+impl Builder<'_> {
     /// What is in order one by one is in order together.
     pub(super) fn merge(&mut self, merge: &SortPreservingMergeExec) -> Option<Chain> {
         let input = merge.input();

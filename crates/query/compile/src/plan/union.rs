@@ -5,7 +5,7 @@ use datafusion::physical_plan::union::UnionExec;
 
 use super::{Builder, Chain};
 
-impl Builder {
+impl Builder<'_> {
     pub(super) fn union(&mut self, union: &UnionExec) -> Option<Chain> {
         let schema = union.schema();
         let mut branches = Vec::new();

@@ -66,7 +66,7 @@ impl Read {
     }
 }
 
-impl Builder {
+impl Builder<'_> {
     pub(super) fn windows(&mut self, windows: &Windows<'_>) -> Option<Chain> {
         let first = windows.functions.first()?;
         let is_alike = |function: &Arc<dyn WindowExpr>| {

@@ -1,5 +1,6 @@
 //! Claims about plans whose parts are programs: the same rows with little memory, and which parts have no program.
 
+mod partitions;
 mod reuse;
 mod tpc;
 

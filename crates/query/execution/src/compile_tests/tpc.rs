@@ -59,7 +59,8 @@ async fn left(suite: &str) -> (usize, BTreeSet<String>) {
         let query = std::fs::read_to_string(&path).unwrap();
         let planned = sql.plan(&query).unwrap_or_else(|error| panic!("{name}: {error}"));
         let Planned::Query(plan) = planned else { panic!("{name} is no query") };
-        let covered = operators(&plan, &context(), None).await.unwrap().operators;
+        let (about, task) = (context(), context().task(&plan.state));
+        let covered = operators(&plan, None, &about, task, None).await.unwrap().operators;
         collect(&covered, name, &mut left);
         count += 1;
     }

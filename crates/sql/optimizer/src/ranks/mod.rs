@@ -35,6 +35,10 @@ const MOST: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct LimitRanks;
 
+impl LimitRanks {
+    pub(crate) const NAME: &'static str = "limit_ranks";
+}
+
 impl PhysicalOptimizerRule for LimitRanks {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|operator| {
@@ -51,7 +55,7 @@ impl PhysicalOptimizerRule for LimitRanks {
     }
 
     fn name(&self) -> &'static str {
-        "limit_ranks"
+        Self::NAME
     }
 
     fn schema_check(&self) -> bool {

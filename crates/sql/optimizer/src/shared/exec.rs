@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics};
@@ -25,6 +26,8 @@ use super::rows::SharedRows;
 pub struct SharedScanExec {
     relation: String,
     is_of_with_query: bool,
+    /// The order of the rows is to be kept: nobody divides them.
+    is_ordered: bool,
     rows: Arc<SharedRows>,
     /// Places of its columns among those of the rows.
     columns: Vec<usize>,
@@ -50,7 +53,12 @@ impl SharedScanExec {
         );
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         let metrics = ExecutionPlanMetricsSet::new();
-        Self { relation, is_of_with_query: false, rows, columns, estimate, properties, metrics }
+        Self { relation, is_of_with_query: false, is_ordered: false, rows, columns, estimate, properties, metrics }
+    }
+
+    /// As a scan of rows whose order is to be kept.
+    pub(super) fn in_order(self) -> Self {
+        Self { is_ordered: true, ..self }
     }
 
     /// As a scan of a WITH query that was asked to be MATERIALIZED.
@@ -112,12 +120,23 @@ impl ExecutionPlan for SharedScanExec {
         Ok(Arc::new(Self {
             relation: self.relation.clone(),
             is_of_with_query: self.is_of_with_query,
+            is_ordered: self.is_ordered,
             rows: Arc::clone(&self.rows),
             columns: self.columns.clone(),
             estimate: self.estimate,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }))
+    }
+
+    fn repartitioned(&self, partitions: usize, _: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        if self.is_ordered || partitions <= self.properties.output_partitioning().partition_count() {
+            return Ok(None);
+        }
+        let properties = self.properties.as_ref().clone();
+        let properties = Arc::new(properties.with_partitioning(Partitioning::UnknownPartitioning(partitions)));
+        let (rows, columns, metrics) = (Arc::clone(&self.rows), self.columns.clone(), ExecutionPlanMetricsSet::new());
+        Ok(Some(Arc::new(Self { relation: self.relation.clone(), rows, columns, properties, metrics, ..*self })))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

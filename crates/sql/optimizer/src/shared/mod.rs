@@ -88,6 +88,12 @@ impl Optimized {
         !self.shared.is_empty() || self.plan.exists(works).expect("nothing fails on the way")
     }
 
+    /// Whether parts of it are computed once for several readers.
+    #[must_use]
+    pub fn has_shared_rows(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
     /// Whether functions have plans in them: correlated subqueries without a join form, which no program runs.
     ///
     /// # Errors
@@ -214,7 +220,10 @@ fn has_dependent_subqueries(plan: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether there can be anything to share: most plans read each table once.
-fn reads_a_table_twice(plan: &LogicalPlan) -> Result<bool> {
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub fn reads_a_table_twice(plan: &LogicalPlan) -> Result<bool> {
     let (mut seen, mut is_read_again) = (HashSet::new(), false);
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node

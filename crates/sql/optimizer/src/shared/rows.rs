@@ -29,6 +29,8 @@ pub struct SharedRows {
     operators: Arc<dyn ExecutionPlan>,
     /// What runs in their place.
     covered: OnceLock<Arc<dyn ExecutionPlan>>,
+    /// The same for several partitions.
+    partitioned: OnceLock<Arc<dyn ExecutionPlan>>,
     making: Mutex<Option<Making>>,
 }
 
@@ -37,13 +39,25 @@ pub(super) type Making = Shared<BoxFuture<'static, Result<Arc<Kept>, Arc<DataFus
 
 impl SharedRows {
     pub(super) fn new(operators: Arc<dyn ExecutionPlan>) -> Self {
-        Self { operators, covered: OnceLock::new(), making: Mutex::default() }
+        Self { operators, covered: OnceLock::new(), partitioned: OnceLock::new(), making: Mutex::default() }
     }
 
     /// The operators that give the rows.
     #[must_use]
     pub fn operators(&self) -> &Arc<dyn ExecutionPlan> {
-        self.covered.get().unwrap_or(&self.operators)
+        self.partitioned.get().or_else(|| self.covered.get()).unwrap_or(&self.operators)
+    }
+
+    /// Lets what `partition` makes of the operators, or of what runs in their place, run instead; does so once.
+    pub(crate) fn partition(
+        &self,
+        partition: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
+    ) -> Result<()> {
+        if self.partitioned.get().is_none() {
+            let partitioned = partition(Arc::clone(self.operators()))?;
+            self.partitioned.get_or_init(|| partitioned);
+        }
+        Ok(())
     }
 
     /// Lets what `cover` makes of the operators run in their place; does so once.

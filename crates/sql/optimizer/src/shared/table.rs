@@ -163,6 +163,7 @@ impl TableProvider for SharedTable {
         let schema = Arc::new(self.schema.project(wanted)?);
         let count = if self.is_ordered { 1 } else { session.config().target_partitions().max(1) };
         let scan = SharedScanExec::new(self.name.clone(), rows, columns, schema, count, self.estimate.rows);
+        let scan = if self.is_ordered { scan.in_order() } else { scan };
         Ok(Arc::new(if self.is_kept { scan.of_with_query() } else { scan }))
     }
 

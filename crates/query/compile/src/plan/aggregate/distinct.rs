@@ -14,7 +14,7 @@ use engine::{Bits, Column, Data};
 use super::super::{Branch, Builder, Chain};
 use super::states::{Distinct, State, States, square};
 
-impl Builder {
+impl Builder<'_> {
     /// Groups what a chain gives, whose columns are those of `states`, as `spec` says, whose states are still to come. Gives the number of the
     /// pipeline that ends in the groups.
     pub(super) fn grouped_twice(&mut self, mut chain: Chain, states: &States, spec: AggregateSpec) -> usize {

@@ -20,7 +20,7 @@ use super::kept::Of;
 use super::states::States;
 use crate::expression;
 
-impl Builder {
+impl Builder<'_> {
     /// The half that gives states.
     pub(super) fn first_half(&mut self, first: &AggregateExec) -> Option<Chain> {
         let states = |states: &mut States, aggregate: &Arc<AggregateFunctionExpr>, filter: Option<&_>| {

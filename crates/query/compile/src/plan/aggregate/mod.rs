@@ -34,7 +34,7 @@ use crate::once::reads_once;
 /// Keys of a group: a word says which of them are NULL.
 const KEYS_MAX: usize = 60;
 
-impl Builder {
+impl Builder<'_> {
     pub(super) fn aggregate(&mut self, last: &AggregateExec) -> Option<Chain> {
         let first = match last.mode() {
             AggregateMode::Single | AggregateMode::SinglePartitioned => last,

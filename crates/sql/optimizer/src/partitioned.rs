@@ -1,0 +1,186 @@
+//! What programs leave of a plan's operators, partitioned for several threads.
+//!
+//! Operators are planned once, for one thread: programs take the place of most, and divide their rows by themselves. Of the rest each gets the form that
+//! DataFusion's planner gives it for several partitions; then the rules run that bring rows to the partitions that want them.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::SessionState;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::sorts::partial_sort::PartialSortExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use plan::levels;
+use plan::stop::stoppable;
+use tokio_util::sync::CancellationToken;
+
+use crate::fenced::is_limit;
+use crate::ranks::LimitRanks;
+use crate::shared::SharedScanExec;
+use crate::undivided;
+
+/// Whether programs do all the work of operators, so that nothing is gained by more partitions.
+pub type IsWhole<'a> = &'a dyn Fn(&Arc<dyn ExecutionPlan>) -> bool;
+
+/// Operators that were planned for one thread, with as many partitions as `state` says; likewise those of shared rows, unless `is_whole` says that
+/// programs run all of them. They fail with `57014` soon after `stop` fires.
+///
+/// # Errors
+/// `54001` for too many levels.
+pub fn partitioned(
+    operators: Arc<dyn ExecutionPlan>,
+    state: &SessionState,
+    is_whole: IsWhole<'_>,
+    stop: &CancellationToken,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let config = state.config_options();
+    if config.execution.target_partitions < 2 {
+        return Ok(operators);
+    }
+    let of_partitions = |operator: Arc<dyn ExecutionPlan>| {
+        // Rules look for operators right below others. Those that are to let others have the thread are made so again below.
+        if let Some(cooperative) = operator.downcast_ref::<CooperativeExec>() {
+            return Ok(Transformed::yes(Arc::clone(cooperative.input())));
+        }
+        if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
+            let rows = shared.rows();
+            if !is_whole(rows.operators()) {
+                rows.partition(|operators| partitioned(operators, state, is_whole, stop))?;
+            }
+        }
+        let other =
+            if operator.children().is_empty() { leaf(&operator, config)? } else { for_many_partitions(&operator)? };
+        match (fetch(&operator), other) {
+            (None, None) => Ok(Transformed::no(operator)),
+            (None, Some(other)) => Ok(Transformed::yes(other)),
+            (Some(rows), other) => {
+                let limited = GlobalLimitExec::new(other.unwrap_or(operator), 0, Some(rows));
+                Ok(Transformed::yes(Arc::new(limited) as Arc<dyn ExecutionPlan>))
+            }
+        }
+    };
+    let mut operators = operators.transform_up(of_partitions).data()?;
+    for rule in state.physical_optimizers().iter().filter(|rule| is_for_partitions(rule.as_ref())) {
+        operators = rule.optimize(operators, config)?;
+    }
+    levels::check_operators(&operators)?;
+    stoppable(operators, stop)
+}
+
+/// Whether a rule is about partitions, or has to be heeded again after one that is.
+fn is_for_partitions(rule: &dyn PhysicalOptimizerRule) -> bool {
+    let name = rule.name();
+    name != LimitRanks::NAME && (!undivided::NEEDED.contains(&name) || undivided::AGAIN.contains(&name))
+}
+
+/// The fetch of an operator, which holds for each of its partitions: with several it needs a limit above.
+fn fetch(operator: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+    let counts_all = is_limit(operator) || operator.is::<SortExec>() || operator.is::<PartialSortExec>();
+    if counts_all { None } else { operator.fetch() }
+}
+
+/// A leaf with more partitions, if it can have them.
+fn leaf(operator: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if operator.is::<DataSourceExec>() {
+        // What lies in memory is small, or has the partitions that it is to have.
+        return Ok(None);
+    }
+    operator.repartitioned(config.execution.target_partitions, config)
+}
+
+/// The form of an operator for several partitions, where that is another.
+fn for_many_partitions(operator: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(aggregate) = operator.downcast_ref::<AggregateExec>() {
+        return match aggregate.mode() {
+            AggregateMode::Single => partial_and_final(aggregate).map(Some),
+            AggregateMode::Final if !aggregate.group_expr().is_empty() => by_groups(aggregate).map(Some),
+            _ => Ok(None),
+        };
+    }
+    if let Some(join) = operator.downcast_ref::<HashJoinExec>() {
+        let may_part = *join.partition_mode() == PartitionMode::CollectLeft && !join.null_aware;
+        // By what is known of its sides a rule chooses the mode.
+        return may_part.then(|| join.builder().with_partition_mode(PartitionMode::Auto).build_exec()).transpose();
+    }
+    if let Some(windows) = operator.downcast_ref::<BoundedWindowAggExec>() {
+        let (functions, input) = (windows.window_expr().to_vec(), unsorted(windows.input()));
+        let windows = BoundedWindowAggExec::try_new(functions, input, windows.input_order_mode.clone(), true)?;
+        return Ok(Some(Arc::new(windows)));
+    }
+    if let Some(windows) = operator.downcast_ref::<WindowAggExec>() {
+        let (functions, input) = (windows.window_expr().to_vec(), unsorted(windows.input()));
+        return Ok(Some(Arc::new(WindowAggExec::try_new(functions, input, true)?)));
+    }
+    Ok(None)
+}
+
+/// Groups that each partition makes of its rows, and that are put together.
+fn partial_and_final(aggregate: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>> {
+    let (groups, filters) = (aggregate.group_expr().clone(), aggregate.filter_expr().to_vec());
+    let (input, schema) = (Arc::clone(aggregate.input()), aggregate.input_schema());
+    let functions = aggregate.aggr_expr().iter().map(of_any_order).collect::<Result<Vec<_>>>()?;
+    let partial =
+        AggregateExec::try_new(AggregateMode::Partial, groups, functions, filters.clone(), input, Arc::clone(&schema))?;
+    let partial = partial.with_limit_options(aggregate.limit_options());
+    let mode = if partial.group_expr().is_empty() { AggregateMode::Final } else { AggregateMode::FinalPartitioned };
+    // The first half may have reversed some: first_value to last_value.
+    let (groups, functions) = (partial.group_expr().as_final(), partial.aggr_expr().to_vec());
+    let last = AggregateExec::try_new(mode, groups, functions, filters, Arc::new(partial), schema)?;
+    named_as(Arc::new(last.with_limit_options(aggregate.limit_options())), aggregate)
+}
+
+/// Operators whose columns have the names that another's have: a function that was reversed is called otherwise since.
+fn named_as(operators: Arc<dyn ExecutionPlan>, other: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>> {
+    let (own, wanted) = (operators.schema(), other.schema());
+    if own.fields().iter().zip(wanted.fields()).all(|(own, wanted)| own.name() == wanted.name()) {
+        return Ok(operators);
+    }
+    let columns = own.fields().iter().zip(wanted.fields()).enumerate().map(|(place, (own, wanted))| {
+        let column = Arc::new(Column::new(own.name(), place)) as Arc<dyn PhysicalExpr>;
+        ProjectionExpr { expr: column, alias: wanted.name().clone() }
+    });
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), operators)?))
+}
+
+/// A function that relies on no order of its input: rows of several partitions come in none, and a rule finds out what partial groups may rely on.
+fn of_any_order(function: &Arc<AggregateFunctionExpr>) -> Result<Arc<AggregateFunctionExpr>> {
+    if !function.order_sensitivity().is_beneficial() {
+        return Ok(Arc::clone(function));
+    }
+    let other = Arc::clone(function).with_beneficial_ordering(false)?;
+    Ok(other.map_or_else(|| Arc::clone(function), Arc::new))
+}
+
+/// The second half of groups, each partition of which has some of the groups.
+fn by_groups(aggregate: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>> {
+    let (groups, filters) = (aggregate.group_expr().clone(), aggregate.filter_expr().to_vec());
+    let (input, functions) = (Arc::clone(aggregate.input()), aggregate.aggr_expr().to_vec());
+    let mode = AggregateMode::FinalPartitioned;
+    let other = AggregateExec::try_new(mode, groups, functions, filters, input, aggregate.input_schema())?;
+    Ok(Arc::new(other.with_limit_options(aggregate.limit_options())))
+}
+
+/// The input of window functions without the sort of one partition: a rule sorts it where its rows have come together.
+fn unsorted(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let Some(sort) = input.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
+        return Arc::clone(input);
+    };
+    match sort.input().downcast_ref::<CoalescePartitionsExec>().filter(|coalesce| coalesce.fetch().is_none()) {
+        Some(coalesce) => Arc::clone(coalesce.input()),
+        None => Arc::clone(sort.input()),
+    }
+}
