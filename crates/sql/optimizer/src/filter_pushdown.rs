@@ -9,12 +9,15 @@
 
 use std::sync::Arc;
 
-use datafusion::common::HashSet;
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{HashSet, Result};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_optimizer::{PhysicalOptimizerContext, PhysicalOptimizerRule};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use functions::error::to_datafusion;
+use types::interrupt;
 
 use super::fenced::{Fenced, is_limit};
 use super::filter_size_of_operators::BoundedFilterPushdownRule;
@@ -33,7 +36,45 @@ pub fn physical_rules(is_on: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send +
         _ => rule,
     };
     let rules = PhysicalOptimizer::new().rules.into_iter().map(careful);
-    if is_on { undivided::sparing(rules).chain([Arc::new(LimitRanks) as _]).collect() } else { rules.collect() }
+    if is_on {
+        undivided::sparing(rules).chain([Arc::new(LimitRanks) as _]).map(Interruptible::around).collect()
+    } else {
+        rules.map(Interruptible::around).collect()
+    }
+}
+
+/// A rule that does not begin once nobody waits for the plan any more.
+#[derive(Debug)]
+struct Interruptible(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl Interruptible {
+    fn around(rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>) -> Arc<dyn PhysicalOptimizerRule + Send + Sync> {
+        Arc::new(Self(rule))
+    }
+}
+
+impl PhysicalOptimizerRule for Interruptible {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        interrupt::check().map_err(to_datafusion)?;
+        self.0.optimize(plan, config)
+    }
+
+    fn optimize_with_context(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &dyn PhysicalOptimizerContext,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        interrupt::check().map_err(to_datafusion)?;
+        self.0.optimize_with_context(plan, context)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
 }
 
 /// Whether a name may mean several columns of what an operator gives, or of what it reads by name again.

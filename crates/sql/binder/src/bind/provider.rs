@@ -11,14 +11,17 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, TableReference};
 use datafusion::datasource::{provider_as_source, source_as_provider};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::planner::{
+    ContextProvider, ExprPlanner, RelationPlanner, RelationPlannerContext, RelationPlanning, TypePlanner,
+};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use datafusion::sql::sqlparser::ast::TableFactor;
 use functions::error::to_datafusion;
 use optimizer::dependent::{ARRAY_SUBQUERY, array_subquery};
 use plan::ShardTable;
 use session_context::{ListedFiles, StatementContext};
 use system_catalog::sequence_table;
-use types::{Condition, Oid, SqlError, SqlResult};
+use types::{Condition, Oid, SqlError, SqlResult, interrupt};
 
 use super::cast_type::PostgresTypes;
 use super::modification::Given;
@@ -33,6 +36,7 @@ pub(super) struct Provider<'a> {
     binder: &'a Binder<'a>,
     state: Arc<SessionState>,
     expr_planners: Vec<Arc<dyn ExprPlanner>>,
+    relation_planners: [Arc<dyn RelationPlanner>; 1],
     types: Arc<dyn TypePlanner>,
     given: Given,
     /// Tables have no other columns.
@@ -52,7 +56,9 @@ impl<'a> Provider<'a> {
         let mut expr_planners = state.expr_planners().to_vec();
         expr_planners.push(Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner));
         expr_planners.push(Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner));
-        Self { binder, state, expr_planners, types: Arc::new(PostgresTypes), given, named, tables: RefCell::default() }
+        let relation_planners: [Arc<dyn RelationPlanner>; 1] = [Arc::new(Interruptible)];
+        let (types, tables) = (Arc::new(PostgresTypes), RefCell::default());
+        Self { binder, state, expr_planners, relation_planners, types, given, named, tables }
     }
 
     fn source(&self, name: &TableReference) -> SqlResult<Arc<dyn TableSource>> {
@@ -128,6 +134,17 @@ pub(super) fn may_read(context: &StatementContext, reader: Oid, owner: Oid) -> b
     is_superuser || owner == reader
 }
 
+/// Plans no relation itself, and none at all once nobody waits for the plan any more: on the way down a text of many levels is gone over at each.
+#[derive(Debug)]
+struct Interruptible;
+
+impl RelationPlanner for Interruptible {
+    fn plan_relation(&self, relation: TableFactor, _: &mut dyn RelationPlannerContext) -> Result<RelationPlanning> {
+        interrupt::check().map_err(to_datafusion)?;
+        Ok(RelationPlanning::Original(Box::new(relation)))
+    }
+}
+
 impl ContextProvider for Provider<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
         if let Some(known) = self.tables.borrow().get(&name) {
@@ -147,6 +164,10 @@ impl ContextProvider for Provider<'_> {
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
         &self.expr_planners
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        &self.relation_planners
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use functions::{external, extract_scale, scalar_call};
 use session_context::Session;
-use types::{SqlError, SqlType};
+use types::{SqlError, SqlType, interrupt};
 
 use super::typed::type_of;
 
@@ -72,11 +72,13 @@ impl ExprPlanner for PostgresOperators {
 
     /// DataFusion's names leave casts out: `avg(x)` and `avg(x::float8)` would be one column.
     fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        interrupt::check().map_err(external)?;
         expr.args = expr.args.into_iter().map(named_with_casts).collect::<Result<_>>()?;
         Ok(PlannerResult::Original(expr))
     }
 
     fn plan_window(&self, mut expr: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
+        interrupt::check().map_err(external)?;
         expr.args = expr.args.into_iter().map(named_with_casts).collect::<Result<_>>()?;
         Ok(PlannerResult::Original(expr))
     }

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use plan::{PlanScan, ShardTable, schema_of};
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
-use syntax::sql_type;
+use syntax::{Parsed, sql_type};
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
 
@@ -186,11 +186,18 @@ impl Fixture {
     }
 
     pub(super) fn query(&self, sql: &str) -> SqlResult<QueryPlan> {
-        let parsed = self.planner.parse(sql)?;
-        match self.planner.plan(&parsed[0], &[], &self.context)? {
+        self.parsed_query(&self.planner.parse(sql)?[0])
+    }
+
+    pub(super) fn parsed_query(&self, parsed: &Parsed) -> SqlResult<QueryPlan> {
+        match self.planner.plan(parsed, &[], &self.context)? {
             Planned::Query(query) => Ok(query),
-            other => panic!("{sql} is planned as {other:?}"),
+            other => panic!("{} is planned as {other:?}", parsed.text),
         }
+    }
+
+    pub(super) fn parsed(&self, sql: &str) -> Parsed {
+        self.planner.parse(sql).expect("it is SQL").swap_remove(0)
     }
 
     /// The rows of a query, one text per row; an error as `Condition: message`.

@@ -1,4 +1,5 @@
 mod fixture;
+mod given_up;
 mod named_columns;
 mod names;
 mod parameters;
