@@ -8,12 +8,13 @@
 //! - `bind/` finds names (`resolve/`), views and parameters and has DataFusion make a plan (`query.rs`),
 //! - `semantics/` are rules over that plan, which give expressions their types (`resolve.rs`) and PostgreSQL's meaning,
 //! - `write/` plans INSERT, UPDATE, DELETE, MERGE and COPY,
-//! - `planned.rs` is what a statement becomes, and the way of a query's plan to the optimizer.
+//! - `planned.rs` is what a statement becomes, `query_plan.rs` the plan of a query and its way to operators, and `step.rs` the steps that the log tells.
 
 mod bind;
 mod phases;
 mod planned;
 pub mod portable;
+mod query_plan;
 mod rewrite;
 mod semantics;
 mod session_command;
@@ -27,10 +28,10 @@ pub use self::bind::{
 };
 pub use self::phases::{Begun, Phase, Phases};
 pub use self::planned::{
-    Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, Division,
-    ExplainFormat, ExplainPlan, LockedLimit, ModifyPlan, OptimizedOnce, OutputColumn, Password, Planned, QueryPlan,
-    ReferencePlan, ReferencePlans, RowCheck, RowLocks, WritePlan,
+    Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
+    ExplainPlan, ModifyPlan, Password, Planned, ReferencePlan, ReferencePlans, RowCheck, WritePlan,
 };
+pub use self::query_plan::{Division, LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
 pub use self::session_command::{ClusterCommand, SessionCommand, check_storage_columns};
 pub use self::settled::{for_statement, is_settled, settled};
 pub use self::step::Step;

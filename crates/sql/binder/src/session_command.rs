@@ -6,7 +6,7 @@ use syntax::Parsed;
 use syntax::statement::{Discard, FetchDirection, TransactionModes};
 use types::{Oid, SqlType};
 
-use crate::planned::{OutputColumn, QueryPlan};
+use crate::query_plan::{OutputColumn, QueryPlan};
 
 /// A command to the session.
 #[derive(Debug, Clone)]

@@ -61,7 +61,7 @@ pub use self::state::Environment;
 pub use self::state::parts_within;
 pub(crate) use self::state::undivided;
 use crate::Phases;
-use crate::planned::{OutputColumn, QueryPlan};
+use crate::query_plan::{OutputColumn, QueryPlan};
 
 /// What binds the queries and expressions of one statement. Cheap to make.
 pub struct Binder<'a> {

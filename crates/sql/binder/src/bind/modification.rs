@@ -23,7 +23,7 @@ use super::view::PlanSource;
 use super::{Binder, parameter, resolve};
 use crate::bind::changed::Changed;
 use crate::bind::plan_names::{MADE, MET};
-use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
+use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 
 /// Plans for relations of [`GIVEN`], by name.
 pub(super) type Given = HashMap<&'static str, Arc<dyn TableSource>>;

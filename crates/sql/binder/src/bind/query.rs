@@ -18,7 +18,7 @@ use super::{
     Binder, as_of, expansion, group_keys, many_windows, output_name, parameter, resolve, row_count, type_cost,
     with_queries,
 };
-use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
+use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
 use crate::{Phase, rewrite, semantics};
 
 /// The analysed plan of `query` with its output columns and parameters.

@@ -16,7 +16,8 @@ use super::copy_options::{self, CopyFormat, CopyOptions, ForcedColumns};
 use super::target::Target;
 use super::{insert, rows};
 use crate::bind::Binder;
-use crate::planned::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, Planned, QueryPlan, WritePlan};
+use crate::planned::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, Planned, WritePlan};
+use crate::query_plan::QueryPlan;
 
 /// The plan of a COPY.
 ///

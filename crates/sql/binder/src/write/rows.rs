@@ -16,7 +16,7 @@ use types::{SqlResult, SqlType};
 use super::assign::assign;
 use super::target::Target;
 use crate::bind::Binder;
-use crate::planned::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
+use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::semantics::marked;
 use crate::semantics::typed::type_of;
 
