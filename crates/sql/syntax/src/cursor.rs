@@ -5,9 +5,9 @@ use types::interrupt;
 use types::stack::{self, PLAN_LEVELS, too_complex};
 use types::{Condition, SqlError, SqlResult};
 
-use super::RelationRead;
 use super::lex::{Lexeme, Token, at_or_near, character};
 use crate::keyword::{Category, category};
+use crate::relation_read::RelationRead;
 
 /// Deepest nesting of expressions, subqueries and joins: a subquery is up to eight levels of a plan.
 const DEPTH_MAX: usize = PLAN_LEVELS / 8;

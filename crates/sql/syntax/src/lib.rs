@@ -27,6 +27,7 @@ mod lex;
 mod merge;
 mod option;
 mod query;
+mod relation_read;
 mod role;
 mod sequence;
 mod session;
@@ -40,7 +41,6 @@ mod update;
 
 /// The trees of expressions, as DataFusion plans them.
 pub use sqlparser::ast::{Expr, Value};
-use sqlparser::ast::{ObjectName, TableVersion};
 use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
 
@@ -48,6 +48,7 @@ use self::cursor::{Cursor, Origin};
 pub use self::expr::balanced;
 use self::lex::{Lexeme, Token};
 pub use self::query::BALANCED_FROM;
+pub use self::relation_read::RelationRead;
 pub use self::set::quote_list;
 pub use self::sql_type::sql_type;
 pub use self::statement::Statement;
@@ -70,14 +71,6 @@ pub struct Parsed {
     pub relations_read: Vec<RelationRead>,
     /// The first parameter in the text, and its position in the query string in characters from 1.
     parameter: Option<(String, u32)>,
-}
-
-/// A relation that a statement reads.
-#[derive(Debug, Clone)]
-pub struct RelationRead {
-    pub name: ObjectName,
-    /// AS OF.
-    pub version: Option<TableVersion>,
 }
 
 impl Parsed {
