@@ -48,7 +48,7 @@ pub use self::ahead::{AheadUse, NewShards, pieces};
 pub use self::assign::{Cluster, Without};
 pub use self::channel::{ByteStream, Channels, Dial};
 pub use self::codec::message_bytes;
-pub use self::compiled::compiled;
+pub use self::compiled::{compiled, is_compiled};
 pub use self::failure::lost_worker;
 pub use self::joins::JoinExchange;
 pub use self::owners::ToOwnersExec;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::ipc::CompressionType;
 use async_trait::async_trait;
-use binder::{Division, QueryPlan, Step};
+use binder::{Division, Phase, QueryPlan, Step};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result as DfResult};
@@ -28,6 +28,7 @@ use uuid::Uuid;
 use crate::assign::Cluster;
 use crate::channel::Channels;
 use crate::codec::Codec;
+use crate::compiled::is_compiled;
 use crate::facts::QueryFacts;
 use crate::failure::lost;
 use crate::head::HeadExec;
@@ -120,12 +121,9 @@ impl<'a> Planning<'a> {
         match self.distributed(optimized.clone(), Arc::clone(&operators)).await? {
             Ok(ready) => Ok(Ok(ready)),
             Err(reason) => {
-                let settings = self.resources.settings;
-                // The instance computes once what its parts share, and runs what no program runs with several partitions from the start.
-                let is_planned_alike = settings.engine()
-                    && settings.optimizer()
-                    && !shared::reads_a_table_twice(&self.plan.plan).map_err(from_datafusion)?
-                    && !optimized.hides_plans().map_err(from_datafusion)?;
+                // The instance computes once what its parts share.
+                let is_planned_alike = is_compiled(&optimized, self.resources.settings)?
+                    && !shared::reads_a_table_twice(&self.plan.plan).map_err(from_datafusion)?;
                 Ok(Err(Undistributed { reason, planned: is_planned_alike.then_some((optimized, operators)) }))
             }
         }
@@ -178,9 +176,12 @@ impl<'a> Planning<'a> {
             let plan = QueryPlan { state: Arc::new(state.clone()), ..plan.clone() };
             let divided = if self.resources.settings.optimizer() {
                 let threads = state.config().target_partitions();
-                let for_workers = for_workers(&operators, threads).map_err(from_datafusion)?;
+                let scans_divided = with_scans_for_workers(&operators, threads).map_err(from_datafusion)?;
                 // Nothing of it is shared.
-                plan.partitioned(for_workers, &|_| true, stop)?
+                let begun = plan.phases.begin();
+                let partitioned = plan.partitioned(scans_divided, &|_| true, stop);
+                plan.phases.end(Phase::Operators, begun);
+                partitioned?
             } else {
                 plan.operators(&optimized, Division::Threads, stop).await?
             };
@@ -328,7 +329,7 @@ enum Cut {
 }
 
 /// Operators whose scans have as many partitions as a worker has threads.
-fn for_workers(operators: &Arc<dyn ExecutionPlan>, threads: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
+fn with_scans_for_workers(operators: &Arc<dyn ExecutionPlan>, threads: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
     let divided = Arc::clone(operators).transform_up(|operator| {
         Ok(match operator.downcast_ref::<ShardScanExec>() {
             Some(scan) => Transformed::yes(Arc::new(scan.for_workers(threads)) as Arc<dyn ExecutionPlan>),

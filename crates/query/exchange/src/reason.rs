@@ -67,7 +67,7 @@ pub enum Reason {
 #[derive(Debug)]
 pub struct Undistributed {
     pub reason: Reason,
-    /// What was planned of it already, undivided: the instance would plan the same.
+    /// An undivided plan of it that was made already: the instance would make the same.
     pub planned: Option<(Optimized, Arc<dyn ExecutionPlan>)>,
 }
 

@@ -11,7 +11,7 @@ use optimizer::Optimized;
 use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
 
-use crate::compiled::compiled;
+use crate::compiled::{compiled, is_compiled};
 use crate::plan::Planning;
 use crate::prepared::Prepared;
 use crate::reason::Reason;
@@ -54,13 +54,11 @@ impl Planning<'_> {
         reason: Reason,
     ) -> SqlResult<Prepared> {
         let (settings, stop) = (self.resources.settings, self.resources.cancel);
-        let hides_plans = optimized.hides_plans().map_err(from_datafusion)?;
-        let operators = match (settings.engine(), settings.optimizer() && !hides_plans) {
-            (true, true) => compiled(self.plan, undivided, stop)?,
-            (is_on, _) => {
-                let divided = self.plan.operators(&optimized, Division::Threads, stop).await?;
-                if is_on { cover(divided).map_err(from_datafusion)? } else { divided }
-            }
+        let operators = if is_compiled(&optimized, settings)? {
+            compiled(self.plan, undivided, stop)?
+        } else {
+            let divided = self.plan.operators(&optimized, Division::Threads, stop).await?;
+            if settings.engine() { cover(divided).map_err(from_datafusion)? } else { divided }
         };
         Ok(self.prepared(operators, &self.plan.state, optimized, Spread::Instance(reason)))
     }

@@ -6,15 +6,15 @@ use binder::{Division, Phase, QueryPlan, Step};
 use compile::cover;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use exchange::{Place, Prepared, Spread, compiled};
+use exchange::{Place, Prepared, Spread, compiled, is_compiled};
 use functions::error::from_datafusion;
 use optimizer::Optimized;
 use types::SqlResult;
 
 use crate::context::RunContext;
 
-/// The operators that run a query in this process; what the engine can run of them is its own, if it is on. `planned` is what was planned of it
-/// before, of [`Division::None`].
+/// The operators that run a query in this process; what the engine can run of them is its own, if it is on. `planned` is an undivided plan of it
+/// that there is already.
 ///
 /// # Errors
 /// What constant folding and scans find; `57014` when cancelled.
@@ -31,13 +31,10 @@ pub async fn operators(
         Some((optimized, undivided)) => (optimized, Some(undivided)),
         None => {
             let optimized = plan.optimized(stop).await?;
-            // The oracles that tests compare with are planned as DataFusion does.
-            let has_programs = settings.engine()
-                && settings.optimizer()
-                && optimized.has_work()
-                && !optimized.hides_plans().map_err(from_datafusion)?;
-            let undivided =
-                if has_programs { Some(plan.operators(&optimized, Division::None, stop).await?) } else { None };
+            let undivided = match optimized.has_work() && is_compiled(&optimized, settings)? {
+                true => Some(plan.operators(&optimized, Division::None, stop).await?),
+                false => None,
+            };
             (optimized, undivided)
         }
     };

@@ -280,8 +280,8 @@ impl QueryPlan {
         operators
     }
 
-    /// Operators of [`Division::None`], programs among them, with as many partitions as the settings say; likewise those of shared rows, unless
-    /// `is_whole` says that programs run all of them.
+    /// Partitions operators of [`Division::None`], programs among them: they get as many partitions as the settings say; likewise those of shared rows, unless
+    /// `is_whole` says that programs run all of them. The time is for the caller to count.
     ///
     /// # Errors
     /// `54001` for too many levels.
@@ -292,10 +292,7 @@ impl QueryPlan {
         stop: &CancellationToken,
     ) -> SqlResult<Arc<dyn ExecutionPlan>> {
         let _step = Step::Partition.span().entered();
-        let begun = self.phases.begin();
-        let partitioned = with_planning_stack(|| optimizer::partitioned(operators, &self.state, is_whole, stop));
-        self.phases.end(Phase::Operators, begun);
-        partitioned.map_err(from_datafusion)
+        with_planning_stack(|| optimizer::partitioned(operators, &self.state, is_whole, stop)).map_err(from_datafusion)
     }
 
     /// The tables that it reads.
