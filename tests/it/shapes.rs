@@ -24,9 +24,9 @@ const SESSIONS: usize = 2;
 /// A statement may run so long, and gets a little more time to heed that.
 const TIMEOUT: &str = "SET statement_timeout = '30s'";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of every size most may run only so long: some shapes take that long from a few hundred on.
+/// Most of the sizes at night may run only so long: some shapes take that long from a few hundred on.
 const TIMEOUT_OF_MOST: &str = "SET statement_timeout = '3s'";
-/// Of so many sizes one may run as long as those of random sizes.
+/// One in so many may run as long as those of random sizes.
 const LONG_EACH: usize = 50;
 
 /// Where plans are run by other threads and recursions.

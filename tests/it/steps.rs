@@ -16,7 +16,7 @@ const SETUP: &str = "CREATE TABLE items (id int PRIMARY KEY, kind int, price num
      CREATE TABLE kinds (kind int PRIMARY KEY, title text); INSERT INTO kinds SELECT n, 'kind ' || n FROM generate_series(0, 6) n";
 const CLUSTER: &str = "CREATE CLUSTER two WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 
-/// What each statement is for, and its text.
+/// Statements, each with a name.
 const STATEMENTS: [(&str, &str); 11] = [
     ("SELECT by programs", "SELECT kind, sum(price) FROM items GROUP BY kind"),
     ("SELECT by programs and operators", "SELECT kind, string_agg(name, ',' ORDER BY id) FROM items GROUP BY kind"),
@@ -53,7 +53,7 @@ async fn each_step_is_taken_once_and_in_order() {
 }
 
 async fn tell_steps(server: &Server, client: &Client, place: &str, found: &mut String) {
-    let mut log = Log::of(server).await;
+    let mut log = Log::after_all_of(server).await;
     for (name, sql) in STATEMENTS {
         let mut told =
             |way: &str, steps: String| writeln!(found, "{name}, {way}, {place}:\n    {steps}").expect("memory");
@@ -91,7 +91,7 @@ async fn tell_steps(server: &Server, client: &Client, place: &str, found: &mut S
     log.steps().await;
 }
 
-/// What a server logs of steps.
+/// Reads the steps in a server's log.
 struct Log<'a> {
     server: &'a Server,
     /// So much of it has been told.
@@ -99,7 +99,7 @@ struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    async fn of(server: &'a Server) -> Self {
+    async fn after_all_of(server: &'a Server) -> Self {
         let mut log = Self { server, read: 0 };
         log.steps().await;
         log

@@ -154,7 +154,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, env = "KILN_DISK_RESERVE_MB", value_name = "MB")]
     pub(crate) disk_reserve_mb: Option<u64>,
 
-    /// What is logged, as tracing filters: `info`, `session=debug,info` [default: info]
+    /// Tracing filters of the log: `info`, `session=debug,info`, or `info,step=debug` for the steps of each statement [default: info]
     #[arg(long, env = "KILN_LOG", value_name = "FILTER")]
     pub(crate) log: Option<String>,
 

@@ -19,14 +19,14 @@ pub(super) struct Refusals<'a> {
     not_lowered: Operators,
     without_program: Operators,
     covered: Covered,
-    /// What becomes of operators that give their rows to a program.
+    /// Partitions operators that give their rows to a program; without it they stay as they are.
     partition: Option<MakePartitions<'a>>,
 }
 
-/// Has operators that are not whole programs run with several partitions.
+/// Makes partitions of operators, unless programs run all of them.
 pub type MakePartitions<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>>;
 
-/// What has been put in the place of operators.
+/// Programs and operators that have taken the place of others.
 #[derive(Clone, Default)]
 struct Covered(Rc<RefCell<HashMap<OperatorId, Replaced>>>);
 
@@ -59,13 +59,13 @@ impl<'a> Refusals<'a> {
         }
     }
 
-    /// What was put in the place of an operator, if that is known.
+    /// The program or operator that has taken the place of another, if that is known.
     pub(super) fn covered(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
         let known = self.covered.0.borrow();
         known.get(&OperatorId::of(operator.as_ref())).map(|replaced| Arc::clone(&replaced.covered))
     }
 
-    /// Remembers what was put in the place of an operator.
+    /// Remembers which one has taken an operator's place.
     pub(super) fn note_covered(&self, operator: Arc<dyn ExecutionPlan>, covered: &Arc<dyn ExecutionPlan>) {
         let id = OperatorId::of(operator.as_ref());
         self.covered.0.borrow_mut().insert(id, Replaced { _operator: operator, covered: Arc::clone(covered) });

@@ -23,7 +23,7 @@ pub enum Step {
     PlanOperators,
     /// The engine's programs take the place of operators.
     Compile,
-    /// What programs leave is partitioned for several threads.
+    /// Operators that programs leave are partitioned for several threads.
     Partition,
     /// Operators are cut into stages, for the workers of a cluster.
     Distribute,
@@ -34,7 +34,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// What a filter of the log calls these spans: `info,step=debug` logs when each step of each statement begins and ends.
+    /// The target of these spans in the log: the filter `info,step=debug` logs when each step of each statement begins and ends.
     pub const TARGET: &str = "step";
 
     /// A span that lasts as long as the step; nothing where nobody listens.

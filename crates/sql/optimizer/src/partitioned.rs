@@ -1,4 +1,4 @@
-//! What programs leave of a plan's operators, partitioned for several threads.
+//! Partitions for the operators that programs leave.
 //!
 //! Operators are planned once, for one thread: programs take the place of most, and divide their rows by themselves. Of the rest each gets the form that
 //! DataFusion's planner gives it for several partitions; then the rules run that bring rows to the partitions that want them.
@@ -81,7 +81,7 @@ pub fn partitioned(
     stoppable(operators, stop)
 }
 
-/// Whether a rule is about partitions, or has to be heeded again after one that is.
+/// Whether a rule runs now: one that did not run for a single thread, or one that has to run again after those.
 fn is_for_partitions(rule: &dyn PhysicalOptimizerRule) -> bool {
     let name = rule.name();
     name != LimitRanks::NAME && (!undivided::NEEDED.contains(&name) || undivided::AGAIN.contains(&name))

@@ -26,7 +26,7 @@ pub(super) const NEEDED: [&str; 9] = [
     "EnsureCooperative",
     "SanityCheckPlan",
 ];
-/// Those of them that operators need again when they get more partitions after all.
+/// Rules among them that operators need again when they get more partitions.
 pub(super) const AGAIN: [&str; 5] =
     ["CombinePartialFinalAggregate", "OptimizeAggregateOrder", "LimitPushdown", "EnsureCooperative", "SanityCheckPlan"];
 /// The rule in whose place [`MeetRequirements`] stands.

@@ -29,16 +29,17 @@ const QUERIES: [&str; 7] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn what_programs_leave_has_a_partition_for_each_thread() {
     let sql = Sql::on(Warehouse::with(Config { threads: 4, ..Config::default() }));
-    sql.run("create table t (k bigint, n bigint, s text)").await.unwrap();
+    sql.run("create table t (k bigint, n bigint, s text)").await.expect("it is new");
     for shard in 0..8 {
         let row = |i: i64| format!("{},{},t{i}\n", i % 97, i % 13);
         sql.copy("t", (shard * 3_000..shard * 3_000 + 3_000).map(row).collect::<String>().into()).await;
     }
     for query in QUERIES {
-        let Planned::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
+        let Ok(Planned::Query(plan)) = sql.plan(query) else { panic!("{query} has no plan") };
         let (about, task) = (context(), context().task(&plan.state));
         let mut seen = Seen::default();
-        seen.see(&operators(&plan, None, &about, task, None).await.unwrap().operators);
+        let prepared = operators(&plan, None, &about, task, None).await.expect("it can be planned");
+        seen.see(&prepared.operators);
         assert!(0 < seen.scans && seen.scans_of_one == 0 && seen.groups_of_one == 0, "{query}: {seen:?}");
     }
 }

@@ -60,7 +60,8 @@ async fn left(suite: &str) -> (usize, BTreeSet<String>) {
         let planned = sql.plan(&query).unwrap_or_else(|error| panic!("{name}: {error}"));
         let Planned::Query(plan) = planned else { panic!("{name} is no query") };
         let (about, task) = (context(), context().task(&plan.state));
-        let covered = operators(&plan, None, &about, task, None).await.unwrap().operators;
+        let prepared = operators(&plan, None, &about, task, None).await;
+        let covered = prepared.unwrap_or_else(|error| panic!("{name}: {error}")).operators;
         collect(&covered, name, &mut left);
         count += 1;
     }
