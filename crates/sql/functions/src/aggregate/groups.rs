@@ -11,7 +11,7 @@ use types::numeric;
 
 use super::sum::{Finish, Kind, Shape};
 use super::total::Sum;
-use crate::arithmetic::{divide_scaled, overflow};
+use crate::arithmetic::{divide_scaled, float_overflow, overflow};
 use crate::external;
 
 /// A total and a count per group.
@@ -151,7 +151,11 @@ impl Finish for f64 {
             }
         }
         if *output == DataType::Float32 {
-            let narrowed: Vec<f32> = totals.iter().map(|total| *total as f32).collect();
+            let narrowed = totals.iter().map(|total| match *total as f32 {
+                infinite if infinite.is_infinite() && total.is_finite() => Err(external(float_overflow())),
+                narrowed => Ok(narrowed),
+            });
+            let narrowed = narrowed.collect::<Result<Vec<f32>>>()?;
             return Ok(Arc::new(Float32Array::new(narrowed.into(), seen(counts))));
         }
         Ok(Arc::new(Float64Array::new(totals.into(), seen(counts))))

@@ -45,7 +45,7 @@ impl Accumulator for MovingTotal {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let total = self.values.iter().fold(0.0, |total, value| total + value);
+        let total = self.values.iter().try_fold(0.0, |total: f64, value| total.add(*value))?;
         let count = i64::try_from(self.values.len()).expect("a frame is in memory");
         let finished = f64::finish(vec![total], &[count], self.shape, &self.output)?;
         ScalarValue::try_from_array(&finished, 0)

@@ -9,12 +9,12 @@ use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int16
 use datafusion::common::Result;
 use types::SqlError;
 
-use crate::arithmetic::overflow;
+use crate::arithmetic::{float_sum, overflow};
 use crate::external;
 
 /// A total: 128-bit integers for exact numbers, doubles for floats.
 pub(super) trait Sum: Copy + Default + Debug + Send + Sync + 'static {
-    /// Adds a value; `22003` when exact digits run out.
+    /// Adds a value; `22003` where nothing holds the total.
     fn add(self, value: Self) -> Result<Self>;
     /// Takes a value away again, for moving windows.
     fn subtract(self, value: Self) -> Self;
@@ -61,7 +61,7 @@ impl Sum for i128 {
 
 impl Sum for f64 {
     fn add(self, value: Self) -> Result<Self> {
-        Ok(self + value)
+        float_sum(self, value).map_err(external)
     }
 
     fn subtract(self, value: Self) -> Self {

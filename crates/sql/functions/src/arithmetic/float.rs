@@ -35,7 +35,7 @@ pub(super) fn add8(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_zip::<Float64Type, Float64Type, Float64Type>(call, sum)
 }
 
-pub(super) fn sum(a: f64, b: f64) -> SqlResult<f64> {
+pub(crate) fn sum(a: f64, b: f64) -> SqlResult<f64> {
     let value = a + b;
     if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow()) } else { Ok(value) }
 }

@@ -14,6 +14,7 @@ use types::numeric::Digits;
 pub(super) use self::by_value::Arithmetic;
 pub(crate) use self::datetime::{arrow, interval};
 pub(crate) use self::decimal::{divide_scaled, overflow};
+pub(crate) use self::float::{overflow as float_overflow, sum as float_sum};
 use super::definition::{Definition, Gives, Overload, Takes as T};
 use super::{array, json, text};
 
