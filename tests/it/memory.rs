@@ -165,7 +165,6 @@ async fn what_has_no_room_spills_and_has_the_same_answer() {
         assert_eq!(found.len(), expected.len(), "{query}");
         let plan = rows(&narrow, &format!("EXPLAIN (ANALYZE) {query}")).await.concat();
         assert!(plan.contains("Engine: on") && plan.contains(spilled), "{query} had room:\n{plan}");
-        assert!(!plan.contains("left to operators"), "{query} did not spill enough:\n{plan}");
     }
     assert_eq!(files(&little.folder().join("spill")), 0, "nothing is left behind");
 

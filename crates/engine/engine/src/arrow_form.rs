@@ -265,7 +265,7 @@ where
     let value = |(row, value): (usize, &V)| match T::Native::try_from(*value) {
         Ok(value) => Ok(value),
         Err(_) if is_null(row) => Ok(T::Native::default()),
-        Err(_) => Err(Error::Value("out of the type's range")),
+        Err(_) => Err(Error::Form("a number that its type does not hold")),
     };
     let values = values.iter().enumerate().map(value).collect::<Result<Vec<_>>>()?;
     Ok(primitive::<T>(values, nulls, data_type))

@@ -1,13 +1,15 @@
-//! Why the engine gives up.
+//! Why a program fails.
 
-/// What the engine does not decide by itself: the operators that its program stands for run instead, and say what is wrong where
-/// something is.
+use types::{Condition, SqlError};
+
+/// Why a program fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A value that a type cannot hold, a division by zero: the statement fails, unless no row needed the value.
+    /// A value that the engine's loops do not compute. What an expression was made of gives it, or says what is wrong with it
+    /// ([`crate::expression::Original`]).
     #[error("a value cannot be computed: {0}")]
     Value(&'static str),
-    /// Data in a form that the program was not made for.
+    /// Data in a form that the program was not made for: whoever made it, or them, is at fault.
     #[error("columns in another form than expected: {0}")]
     Form(&'static str),
     /// The query's memory is used up.
@@ -19,17 +21,33 @@ pub enum Error {
     /// A limit lets no more rows pass; a worker tells nobody of it.
     #[error("as many rows as are wanted")]
     Enough,
-    /// What an expression from outside found.
-    #[error("{0}")]
-    Foreign(Box<dyn std::error::Error + Send + Sync>),
+    /// What the statement fails with.
+    #[error(transparent)]
+    Sql(Box<SqlError>),
     /// What Arrow's functions found.
     #[error(transparent)]
     Arrow(#[from] arrow::error::ArrowError),
 }
 
-impl From<types::SqlError> for Error {
-    fn from(error: types::SqlError) -> Self {
-        Self::Foreign(Box::new(error))
+impl Error {
+    /// Whether it is about the values of some rows: others may have none of it.
+    pub(crate) fn is_about_values(&self) -> bool {
+        match self {
+            Self::Value(_) | Self::Arrow(_) => true,
+            Self::Sql(error) => !matches!(error.condition, Condition::OutOfMemory | Condition::QueryCanceled),
+            Self::Form(_) | Self::Memory(_) | Self::Stopped | Self::Enough => false,
+        }
+    }
+
+    /// A number that its type does not hold.
+    pub(crate) fn out_of_range(message: &'static str) -> Self {
+        SqlError::new(Condition::NumericValueOutOfRange, message).into()
+    }
+}
+
+impl From<SqlError> for Error {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(Box::new(error))
     }
 }
 

@@ -3,10 +3,19 @@
 use types::value_guard;
 
 use crate::stop::run_part;
-use crate::{Batch, Result};
+use crate::{Batch, Error, Result};
 
 /// A batch is halved where the values computed of it would take more bytes than this, roughly.
 const COMPUTED_BYTES_MAX: usize = 64 << 20;
+
+/// What is done where a value cannot be computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// All of the batch has failed.
+    OfBatch,
+    /// The rows before it are given first: they may be all that anybody wants.
+    OfRow,
+}
 
 /// Hands what is computed of a batch to `next`: all at once, or where these would be too large values, of its portions one after the other.
 ///
@@ -14,12 +23,16 @@ const COMPUTED_BYTES_MAX: usize = 64 << 20;
 /// Those of `compute` and `next`.
 pub(crate) fn in_portions<T>(
     batch: Batch,
+    failure: Failure,
     mut compute: impl FnMut(Batch) -> Result<T>,
     mut next: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
+    let is_to_be_halved = |computed: &Result<T>, is_too_much: bool| {
+        is_too_much || (failure == Failure::OfRow && computed.as_ref().is_err_and(Error::is_about_values))
+    };
     // Columns are shared: a copy costs nothing beside what is computed.
     let (computed, is_too_much) = value_guard::within(COMPUTED_BYTES_MAX, || compute(batch.clone()));
-    if !is_too_much {
+    if !is_to_be_halved(&computed, is_too_much) {
         return next(computed?);
     }
     let mut portions = vec![batch];
@@ -31,7 +44,7 @@ pub(crate) fn in_portions<T>(
             continue;
         }
         let (computed, is_too_much) = run_part(|| value_guard::within(COMPUTED_BYTES_MAX, || compute(portion.clone())));
-        if is_too_much {
+        if is_to_be_halved(&computed, is_too_much) {
             // The last one is the next one.
             portions.push(portion.clone().slice(middle, rows));
             portions.push(portion.slice(0, middle));
@@ -49,7 +62,7 @@ mod tests {
     use types::ValueGuard;
 
     use super::*;
-    use crate::{Bounds, Column, Data, Error};
+    use crate::{Bounds, Column, Data};
 
     fn numbers(rows: i64) -> Batch {
         let bounds = Bounds { min: 0, max: rows.into() };
@@ -70,7 +83,7 @@ mod tests {
             values(&portion).into_iter().try_for_each(|row| guard.add(bytes(row)))?;
             Ok(portion)
         };
-        in_portions(batch, compute, |portion| {
+        in_portions(batch, Failure::OfBatch, compute, |portion| {
             all.push(values(&portion));
             Ok(())
         })?;
@@ -92,8 +105,27 @@ mod tests {
     }
 
     #[test]
+    fn rows_before_one_that_fails_are_given() {
+        let given = |failure| {
+            let mut all = Vec::new();
+            let compute = |portion: Batch| match values(&portion).contains(&700) {
+                true => Err(Error::Value("row 700")),
+                false => Ok(portion),
+            };
+            let outcome = in_portions(numbers(1_000), failure, compute, |portion| {
+                all.extend(values(&portion));
+                Ok(())
+            });
+            assert!(matches!(outcome, Err(Error::Value("row 700"))), "{failure:?}");
+            all
+        };
+        assert_eq!(given(Failure::OfRow), (0..700).collect::<Vec<_>>());
+        assert_eq!(given(Failure::OfBatch), Vec::<i64>::new());
+    }
+
+    #[test]
     fn other_errors_end_it() {
-        let failing = in_portions(numbers(8), |_| Err::<(), _>(Error::Value("a sum")), |()| Ok(()));
+        let failing = in_portions(numbers(8), Failure::OfBatch, |_| Err::<(), _>(Error::Value("a sum")), |()| Ok(()));
         assert!(matches!(failing, Err(Error::Value("a sum"))));
     }
 }

@@ -27,7 +27,7 @@ use crate::whole_sorts::whole_sort;
 /// # Errors
 /// None that well-formed plans meet.
 pub fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
-    cover_with(plan, Sorts::Programs, &Refusals::default())
+    cover_with(plan, &Refusals::default())
 }
 
 /// As [`cover`], of operators that are not divided: `partition` has those that are left below a program run with several partitions. Those above
@@ -39,7 +39,7 @@ pub fn cover_undivided(
     plan: Arc<dyn ExecutionPlan>,
     partition: MakePartitions<'_>,
 ) -> DfResult<Arc<dyn ExecutionPlan>> {
-    cover_with(plan, Sorts::Programs, &Refusals::partitioning(partition))
+    cover_with(plan, &Refusals::partitioning(partition))
 }
 
 /// As [`cover`], of what a worker does for others: there it pays too where rows are only filtered before they are sent.
@@ -73,46 +73,33 @@ pub fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// What sorts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Sorts {
-    #[default]
-    Programs,
-    /// Operators, where programs have no room.
-    Operators,
-}
-
-pub(crate) fn cover_with(
-    plan: Arc<dyn ExecutionPlan>,
-    sorts: Sorts,
-    refusals: &Refusals<'_>,
-) -> DfResult<Arc<dyn ExecutionPlan>> {
+pub(crate) fn cover_with(plan: Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if plan.children().is_empty() {
-        return cover_anew(plan, sorts, refusals);
+        return cover_anew(plan, refusals);
     }
     if let Some(known) = refusals.covered(&plan) {
         return Ok(known);
     }
-    let covered = cover_anew(Arc::clone(&plan), sorts, refusals)?;
+    let covered = cover_anew(Arc::clone(&plan), refusals)?;
     refusals.note_covered(plan, &covered);
     Ok(covered)
 }
 
 /// As [`cover_with`], of operators that are not known yet.
-fn cover_anew(plan: Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
+fn cover_anew(plan: Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let plan = match whole_sort(&plan)? {
         Some(sort) => replace_children_if_necessary(plan, vec![sort])?,
         None => plan,
     };
     if !refusals.has_no_program(&plan) {
-        if let Some(fragment) = plan::lower(&plan, sorts, refusals) {
+        if let Some(fragment) = plan::lower(&plan, refusals) {
             return Ok(Arc::new(FragmentExec::new(plan, fragment)));
         }
         refusals.note_no_program(&plan);
     }
     // The operators that make what several read are nobody's child.
     if let Some(shared) = plan.downcast_ref::<SharedScanExec>() {
-        shared.rows().cover(|operators| cover_with(operators, Sorts::Programs, &refusals.of_another()))?;
+        shared.rows().cover(|operators| cover_with(operators, &refusals.of_another()))?;
         return Ok(plan);
     }
     // Its terms share a table that it hands down to the operators that it sees, and are run again and again.
@@ -120,7 +107,7 @@ fn cover_anew(plan: Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals<'_
         return Ok(plan);
     }
     let before: Vec<Arc<dyn ExecutionPlan>> = plan.children().into_iter().map(Arc::clone).collect();
-    let after = before.iter().map(|child| cover_with(Arc::clone(child), sorts, refusals));
+    let after = before.iter().map(|child| cover_with(Arc::clone(child), refusals));
     let after = after.collect::<DfResult<Vec<_>>>()?;
     let is_changed = before.iter().zip(&after).any(|(before, after)| !Arc::ptr_eq(before, after));
     if !is_changed {

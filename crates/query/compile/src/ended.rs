@@ -1,41 +1,44 @@
-//! Ends of a program that has not given its rows.
+//! Ends of a program that has not given all its rows.
 
 use datafusion::common::DataFusionError;
-use functions::error::to_datafusion;
-use types::{Condition, SqlError};
+use functions::error::{from_datafusion, to_datafusion};
+use types::SqlError;
 
-use crate::spill::SpillFailed;
-
-/// The end of a program that has not ended well.
+/// The end of a program that has not ended well. What it stands for is not run again: its reader learns what has happened.
+#[derive(Debug)]
 pub(super) enum Ended {
-    /// The engine does not decide.
-    Undecided(engine::Error),
-    /// An operator or source outside the program has failed.
+    /// Nobody wants its rows.
+    Stopped,
     Failed(DataFusionError),
 }
 
-impl From<engine::Error> for Ended {
-    fn from(error: engine::Error) -> Self {
-        match error {
-            engine::Error::Foreign(found) => match found.downcast::<SpillFailed>() {
-                Ok(failed) => Self::Failed(failed.0),
-                Err(found) => match refusal(found.as_ref()) {
-                    Some(error) => Self::Failed(to_datafusion(error.clone())),
-                    None => Self::Undecided(engine::Error::Foreign(found)),
-                },
-            },
-            other => Self::Undecided(other),
+impl Ended {
+    /// The same for a worker, whose steps end with it.
+    pub(super) fn of_worker(self) -> engine::Error {
+        match self {
+            Self::Stopped => engine::Error::Stopped,
+            Self::Failed(error) => from_datafusion(error).into(),
         }
     }
 }
 
-/// The refusal to make more values, if it is one: operators would make the same, many of them without asking.
-fn refusal<'a>(found: &'a (dyn std::error::Error + Send + Sync + 'static)) -> Option<&'a SqlError> {
-    let error = found.downcast_ref::<SqlError>().or_else(|| {
-        let DataFusionError::External(inner) = found.downcast_ref::<DataFusionError>()?.find_root() else {
-            return None;
-        };
-        inner.downcast_ref::<SqlError>()
-    })?;
-    matches!(error.condition, Condition::OutOfMemory | Condition::QueryCanceled).then_some(error)
+impl From<engine::Error> for Ended {
+    fn from(error: engine::Error) -> Self {
+        Self::Failed(match error {
+            engine::Error::Stopped | engine::Error::Enough => return Self::Stopped,
+            engine::Error::Memory(what) => DataFusionError::ResourcesExhausted(format!("No memory left for {what}")),
+            engine::Error::Sql(error) => to_datafusion(*error),
+            engine::Error::Arrow(error) => DataFusionError::ArrowError(Box::new(error), None),
+            fault @ (engine::Error::Value(_) | engine::Error::Form(_)) => {
+                let error = SqlError::internal(fault.to_string());
+                to_datafusion(error.with_hint("SET kiln.engine = off runs the query by operators alone."))
+            }
+        })
+    }
+}
+
+impl From<DataFusionError> for Ended {
+    fn from(error: DataFusionError) -> Self {
+        Self::Failed(error)
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, new_empty_array};
+use arrow::array::{
+    ArrayRef, Decimal256Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, new_empty_array,
+};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, ScalarValue};
@@ -12,8 +14,9 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
 use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_volatile};
 use engine::Digest;
-use engine::aggregate::Moments;
-use engine::expression::{Expression, Foreign, function_id};
+use engine::aggregate::{Moments, sums_of};
+use engine::expression::{Expression, Foreign, Original, function_id};
+use functions::error::from_datafusion;
 
 use crate::reuse::foreign_digest;
 
@@ -25,6 +28,13 @@ pub(super) struct ForeignExpression {
     schema: SchemaRef,
     takes: Vec<DataType>,
     is_immutable: bool,
+}
+
+/// An expression as it was planned, over columns of `schema`.
+#[derive(Debug)]
+pub(super) struct PlannedExpression {
+    expression: Arc<dyn PhysicalExpr>,
+    schema: SchemaRef,
 }
 
 /// The values of an aggregate out of its states.
@@ -40,6 +50,25 @@ pub(super) struct FinishAggregate {
 pub(super) struct FinishMoments {
     id: u64,
     aggregate: Arc<AggregateFunctionExpr>,
+}
+
+/// The values of an aggregate that says how exact numbers are spread.
+#[derive(Debug)]
+pub(super) struct FinishSpread {
+    id: u64,
+    aggregate: Arc<AggregateFunctionExpr>,
+}
+
+impl PlannedExpression {
+    pub(super) fn new(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Self {
+        Self { expression: Arc::clone(expression), schema: Arc::clone(schema) }
+    }
+}
+
+impl Original for PlannedExpression {
+    fn over_arrays(&self) -> engine::Result<Expression> {
+        call(&self.expression, &self.schema).ok_or(engine::Error::Form("an expression without a form over arrays"))
+    }
 }
 
 /// A call of the expression, which is over rows of `schema`; `None` where a column that it reads has no form in the engine.
@@ -82,8 +111,15 @@ impl FinishMoments {
     }
 }
 
+impl FinishSpread {
+    /// The aggregate's values out of counts, sums and sums of squares.
+    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>) -> Self {
+        Self { id: function_id(), aggregate: Arc::clone(aggregate) }
+    }
+}
+
 fn failed(error: DataFusionError) -> engine::Error {
-    engine::Error::Foreign(Box::new(error))
+    from_datafusion(error).into()
 }
 
 impl Foreign for ForeignExpression {
@@ -130,6 +166,37 @@ impl Foreign for FinishAggregate {
         let groups: Vec<usize> = (0..rows).collect();
         let mut accumulator = self.aggregate.create_groups_accumulator().map_err(failed)?;
         accumulator.merge_batch(arguments, &groups, rows).map_err(failed)?;
+        accumulator.evaluate(EmitTo::All).map_err(failed)
+    }
+
+    fn is_immutable(&self) -> bool {
+        false
+    }
+
+    fn sql(&self) -> String {
+        self.aggregate.human_display().unwrap_or_else(|| self.aggregate.name()).to_owned()
+    }
+}
+
+impl Foreign for FinishSpread {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn takes(&self) -> &[DataType] {
+        &[DataType::Int64, DataType::Binary, DataType::Binary]
+    }
+
+    fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
+        let [counts, sums, squares] = arguments else { return Err(engine::Error::Form("counts and sums")) };
+        let wide = |sums: &ArrayRef| {
+            let sums = Decimal256Array::from_iter_values(sums_of(sums)?).with_data_type(DataType::Decimal256(76, 0));
+            Ok::<ArrayRef, engine::Error>(Arc::new(sums))
+        };
+        let groups: Vec<usize> = (0..rows).collect();
+        let mut accumulator = self.aggregate.create_groups_accumulator().map_err(failed)?;
+        let states = [Arc::clone(counts), wide(sums)?, wide(squares)?];
+        accumulator.merge_batch(&states, &groups, rows).map_err(failed)?;
         accumulator.evaluate(EmitTo::All).map_err(failed)
     }
 

@@ -48,10 +48,9 @@ impl FragmentExec {
         &self.measured
     }
 
-    /// The operators some of whose expressions are computed over Arrow's arrays, with each of these as SQL; none where it left the work to
-    /// operators.
+    /// The operators some of whose expressions are computed over Arrow's arrays, with each of these as SQL.
     pub fn over_arrays(&self) -> Vec<(OperatorId, String)> {
-        if self.measured.left_to().is_some() { Vec::new() } else { self.lowered.over_arrays() }
+        self.lowered.over_arrays()
     }
 
     /// The operators that give rows to its program, beside scans, each with the one that it has in its place among those it stands for.
@@ -62,14 +61,9 @@ impl FragmentExec {
         })
     }
 
-    /// The operators that it stands for; those that ran, where it left the work to them.
-    pub fn covered(&self) -> Arc<dyn ExecutionPlan> {
-        self.left_to().unwrap_or_else(|| Arc::clone(&self.covered))
-    }
-
-    /// The operators that ran instead, where it left the work to them.
-    pub fn left_to(&self) -> Option<Arc<dyn ExecutionPlan>> {
-        self.measured.left_to()
+    /// The operators that it stands for.
+    pub fn covered(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.covered
     }
 }
 
@@ -115,7 +109,7 @@ impl ExecutionPlan for FragmentExec {
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, 0);
-        let rows = run::start(Arc::clone(&self.lowered), Arc::clone(&self.covered), context, &self.measured);
+        let rows = run::start(Arc::clone(&self.lowered), self.schema(), context, &self.measured);
         let counted = rows.inspect_ok(move |batch| baseline.record_output(batch.num_rows()));
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), counted.boxed())))
     }

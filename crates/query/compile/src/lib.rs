@@ -5,8 +5,8 @@
 //! `cover.rs` goes over a plan, `plan` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
 //! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `collected.rs` puts together what these have collected, `share.rs`
 //! divides their sources among these, `sort.rs` sorts what they have collected, `top.rs` tells scans what is not wanted of it, `source.rs` brings pages of
-//! scans, and `reuse` what earlier queries have grouped of them. What has no room in memory goes through files (`spill`), which cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them, and they
-//! run instead where the engine gives up. `estimate` is what is expected of a plan's operators, those that programs stand for among them.
+//! scans, and `reuse` what earlier queries have grouped of them. What has no room in memory goes through files (`spill`), which cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them. They never run in its place: what
+//! the engine cannot run is refused here, before it runs, and what fails while it runs fails with it. `estimate` is what is expected of a plan's operators, those that programs stand for among them.
 
 mod collected;
 mod cover;
@@ -17,7 +17,6 @@ mod foreign;
 mod fragment;
 mod measure;
 mod memory;
-mod once;
 mod output;
 mod pipelines;
 mod plan;
@@ -36,7 +35,6 @@ mod workers;
 pub use cover::{cover, cover_stage, cover_undivided, is_whole};
 pub use fragment::FragmentExec;
 pub use measure::{Did, Measured, Spilled};
-pub use once::undecided_why;
 pub use plan::OperatorId;
 pub use refusals::MakePartitions;
 pub use whole_sorts::whole_sort;

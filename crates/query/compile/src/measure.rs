@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::physical_plan::ExecutionPlan;
 use engine::expression::Calls;
 use engine::pipeline::{Busy, Now, Source};
 use parking_lot::Mutex;
@@ -29,8 +28,6 @@ pub struct Measured {
     began_ns: AtomicU64,
     did: Mutex<HashMap<OperatorId, Did>>,
     memory: Mutex<HashMap<OperatorId, Arc<OperatorMemory>>>,
-    /// The operators, where they ran themselves.
-    left_to: Mutex<Option<Arc<dyn ExecutionPlan>>>,
 }
 
 /// What a program did in the place of an operator.
@@ -75,18 +72,6 @@ impl Measured {
         let mut memory = self.memory.lock();
         let own = memory.entry(operator).or_insert_with(|| Arc::new(OperatorMemory::of(context)));
         Arc::<OperatorMemory>::clone(own)
-    }
-
-    /// Operators run instead, which count for themselves.
-    pub(super) fn leave_to(&self, plan: &Arc<dyn ExecutionPlan>) {
-        self.did.lock().clear();
-        self.memory.lock().clear();
-        *self.left_to.lock() = Some(Arc::clone(plan));
-    }
-
-    /// The operators that ran instead.
-    pub(super) fn left_to(&self) -> Option<Arc<dyn ExecutionPlan>> {
-        self.left_to.lock().clone()
     }
 
     /// Has times counted from now on.

@@ -1,7 +1,6 @@
 //! What a program gives to whoever reads it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -18,15 +17,12 @@ use crate::ended::Ended;
 pub(super) struct Output {
     pub(super) schema: SchemaRef,
     pub(super) sender: mpsc::Sender<DfResult<RecordBatch>>,
-    /// Batches that were given.
-    pub(super) sent: Arc<AtomicUsize>,
 }
 
 impl Output {
     pub(super) async fn give(&self, batches: Vec<Batch>) -> Result<(), Ended> {
         for batch in batches {
             let batch = self.arrays(&batch)?;
-            self.sent.fetch_add(1, Ordering::Relaxed);
             if self.sender.send(Ok(batch)).await.is_err() {
                 return Err(engine::Error::Stopped.into());
             }
@@ -41,7 +37,7 @@ impl Output {
         let output = Arc::clone(self);
         let relief: Box<Relief> = Box::new(move |batches| {
             let given = outside(|| runtime.block_on(output.give(batches)));
-            given.map_err(|_| engine::Error::Stopped)
+            given.map_err(Ended::of_worker)
         });
         may_wait.then_some(relief)
     }

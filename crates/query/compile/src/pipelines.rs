@@ -113,15 +113,14 @@ impl Run {
         let pipeline = changed.as_ref().unwrap_or(pipeline);
         let stages = Stage::all(pipeline, |built_by| self.is_in_parts(built_by));
         let most = self.context.session_config().target_partitions().max(1);
-        if pipeline.in_order && 1 < stages.len() {
-            // Rows in parts come in another order.
-            return Err(engine::Error::Memory("a join whose rows are in order").into());
-        }
-        let most = if pipeline.in_order { 1 } else { most };
         let mut probe: Option<Parts> = None;
         for stage in stages {
             let (share, count) = match probe.take() {
-                None => self.share(number, pipeline.source, reuse.as_deref(), most)?,
+                // Joins keep no order: none is relied on after the first.
+                None => {
+                    let most = if pipeline.in_order { 1 } else { most };
+                    self.share(number, pipeline.source, reuse.as_deref(), most)?
+                }
                 Some(probe) => self.joined(number, &stage, probe, most)?,
             };
             let mut members = self.stage(number, &stage, share, count, reuse.as_ref()).await?;
@@ -201,9 +200,15 @@ impl Run {
             }
         }
         members = workers::each(members, &self.stop, |member| {
-            Arc::clone(self).work(number, member, Arc::clone(&share), reuse.map(Collecting::new))
+            let has_limit = stage.pipeline.steps.iter().any(Step::is_limit);
+            Arc::clone(self).work(number, member, Arc::clone(&share), reuse.map(Collecting::new), has_limit)
         })
         .await?;
+        if !members.iter().any(|member| member.worker.has_enough())
+            && let Some(failed) = members.iter_mut().find_map(|member| member.failed.take())
+        {
+            return Err(failed);
+        }
         // What a build side has to give is known when all have probed it.
         for step in stage.rests(matches!(&*share, Share::Joined(_)), |table| self.probes_last(number, table)) {
             members = workers::each(members, &self.stop, |member| Arc::clone(self).rest(member, step, count)).await?;
@@ -212,7 +217,7 @@ impl Run {
         if let Some((reader, _)) = reader {
             let begun = members.iter_mut().filter_map(|member| {
                 let (worker, own) = (member.worker.take_next()?, member.own_ahead.take()?);
-                Some(Member { number: member.number, worker, own, own_ahead: None, source_busy: None })
+                Some(Member { number: member.number, worker, own, own_ahead: None, source_busy: None, failed: None })
             });
             self.ahead.lock()[reader] = begun.collect();
         }
@@ -304,21 +309,39 @@ impl Run {
             own: Own { held, spiller, sorter, gives_parts },
             own_ahead: None,
             source_busy: None,
+            failed: None,
         })
     }
 
+    /// Takes what a worker is given of a source through its steps. Where a limit follows, what makes it fail is the stage's failure only if the others do
+    /// not reach that limit.
     async fn work(
         self: Arc<Self>,
         number: usize,
         mut member: Member,
         share: Arc<Share>,
-        mut collecting: Option<Collecting>,
+        collecting: Option<Collecting>,
+        has_limit: bool,
     ) -> Result<Member, Ended> {
+        match self.take_all(number, &mut member, &share, collecting).await {
+            Err(Ended::Failed(error)) if has_limit => member.failed = Some(Ended::Failed(error)),
+            outcome => outcome?,
+        }
+        Ok(member)
+    }
+
+    async fn take_all(
+        &self,
+        number: usize,
+        member: &mut Member,
+        share: &Arc<Share>,
+        mut collecting: Option<Collecting>,
+    ) -> Result<(), Ended> {
         let top = self.top(number);
         let mut told = 0;
         // What groups have given that were complete before its turn.
-        self.give(&mut member).await?;
-        let mut batches = Batches::of(&share, member.number);
+        self.give(member).await?;
+        let mut batches = Batches::of(share, member.number);
         loop {
             let (given, busy) = timed(batches.next(), &*self.now).await;
             member.add_source(busy);
@@ -330,7 +353,7 @@ impl Run {
                 Given::EndOfPage => worker.end_stretch()?,
                 Given::Begun(shard) => {
                     if let Some(collecting) = &mut collecting {
-                        collecting.begin(shard, &mut member)?;
+                        collecting.begin(shard, member)?;
                     }
                 }
                 Given::Passed(shard) => {
@@ -344,7 +367,7 @@ impl Run {
                     worker.put_table(0, none)?;
                 }
             }
-            self.give(&mut member).await?;
+            self.give(member).await?;
             if member.worker.has_enough() {
                 break;
             }
@@ -354,9 +377,9 @@ impl Run {
             pause().await;
         }
         if let Some(collecting) = collecting {
-            collecting.end(&mut member)?;
+            collecting.end(member)?;
         }
-        Ok(member)
+        Ok(())
     }
 
     async fn rest(self: Arc<Self>, mut member: Member, step: usize, parts: usize) -> Result<Member, Ended> {

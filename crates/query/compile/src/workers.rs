@@ -30,6 +30,8 @@ pub(super) struct Member {
     pub(super) own_ahead: Option<Own>,
     /// When it made the batches of its source.
     pub(super) source_busy: Option<Busy>,
+    /// Why it went no further, where a limit may have let no more rows pass anyway.
+    pub(super) failed: Option<Ended>,
 }
 
 /// What a worker has to itself.

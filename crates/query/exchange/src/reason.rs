@@ -59,8 +59,6 @@ pub enum Reason {
     OrderedExchange,
     #[error("an exchange is by more than columns")]
     ComputedExchange,
-    #[error("the engine did not decide what a part of it gives: {why}")]
-    Undecided { why: String },
 }
 
 /// A query that stays in the instance.

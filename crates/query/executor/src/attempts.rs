@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use binder::QueryPlan;
-use compile::undecided_why;
-use exchange::{
-    Cluster, Distribution, Planning, Prepared, Purpose, Reason, Spread, Undistributed, Without, lost_worker,
-};
+use exchange::{Cluster, Distribution, Planning, Prepared, Purpose, Spread, Undistributed, Without, lost_worker};
 use types::{SqlError, SqlResult};
 
 use crate::context::RunContext;
@@ -16,8 +13,6 @@ use crate::prepare::operators;
 #[derive(Debug, Clone)]
 pub struct Attempts {
     distribution: Option<Arc<Distribution>>,
-    /// Why it does not run on workers any more.
-    here: Option<Reason>,
     /// It was begun again without a worker that was lost: once.
     is_second: bool,
 }
@@ -25,12 +20,12 @@ pub struct Attempts {
 impl Attempts {
     /// Of a query in this context: none was made.
     pub fn of(context: &RunContext) -> Self {
-        Self { distribution: context.distribution.clone(), here: None, is_second: false }
+        Self { distribution: context.distribution.clone(), is_second: false }
     }
 
     /// The attempts of a query that stays in this process.
     pub(crate) fn in_this_process() -> Self {
-        Self { distribution: None, here: None, is_second: false }
+        Self { distribution: None, is_second: false }
     }
 
     /// The next one, ready to run.
@@ -41,12 +36,10 @@ impl Attempts {
         // Before anything is planned: system tables are read then, and the query's memory is shown there.
         let task = context.task(&plan.state);
         let Some(distribution) = &self.distribution else { return operators(plan, None, context, task, None).await };
-        let Undistributed { reason, planned } = match &self.here {
-            Some(reason) => reason.clone().into(),
-            None => match Planning::new(plan, context.resources(), distribution, purpose).stages().await? {
-                Ok(ready) => return Ok(ready),
-                Err(undistributed) => undistributed,
-            },
+        let planning = Planning::new(plan, context.resources(), distribution, purpose);
+        let Undistributed { reason, planned } = match planning.stages().await? {
+            Ok(ready) => return Ok(ready),
+            Err(undistributed) => undistributed,
         };
         operators(plan, planned, context, task, Some(Spread::Instance(reason))).await
     }
@@ -58,23 +51,12 @@ impl Attempts {
         }
     }
 
-    /// Whether the instance can decide what this error left open.
-    pub fn is_undecided(&self, error: &SqlError) -> bool {
-        self.here.is_none() && undecided_why(error).is_some()
-    }
-
     /// Takes notice of an error before which no row was given.
     ///
     /// # Errors
     /// The same, where another attempt would not help.
     pub fn after(&mut self, error: SqlError) -> SqlResult<()> {
-        let Some(distribution) = self.distribution.as_ref().filter(|_| self.here.is_none()) else {
-            return Err(error);
-        };
-        if let Some(why) = undecided_why(&error) {
-            self.here = Some(Reason::Undecided { why });
-            return Ok(());
-        }
+        let Some(distribution) = &self.distribution else { return Err(error) };
         self.note(&error);
         match lost_worker(&error) {
             Some(worker) if !self.is_second => {

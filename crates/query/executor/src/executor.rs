@@ -12,12 +12,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use exchange::{Prepared, Purpose, Spread};
 use functions::error::from_datafusion;
 use futures::stream::BoxStream;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use scheduler::{Config, PlanningThreads, Threads, bound_values, keep_spill_room, query_threads, runtime};
 use tokio::sync::mpsc;
 use tracing::{Instrument, Span};
 use types::interrupt::canceled;
-use types::{Clock, Condition, Health, Reserve, SqlError, SqlResult};
+use types::{Clock, Health, Reserve, SqlResult};
 
 use crate::attempts::Attempts;
 use crate::context::RunContext;
@@ -135,43 +135,11 @@ impl Executor {
             match stream.next().await {
                 Some(Err(error)) => attempts.after(error)?,
                 first => {
-                    let again = (Arc::clone(self), plan.clone(), context.clone(), attempts);
-                    let rows = (stream::iter(first).chain(stream), Some(again));
-                    let rows = stream::unfold(rows, async |(mut rows, mut again)| {
-                        let batch = match rows.next().await? {
-                            Err(error) => {
-                                // The worker is free as soon as there is nothing to run.
-                                let (executor, plan, context, attempts) = again.take()?;
-                                Err(executor.cause(error, &plan, &context, attempts).await)
-                            }
-                            rows => rows,
-                        };
-                        Some((batch, (rows, again)))
-                    });
+                    let rows = stream::iter(first).chain(stream).inspect_err(move |error| attempts.note(error));
                     return Ok((RowStream { columns, stream: rows.boxed() }, spread));
                 }
             }
         }
-    }
-
-    /// Why a query failed that had given rows of workers. What could not be decided there is found by running it again in the instance, whose rows are
-    /// dropped.
-    async fn cause(&self, error: SqlError, plan: &QueryPlan, context: &RunContext, mut attempts: Attempts) -> SqlError {
-        attempts.note(&error);
-        let is_about_memory = error.condition == Condition::OutOfMemory;
-        if is_about_memory || !attempts.is_undecided(&error) || attempts.after(error.clone()).is_err() {
-            return error;
-        }
-        let mut rows = match self.prepared(plan, context, &attempts, Purpose::Run).await {
-            Ok(prepared) => self.stream(prepared.operators, prepared.task, context),
-            Err(found) => return found,
-        };
-        while let Some(batch) = rows.next().await {
-            if let Err(found) = batch {
-                return found;
-            }
-        }
-        error
     }
 
     /// All rows of `plan`.

@@ -27,8 +27,6 @@ pub(crate) struct Node {
 pub(crate) enum Engine {
     On,
     Off,
-    /// A program gave up.
-    Left,
     /// Workers in other processes do it.
     Workers,
 }
@@ -38,7 +36,6 @@ impl Engine {
         match self {
             Self::On => "on",
             Self::Off => "off",
-            Self::Left => "left to operators",
             Self::Workers => "on workers",
         }
     }

@@ -135,8 +135,7 @@ impl Shower<'_> {
 
     /// What a fragment stands for, as operators.
     fn fragment(&self, fragment: &FragmentExec) -> Node {
-        let engine = if fragment.left_to().is_some() { Engine::Left } else { Engine::On };
-        self.on(engine, || self.running(&fragment.covered()))
+        self.on(Engine::On, || self.running(fragment.covered()))
     }
 
     /// Rows on their way between processes, over the stage that they come from.

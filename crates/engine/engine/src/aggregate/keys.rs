@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, StringViewArray};
 
+use super::state::narrowest;
 use crate::{Bits, Bounds, Column, Data, Error, NONE, Result, Strings, TextNumbers};
 
 /// How a key's values became words, to make values of words again. Takes its form from the first batch.
@@ -97,8 +98,11 @@ impl KeyForm {
                 vec![cleared(Arc::new(values), Some(Bounds { min: 0, max: 1 }), valid)]
             }
             (Self::Ints, Data::Ints { values, bounds }) => vec![cleared(Arc::clone(values), Some(*bounds), valid)],
-            (Self::Wide, Data::Ints { values, .. }) => wide(values.iter().map(|value| i128::from(*value)), valid),
-            (Self::Wide, Data::Wide(values)) => wide(values.iter().copied(), valid),
+            (Self::Wide, Data::Ints { values, bounds }) => vec![
+                cleared(Arc::new(values.iter().map(|value| value >> 63).collect()), Some(signs(*bounds)), valid),
+                cleared(Arc::clone(values), Some(*bounds), valid),
+            ],
+            (Self::Wide, Data::Wide(values)) => wide(values, valid),
             (Self::Floats, Data::Floats(values)) => {
                 let values = values.iter().map(|value| float_word(*value)).collect();
                 vec![cleared(Arc::new(values), None, valid)]
@@ -121,7 +125,6 @@ impl KeyForm {
                 }
                 vec![Words { values: Arc::new(values), bounds: Some(numbered.bounds()) }]
             }
-            // Digits that need 128 bits after all: the words would be others.
             _ => return Err(Error::Form("keys of several forms")),
         })
     }
@@ -185,7 +188,7 @@ impl KeyForm {
                 let seconds = words.iter().skip(at + 1).step_by(stride);
                 #[expect(clippy::cast_sign_loss, reason = "the lower half of 128 bits")]
                 let value = |(high, low): (i64, &i64)| i128::from(high) << 64 | i128::from(*low as u64);
-                Data::Wide(Arc::new(firsts().zip(seconds).map(value).collect()))
+                narrowest(firsts().zip(seconds).map(value).collect())
             }
             #[expect(clippy::cast_sign_loss, reason = "a word is the bits of a number")]
             Self::Floats => Data::Floats(Arc::new(firsts().map(|word| f64::from_bits(word as u64)).collect())),
@@ -228,10 +231,16 @@ fn cleared(values: Arc<Vec<i64>>, bounds: Option<Bounds>, valid: Option<&Bits>) 
     Words { values: Arc::new(values), bounds: bounds.map(|bounds| bounds.or(Bounds::of(0))) }
 }
 
-fn wide(values: impl Iterator<Item = i128>, valid: Option<&Bits>) -> Vec<Words> {
+/// The words of numbers of 128 bits: their halves, the upper first.
+fn wide(values: &[i128], valid: Option<&Bits>) -> Vec<Words> {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-    let (high, low): (Vec<i64>, Vec<i64>) = values.map(|value| ((value >> 64) as i64, value as i64)).unzip();
+    let (high, low): (Vec<i64>, Vec<i64>) = values.iter().map(|value| ((value >> 64) as i64, *value as i64)).unzip();
     vec![cleared(Arc::new(high), None, valid), cleared(Arc::new(low), None, valid)]
+}
+
+/// The upper halves of numbers that 64 bits hold.
+fn signs(bounds: Bounds) -> Bounds {
+    Bounds { min: bounds.min >> 64, max: bounds.max >> 64 }
 }
 
 /// One word for -0 and 0, and one for all that are no numbers.

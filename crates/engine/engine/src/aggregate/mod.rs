@@ -23,6 +23,7 @@ mod sets;
 mod state;
 mod table;
 mod totals;
+mod wide_sum;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,9 @@ pub use pieces::{Aside, Piece};
 pub use sets::{GroupingSet, Level};
 pub use state::{Kept, StateSpec};
 pub(crate) use state::{ints, narrowest};
+pub(crate) use totals::{beyond, float_sum};
+pub use wide_sum::sums_of;
+pub(crate) use wide_sum::{array_of as wide_sums, square};
 
 /// What is grouped by what.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +60,6 @@ pub struct AggregateSpec {
     /// The key, by its place among the keys, whose values come in order: of the values in a stretch of rows none but the least and the
     /// greatest come in another.
     pub clustered: Option<usize>,
-    /// Keys, by their places, whose numbers have 128 bits from the first on. Of others, numbers beyond 64 bits are an error if there are groups of smaller
-    /// ones already: whoever can read the rows again begins again.
+    /// Keys, by their places, some of whose numbers may need 128 bits: all of them get words for so many. Of other keys such a number is an error.
     pub wide: Vec<usize>,
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::least::Least;
 use super::moments::Moments;
-use super::totals::{BEYOND, Rows, add_counts, add_ints, add_wide};
+use super::totals::{Rows, add_counts, add_floats, add_ints, add_wide, beyond, float_sum};
+use super::wide_sum::WideSums;
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// A thing that is kept of the rows of a group.
@@ -25,6 +26,9 @@ pub enum Kept {
     Count,
     /// The sum of integers or of digits of numerics; 0 of none. Gives 128 bits.
     Sum,
+    /// The sum of exact numbers or of their squares, of so many digits as nothing else holds; 0 of none. Gives binary values, which
+    /// [`super::sums_of`] reads.
+    WideSum { is_of_squares: bool },
     /// The sum of `float8`; 0 of none.
     FloatSum,
     /// How `float8` are spread, which [`Moments::of_array`] reads.
@@ -40,6 +44,7 @@ pub enum Kept {
 pub(super) enum State {
     Count(Vec<i64>),
     Sum(Vec<i128>),
+    WideSum(WideSums),
     FloatSum(Vec<f64>),
     Moments(Vec<Moments>),
     Least { values: Least, is_max: bool },
@@ -50,6 +55,7 @@ impl State {
         match kept {
             Kept::Count => Self::Count(Vec::new()),
             Kept::Sum => Self::Sum(Vec::new()),
+            Kept::WideSum { is_of_squares } => Self::WideSum(WideSums::new(is_of_squares)),
             Kept::FloatSum => Self::FloatSum(Vec::new()),
             Kept::Moments => Self::Moments(Vec::new()),
             Kept::Min => Self::Least { values: Least::Unknown(0), is_max: false },
@@ -62,6 +68,7 @@ impl State {
         match self {
             Self::Count(counts) => counts.resize(groups, 0),
             Self::Sum(sums) => sums.resize(groups, 0),
+            Self::WideSum(sums) => sums.resize(groups),
             Self::FloatSum(sums) => sums.resize(groups, 0.0),
             Self::Moments(moments) => moments.resize(groups, Moments::default()),
             Self::Least { values, .. } => values.resize(groups),
@@ -85,9 +92,9 @@ impl State {
                 let Data::Floats(values) = &column.ok_or(Error::Form("a sum of nothing"))?.data else {
                     return Err(Error::Form("a sum of what is no float8"));
                 };
-                each(counts, groups.len(), |row| sums[groups[row] as usize] += values[row]);
-                Ok(())
+                add_floats(sums, groups, values, counts)
             }
+            Self::WideSum(sums) => sums.add(groups, column.ok_or(Error::Form("a sum of nothing"))?, counts),
             Self::Moments(moments) => match &column.ok_or(Error::Form("the spread of nothing"))?.data {
                 Data::Floats(values) => {
                     each(counts, groups.len(), |row| moments[groups[row] as usize].add(values[row]));
@@ -113,10 +120,15 @@ impl State {
             (Self::Count(mine), Self::Count(theirs)) => pairs().for_each(|(from, to)| mine[to] += theirs[from]),
             (Self::Sum(mine), Self::Sum(theirs)) => {
                 for (from, to) in pairs() {
-                    mine[to] = mine[to].checked_add(theirs[from]).ok_or(BEYOND)?;
+                    mine[to] = mine[to].checked_add(theirs[from]).ok_or_else(beyond)?;
                 }
             }
-            (Self::FloatSum(mine), Self::FloatSum(theirs)) => pairs().for_each(|(from, to)| mine[to] += theirs[from]),
+            (Self::WideSum(mine), Self::WideSum(theirs)) => mine.merge(theirs, pairs())?,
+            (Self::FloatSum(mine), Self::FloatSum(theirs)) => {
+                for (from, to) in pairs() {
+                    mine[to] = float_sum(mine[to], theirs[from])?;
+                }
+            }
             (Self::Moments(mine), Self::Moments(theirs)) => pairs().for_each(|(from, to)| mine[to].merge(theirs[from])),
             (Self::Least { values, is_max }, Self::Least { values: theirs, .. }) => {
                 values.merge(*is_max, groups, theirs, some)?
@@ -131,6 +143,7 @@ impl State {
         match self {
             Self::Count(counts) => Self::Count(picked(counts, groups)),
             Self::Sum(sums) => Self::Sum(picked(sums, groups)),
+            Self::WideSum(sums) => Self::WideSum(sums.picked(groups)),
             Self::FloatSum(sums) => Self::FloatSum(picked(sums, groups)),
             Self::Moments(moments) => Self::Moments(picked(moments, groups)),
             Self::Least { values, is_max } => Self::Least { values: values.take(groups), is_max: *is_max },
@@ -142,6 +155,7 @@ impl State {
         match self {
             Self::Count(counts) => Self::Count(counts[groups].to_vec()),
             Self::Sum(sums) => Self::Sum(sums[groups].to_vec()),
+            Self::WideSum(sums) => Self::WideSum(sums.part(groups)),
             Self::FloatSum(sums) => Self::FloatSum(sums[groups].to_vec()),
             Self::Moments(moments) => Self::Moments(moments[groups].to_vec()),
             Self::Least { values, is_max } => Self::Least { values: values.part(groups), is_max: *is_max },
@@ -154,14 +168,8 @@ impl State {
         state.resize(groups);
         Ok(match state {
             Self::Count(counts) => ints(counts),
-            Self::Sum(sums) if sums.iter().any(|sum| BEYOND_DIGITS <= sum.saturating_abs()) => {
-                return Err(Error::Value("a sum of more than 38 digits"));
-            }
             Self::Sum(sums) => Column::new(narrowest(sums)),
-            // Once beyond all numbers a sum stays there: that an addition went there, and not a value, is for others to find out.
-            Self::FloatSum(sums) if !sums.iter().all(|sum| sum.is_finite()) => {
-                return Err(Error::Value("an infinite sum"));
-            }
+            Self::WideSum(sums) => Column::new(Data::Opaque(sums.array())),
             Self::FloatSum(sums) => Column::new(Data::Floats(Arc::new(sums))),
             Self::Moments(moments) => Column::new(Data::Opaque(Moments::array(&moments))),
             Self::Least { values, .. } => values.column(),
@@ -172,6 +180,7 @@ impl State {
         match self {
             Self::Count(counts) => counts.capacity() * 8,
             Self::Sum(sums) => sums.capacity() * 16,
+            Self::WideSum(sums) => sums.memory_bytes(),
             Self::FloatSum(sums) => sums.capacity() * 8,
             Self::Moments(moments) => moments.capacity() * size_of::<Moments>(),
             Self::Least { values, .. } => values.memory_bytes(),
@@ -182,9 +191,6 @@ impl State {
 pub(super) fn picked<T: Copy>(values: &[T], groups: &[u32]) -> Vec<T> {
     groups.iter().map(|group| values[*group as usize]).collect()
 }
-
-/// The least sum that has too many digits.
-const BEYOND_DIGITS: i128 = 10_i128.pow(38);
 
 /// Integers, 0 among their bounds.
 pub(crate) fn ints(values: Vec<i64>) -> Column {

@@ -164,7 +164,7 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
 }
 
 #[test]
-fn numbers_of_64_bits_are_grouped_with_those_of_128_where_the_spec_says_so() {
+fn numbers_of_64_bits_are_grouped_with_those_of_128_where_keys_have_words_for_so_many() {
     let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
     let spec =
         |wide| Arc::new(AggregateSpec { keys: vec![0], states: states.clone(), wide, ..AggregateSpec::default() });
@@ -174,7 +174,7 @@ fn numbers_of_64_bits_are_grouped_with_those_of_128_where_the_spec_says_so() {
 
     let mut groups = Groups::new(&spec(Vec::new()));
     groups.add(&narrow).expect("they are the first");
-    assert!(matches!(groups.add(&many), Err(Error::Form(_))), "words that are there would be others");
+    assert!(matches!(groups.add(&many), Err(Error::Form(_))), "no key of this type has 128 bits");
 
     let spec = spec(vec![0]);
     let (mut groups, mut others) = (Groups::new(&spec), Groups::new(&spec));
@@ -191,13 +191,43 @@ fn numbers_of_64_bits_are_grouped_with_those_of_128_where_the_spec_says_so() {
 }
 
 #[test]
-fn a_sum_of_too_many_digits_is_not_given() {
-    let states = vec![StateSpec { kept: Kept::Sum, column: Some(0), filter: None }];
-    let spec = Arc::new(AggregateSpec { states, ..AggregateSpec::default() });
-    let most = 10_i128.pow(38) - 1;
+fn numbers_of_128_bits_beside_others_are_keys_of_the_same_groups() {
+    let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
+    let spec = Arc::new(AggregateSpec { keys: vec![0], states, wide: vec![0], ..AggregateSpec::default() });
+    let small = [-3, -1, 0, 2, 5, i64::MIN, i64::MAX];
     let mut groups = Groups::new(&spec);
-    groups.add(&Batch { rows: 2, columns: vec![Column::new(Data::Wide(Arc::new(vec![most, 1])))] }).unwrap();
-    assert!(groups.finish().is_err());
+    let as_small = ints(&small.map(Some));
+    let as_wide = Column::new(Data::Wide(Arc::new(small.map(i128::from).to_vec())));
+    for column in [as_small.clone(), as_wide, as_small] {
+        groups.add(&Batch { rows: small.len(), columns: vec![column] }).expect("both forms are numbers");
+    }
+    let batch = groups.finish().expect("there are few").parts[0].clone();
+    assert_eq!(numbers(&batch.columns[0]), small.map(Some), "none needs more than 64 bits");
+    assert_eq!(numbers(&batch.columns[1]), [Some(3); 7]);
+}
+
+#[test]
+fn floats_whose_sum_is_no_number_any_more_end_the_statement() {
+    let states = vec![StateSpec { kept: Kept::FloatSum, column: Some(0), filter: None }];
+    let spec = Arc::new(AggregateSpec { states, ..AggregateSpec::default() });
+    let floats = |values: &[f64]| Column::new(Data::Floats(Arc::new(values.to_vec())));
+    let sum = |parts: &[&[f64]]| {
+        let mut all = Groups::new(&spec);
+        for part in parts {
+            let mut groups = Groups::new(&spec);
+            groups.add(&Batch { rows: part.len(), columns: vec![floats(part)] })?;
+            all.merge(groups, &GOES_ON)?;
+        }
+        let batch = all.finish()?.parts[0].clone();
+        let Data::Floats(sums) = &batch.columns[0].data else { panic!("not floats") };
+        Ok::<f64, Error>(sums[0])
+    };
+    for parts in [[[f64::MAX, f64::MAX].as_slice(), &[1.0]], [&[f64::MAX], &[f64::MAX]]] {
+        let error = sum(&parts).expect_err("nothing holds it").to_string();
+        assert_eq!(error, "value out of range: overflow", "{parts:?}");
+    }
+    assert_eq!(sum(&[&[f64::INFINITY, 1.0], &[f64::MAX, f64::MAX]]).ok(), None, "two that are none together");
+    assert_eq!(sum(&[&[f64::INFINITY, 1.0], &[f64::MAX]]).expect("it was infinite before"), f64::INFINITY);
 }
 
 fn numbers(column: &Column) -> Vec<Option<i64>> {

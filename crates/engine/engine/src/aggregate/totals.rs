@@ -15,8 +15,23 @@ const KERNEL_GROUPS: usize = 8;
 /// The greatest sum of integers that lets one more batch be added in 64 bits.
 const BATCH_SUM_MAX: i128 = 1 << 62;
 
-/// What a sum is whose digits nothing holds.
-pub(super) const BEYOND: Error = Error::Value("a sum beyond 128 bits");
+/// The error of a sum whose digits nothing holds.
+pub(crate) fn beyond() -> Error {
+    Error::out_of_range("numeric field overflow")
+}
+
+/// A sum of floats and one more.
+///
+/// # Errors
+/// Where numbers add up to none: PostgreSQL's `float8pl`.
+#[inline]
+pub(crate) fn float_sum(sum: f64, value: f64) -> Result<f64> {
+    let total = sum + value;
+    if total.is_infinite() && sum.is_finite() && value.is_finite() {
+        return Err(Error::out_of_range("value out of range: overflow"));
+    }
+    Ok(total)
+}
 
 /// The groups of a batch's rows.
 pub(super) struct Rows<'a> {
@@ -108,10 +123,23 @@ fn add_each(sums: &mut [i128], groups: &[u32], counts: Option<&Bits>, value: imp
         *sum = total;
         is_beyond |= overflows;
     });
-    if is_beyond { Err(BEYOND) } else { Ok(()) }
+    if is_beyond { Err(beyond()) } else { Ok(()) }
+}
+
+/// Adds floats.
+pub(super) fn add_floats(sums: &mut [f64], groups: &[u32], values: &[f64], counts: Option<&Bits>) -> Result<()> {
+    let mut added = Ok(());
+    each(counts, groups.len(), |row| {
+        let sum = &mut sums[groups[row] as usize];
+        match float_sum(*sum, values[row]) {
+            Ok(total) => *sum = total,
+            Err(error) => added = Err(error),
+        }
+    });
+    added
 }
 
 fn add(sum: &mut i128, value: i128) -> Result<()> {
-    *sum = sum.checked_add(value).ok_or(BEYOND)?;
+    *sum = sum.checked_add(value).ok_or_else(beyond)?;
     Ok(())
 }

@@ -70,7 +70,8 @@ impl Expression {
                 };
                 Digesting::new("case").with(branches).with(otherwise).end()
             }
-            Self::Sum { sum, count } => Digesting::new("sum").with(sides(sum, count)?).end(),
+            Self::Sum { sum, count, limits } => Digesting::new("sum").with(sides(sum, count)?).with(limits).end(),
+            Self::Fallible { value, .. } => of(value)?,
             Self::Foreign { function, arguments } => function.digest(&all(arguments, columns)?)?,
         })
     }
@@ -80,6 +81,7 @@ impl Expression {
     pub fn conjuncts(&self) -> Vec<&Self> {
         match self {
             Self::And(parts) => parts.iter().flat_map(Self::conjuncts).collect(),
+            Self::Fallible { value, .. } => value.conjuncts(),
             other => vec![other],
         }
     }

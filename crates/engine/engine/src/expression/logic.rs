@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::computed::Computed;
 use super::{Expression, Memory};
-use crate::{Batch, Bits, Column, Data, Error, Result};
+use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
 
 /// Where it is true, and where it is false; NULL in neither.
 struct Known {
@@ -56,13 +56,29 @@ pub(super) fn not(computed: Computed) -> Result<Computed> {
     Ok(Computed { column: Column { data, validity: computed.column.validity }, is_scalar: computed.is_scalar })
 }
 
-/// A column of sums, NULL where the count is 0.
-pub(super) fn some(sum: Computed, count: &Computed) -> Result<Computed> {
+/// A column of sums, NULL where the count is 0; an error where one is beyond what its type holds.
+pub(super) fn some(sum: Computed, count: &Computed, limits: Option<Bounds>) -> Result<Computed> {
     let Data::Ints { values, .. } = &count.column.data else { return Err(Error::Form("a count")) };
     if sum.is_scalar || count.is_scalar || sum.column.validity.is_some() {
         return Err(Error::Form("a sum of a group"));
     }
+    if let Some(limits) = limits
+        && !lies_within(&sum.column.data, limits)
+    {
+        let is_bigint = limits == Bounds::I64;
+        return Err(Error::out_of_range(if is_bigint { "bigint out of range" } else { "numeric field overflow" }));
+    }
     let counted = Bits::of_values(values, |count| count != 0);
     let validity = (counted.count() != counted.rows()).then(|| Arc::new(counted));
     Ok(Computed::rows(Column { data: sum.column.data, validity }))
+}
+
+fn lies_within(sums: &Data, limits: Bounds) -> bool {
+    let holds = |sum: i128| limits.min <= sum && sum <= limits.max;
+    match sums {
+        Data::Ints { bounds, .. } if holds(bounds.min) && holds(bounds.max) => true,
+        Data::Ints { values, .. } => values.iter().all(|sum| holds((*sum).into())),
+        Data::Wide(values) => values.iter().all(|sum| holds(*sum)),
+        _ => true,
+    }
 }

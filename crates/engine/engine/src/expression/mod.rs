@@ -11,6 +11,7 @@ mod float;
 mod foreign;
 mod logic;
 mod memory;
+mod original;
 mod rounding;
 mod sign;
 mod text;
@@ -29,12 +30,13 @@ pub use date::TimeUnit;
 pub use division::Division;
 pub use foreign::Foreign;
 pub use memory::{Calls, Memory, function_id};
+pub use original::Original;
 pub use rounding::Rounding;
 pub use sign::Sign;
 pub use text::{TextCall, TextFunction};
 use types::{DatePart, Interval};
 
-use crate::portions::in_portions;
+use crate::portions::{Failure, in_portions};
 use crate::vector::append;
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
 
@@ -174,6 +176,13 @@ pub enum Expression {
     Sum {
         sum: Box<Expression>,
         count: Box<Expression>,
+        /// What the result's type holds; any sum where another number is computed of it.
+        limits: Option<Bounds>,
+    },
+    /// A value that loops compute, or where they do not, what they were made of.
+    Fallible {
+        value: Box<Expression>,
+        original: Arc<dyn Original>,
     },
     /// A function over Arrow's arrays.
     Foreign {
@@ -207,6 +216,7 @@ impl Expression {
         let mut portions = Vec::new();
         in_portions(
             batch.clone(),
+            Failure::OfBatch,
             |portion| self.is_true(&portion, memory),
             |bits| {
                 portions.push(bits);
@@ -281,7 +291,13 @@ impl Expression {
                 Ok(Computed::rows(Column::new(Data::Bools(Arc::new(bits)))))
             }
             Self::Case { branches, otherwise } => case::choose(branches, otherwise.as_deref(), batch, memory),
-            Self::Sum { sum, count } => logic::some(sum.compute(batch, memory)?, &count.compute(batch, memory)?),
+            Self::Sum { sum, count, limits } => {
+                logic::some(sum.compute(batch, memory)?, &count.compute(batch, memory)?, *limits)
+            }
+            Self::Fallible { value, original } => match value.compute(batch, memory) {
+                Err(error) if error.is_about_values() => original.over_arrays()?.compute(batch, memory),
+                computed => computed,
+            },
             Self::Foreign { function, arguments } => foreign::call(function, arguments, batch, memory),
         }
     }
@@ -332,6 +348,7 @@ impl Expression {
             | Self::Joined(_)
             | Self::DatePart { .. }
             | Self::Sum { .. }
+            | Self::Fallible { .. }
             | Self::Foreign { .. } => false,
         };
         is_safe && self.children().into_iter().all(Self::never_fails)
@@ -354,7 +371,7 @@ impl Expression {
             | Self::CompareTexts { left, right, .. }
             | Self::Divide { left, right, .. }
             | Self::FloatQuotient { left, right, .. }
-            | Self::Sum { sum: left, count: right } => vec![left, right],
+            | Self::Sum { sum: left, count: right, .. } => vec![left, right],
             Self::In { value, .. }
             | Self::IsNull { value, .. }
             | Self::Text { value, .. }
@@ -367,6 +384,7 @@ impl Expression {
             | Self::Signed { value, .. }
             | Self::Later { value, .. }
             | Self::FloatIn { value, .. }
+            | Self::Fallible { value, .. }
             | Self::Not(value) => vec![value],
             Self::And(parts) | Self::Or(parts) | Self::Joined(parts) | Self::Foreign { arguments: parts, .. } => {
                 parts.iter().collect()

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
 
-use super::{Calls, Comparison, Expression, Foreign, Memory, Operation};
+use super::{Calls, Comparison, Expression, Foreign, Memory, Operation, Original};
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result, Strings};
 
 fn ints(values: &[Option<i64>]) -> Column {
@@ -210,4 +210,38 @@ fn calls_are_counted_once_for_each_string_and_timed() {
     let texts = Data::Texts(StringViewArray::from_iter_values(["a", "b", "c", "d"]));
     call.evaluate(&batch(vec![Column::new(texts)]), &mut memory).unwrap();
     assert_eq!(memory.calls(), Calls { rows: 7, busy_ns: 30 });
+}
+
+#[test]
+fn a_sum_beyond_its_type_is_said_to_be() {
+    let most = 10_i128.pow(38) - 1;
+    let sums = Column::new(Data::Wide(Arc::new(vec![most + 1, most])));
+    let counts = || ints(&[Some(1), Some(2)]);
+    let sum = |limits| Expression::Sum { sum: column(0), count: column(1), limits };
+    let given = |limits, rows: std::ops::Range<usize>| {
+        let batch = batch(vec![sums.clone(), counts()]).slice(rows.start, rows.end);
+        sum(limits)
+            .evaluate(&batch, &mut Memory::default())
+            .map(|sums| values(&sums))
+            .map_err(|error| error.to_string())
+    };
+    let digits = Some(Bounds { min: -most, max: most });
+    assert_eq!(given(digits, 0..2), Err("numeric field overflow".to_owned()));
+    assert_eq!(given(digits, 1..2), Ok(vec![Some(most)]));
+    assert_eq!(given(None, 0..2), Ok(vec![Some(most + 1), Some(most)]), "an average may be one of its type");
+    assert_eq!(given(Some(Bounds::I64), 1..2), Err("bigint out of range".to_owned()));
+}
+
+#[test]
+fn what_loops_do_not_compute_is_computed_by_what_they_were_made_of() {
+    let half = || Box::new(arithmetic(Operation::Multiply, (1, 1), Bounds::of(0)));
+    let original: Arc<dyn Original> = Arc::new(Expression::Column(1));
+    let expression = Expression::Fallible { value: half(), original };
+    let batch = batch(vec![ints(&[Some(2)]), ints(&[Some(3)])]);
+    let mut memory = Memory::default();
+    assert!(half().evaluate(&batch, &mut memory).is_err(), "6 is beyond 0");
+    assert_eq!(values(&expression.evaluate(&batch, &mut memory).expect("the original is a column")), [Some(3)]);
+    let refused = |value: Expression| Expression::Fallible { value: half(), original: Arc::new(value) };
+    let error = refused(*half()).evaluate(&batch, &mut memory).expect_err("neither computes it");
+    assert!(matches!(error, Error::Value(_)), "what the original says: {error}");
 }

@@ -58,6 +58,14 @@ pub enum Step {
     Limit { number: usize, skip: u64, fetch: Option<u64> },
 }
 
+impl Step {
+    /// Whether it may let no more rows pass.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::Limit { fetch: Some(_), .. })
+    }
+}
+
 /// Where batches end.
 #[derive(Debug, Clone)]
 pub enum Sink {

@@ -11,7 +11,7 @@ use super::{Busy, Now, Pipeline, Sink, Step};
 use crate::aggregate::{CompactGroups, Groups};
 use crate::expression::{Calls, Expression, Memory};
 use crate::join::{Build, JoinTable, Matched, ProbeScratch};
-use crate::portions::in_portions;
+use crate::portions::{Failure, in_portions};
 use crate::sort::Sorting;
 use crate::vector::bytes_copied;
 use crate::{Batch, Error, Result, Selection};
@@ -451,19 +451,20 @@ fn through(
     end: &mut End<'_>,
     batch: Batch,
 ) -> Result<()> {
+    let failure = if steps.iter().any(Step::is_limit) { Failure::OfRow } else { Failure::OfBatch };
     match (step, local) {
         (Step::Filter(conditions), Local::Filter(memory, order)) => {
             let now = end.border.now.clone();
             let compute = |batch| fulfilling(batch, conditions, order, memory, now.as_deref());
-            in_portions(batch, compute, |batch| push(steps, locals, rows, end, batch))
+            in_portions(batch, failure, compute, |batch| push(steps, locals, rows, end, batch))
         }
         (Step::Project(expressions), Local::Project(memory)) => {
             let compute = |batch: Batch| projected(expressions, &batch, memory);
-            in_portions(batch, compute, |batch| push(steps, locals, rows, end, batch))
+            in_portions(batch, failure, compute, |batch| push(steps, locals, rows, end, batch))
         }
         (Step::Repeat(lists), Local::Project(memory)) => lists.iter().try_for_each(|expressions| {
             let compute = |batch: Batch| projected(expressions, &batch, memory);
-            in_portions(batch.clone(), compute, |batch| push(steps, locals, rows, end, batch))
+            in_portions(batch.clone(), failure, compute, |batch| push(steps, locals, rows, end, batch))
         }),
         (Step::Probe { .. }, Local::Probe(table, scratch)) => {
             table.probe(&batch, scratch, &mut |batch| push(steps, locals, rows, end, batch))

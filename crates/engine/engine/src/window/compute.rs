@@ -80,7 +80,6 @@ fn column(function: &WindowFunction, share: &Share<'_>) -> Result<Column> {
             pick::one(share, share.column(*column)?, *frame, Picked::Number(*number))
         }
         WindowFunction::Last { column, frame } => pick::one(share, share.column(*column)?, *frame, Picked::Last),
-        WindowFunction::Squares { column, frame } => total::squares(share, share.column(*column)?, *frame),
         WindowFunction::Kept { kept, column, frame } => {
             let column = column.map(|column| share.column(column)).transpose()?;
             total::kept(share, *kept, column, *frame)
@@ -101,12 +100,11 @@ pub(crate) fn form_of(function: &WindowFunction, forms: &[Form]) -> Form {
         | WindowFunction::First { column, .. }
         | WindowFunction::Nth { column, .. }
         | WindowFunction::Last { column, .. } => of(column),
-        WindowFunction::Squares { .. } => Form::Wide,
         WindowFunction::Kept { kept, column, .. } => match kept {
             Kept::Count => Form::Ints,
             Kept::Sum => Form::Wide,
             Kept::FloatSum => Form::Floats,
-            Kept::Moments => Form::Opaque,
+            Kept::WideSum { .. } | Kept::Moments => Form::Opaque,
             Kept::Min | Kept::Max => column.as_ref().map_or(Form::Ints, of),
         },
     }

@@ -111,7 +111,7 @@ impl Distance {
         Ok(match self {
             Self::Exact(distance) => Self::Exact(-distance),
             Self::Float(distance) => Self::Float(-distance),
-            Self::Span(distance) => Self::Span(distance.checked_neg().map_err(|_| Error::Value("an interval"))?),
+            Self::Span(distance) => Self::Span(distance.checked_neg()?),
         })
     }
 
@@ -120,8 +120,8 @@ impl Distance {
             (Self::Exact(distance), Number::Exact(value)) => Ok(Number::Exact(value.saturating_add(distance))),
             (Self::Float(distance), Number::Float(value)) => Ok(Number::Float(value + distance)),
             (Self::Span(distance), Number::Exact(value)) => {
-                let moment = i64::try_from(value).ok().and_then(|us| distance.add_to_timestamp(us).ok());
-                moment.map(|us| Number::Exact(us.into())).ok_or(Error::Value("beyond all moments"))
+                let us = i64::try_from(value).map_err(|_| Error::Form("a moment of 128 bits"))?;
+                Ok(Number::Exact(distance.add_to_timestamp(us)?.into()))
             }
             _ => Err(Error::Form("a distance of another form")),
         }

@@ -71,11 +71,6 @@ pub enum WindowFunction {
         number: u64,
         frame: Frame,
     },
-    /// The sum of the squares of exact numbers.
-    Squares {
-        column: usize,
-        frame: Frame,
-    },
     /// What is kept of the frame's rows.
     Kept {
         kept: Kept,

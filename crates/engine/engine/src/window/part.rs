@@ -43,6 +43,8 @@ impl Reach {
                     let rows = usize::try_from(rows).ok().filter(|_| rows <= DISTANCE_MAX)?;
                     if 0 < *before { Self { before: rows, ..none } } else { Self { after: rows, ..none } }
                 }
+                // A sum of so many digits is no value that others could be added to as one more row's.
+                WindowFunction::Kept { kept: Kept::WideSum { .. }, .. } => return None,
                 WindowFunction::First { frame, .. }
                 | WindowFunction::Last { frame, .. }
                 | WindowFunction::Kept { frame, .. } => {
@@ -52,8 +54,7 @@ impl Reach {
                 WindowFunction::PercentRank
                 | WindowFunction::CumeDist
                 | WindowFunction::Ntile(_)
-                | WindowFunction::Nth { .. }
-                | WindowFunction::Squares { .. } => return None,
+                | WindowFunction::Nth { .. } => return None,
             };
             Some(Self {
                 before: all.before.max(one.before),

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 
 use super::*;
+use crate::aggregate::sums_of;
 use crate::expression::float_order;
 use crate::sort::{SortKey, SortSpec, SortedRows, Sorter, Sorting};
 use crate::{Batch, Bits, Bounds, Data, Form};
@@ -73,6 +74,7 @@ fn shown(column: &Column, row: usize) -> String {
         Data::Ints { values, .. } => values[row].to_string(),
         Data::Wide(values) => values[row].to_string(),
         Data::Floats(values) => values[row].to_string(),
+        Data::Opaque(sums) => sums_of(sums).expect("sums of 256 bits")[row].to_string(),
         _ => panic!("a column of another form"),
     }
 }
@@ -121,13 +123,15 @@ fn expected(function: &WindowFunction, rows: &[Row], partition: &[usize], place:
         WindowFunction::Nth { frame, number, .. } => {
             or_null(in_frame(frame).nth(usize::try_from(*number).unwrap() - 1).and_then(|row| row.2))
         }
-        WindowFunction::Squares { frame, .. } => {
-            in_frame(frame).filter_map(|row| row.2).map(|value| i128::from(value * value)).sum::<i128>().to_string()
-        }
         WindowFunction::Kept { kept, column, frame } => match (kept, column) {
             (Kept::Count, None) => in_frame(frame).count().to_string(),
             (Kept::Count, Some(_)) => in_frame(frame).filter(|row| row.2.is_some()).count().to_string(),
             (Kept::Sum, _) => in_frame(frame).filter_map(|row| row.2).map(i128::from).sum::<i128>().to_string(),
+            (Kept::WideSum { is_of_squares }, _) => {
+                let squares = in_frame(frame).filter_map(|row| row.2).map(|value| i128::from(value * value));
+                assert!(*is_of_squares, "others are sums");
+                squares.sum::<i128>().to_string()
+            }
             (Kept::FloatSum, _) => in_frame(frame).filter_map(float).fold(0.0, |sum, value| sum + value).to_string(),
             (Kept::Moments, _) => panic!("nothing says how the values of a frame are spread"),
             (Kept::Min, Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).min()),
@@ -159,10 +163,10 @@ fn functions() -> Vec<WindowFunction> {
             WindowFunction::First { column: 2, frame },
             WindowFunction::Last { column: 2, frame },
             WindowFunction::Nth { column: 2, number: 2, frame },
-            WindowFunction::Squares { column: 2, frame },
             kept(Kept::Count, None),
             kept(Kept::Count, Some(2)),
             kept(Kept::Sum, Some(2)),
+            kept(Kept::WideSum { is_of_squares: true }, Some(2)),
             kept(Kept::FloatSum, Some(3)),
             kept(Kept::Min, Some(2)),
             kept(Kept::Max, Some(2)),

@@ -5,16 +5,15 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::datatypes::i256;
+
 use super::Frame;
 use super::compute::Share;
 use super::frame::Frames;
 use super::pick::{number, taken};
-use crate::aggregate::{Kept, ints, narrowest};
+use crate::aggregate::{Kept, beyond, float_sum, ints, narrowest, square, wide_sums};
 use crate::sort::compare;
 use crate::{Column, Data, Error, NONE, Result};
-
-/// What a sum is whose digits nothing holds.
-const BEYOND: Error = Error::Value("a sum beyond 128 bits");
 
 /// One value for each row.
 pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame: Frame) -> Result<Column> {
@@ -28,10 +27,16 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
             Ok(ints(counts))
         }
         Kept::Sum => {
-            let mut sum = Sum { column: value()?, is_squared: false, sum: 0 };
+            let mut sum = Sum { column: value()?, sum: 0 };
             let mut sums = Vec::with_capacity(rows);
             each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
             Ok(Column::new(narrowest(sums)))
+        }
+        Kept::WideSum { is_of_squares } => {
+            let mut sum = WideSum { column: value()?, is_of_squares, sum: i256::ZERO };
+            let mut sums = Vec::with_capacity(rows);
+            each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
+            Ok(Column::new(Data::Opaque(wide_sums(&sums))))
         }
         Kept::FloatSum => {
             let mut sum = FloatSum { column: value()?, sum: 0.0 };
@@ -48,14 +53,6 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
             taken(value()?, &rows)
         }
     }
-}
-
-/// The sum of the squares of exact numbers, one for each row.
-pub(super) fn squares(share: &Share<'_>, column: &Column, frame: Frame) -> Result<Column> {
-    let mut sum = Sum { column, is_squared: true, sum: 0 };
-    let mut sums = Vec::with_capacity(share.range().len());
-    each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
-    Ok(Column::new(narrowest(sums)))
 }
 
 /// What is kept of a frame.
@@ -137,25 +134,22 @@ impl State for Count<'_> {
     }
 }
 
-/// Of exact numbers, or of their squares; 0 of none.
-struct Sum<'a> {
-    column: &'a Column,
-    is_squared: bool,
-    sum: i128,
+/// The exact number of a row; 0 for a NULL.
+fn exact(column: &Column, row: usize) -> Result<i128> {
+    if !column.is_valid(row) {
+        return Ok(0);
+    }
+    match &column.data {
+        Data::Ints { values, .. } => Ok(values[row].into()),
+        Data::Wide(values) => Ok(values[row]),
+        _ => Err(Error::Form("a sum of what is no exact number")),
+    }
 }
 
-impl Sum<'_> {
-    fn value(&self, row: usize) -> Result<i128> {
-        if !self.column.is_valid(row) {
-            return Ok(0);
-        }
-        let value: i128 = match &self.column.data {
-            Data::Ints { values, .. } => values[row].into(),
-            Data::Wide(values) => values[row],
-            _ => return Err(Error::Form("a sum of what is no exact number")),
-        };
-        if self.is_squared { value.checked_mul(value).ok_or(BEYOND) } else { Ok(value) }
-    }
+/// Of exact numbers; 0 of none.
+struct Sum<'a> {
+    column: &'a Column,
+    sum: i128,
 }
 
 impl State for Sum<'_> {
@@ -166,12 +160,44 @@ impl State for Sum<'_> {
     }
 
     fn add(&mut self, _: usize, row: usize) -> Result<()> {
-        self.sum = self.sum.checked_add(self.value(row)?).ok_or(BEYOND)?;
+        self.sum = self.sum.checked_add(exact(self.column, row)?).ok_or_else(beyond)?;
         Ok(())
     }
 
     fn remove(&mut self, _: usize, row: usize) -> Result<()> {
-        self.sum = self.sum.checked_sub(self.value(row)?).ok_or(BEYOND)?;
+        self.sum = self.sum.checked_sub(exact(self.column, row)?).ok_or_else(beyond)?;
+        Ok(())
+    }
+}
+
+/// Of exact numbers or of their squares, in 256 bits; 0 of none.
+struct WideSum<'a> {
+    column: &'a Column,
+    is_of_squares: bool,
+    sum: i256,
+}
+
+impl WideSum<'_> {
+    fn value(&self, row: usize) -> Result<i256> {
+        let value = exact(self.column, row)?;
+        Ok(if self.is_of_squares { square(value) } else { i256::from_i128(value) })
+    }
+}
+
+impl State for WideSum<'_> {
+    const CAN_REMOVE: bool = true;
+
+    fn clear(&mut self) {
+        self.sum = i256::ZERO;
+    }
+
+    fn add(&mut self, _: usize, row: usize) -> Result<()> {
+        self.sum = self.sum.checked_add(self.value(row)?).ok_or_else(beyond)?;
+        Ok(())
+    }
+
+    fn remove(&mut self, _: usize, row: usize) -> Result<()> {
+        self.sum = self.sum.checked_sub(self.value(row)?).ok_or_else(beyond)?;
         Ok(())
     }
 }
@@ -192,7 +218,7 @@ impl State for FloatSum<'_> {
     fn add(&mut self, _: usize, row: usize) -> Result<()> {
         let Data::Floats(values) = &self.column.data else { return Err(Error::Form("a sum of what is no float8")) };
         if self.column.is_valid(row) {
-            self.sum += values[row];
+            self.sum = float_sum(self.sum, values[row])?;
         }
         Ok(())
     }

@@ -33,13 +33,10 @@ impl Operators {
         }
         if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
             self.fragments.push(Arc::clone(operator));
-            self.covered.insert(OperatorId::of(operator.as_ref()), fragment.covered());
-            match fragment.left_to() {
-                Some(ran) => self.add(&ran, seen),
-                None => fragment.foreign().for_each(|(stands_for, operators)| {
-                    self.instead.insert(stands_for, Arc::clone(operators));
-                    self.add(operators, seen);
-                }),
+            self.covered.insert(OperatorId::of(operator.as_ref()), Arc::clone(fragment.covered()));
+            for (stands_for, operators) in fragment.foreign() {
+                self.instead.insert(stands_for, Arc::clone(operators));
+                self.add(operators, seen);
             }
         }
         if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {

@@ -10,7 +10,7 @@ use engine::expression::{Expression, TimeUnit};
 use functions::{part_call, shift_call};
 use types::Interval;
 
-use super::lower;
+use super::lower_part;
 use super::text::literal;
 
 pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
@@ -20,11 +20,11 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
         let by = interval(by)?;
         let by = if shift.is_back { by.checked_neg().ok()? } else { by };
         let unit = unit(shift.is_moment);
-        let value = if is_of(value, unit, schema) { Box::new(lower(value, schema)?) } else { return None };
+        let value = if is_of(value, unit, schema) { Box::new(lower_part(value, schema)?) } else { return None };
         return Some(Expression::Later { value, unit, by });
     }
     let part = part_call(call.fun(), literal(first)?)?;
-    let value = Box::new(lower(second, schema)?);
+    let value = Box::new(lower_part(second, schema)?);
     Some(Expression::DatePart { part: part.part, unit: unit(part.is_moment), value, is_float: part.is_float })
 }
 

@@ -6,7 +6,7 @@ mod text;
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
@@ -20,14 +20,25 @@ use engine::expression::{Comparison, Expression, Sign};
 use functions::hides_key;
 
 use crate::foreign;
+use crate::foreign::PlannedExpression;
 
 /// The expression over columns of `schema`; `None` where it, or a column that it reads, is of a type that has no form in the engine.
-pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
+pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Option<Expression> {
+    let lowered = lower_part(expression, schema)?;
+    if lowered.never_fails() || matches!(lowered, Expression::Foreign { .. }) {
+        return Some(lowered);
+    }
+    let original = Arc::new(PlannedExpression::new(expression, schema));
+    Some(Expression::Fallible { value: Box::new(lowered), original })
+}
+
+/// An expression that may be a part of another.
+fn lower_part(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
     native(expression, schema).or_else(|| foreign::call(expression, schema))
 }
 
 fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
-    let boxed = |part: &Arc<dyn PhysicalExpr>| lower(part, schema).map(Box::new);
+    let boxed = |part: &Arc<dyn PhysicalExpr>| lower_part(part, schema).map(Box::new);
     if let Some(column) = expression.downcast_ref::<Column>() {
         let is_held = arrow_form::has_form(schema.field(column.index()).data_type());
         return is_held.then(|| Expression::Column(column.index()));
@@ -69,7 +80,7 @@ fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Express
     }
     let call = expression.downcast_ref::<ScalarFunctionExpr>()?;
     if let (true, Some(key)) = (hides_key(call.fun()), call.args().first()) {
-        return lower(key, schema);
+        return lower_part(key, schema);
     }
     numbers::call(call, schema).or_else(|| text::call(call, schema)).or_else(|| date::call(call, schema))
 }
@@ -123,7 +134,7 @@ fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
         (x, y) if x == y && is_integer(&x) => (1, 1),
         _ => return None,
     };
-    let (left, right) = (Box::new(lower(left, schema)?), Box::new(lower(right, schema)?));
+    let (left, right) = (Box::new(lower_part(left, schema)?), Box::new(lower_part(right, schema)?));
     Some(Expression::Compare { comparison, left, right, factors })
 }
 
@@ -133,7 +144,7 @@ fn parts(binary: &BinaryExpr, operator: Operator, schema: &Schema) -> Option<Vec
     for side in [binary.left(), binary.right()] {
         match side.downcast_ref::<BinaryExpr>().filter(|inner| *inner.op() == operator) {
             Some(inner) => all.extend(parts(inner, operator, schema)?),
-            None => all.push(lower(side, schema)?),
+            None => all.push(lower_part(side, schema)?),
         }
     }
     Some(all)
@@ -145,7 +156,7 @@ fn power_of_ten(exponent: i8) -> Option<i64> {
 
 fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
     let (from, to) = (cast.expr().data_type(schema).ok()?, cast.cast_type());
-    let value = || lower(cast.expr(), schema);
+    let value = || lower_part(cast.expr(), schema);
     let width = |data_type: &DataType| match data_type {
         DataType::Int8 => Some(1),
         DataType::Int16 => Some(2),
@@ -183,7 +194,7 @@ fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
     if !items.iter().all(|item| item.data_type() == data_type) {
         return None;
     }
-    let (value, is_negated) = (Box::new(lower(list.expr(), schema)?), list.negated());
+    let (value, is_negated) = (Box::new(lower_part(list.expr(), schema)?), list.negated());
     if matches!(data_type, DataType::Float32 | DataType::Float64) {
         let float = |item: &&ScalarValue| match item {
             ScalarValue::Float64(value) => *value,
@@ -240,14 +251,14 @@ fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
                 let is_equal = BinaryExpr::new(Arc::clone(compared), Operator::Eq, Arc::clone(condition));
                 operation(&is_equal, schema)?
             }
-            None => lower(condition, schema)?,
+            None => lower_part(condition, schema)?,
         };
-        Some((condition, lower(value, schema)?))
+        Some((condition, lower_part(value, schema)?))
     });
     let otherwise = match case.else_expr() {
         // NULL of no type stands for no value.
         Some(value) if value.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null()) => None,
-        Some(value) => Some(Box::new(lower(value, schema)?)),
+        Some(value) => Some(Box::new(lower_part(value, schema)?)),
         None => None,
     };
     Some(Expression::Case { branches: branches.collect::<Option<_>>()?, otherwise })

@@ -11,7 +11,7 @@ use engine::expression::{Division, Expression, Operation, Rounding, Sign};
 use functions::{NumberCall, NumberDivision, NumberOperation, NumberRounding, NumberSign, number_call};
 use types::numeric::checked_power_of_ten;
 
-use super::{constant, lower};
+use super::{constant, lower_part};
 
 pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
     let (number, takes) = number_call(call.fun())?;
@@ -21,7 +21,7 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
     if call.args().len() != takes.len() || !call.args().iter().zip(&takes).all(fits) {
         return None;
     }
-    let mut arguments = call.args().iter().map(|argument| lower(argument, schema).map(Box::new));
+    let mut arguments = call.args().iter().map(|argument| lower_part(argument, schema).map(Box::new));
     let operation = |operation| match operation {
         NumberOperation::Add => Operation::Add,
         NumberOperation::Subtract => Operation::Subtract,

@@ -10,7 +10,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::expression::{Comparison, Expression, Pattern, TextCall, TextCondition, TextFunction};
 use functions::{self, text_call};
 
-use super::lower;
+use super::lower_part;
 
 pub(super) fn is_text(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let is_text = |of: DataType| matches!(of, DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8);
@@ -23,7 +23,7 @@ pub(super) fn literal(expression: &Arc<dyn PhysicalExpr>) -> Option<&str> {
 }
 
 fn of(function: TextFunction, value: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
-    let value = Box::new(lower(value, schema)?);
+    let value = Box::new(lower_part(value, schema)?);
     Some(Expression::Text { call: Arc::new(TextCall::new(function)), value })
 }
 
@@ -40,7 +40,7 @@ pub(super) fn compared(
         (_, Some(constant)) => with(comparison, constant, left),
         (Some(constant), None) => with(turned(comparison), constant, right),
         (None, None) => {
-            let (left, right) = (Box::new(lower(left, schema)?), Box::new(lower(right, schema)?));
+            let (left, right) = (Box::new(lower_part(left, schema)?), Box::new(lower_part(right, schema)?));
             Some(Expression::CompareTexts { comparison, left, right })
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn joined(binary: &BinaryExpr, schema: &Schema) -> Option<Expression>
             let (before, after) = (whole(&parts[..place]), whole(&parts[place + 1..]));
             of(TextFunction::Enclosed { before, after }, value, schema)
         }
-        _ => parts.iter().map(|part| lower(part, schema)).collect::<Option<_>>().map(Expression::Joined),
+        _ => parts.iter().map(|part| lower_part(part, schema)).collect::<Option<_>>().map(Expression::Joined),
     }
 }
 

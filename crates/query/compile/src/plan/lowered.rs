@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 use engine::expression::Expression;
-use engine::pipeline::{Program, Sink};
+use engine::pipeline::Program;
 use functions::KeySet;
 use shards::Test;
 
@@ -79,11 +79,4 @@ pub(crate) struct ScanFilter {
     pub(crate) test: Option<(usize, Test)>,
     /// The same where it is that a column, by its position, has one of some keys.
     pub(crate) keys: Option<(usize, Arc<KeySet>)>,
-}
-
-impl Lowered {
-    /// Whether anything is sorted.
-    pub(crate) fn sorts(&self) -> bool {
-        self.program.pipelines.iter().any(|pipeline| matches!(pipeline.sink, Sink::Sort(_)))
-    }
 }

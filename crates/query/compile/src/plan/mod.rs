@@ -43,7 +43,7 @@ pub use self::lowered::OperatorId;
 pub(crate) use self::lowered::{ForeignInput, Input, Lowered, Mark, ScanFilter, ScanInput};
 pub(crate) use self::order::{declared_order, ordered, unordered};
 use self::window::Windows;
-use crate::cover::{Sorts, cover_with};
+use crate::cover::cover_with;
 use crate::refusals::Refusals;
 use crate::top::Top;
 
@@ -51,8 +51,8 @@ use crate::top::Top;
 const RANK_LIMIT: &str = "RankLimitExec";
 
 /// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
-pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals<'_>) -> Option<Lowered> {
-    let (mut lowered, _) = lowered(plan, sorts, refusals).filter(|(_, has_work)| *has_work)?;
+pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> Option<Lowered> {
+    let (mut lowered, _) = lowered(plan, refusals).filter(|(_, has_work)| *has_work)?;
     // Only now: many a program is given up half way, and what it would read is partitioned with the operators above.
     let pipelines = &lowered.program.pipelines;
     for (number, input) in lowered.inputs.iter_mut().enumerate() {
@@ -76,18 +76,17 @@ pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
         let [input] = below.children()[..] else { return None };
         below = input;
     }
-    is_filtered.then(|| lowered(plan, Sorts::Programs, &Refusals::default())).flatten().map(|(lowered, _)| lowered)
+    is_filtered.then(|| lowered(plan, &Refusals::default())).flatten().map(|(lowered, _)| lowered)
 }
 
 /// The program of a plan, and whether the engine has anything to do in it but to filter rows.
-fn lowered(plan: &Arc<dyn ExecutionPlan>, sorts: Sorts, refusals: &Refusals<'_>) -> Option<(Lowered, bool)> {
-    let mut builder = Builder { sorts, refusals: refusals.clone(), ..Builder::default() };
+fn lowered(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> Option<(Lowered, bool)> {
+    let mut builder = Builder { refusals: refusals.clone(), ..Builder::default() };
     // A reader may rely on the order of rows.
     let mut chain = builder.operator(plan)?;
     // Operators sort what a join reads where it is to keep that order, which programs' do not.
     if let Some(order) = declared_order(plan)
         && !chain.is_ordered
-        && sorts == Sorts::Programs
         && JoinOperator::of(plan).is_some()
     {
         chain = builder.sorted_by(chain, order, None)?;
@@ -166,7 +165,6 @@ struct Builder<'a> {
     limits: usize,
     tops: Vec<(usize, Top)>,
     dependencies: Dependencies,
-    sorts: Sorts,
     refusals: Refusals<'a>,
     /// Whether anything is joined, grouped or sorted.
     has_work: bool,
@@ -190,7 +188,7 @@ impl Builder<'_> {
         if !schema.fields().iter().all(|field| has_form(field.data_type())) {
             return None;
         }
-        let covered = cover_with(Arc::clone(plan), self.sorts, &self.refusals).ok()?;
+        let covered = cover_with(Arc::clone(plan), &self.refusals).ok()?;
         let is_ordered = is_in_order(&covered);
         let input = ForeignInput { stands_for: OperatorId::of(plan.as_ref()), operators: covered };
         Some(Chain { is_ordered, ..self.input(Input::Foreign(input), schema, false) })
@@ -208,7 +206,8 @@ impl Builder<'_> {
     /// Ends pipelines, which have one sink; gives the number of the last.
     fn end(&mut self, chain: Chain, sink: &Sink) -> usize {
         let last = chain.branches.len() - 1;
-        for (number, branch) in chain.branches.into_iter().enumerate() {
+        for (number, mut branch) in chain.branches.into_iter().enumerate() {
+            self.filter_after_scan(&mut branch);
             let Branch { source, steps, in_order, .. } = branch;
             self.pipelines.push(Pipeline { source, steps, sink: sink.clone(), goes_on: number < last, in_order });
             self.marks.push(branch.marks);
@@ -251,9 +250,6 @@ impl Builder<'_> {
         }
         if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
             return self.aggregate(aggregate);
-        }
-        if self.sorts == Sorts::Operators && sorts(plan) {
-            return None;
         }
         if let Some(sort) = plan.downcast_ref::<SortExec>() {
             return self.sort(sort, sort.expr());
@@ -304,14 +300,6 @@ impl ForeignInput {
         }
         Ok(())
     }
-}
-
-/// Whether an operator sorts, or is of use only beside what does.
-fn sorts(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    plan.is::<SortExec>()
-        || plan.is::<SortPreservingMergeExec>()
-        || plan.name() == RANK_LIMIT
-        || Windows::of(plan).is_some()
 }
 
 /// What the exchanges between threads above it read.

@@ -17,7 +17,7 @@ use functions::{KeySet, keys_asked};
 use scan::{ShardScanExec, predicates};
 use shards::Test;
 
-use super::{Branch, Builder, Chain, Input, OperatorId, ScanFilter, ScanInput};
+use super::{Branch, Builder, Chain, Input, Mark, OperatorId, ScanFilter, ScanInput};
 use crate::expression;
 
 impl Builder<'_> {
@@ -61,6 +61,20 @@ impl Builder<'_> {
             None => chain,
         };
         if fetch.is_some() { self.limited(chain, 0, fetch) } else { Some(chain) }
+    }
+
+    /// Has conditions that may fail tried batch by batch where a limit follows: the rows before one that fails may be all that is wanted. A scan tries
+    /// them of whole pages.
+    pub(super) fn filter_after_scan(&mut self, branch: &mut Branch) {
+        let Source::Input(number) = branch.source else { return };
+        let Input::Scan(scan) = &mut self.inputs[number] else { return };
+        let may_fail = |filter: &ScanFilter| filter.keys.is_none() && !filter.condition.never_fails();
+        let first = scan.filters.iter().position(may_fail).filter(|_| branch.steps.iter().any(Step::is_limit));
+        let Some(first) = first else { return };
+        let conditions = scan.filters.split_off(first).into_iter().map(|filter| filter.condition).collect();
+        branch.steps.insert(0, Step::Filter(conditions));
+        branch.marks.iter_mut().for_each(|mark| mark.step += 1);
+        branch.marks.extend(scan.filter.take().map(|operator| Mark { operator, step: 1 }));
     }
 
     /// Lets the scan that a probing pipeline reads leave out rows that find nothing.

@@ -21,7 +21,7 @@ use engine::window::{Distance, Edge, Frame, Near, Units, WindowFunction, WindowS
 use functions::is_reversed;
 use types::Interval;
 
-use super::aggregate::{Aggregate, spread_of, total_of};
+use super::aggregate::{Aggregate, SPREAD, spread_of, total_of};
 use super::{Builder, Chain, OperatorId, ordered, through_exchanges};
 
 /// Rows that are added anew for each row.
@@ -128,9 +128,8 @@ enum Given {
     /// A variance or a deviation.
     Spread {
         aggregate: Arc<AggregateFunctionExpr>,
-        count: usize,
-        sum: usize,
-        squares: usize,
+        /// By the functions of [`SPREAD`].
+        kept: [usize; 3],
     },
     /// A sum or an average, of a total in a form.
     Total {
@@ -148,9 +147,7 @@ impl Given {
         match self {
             Self::Column(place) => column(place),
             Self::Total { aggregate, form, total, count } => total_of(&aggregate, form, column(total), column(count)),
-            Self::Spread { aggregate, count, sum, squares } => {
-                spread_of(&aggregate, [column(count), column(sum), column(squares)])
-            }
+            Self::Spread { aggregate, kept } => spread_of(&aggregate, kept.map(column)),
         }
     }
 }
@@ -265,11 +262,7 @@ impl Computed {
                 let (total, count) = (place(sum), place(Kept::Count));
                 Given::Total { aggregate: Arc::new(aggregate.clone()), form, total, count }
             }
-            Aggregate::Spread => {
-                let (count, sum) = (place(Kept::Count), place(Kept::Sum));
-                let squares = self.place(WindowFunction::Squares { column: column?, frame });
-                Given::Spread { aggregate: Arc::new(aggregate.clone()), count, sum, squares }
-            }
+            Aggregate::Spread => Given::Spread { aggregate: Arc::new(aggregate.clone()), kept: SPREAD.map(place) },
             Aggregate::FloatSpread => return None,
         })
     }
@@ -282,7 +275,6 @@ fn moved(mut function: WindowFunction, places: &[usize]) -> WindowFunction {
         WindowFunction::First { column, frame }
         | WindowFunction::Last { column, frame }
         | WindowFunction::Nth { column, frame, .. }
-        | WindowFunction::Squares { column, frame }
         | WindowFunction::Kept { column: Some(column), frame, .. } => {
             *column = places[*column];
             *frame = frame.moved(|column| places[column]);

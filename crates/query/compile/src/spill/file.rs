@@ -17,7 +17,7 @@ use engine::spill::{PARTS, Parting, decode, encode};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::SpillFailed;
+use super::failed;
 use crate::memory;
 
 /// The part of all memory that rows may take that wait to be written, of all workers.
@@ -198,11 +198,11 @@ fn pieces(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
 }
 
 impl OpenFile {
-    pub(super) fn create(context: &TaskContext) -> Result<Self, SpillFailed> {
-        let kept = context.runtime_env().disk_manager.create_tmp_file("spilling of a program")?;
-        let path = kept.path().ok_or_else(|| io::Error::other("spilled rows have no file"))?;
-        let file = File::open(path)?;
-        let writer = kept.open_writer()?;
+    pub(super) fn create(context: &TaskContext) -> engine::Result<Self> {
+        let kept = context.runtime_env().disk_manager.create_tmp_file("spilling of a program").map_err(failed)?;
+        let path = kept.path().ok_or_else(|| failed(io::Error::other("spilled rows have no file")))?;
+        let file = File::open(path).map_err(failed)?;
+        let writer = kept.open_writer().map_err(failed)?;
         Ok(Self { stored: Arc::new(Stored { file, _kept: kept }), writer, end: 0 })
     }
 
@@ -217,7 +217,7 @@ impl OpenFile {
     }
 
     fn write(&mut self, bytes: &[u8]) -> engine::Result<()> {
-        self.writer.write_all(bytes).map_err(SpillFailed::from)?;
+        self.writer.write_all(bytes).map_err(failed)?;
         self.end += bytes.len() as u64;
         Ok(())
     }
@@ -278,18 +278,18 @@ impl Piece {
     pub(crate) fn read(&self) -> engine::Result<Batch> {
         blocking(|| {
             let mut bytes = vec![0; self.length];
-            self.stored.file.read_exact_at(&mut bytes, self.start).map_err(SpillFailed::from)?;
+            self.stored.file.read_exact_at(&mut bytes, self.start).map_err(failed)?;
             if xxh3_64(&bytes) != self.checksum {
-                return Err(damaged().into());
+                return Err(damaged());
             }
             let rows = lz4_flex::block::decompress(&bytes, self.whole).map_err(|_| damaged())?;
-            decode(&rows).map_err(|_| damaged().into())
+            decode(&rows).map_err(|_| damaged())
         })
     }
 }
 
-fn damaged() -> SpillFailed {
-    io::Error::new(io::ErrorKind::InvalidData, "a temporary file is damaged").into()
+fn damaged() -> engine::Error {
+    failed(io::Error::new(io::ErrorKind::InvalidData, "a temporary file is damaged"))
 }
 
 /// Does what may take long where that holds nobody else up.

@@ -12,9 +12,8 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use datafusion::common::DataFusionError;
+use functions::error::from_datafusion;
 
 pub(super) use file::{Part, Parts, Spiller};
 pub(super) use joined::{JoinParts, JoinedBatches, no_rows, partings as partings_of_join};
@@ -22,32 +21,7 @@ pub(super) use merged::{MergedBatches, Merging};
 pub(super) use regrouped::{GroupParts, RegroupedBatches, parting as parting_of_groups};
 pub(super) use runs::{RunWriter, Runs, SortedRun};
 
-/// A file that cannot be written or read: no operator would fare better.
-#[derive(Debug)]
-pub(super) struct SpillFailed(pub(super) DataFusionError);
-
-impl fmt::Display for SpillFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "spilled rows: {}", self.0)
-    }
-}
-
-impl std::error::Error for SpillFailed {}
-
-impl From<DataFusionError> for SpillFailed {
-    fn from(error: DataFusionError) -> Self {
-        Self(error)
-    }
-}
-
-impl From<std::io::Error> for SpillFailed {
-    fn from(error: std::io::Error) -> Self {
-        Self(DataFusionError::IoError(error))
-    }
-}
-
-impl From<SpillFailed> for engine::Error {
-    fn from(error: SpillFailed) -> Self {
-        Self::Foreign(Box::new(error))
-    }
+/// The error of a file that cannot be made, written or read.
+pub(super) fn failed(error: impl Into<DataFusionError>) -> engine::Error {
+    from_datafusion(error.into()).into()
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arrow::datatypes::Schema;
+use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -77,7 +78,7 @@ async fn runs_without_room_for_two_are_not_merged() {
     let spills = Spills { measured: Arc::default(), operator: None };
     let tight = self::context(10 << 10);
     let refused = MergedBatches::new(Merging::new(&tight, &stop, spills), runs).next().await;
-    assert!(matches!(refused, Err(Ended::Undecided(engine::Error::Memory(_)))));
+    assert!(matches!(refused, Err(Ended::Failed(DataFusionError::ResourcesExhausted(_)))));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use engine::pipeline::{Sink, Source, Step};
 use engine::{Bits, Column, Data};
 
 use super::super::{Branch, Builder, Chain};
-use super::states::{Distinct, State, States, square};
+use super::states::{Distinct, State, States};
 
 impl Builder<'_> {
     /// Groups what a chain gives, whose columns are those of `states`, as `spec` says, whose states are still to come. Gives the number of the
@@ -43,9 +43,8 @@ impl Builder<'_> {
         for state in &states.all {
             all.extend(match state {
                 State::Rows(_) => of_rows.next().map(|(spec, column)| spec.of_partial(column)),
-                State::Once { kept, distinct, is_of_squares } => {
-                    let value = Expression::Column(key_count + distinct);
-                    columns.push(if *is_of_squares { square(&value) } else { value });
+                State::Once { kept, distinct } => {
+                    columns.push(Expression::Column(key_count + distinct));
                     Some(StateSpec { kept: *kept, column: Some(columns.len() - 1), filter: None })
                 }
             });

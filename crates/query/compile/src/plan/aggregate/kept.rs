@@ -13,7 +13,7 @@ use engine::expression::{Division, Expression};
 use types::numeric::{checked_power_of_ten, power_of_ten};
 use types::sql_type::NUMERIC_PRECISION_MAX;
 
-use crate::foreign::{FinishAggregate, FinishMoments};
+use crate::foreign::{FinishAggregate, FinishMoments, FinishSpread};
 
 /// The aggregates that the engine keeps states of.
 #[derive(Debug, Clone)]
@@ -38,7 +38,6 @@ pub(in crate::plan) enum Aggregate {
 pub(super) enum Of {
     Rows,
     Values,
-    Squares,
 }
 
 impl Aggregate {
@@ -108,8 +107,7 @@ impl Aggregate {
             Self::Min => state(Kept::Min, Of::Values),
             Self::Max => state(Kept::Max, Of::Values),
             Self::Spread => {
-                let arguments =
-                    [state(Kept::Count, Of::Values), state(Kept::Sum, Of::Values), state(Kept::Sum, Of::Squares)];
+                let arguments = SPREAD.map(|kept| state(kept, Of::Values));
                 spread_of(aggregate, arguments)
             }
             Self::FloatSpread => {
@@ -124,6 +122,10 @@ impl Aggregate {
     }
 }
 
+/// What is kept of exact numbers to say how they are spread.
+pub(in crate::plan) const SPREAD: [Kept; 3] =
+    [Kept::Count, Kept::WideSum { is_of_squares: false }, Kept::WideSum { is_of_squares: true }];
+
 /// The value of `sum` or `avg`, out of a total in a form and of how many values it is; NULL where it is of none.
 pub(in crate::plan) fn total_of(
     aggregate: &Arc<AggregateFunctionExpr>,
@@ -131,41 +133,46 @@ pub(in crate::plan) fn total_of(
     total: Expression,
     count: Expression,
 ) -> Expression {
-    let sum = |total: Expression| Expression::Sum { sum: Box::new(total), count: Box::new(count.clone()) };
+    let sum =
+        |total: Expression, limits| Expression::Sum { sum: Box::new(total), count: Box::new(count.clone()), limits };
+    let beyond = power_of_ten(NUMERIC_PRECISION_MAX);
+    let digits_of_numeric = Bounds { min: 1 - beyond, max: beyond - 1 };
     let gives = aggregate.field();
     // A sum of `real` is one, which the total is not yet.
     if aggregate.fun().name() == "sum" && *gives.data_type() != DataType::Float32 {
-        return sum(total);
+        let limits = match gives.data_type() {
+            DataType::Int64 => Some(Bounds::I64),
+            DataType::Decimal128(..) => Some(digits_of_numeric),
+            _ => None,
+        };
+        return sum(total, limits);
     }
     if (&form, gives.data_type()) == (&DataType::Float64, &DataType::Float64) {
         let values = Expression::Float { value: Box::new(count.clone()), scale: 0 };
-        return Expression::FloatQuotient { left: Box::new(sum(total)), right: Box::new(values), is_checked: false };
+        return Expression::FloatQuotient {
+            left: Box::new(sum(total, None)),
+            right: Box::new(values),
+            is_checked: false,
+        };
     }
     let digits = match (&form, gives.data_type()) {
         (DataType::Decimal128(_, has), DataType::Decimal128(_, gets)) => gets.checked_sub(*has),
         _ => None,
     };
     let factor = digits.and_then(|digits| checked_power_of_ten(u8::try_from(digits).ok()?));
-    match factor {
-        Some(factor) => {
-            let beyond = power_of_ten(NUMERIC_PRECISION_MAX);
-            Expression::Divide {
-                division: Division::Rounded { factor },
-                left: Box::new(sum(total)),
-                right: Box::new(count),
-                limits: Bounds { min: 1 - beyond, max: beyond - 1 },
-            }
-        }
-        None => {
-            let function = Arc::new(FinishAggregate::new(aggregate, vec![form, DataType::Int64]));
-            Expression::Foreign { function, arguments: vec![total, count] }
-        }
-    }
+    let function = Arc::new(FinishAggregate::new(aggregate, vec![form, DataType::Int64]));
+    let original = Expression::Foreign { function, arguments: vec![total.clone(), count.clone()] };
+    let Some(factor) = factor else { return original };
+    let quotient = Expression::Divide {
+        division: Division::Rounded { factor },
+        left: Box::new(sum(total, None)),
+        right: Box::new(count),
+        limits: digits_of_numeric,
+    };
+    Expression::Fallible { value: Box::new(quotient), original: Arc::new(original) }
 }
 
 /// The value of a variance or a deviation, out of how many values it is of, their sum and that of their squares.
 pub(in crate::plan) fn spread_of(aggregate: &Arc<AggregateFunctionExpr>, arguments: [Expression; 3]) -> Expression {
-    let kept = DataType::Decimal256(76, 0);
-    let function = Arc::new(FinishAggregate::new(aggregate, vec![DataType::Int64, kept.clone(), kept]));
-    Expression::Foreign { function, arguments: arguments.into() }
+    Expression::Foreign { function: Arc::new(FinishSpread::new(aggregate)), arguments: arguments.into() }
 }

@@ -24,12 +24,11 @@ use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
 use scan::ShardScanExec;
 
-pub(super) use self::kept::{Aggregate, spread_of, total_of};
+pub(super) use self::kept::{Aggregate, SPREAD, spread_of, total_of};
 use self::sets::grouping_sets;
 use self::states::States;
 use super::{Branch, Builder, Chain, Input, SourceColumn, through_exchanges};
 use crate::expression;
-use crate::once::reads_once;
 
 /// Keys of a group: a word says which of them are NULL.
 const KEYS_MAX: usize = 60;
@@ -113,12 +112,9 @@ impl Builder<'_> {
             [branch] => (of_keys(&branch.origins), of_keys(&chain.sources)),
             _ => (of_keys(&[]), of_keys(&[])),
         };
-        let mut wide = Vec::new();
-        if reads_once(first.input()) {
-            let is_wide = |place: &usize| has_wide_numbers(schema.field(keys[*place]).data_type());
-            let values = states.wide_values().map(|number| keys.len() + number);
-            wide = (0..keys.len()).filter(is_wide).chain(values).collect();
-        }
+        let is_wide = |place: &usize| has_wide_numbers(schema.field(keys[*place]).data_type());
+        let values = states.wide_values().map(|number| keys.len() + number);
+        let wide = (0..keys.len()).filter(is_wide).chain(values).collect();
         let pipeline = if states.distinct.is_empty() {
             let states = states.of_rows();
             let spec = AggregateSpec { keys, carried, states, sets, total: None, clustered, wide };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
+use engine::Form;
 use engine::aggregate::{Kept, StateSpec};
 use engine::arrow_form::{form, has_wide_numbers, is_compared};
-use engine::expression::{Expression, Operation};
-use engine::{Bounds, Form};
+use engine::expression::Expression;
 
 use super::Aggregate;
 use super::kept::Of;
@@ -17,15 +17,22 @@ use crate::expression;
 /// States of groups, in the order in which groups have them.
 pub(super) struct States {
     schema: SchemaRef,
-    /// The columns that are grouped: keys, then arguments, squares of these and filters, each once.
+    /// The columns that are grouped: keys, then arguments and filters, each once.
     columns: Vec<Expression>,
-    places: Vec<(Arc<dyn PhysicalExpr>, usize)>,
-    squares: Vec<(usize, usize)>,
+    places: Vec<Place>,
     /// Arguments whose values count once in a group.
     pub(super) distinct: Vec<Distinct>,
     pub(super) all: Vec<State>,
     /// The place of the first among the columns of groups.
     first: usize,
+}
+
+/// The column of an expression.
+struct Place {
+    expression: Arc<dyn PhysicalExpr>,
+    /// Where it is computed of some rows alone.
+    filter: Option<Arc<dyn PhysicalExpr>>,
+    column: usize,
 }
 
 /// A state of a group.
@@ -34,7 +41,7 @@ pub(super) enum State {
     /// Of its rows.
     Rows(StateSpec),
     /// Of the values of one of [`States::distinct`], each once.
-    Once { kept: Kept, distinct: usize, is_of_squares: bool },
+    Once { kept: Kept, distinct: usize },
 }
 
 /// Values that count once in a group.
@@ -49,8 +56,8 @@ pub(super) struct Distinct {
 impl States {
     /// None yet, of groups by `keys` over columns of `schema`.
     pub(super) fn new(schema: SchemaRef, keys: Vec<Expression>, first: usize) -> Self {
-        let (places, squares, distinct, all) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { schema, columns: keys, places, squares, distinct, all, first }
+        let (places, distinct, all) = (Vec::new(), Vec::new(), Vec::new());
+        Self { schema, columns: keys, places, distinct, all, first }
     }
 
     /// The value of an aggregate out of its states, which are among these from now on.
@@ -64,23 +71,13 @@ impl States {
         let kind = Aggregate::of(aggregate, &self.schema)?;
         if is_distinct && let Some(kind) = kind.clone().of_once() {
             let distinct = self.distinct(&kind.argument(aggregate)?, filter)?;
-            return Some(kind.finished(aggregate, |kept, of| {
-                self.place(State::Once { kept, distinct, is_of_squares: of == Of::Squares })
-            }));
+            return Some(kind.finished(aggregate, |kept, _| self.place(State::Once { kept, distinct })));
         }
-        let filter = match filter {
-            Some(filter) => Some(self.column(filter)?),
-            None => None,
-        };
-        let column = match kind.argument(aggregate) {
-            Some(argument) => Some(self.column(&argument)?),
-            None => None,
-        };
+        let (column, filter) = self.columns_of(kind.argument(aggregate).as_ref(), filter)?;
         Some(kind.finished(aggregate, |kept, of| {
             let column = match of {
                 Of::Rows => None,
                 Of::Values => column,
-                Of::Squares => column.map(|column| self.squares_of(column)),
             };
             self.place(State::Rows(StateSpec { kept, column, filter }))
         }))
@@ -105,14 +102,7 @@ impl States {
         }
         let kind = Aggregate::of(aggregate, &self.schema)?;
         let kept = kind.clone().kept()?;
-        let filter = match filter {
-            Some(filter) => Some(self.column(filter)?),
-            None => None,
-        };
-        let column = match kind.argument(aggregate) {
-            Some(argument) => Some(self.column(&argument)?),
-            None => None,
-        };
+        let (column, filter) = self.columns_of(kind.argument(aggregate).as_ref(), filter)?;
         let place = |(kept, of)| {
             let column = column.filter(|_| of != Of::Rows);
             self.place(State::Rows(StateSpec { kept, column, filter }))
@@ -136,22 +126,51 @@ impl States {
         self.all.iter().filter_map(of_rows).collect()
     }
 
-    fn column(&mut self, argument: &Arc<dyn PhysicalExpr>) -> Option<usize> {
-        if let Some((_, at)) = self.places.iter().find(|(known, _)| known == argument) {
-            return Some(*at);
-        }
-        self.columns.push(expression::lower(argument, &self.schema)?);
-        self.places.push((Arc::clone(argument), self.columns.len() - 1));
-        Some(self.columns.len() - 1)
+    /// The columns of an aggregate's argument and of the condition on which rows count.
+    fn columns_of(
+        &mut self,
+        argument: Option<&Arc<dyn PhysicalExpr>>,
+        filter: Option<&Arc<dyn PhysicalExpr>>,
+    ) -> Option<(Option<usize>, Option<usize>)> {
+        let filter_column = match filter {
+            Some(filter) => Some(self.column(filter, None)?),
+            None => None,
+        };
+        let column = match argument {
+            Some(argument) => Some(self.column(argument, filter)?),
+            None => None,
+        };
+        Some((column, filter_column))
     }
 
-    fn squares_of(&mut self, column: usize) -> usize {
-        if let Some((_, at)) = self.squares.iter().find(|(known, _)| *known == column) {
-            return *at;
+    /// The column of an expression; where it may fail, of the rows that count alone.
+    fn column(&mut self, argument: &Arc<dyn PhysicalExpr>, filter: Option<&Arc<dyn PhysicalExpr>>) -> Option<usize> {
+        let value = expression::lower(argument, &self.schema)?;
+        let filter = filter.filter(|_| !value.never_fails());
+        let is_it = |known: &Place| &known.expression == argument && known.filter.as_ref() == filter;
+        if let Some(known) = self.places.iter().find(|known| is_it(known)) {
+            return Some(known.column);
         }
-        self.columns.push(square(&self.columns[column]));
-        self.squares.push((column, self.columns.len() - 1));
-        self.columns.len() - 1
+        let value = match filter {
+            Some(filter) => self.of_some(value, argument, filter)?,
+            None => value,
+        };
+        let column = self.columns.len();
+        self.columns.push(value);
+        self.places.push(Place { expression: Arc::clone(argument), filter: filter.cloned(), column });
+        Some(column)
+    }
+
+    /// A value of the rows that pass a filter, NULL of others; `None` where its form is only carried.
+    fn of_some(
+        &self,
+        value: Expression,
+        argument: &Arc<dyn PhysicalExpr>,
+        filter: &Arc<dyn PhysicalExpr>,
+    ) -> Option<Expression> {
+        let is_chosen = is_compared(&argument.data_type(&self.schema).ok()?);
+        let condition = is_chosen.then(|| expression::lower(filter, &self.schema)).flatten()?;
+        Some(Expression::Case { branches: vec![(condition, value)], otherwise: None })
     }
 
     fn distinct(&mut self, argument: &Arc<dyn PhysicalExpr>, filter: Option<&Arc<dyn PhysicalExpr>>) -> Option<usize> {
@@ -163,10 +182,7 @@ impl States {
         let form = form(&data_type).filter(|_| is_compared(&data_type))?;
         let value = expression::lower(argument, &self.schema)?;
         let value = match filter {
-            Some(filter) => {
-                let condition = expression::lower(filter, &self.schema)?;
-                Expression::Case { branches: vec![(condition, value)], otherwise: None }
-            }
+            Some(filter) => self.of_some(value, argument, filter)?,
             None => value,
         };
         self.distinct.push(Distinct { argument: Arc::clone(argument), filter: filter.cloned(), value, form });
@@ -188,10 +204,9 @@ impl State {
             (Self::Rows(one), Self::Rows(other)) => {
                 one.kept == other.kept && one.column == other.column && one.filter == other.filter
             }
-            (
-                Self::Once { kept, distinct, is_of_squares },
-                Self::Once { kept: other_kept, distinct: other, is_of_squares: other_squares },
-            ) => kept == other_kept && distinct == other && is_of_squares == other_squares,
+            (Self::Once { kept, distinct }, Self::Once { kept: other_kept, distinct: other }) => {
+                kept == other_kept && distinct == other
+            }
             _ => false,
         }
     }
@@ -201,15 +216,4 @@ impl State {
 fn of_each(aggregate: &AggregateFunctionExpr, schema: &SchemaRef) -> Option<Arc<AggregateFunctionExpr>> {
     let builder = AggregateExprBuilder::new(Arc::new(aggregate.fun().clone()), aggregate.expressions());
     builder.schema(Arc::clone(schema)).alias(aggregate.name()).build().ok().map(Arc::new)
-}
-
-/// A number times itself, as digits.
-pub(super) fn square(value: &Expression) -> Expression {
-    Expression::Arithmetic {
-        operation: Operation::Multiply,
-        left: Box::new(value.clone()),
-        right: Box::new(value.clone()),
-        factors: (1, 1),
-        limits: Bounds { min: i128::MIN, max: i128::MAX },
-    }
 }
