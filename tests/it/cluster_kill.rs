@@ -159,6 +159,63 @@ async fn a_load_that_workers_read_for_is_there_whole_or_not_at_all() {
     assert_eq!(again, expected);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_in_a_block_is_made_once_though_a_worker_of_it_is_lost() {
+    let server = Server::start_with(&["--worker-backoff", "0"], &[]);
+    let boss = loaded(&server).await;
+    boss.batch_execute(
+        "CREATE TABLE round (number int);
+         CREATE TABLE copied AS SELECT * FROM lineitem WHERE false;
+         CREATE TABLE totals (orderkey bigint, lines bigint);
+         INSERT INTO totals SELECT o_orderkey, 0 FROM orders; VACUUM totals",
+    )
+    .await
+    .expect("they are new");
+    let count = async |sql: &str| boss.query_one(sql, &[]).await.expect("it is counted").get::<_, i64>(0);
+    let (lines, orders) = (count("SELECT count(*) FROM lineitem").await, count("SELECT count(*) FROM orders").await);
+    let changes = [
+        ("INSERT INTO copied SELECT l.* FROM lineitem l JOIN orders ON o_orderkey = l_orderkey", lines),
+        (
+            "UPDATE totals SET lines = lines + n FROM (SELECT l_orderkey, count(*) AS n FROM lineitem GROUP BY 1) AS of_order WHERE l_orderkey = orderkey",
+            orders,
+        ),
+    ];
+    let client = server.connect().await;
+    client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
+    let clock = SystemClock::new();
+    let mut made = [0; 2];
+    for (round, moment) in [5, 15, 40, 80, 150, 300].into_iter().enumerate() {
+        for (which, (change, rows)) in changes.iter().enumerate() {
+            client.batch_execute(&format!("BEGIN; INSERT INTO round VALUES ({round})")).await.expect("it begins");
+            let killed = children(server.pid())[round % 3];
+            let changing = client.execute(*change, &[]);
+            let (changed, ()) = tokio::join!(changing, async {
+                clock.sleep(Duration::from_millis(moment)).await;
+                kill(killed);
+            });
+            match changed {
+                Ok(changed) => {
+                    assert_eq!(i64::try_from(changed), Ok(*rows), "{change}");
+                    client.batch_execute("COMMIT").await.expect("nothing stands in the way");
+                    made[which] += 1;
+                }
+                Err(error) => {
+                    let code = error.code().map(|code| code.code().to_owned());
+                    assert!(code.is_some_and(|code| LOST.contains(&code.as_str())), "{change}: {error:?}");
+                    client.batch_execute("ROLLBACK").await.expect("it ends");
+                }
+            }
+            replaced(server.pid(), killed, &clock).await;
+            until(&boss, THREE_READY).await;
+        }
+    }
+    println!("{made:?} of 6 changes each were made");
+    assert_eq!(count("SELECT count(*) FROM copied").await, made[0] * lines);
+    assert_eq!(count("SELECT sum(lines)::bigint FROM totals").await, made[1] * lines);
+    assert_eq!(count("SELECT count(*) FROM round").await, made[0] + made[1], "what came before them in their blocks");
+    assert!(8 <= made[0] + made[1], "most are begun again: {made:?}");
+}
+
 /// TPC-H on a server, and a cluster of three worker processes.
 pub(crate) async fn loaded(server: &Server) -> Client {
     let client = server.connect().await;

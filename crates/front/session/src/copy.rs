@@ -14,8 +14,9 @@ use types::SqlResult;
 use value_codec::encode::Format;
 
 use crate::result_sink::ResultSink;
+use crate::retry::{AttemptError, AttemptResult};
 use crate::session::Session;
-use crate::started::tag;
+use crate::started::{Started, tag};
 use crate::statement::Statement;
 
 /// Pieces of the client's data that wait for the parser.
@@ -61,15 +62,18 @@ impl Session {
         plan: CopyToPlan,
         statement: &Statement,
         client: &mut dyn ResultSink,
-    ) -> SqlResult<String> {
+    ) -> AttemptResult<Started> {
         self.block.transaction();
         let (context, _hold) = self.run_context(statement);
         let _shown = self.seat.backend.copying(&context.progress);
         let copier = Arc::clone(self.instance.execution.copier());
+        let from_run = |error| AttemptError::from_run(error, &context, statement);
         if plan.target != CopyTarget::Stdout {
-            return Ok(tag("COPY", copier.copy_to_file(&plan, &context).await?));
+            let rows = copier.copy_to_file(&plan, &context).await.map_err(from_run)?;
+            return Ok(Started::Done(tag("COPY", rows)));
         }
-        let mut out = copier.copy_out(&plan, &context).await?;
+        // From here on the client is told of rows, and no other attempt can be made.
+        let mut out = copier.copy_out(&plan, &context).await.map_err(from_run)?;
         client.begin_copy_out(out.format, out.columns);
         let mut rows = 0;
         while let Some(piece) = out.pieces.next().await {
@@ -79,7 +83,7 @@ impl Session {
         }
         client.end_copy_out();
         self.instance.metrics.rows_out.inc_by(rows);
-        Ok(tag("COPY", rows))
+        Ok(Started::Done(tag("COPY", rows)))
     }
 }
 

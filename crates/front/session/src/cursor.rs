@@ -90,15 +90,15 @@ impl Session {
         binary: bool,
         place: Place,
         statement: &Statement,
-    ) -> SqlResult<()> {
+    ) -> AttemptResult<()> {
         if scroll == Some(true) {
-            return Err(SqlError::unsupported("a SCROLL cursor"));
+            return Err(SqlError::unsupported("a SCROLL cursor").into());
         }
         if !hold && !self.block.is_explicit() && place.alone {
-            return Err(outside("DECLARE CURSOR"));
+            return Err(outside("DECLARE CURSOR").into());
         }
         if self.portals.contains_key(&name) {
-            return Err(SqlError::new(Condition::DuplicateCursor, format!("cursor \"{name}\" already exists")));
+            return Err(SqlError::new(Condition::DuplicateCursor, format!("cursor \"{name}\" already exists")).into());
         }
         let rows = self.query(query, statement).await?;
         let prepared = Prepared::of_cursor(Arc::clone(&rows.columns));

@@ -9,7 +9,7 @@ use row_locks::{Attempt, lock_tables};
 use storage_error::from_transaction;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-use crate::retry::{AttemptResult, Retry};
+use crate::retry::{AttemptError, AttemptResult, Retry};
 use crate::session::Session;
 use crate::started::Started;
 use crate::statement::Statement;
@@ -43,10 +43,12 @@ impl Session {
         }
         plan.pins.into_iter().for_each(|pin| self.block.transaction().hold(pin));
         self.block.transaction().stage(plan.changes).map_err(from_transaction)?;
-        if let Some(fill) = &plan.fill
-            && dml.modify(fill, self.block.transaction(), &context).await? == Attempt::Again
-        {
-            return Err(SqlError::internal("rows of a locked table have changed").into());
+        if let Some(fill) = &plan.fill {
+            let filled = dml.modify(fill, self.block.transaction(), &context).await;
+            let filled = filled.map_err(|error| AttemptError::from_run(error, &context, statement))?;
+            if filled == Attempt::Again {
+                return Err(SqlError::internal("rows of a locked table have changed").into());
+            }
         }
         self.tell(plan.notices);
         self.note_written(&plan.tag, 0, false, None);

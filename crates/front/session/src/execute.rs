@@ -13,6 +13,7 @@ use dml::Modified;
 use executor::RunContext;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use storage_error::from_transaction;
 use txn::Isolation;
 use types::{SqlError, SqlResult};
 
@@ -107,6 +108,22 @@ impl Session {
         if let Some(table) = grown_table(&planned) {
             self.await_settling(table).await?;
         }
+        let mark = self.admitted.is_some().then(|| self.block.transaction().mark());
+        let started = Box::pin(self.run_plan(planned, place, statement, client)).await;
+        if let (Err(AttemptError::Retry(Retry::WorkerLost)), Some(mark)) = (&started, mark) {
+            self.block.transaction().roll_back_to(&mark).map_err(from_transaction)?;
+        }
+        started
+    }
+
+    /// Runs a plan that may run now.
+    async fn run_plan(
+        &mut self,
+        planned: Planned,
+        place: Place,
+        statement: &Statement,
+        client: &mut dyn ResultSink,
+    ) -> AttemptResult<Started> {
         if self.block.modes().is_some_and(|modes| modes.isolation == Isolation::Serializable) {
             for table in planned.tables_read() {
                 self.block.transaction().note_read(table);
@@ -127,7 +144,9 @@ impl Session {
                 }
                 let (context, hold) = self.run_context(statement);
                 let dml = Arc::clone(self.instance.execution.dml());
-                let written = dml.write(&plan, self.block.transaction(), &context).await?.ok_or(Retry::Conflict)?;
+                let written = dml.write(&plan, self.block.transaction(), &context).await;
+                let written = written.map_err(|error| AttemptError::from_run(error, &context, statement))?;
+                let written = written.ok_or(Retry::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(written.rows);
                 self.tell(plan.notices);
                 Ok(self.modified(written, plan.tag, plan.returning, &context, hold))
@@ -138,22 +157,25 @@ impl Session {
                 }
                 let (context, hold) = self.run_context(statement);
                 let dml = Arc::clone(self.instance.execution.dml());
-                let changed = dml.modify(&plan, self.block.transaction(), &context).await?.ok_or(Retry::Conflict)?;
+                let changed = dml.modify(&plan, self.block.transaction(), &context).await;
+                let changed = changed.map_err(|error| AttemptError::from_run(error, &context, statement))?;
+                let changed = changed.ok_or(Retry::Conflict)?;
                 self.instance.metrics.rows_in.inc_by(changed.rows);
                 self.tell(plan.notices);
                 Ok(self.modified(changed, plan.tag, plan.returning, &context, hold))
             }
             Planned::Define(plan) => self.define(plan, statement).await,
             Planned::CopyFrom(plan) => Ok(Started::Done(self.copy_from(plan, statement, client).await?)),
-            Planned::CopyTo(plan) => Ok(Started::Done(self.copy_to(plan, statement, client).await?)),
+            Planned::CopyTo(plan) => self.copy_to(plan, statement, client).await,
             Planned::Explain(plan) => {
                 if plan.analyze && !may_write {
                     self.check_explained(&plan.inner)?;
                 }
                 let (context, hold) = self.run_context(statement);
                 let explainer = Arc::clone(self.instance.execution.explainer());
-                let lines =
-                    explainer.explain(&plan, self.block.transaction(), &context).await?.ok_or(Retry::Conflict)?;
+                let lines = explainer.explain(&plan, self.block.transaction(), &context).await;
+                let lines = lines.map_err(|error| AttemptError::from_run(error, &context, statement))?;
+                let lines = lines.ok_or(Retry::Conflict)?;
                 self.note_written("EXPLAIN", 0, true, None);
                 let columns = vec![plan.column()];
                 let rows = explained(plan.format, lines, &columns)?;
@@ -176,11 +198,12 @@ impl Session {
     }
 
     /// Opens a query: no row is made before it is asked for.
-    pub(crate) async fn query(&mut self, plan: &QueryPlan, statement: &Statement) -> SqlResult<Rows> {
+    pub(crate) async fn query(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Rows> {
         self.block.transaction();
         let (context, hold) = self.run_context(statement);
         let executor = Arc::clone(self.instance.execution.executor());
-        let opened = executor.query(plan, &context).await?;
+        let opened = executor.query(plan, &context).await;
+        let opened = opened.map_err(|error| AttemptError::from_run(error, &context, statement))?;
         Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
     }
 
@@ -188,7 +211,8 @@ impl Session {
     async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Started> {
         let (context, hold) = self.run_context(statement);
         let dml = Arc::clone(self.instance.execution.dml());
-        let locked = dml.query_locked(plan, self.block.transaction(), &context).await?;
+        let locked = dml.query_locked(plan, self.block.transaction(), &context).await;
+        let locked = locked.map_err(|error| AttemptError::from_run(error, &context, statement))?;
         let batches = locked.ok_or(Retry::Conflict)?;
         let rows = futures::stream::iter(batches.into_iter().map(Ok)).boxed();
         let rows = Rows::new(rows, plan.columns.clone(), context.text_style(), Some(hold));

@@ -3,8 +3,8 @@
 //! Never plans and never reads or writes a row: statements go to `planner`, plans to `executor` and its like, changes to `txn`. Results go to a
 //! [`result_sink::ResultSink`], which knows how they are told.
 //!
-//! Start at `execute.rs`: the one loop by which a statement is planned and run, in every protocol, again where another transaction came first or it has
-//! waited for its cluster. `session.rs` has what lies around it for a simple query, `extended.rs` for Parse, Bind and Execute; `at_once.rs` is the short way
+//! Start at `execute.rs`: the one loop by which a statement is planned and run, in every protocol, again where another transaction came first, it has
+//! waited for its cluster, or a worker was lost. `session.rs` has what lies around it for a simple query, `extended.rs` for Parse, Bind and Execute; `at_once.rs` is the short way
 //! of a row that is found by its key among fresh ones.
 
 mod activity;

@@ -1,9 +1,11 @@
 //! The reasons for which a statement is planned and run once more, and the ends of an attempt that has come to nothing.
 //!
-//! Below it are attempts of other kinds: `row_locks` tells by its own whether another transaction came first, and `executor` runs a plan again, with no new
-//! plan, where a worker is lost.
+//! Below it is an attempt of another kind: `row_locks` tells by its own whether another transaction came first.
 
+use executor::RunContext;
 use types::SqlError;
+
+use crate::statement::Statement;
 
 /// Why an attempt has to be made again, on what is committed by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +14,8 @@ pub(crate) enum Retry {
     Conflict,
     /// It has waited for its cluster: what it sees is as old as that.
     Waited,
+    /// A worker was lost; the next attempt excludes it.
+    WorkerLost,
 }
 
 /// Why an attempt to run a statement has neither begun to give rows nor is done.
@@ -23,6 +27,19 @@ pub(crate) enum AttemptError {
 
 /// The outcome of one attempt.
 pub(crate) type AttemptResult<T> = Result<T, AttemptError>;
+
+impl AttemptError {
+    /// Converts the error of a run that has sent nothing to the client: a retry where a worker was lost, once per statement.
+    pub(crate) fn from_run(error: SqlError, context: &RunContext, statement: &Statement) -> Self {
+        match context.lost_worker(&error) {
+            Some(worker) if statement.exclude_worker(worker.clone()) => {
+                tracing::warn!(%worker, error = error.message, "a statement is begun again without a worker");
+                Retry::WorkerLost.into()
+            }
+            _ => error.into(),
+        }
+    }
+}
 
 impl From<Retry> for AttemptError {
     fn from(retry: Retry) -> Self {

@@ -24,7 +24,11 @@ impl Session {
         let lease = self.admitted.as_ref().map(|admitted| Arc::clone(&admitted.lease));
         let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_token());
         let distribution = self.admitted.as_ref().and_then(|Admitted { turn, lease }| {
-            self.instance.clusters.distribution(turn.cluster, lease, self.settings())
+            let distribution = self.instance.clusters.distribution(turn.cluster, lease, self.settings())?;
+            Some(match statement.lost_worker() {
+                Some(lost) => Arc::new(distribution.without(lost.clone())),
+                None => distribution,
+            })
         });
         let context = RunContext {
             query_id: statement.query_id,

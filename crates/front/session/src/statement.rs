@@ -11,6 +11,7 @@ use settings::Settings;
 use tokio::sync::SetOnce;
 use tracing::Instrument;
 use types::{Condition, QueryId, SqlError, SqlResult};
+use url::Url;
 
 use crate::backends::Backend;
 use crate::hang_up::HangUp;
@@ -35,6 +36,8 @@ pub(crate) struct Statement {
     span: OnceLock<tracing::Span>,
     /// What it runs on, once that is known.
     lease: SetOnce<Arc<Lease>>,
+    /// The worker that an attempt has lost.
+    lost_worker: OnceLock<Url>,
     instance: Arc<Instance>,
     backend: Arc<Backend>,
 }
@@ -68,6 +71,7 @@ impl Statement {
             started,
             span: OnceLock::new(),
             lease: SetOnce::new(),
+            lost_worker: OnceLock::new(),
             instance: Arc::clone(instance),
             backend: Arc::clone(backend),
         }
@@ -159,6 +163,16 @@ impl Statement {
         self.backend.doing.lock().worker = Some(lease.worker());
         // A statement that is planned again stays where it is.
         let _ = self.lease.set(Arc::clone(lease));
+    }
+
+    /// Excludes a lost worker from the next attempt; `false` where another worker is excluded already.
+    pub(crate) fn exclude_worker(&self, worker: Url) -> bool {
+        self.lost_worker.set(worker).is_ok()
+    }
+
+    /// Returns the worker that attempts exclude.
+    pub(crate) fn lost_worker(&self) -> Option<&Url> {
+        self.lost_worker.get()
     }
 
     /// It sends rows that are made there, maybe for a statement before it.

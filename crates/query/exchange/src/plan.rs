@@ -21,16 +21,16 @@ use optimizer::Optimized;
 use optimizer::shared;
 use scan::{ForWorkers, ShardScanExec};
 use tracing::Instrument;
-use types::{Random, SqlResult};
+use types::{Random, SqlError, SqlResult};
 use url::{Host, Url};
 use uuid::Uuid;
 
-use crate::assign::Cluster;
+use crate::assign::{Cluster, Without};
 use crate::channel::Channels;
 use crate::codec::Codec;
 use crate::compiled::is_compiled;
 use crate::facts::QueryFacts;
-use crate::failure::lost;
+use crate::failure::{lost, lost_worker};
 use crate::head::HeadExec;
 use crate::in_place::in_place;
 use crate::joins::JoinExchange;
@@ -52,6 +52,21 @@ pub struct Distribution {
     pub exchange: Exchange,
     /// Each attempt to run a query has a name of its own.
     pub random: Arc<dyn Random>,
+}
+
+impl Distribution {
+    /// Returns the distribution among the other workers, without a lost one.
+    #[must_use]
+    pub fn without(&self, lost: Url) -> Self {
+        Self { cluster: Arc::new(Without::new(Arc::clone(&self.cluster), lost)), ..self.clone() }
+    }
+
+    /// Reports a lost worker to the cluster, if the error names one, so that other queries avoid it.
+    pub fn note(&self, error: &SqlError) {
+        if let Some(worker) = lost_worker(error) {
+            self.cluster.unreached(&worker);
+        }
+    }
 }
 
 /// How rows move between workers.

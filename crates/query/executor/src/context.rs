@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::execution::{SessionState, TaskContext};
-use exchange::{Distribution, QueryResources};
+use exchange::{Distribution, QueryResources, lost_worker};
 use scheduler::{Lease, QueryMemory, QueryShare};
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
-use types::{ObjectNames, QueryId};
+use types::{ObjectNames, QueryId, SqlError};
+use url::Url;
 use value_codec::encode::TextStyle;
 
 use crate::progress::Progress;
@@ -37,6 +38,13 @@ impl RunContext {
     /// The same, in this process alone: for what is fed rows as they come, and cannot begin again.
     pub fn here(&self) -> Self {
         Self { distribution: None, ..self.clone() }
+    }
+
+    /// Returns the lost worker that a run failed for, if that is why, and reports it to the cluster.
+    pub fn lost_worker(&self, error: &SqlError) -> Option<Url> {
+        let distribution = self.distribution.as_ref()?;
+        distribution.note(error);
+        lost_worker(error)
     }
 
     /// How the session shows values.

@@ -19,8 +19,8 @@ use tracing::{Instrument, Span};
 use types::interrupt::canceled;
 use types::{Clock, Health, Reserve, SqlResult};
 
-use crate::attempts::Attempts;
 use crate::context::RunContext;
+use crate::prepare::prepare;
 use crate::row_stream::{BATCHES_AHEAD, Reading, RowStream, crashed, produce};
 
 /// Runs plans: planned and executed on the query threads, their batches handed over one by one.
@@ -100,7 +100,7 @@ impl Executor {
 
 impl Executor {
     /// Plans the operators of `plan` and starts them; rows come as they are asked for. On workers the first are waited for: until there are any, the
-    /// query can begin again.
+    /// statement can begin again.
     ///
     /// # Errors
     /// What constant folding and scans find while they are planned; `57014` when cancelled.
@@ -118,47 +118,29 @@ impl Executor {
         context: &RunContext,
     ) -> SqlResult<(RowStream, Option<Spread>)> {
         let columns = plan.columns.clone();
-        let mut attempts = Attempts::of(context);
-        loop {
-            let prepared = match self.prepared(plan, context, &attempts, Purpose::Run).await {
-                Ok(prepared) => prepared,
-                Err(error) => {
-                    attempts.after(error)?;
-                    continue;
-                }
-            };
-            let spread = prepared.spread();
-            let mut stream = self.stream(prepared.operators, prepared.task, context).fuse();
-            if !matches!(spread, Some(Spread::Worker(_) | Spread::Workers(_))) {
-                return Ok((RowStream { columns, stream: stream.boxed() }, spread));
-            }
-            match stream.next().await {
-                Some(Err(error)) => attempts.after(error)?,
-                first => {
-                    let rows = stream::iter(first).chain(stream).inspect_err(move |error| attempts.note(error));
-                    return Ok((RowStream { columns, stream: rows.boxed() }, spread));
-                }
-            }
+        let prepared = self.prepared(plan, context, Purpose::Run).await?;
+        let spread = prepared.spread();
+        let mut stream = self.stream(prepared.operators, prepared.task, context).fuse();
+        if !matches!(spread, Some(Spread::Worker(_) | Spread::Workers(_))) {
+            return Ok((RowStream { columns, stream: stream.boxed() }, spread));
         }
+        let first = stream.next().await.transpose()?;
+        let rows = stream::iter(first.map(Ok)).chain(stream);
+        let distribution = context.distribution.clone();
+        let rows = rows.inspect_err(move |error| {
+            if let Some(distribution) = &distribution {
+                distribution.note(error);
+            }
+        });
+        Ok((RowStream { columns, stream: rows.boxed() }, spread))
     }
 
     /// All rows of `plan`.
     pub async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
-        let mut attempts = Attempts::of(context);
-        loop {
-            let collected = match self.prepared_to_be_noted(plan, context, &attempts).await {
-                Ok(prepared) => {
-                    let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
-                    let running = async move { rows.await.map_err(from_datafusion) };
-                    self.run(context, running.instrument(Step::Run.span())).await
-                }
-                Err(error) => Err(error),
-            };
-            match collected {
-                Ok(rows) => return Ok(rows),
-                Err(error) => attempts.after(error)?,
-            }
-        }
+        let prepared = self.prepared_to_be_noted(plan, context).await?;
+        let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
+        let running = async move { rows.await.map_err(from_datafusion) };
+        self.run(context, running.instrument(Step::Run.span())).await
     }
 
     /// The rows of `operators`, all partitions as one.
@@ -177,21 +159,15 @@ impl Executor {
     }
 
     /// What runs a plan. That of a large one is made by the threads that plan, so that it keeps no query thread.
-    pub async fn prepared(
-        &self,
-        plan: &QueryPlan,
-        context: &RunContext,
-        attempts: &Attempts,
-        purpose: Purpose,
-    ) -> SqlResult<Prepared> {
+    pub async fn prepared(&self, plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
         let counted = match plan.asks_counts() {
             true => Some(Box::pin(self.with_counts(plan, context, purpose)).await?),
             false => None,
         };
         let plan = counted.as_ref().unwrap_or(plan);
         // Once for the workers and for the instance, whichever it is that runs it in the end.
-        let (attempts, own, about) = (attempts.clone(), plan.clone().optimized_once(), context.clone());
-        let preparing = async move { attempts.prepare(&own, &about, purpose).await }.instrument(Span::current());
+        let (own, about) = (plan.clone().optimized_once(), context.clone());
+        let preparing = async move { prepare(&own, &about, purpose).await }.instrument(Span::current());
         if plan.is_small() {
             return self.run(context, preparing).await;
         }
@@ -211,8 +187,9 @@ impl Executor {
         if purpose == Purpose::Show {
             return plan.with_unknown_counts().await;
         }
+        let here = &context.here();
         let count = |count: QueryPlan| async move {
-            let prepared = Box::pin(self.prepared(&count, context, &Attempts::in_this_process(), Purpose::Run)).await?;
+            let prepared = Box::pin(self.prepared(&count, here, Purpose::Run)).await?;
             let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
             let running = async move { rows.await.map_err(from_datafusion) };
             count_of(&self.run(context, running.instrument(Step::Run.span())).await?)
@@ -221,14 +198,9 @@ impl Executor {
     }
 
     /// As [`Executor::prepared`], of what runs at once; how long that took is noted.
-    pub async fn prepared_to_be_noted(
-        &self,
-        plan: &QueryPlan,
-        context: &RunContext,
-        attempts: &Attempts,
-    ) -> SqlResult<Prepared> {
+    pub async fn prepared_to_be_noted(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Prepared> {
         let start = self.clock.monotonic();
-        let prepared = self.prepared(plan, context, attempts, Purpose::Run).await?;
+        let prepared = self.prepared(plan, context, Purpose::Run).await?;
         context.ran.note(&prepared, self.clock.monotonic().saturating_sub(start));
         Ok(prepared)
     }

@@ -1,10 +1,9 @@
-//! Runs plans: planned and executed on the query threads, their batches handed over one by one, again where workers are lost.
+//! Runs plans: planned and executed on the query threads, their batches handed over one by one.
 //!
 //! Never changes rows and never knows a session: a plan and what a statement runs with come in, rows go out.
 //!
-//! Start at [`Executor`]; `attempts.rs` is where a query may run and when it begins again, `prepare.rs` makes operators of its plan.
+//! Start at [`Executor`]; `prepare.rs` says where a query runs, and makes operators of its plan. Nothing begins again here: who asks does that.
 
-mod attempts;
 mod context;
 mod executor;
 mod prepare;
@@ -12,7 +11,6 @@ pub mod progress;
 mod ran;
 mod row_stream;
 
-pub use attempts::Attempts;
 pub use context::RunContext;
 pub use executor::Executor;
 pub use prepare::operators;

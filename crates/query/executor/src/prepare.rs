@@ -6,12 +6,28 @@ use binder::{Division, Phase, QueryPlan, Step};
 use compile::cover;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use exchange::{Place, Prepared, Spread, compiled, is_compiled};
+use exchange::{Place, Planning, Prepared, Purpose, Spread, Undistributed, compiled, is_compiled};
 use functions::error::from_datafusion;
 use optimizer::Optimized;
 use types::SqlResult;
 
 use crate::context::RunContext;
+
+/// Plans the operators of a query: on workers where there are some that can run it, else in this process.
+///
+/// # Errors
+/// What is found while it is planned; where parts of it run for that, that a worker is lost.
+pub(crate) async fn prepare(plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
+    // Before anything is planned: system tables are read then, and the query's memory is shown there.
+    let task = context.task(&plan.state);
+    let Some(distribution) = &context.distribution else { return operators(plan, None, context, task, None).await };
+    let planning = Planning::new(plan, context.resources(), distribution, purpose);
+    let Undistributed { reason, planned } = match planning.stages().await? {
+        Ok(ready) => return Ok(ready),
+        Err(undistributed) => undistributed,
+    };
+    operators(plan, planned, context, task, Some(Spread::Instance(reason))).await
+}
 
 /// The operators that run a query in this process; what the engine can run of them is its own, if it is on. `planned` is an undivided plan of it
 /// that there is already.

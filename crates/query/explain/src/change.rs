@@ -7,7 +7,7 @@ use catalog::Table;
 use compile::estimate::Estimate;
 use dml::Modified;
 use exchange::{Prepared, Purpose};
-use executor::{Attempts, RunContext};
+use executor::RunContext;
 use row_locks::Attempt;
 use txn::Transaction;
 use types::{SqlError, SqlResult};
@@ -144,7 +144,7 @@ impl Explainer {
     ) -> SqlResult<(Prepared, Duration)> {
         match context.ran.first().filter(|_| ran) {
             Some(noted) => Ok(noted),
-            None => self.operators(query, context, &Attempts::of(context), Purpose::Show).await,
+            None => self.operators(query, context, Purpose::Show).await,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use binder::{ExplainFormat, ExplainPlan, Planned, QueryPlan};
 use dml::Dml;
 use exchange::{Prepared, Purpose, Spread};
-use executor::{Attempts, Executor, RunContext};
+use executor::{Executor, RunContext};
 use futures::TryStreamExt;
 use row_locks::Attempt;
 use txn::Transaction;
@@ -73,25 +73,15 @@ impl Explainer {
 
     async fn explain_query(&self, plan: &ExplainPlan, query: &QueryPlan, context: &RunContext) -> SqlResult<Explained> {
         let purpose = if plan.analyze { Purpose::Measure } else { Purpose::Show };
-        let mut attempts = Attempts::of(context);
-        let (prepared, planning, execution) = loop {
-            let attempted = self.operators(query, context, &attempts, purpose).await;
-            let ran = match attempted {
-                Ok((prepared, planning)) if plan.analyze => {
-                    let start = self.clock.monotonic();
-                    let rows =
-                        self.executor.stream(Arc::clone(&prepared.operators), Arc::clone(&prepared.task), context);
-                    let ended = rows.try_for_each(async |_| Ok(())).await;
-                    let took = self.clock.monotonic().saturating_sub(start);
-                    ended.map(|()| (prepared, planning, Some(took)))
-                }
-                Ok((prepared, planning)) => Ok((prepared, planning, None)),
-                Err(error) => Err(error),
-            };
-            match ran {
-                Ok(ran) => break ran,
-                Err(error) => attempts.after(error)?,
+        let (prepared, planning) = self.operators(query, context, purpose).await?;
+        let execution = match plan.analyze {
+            true => {
+                let start = self.clock.monotonic();
+                let rows = self.executor.stream(Arc::clone(&prepared.operators), Arc::clone(&prepared.task), context);
+                rows.try_for_each(async |_| Ok(())).await?;
+                Some(self.clock.monotonic().saturating_sub(start))
             }
+            false => None,
         };
         let root = tree::tree(&prepared, plan, &context.settings);
         let root = by_key::shown(root, &plan.inner, context, plan.analyze);
@@ -104,11 +94,10 @@ impl Explainer {
         &self,
         query: &QueryPlan,
         context: &RunContext,
-        attempts: &Attempts,
         purpose: Purpose,
     ) -> SqlResult<(Prepared, Duration)> {
         let start = self.clock.monotonic();
-        let prepared = self.executor.prepared(query, context, attempts, purpose).await?;
+        let prepared = self.executor.prepared(query, context, purpose).await?;
         Ok((prepared, self.clock.monotonic().saturating_sub(start)))
     }
 }

@@ -6,7 +6,7 @@ mod with_ids;
 
 use binder::{Step, WritePlan};
 use catalog::Storage;
-use executor::{Attempts, RunContext};
+use executor::RunContext;
 use key_lookup::PointRun;
 use row_locks::{Attempt, lock_for_rows};
 use storage_error::from_txn;
@@ -42,26 +42,14 @@ impl Dml {
             let rows = Gathered::of_batches(&plan.table, rows)?;
             return self.write_gathered(plan, rows, None, transaction, context).await;
         }
-        let mut attempts = Attempts::of(context);
-        let loaded = loop {
-            let prepared = match self.executor.prepared_to_be_noted(&input, context, &attempts).await {
-                Ok(prepared) => prepared,
-                Err(error) => {
-                    attempts.after(error)?;
-                    continue;
-                }
-            };
-            let load = self.loader.load(&plan.table, transaction, fresh_rows_max(plan.table.storage, context));
-            let loading = async move {
-                let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
-                load.run(rows, prepared.task).await
-            };
-            match self.executor.run(context, loading.instrument(Step::Run.span())).await {
-                Ok(loaded) => break loaded,
-                // What an attempt has written stays announced, and is removed with what is not committed.
-                Err(error) => attempts.after(error)?,
-            }
+        let prepared = self.executor.prepared_to_be_noted(&input, context).await?;
+        let load = self.loader.load(&plan.table, transaction, fresh_rows_max(plan.table.storage, context));
+        let loading = async move {
+            let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
+            load.run(rows, prepared.task).await
         };
+        // What it has written stays announced where it fails, and is removed with what is not committed.
+        let loaded = self.executor.run(context, loading.instrument(Step::Run.span())).await?;
         let rows = loaded.stage(transaction)?;
         Ok(Attempt::Done(Modified { rows, returning: Vec::new() }))
     }

@@ -81,7 +81,13 @@ struct Own {
 #[derive(Debug)]
 struct Savepoint {
     name: String,
-    /// How many changes were staged when it was set.
+    mark: TransactionMark,
+}
+
+/// Position within a transaction, to which it can be rolled back.
+#[derive(Debug)]
+pub struct TransactionMark {
+    /// How many changes were staged.
     staged: usize,
     own: BTreeMap<Oid, Own>,
     locks: LockMark,
@@ -418,21 +424,34 @@ impl Transaction {
 
     /// Sets a savepoint; one of the same name stays, hidden by the new one.
     pub fn savepoint(&mut self, name: &str) {
-        let own = self.own.clone();
-        let (locks, naming) = (self.holder.mark(), self.naming.mark());
-        self.savepoints.push(Savepoint { name: name.to_owned(), staged: self.staged.len(), own, locks, naming });
+        let mark = self.mark();
+        self.savepoints.push(Savepoint { name: name.to_owned(), mark });
     }
 
     /// Takes back everything since the savepoint, which stays.
     pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         let index = self.find(name)?;
-        self.savepoints.truncate(index + 1);
-        self.staged.truncate(self.savepoints[index].staged);
+        let kept = self.savepoints.drain(index..).next().ok_or_else(|| unknown(name))?;
+        let outcome = self.roll_back_to(&kept.mark);
+        self.savepoints.push(kept);
+        outcome
+    }
+
+    /// Returns the current position.
+    #[must_use]
+    pub fn mark(&self) -> TransactionMark {
+        let (locks, naming) = (self.holder.mark(), self.naming.mark());
+        TransactionMark { staged: self.staged.len(), own: self.own.clone(), locks, naming }
+    }
+
+    /// Rolls back to a position. No savepoint that was set after it may be left.
+    pub fn roll_back_to(&mut self, mark: &TransactionMark) -> Result<()> {
+        self.staged.truncate(mark.staged);
         if !Mutation::SavepointKeepsRows.is_on() {
-            self.own = self.savepoints[index].own.clone();
+            self.own = mark.own.clone();
         }
-        self.naming.roll_back_to(self.savepoints[index].naming);
-        self.holder.release_to(self.savepoints[index].locks);
+        self.naming.roll_back_to(mark.naming);
+        self.holder.release_to(mark.locks);
         let mut view = CatalogState::clone(&self.base.state);
         for change in &self.staged {
             view = view.apply(change)?;
@@ -490,9 +509,12 @@ impl Transaction {
     }
 
     fn find(&self, name: &str) -> Result<usize> {
-        let unknown = || Error::UnknownSavepoint { name: name.to_owned() };
-        self.savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(unknown)
+        self.savepoints.iter().rposition(|savepoint| savepoint.name == name).ok_or_else(|| unknown(name))
     }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::UnknownSavepoint { name: name.to_owned() }
 }
 
 /// A rollback, unless the changes were handed to the committer; what it uploaded goes with the last of [`Uploads`].
