@@ -11,6 +11,10 @@ const REASONS: &[(&str, &str)] = &[
     ("control_plane::StateStore", "the local control plane decides; the catalog stores what it decided"),
     ("control_plane::Vouch", "Kubernetes reviews a worker's token"),
     ("control_plane::WorkerHost", "threads and processes made by one reconciler"),
+    (
+        "engine::Fallback",
+        "values that fast loops cannot compute are evaluated by the plan's expression, which the engine does not know",
+    ),
     ("engine::Foreign", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
     ("exchange::Cluster", "a query asks who owns a shard; who is there the control plane of the clusters knows"),
     ("exchange::Dial", "connections to workers need the instance's certificates"),

@@ -41,18 +41,13 @@ pub fn form(data_type: &DataType) -> Option<Form> {
         | DataType::Date32
         | DataType::Time64(TimeUnit::Microsecond)
         | DataType::Timestamp(TimeUnit::Microsecond, _) => Form::Ints,
+        DataType::Decimal128(precision, _) if *precision <= NARROW_DIGITS_MAX => Form::Ints,
         DataType::Decimal128(..) | DataType::FixedSizeBinary(UUID_BYTES) => Form::Wide,
         DataType::Float32 | DataType::Float64 => Form::Floats,
         DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => Form::Texts,
         DataType::Binary | DataType::Interval(IntervalUnit::MonthDayNano) | DataType::List(_) => Form::Opaque,
         _ => return None,
     })
-}
-
-/// Whether some numbers of this type need 128 bits here, and others do not.
-#[must_use]
-pub fn has_wide_numbers(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Decimal128(precision, _) if NARROW_DIGITS_MAX < *precision)
 }
 
 /// Whether values of this type are compared here, so that rows can be joined, grouped or sorted by them.

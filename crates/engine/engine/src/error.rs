@@ -5,11 +5,10 @@ use types::{Condition, SqlError};
 /// Why a program fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A value that the engine's loops do not compute. What an expression was made of gives it, or says what is wrong with it
-    /// ([`crate::expression::Original`]).
+    /// A value that a fast loop cannot compute. The expression's [`Fallback`](crate::expression::Fallback) evaluates the batch instead.
     #[error("a value cannot be computed: {0}")]
     Value(&'static str),
-    /// Data in a form that the program was not made for: whoever made it, or them, is at fault.
+    /// Internal error: a column has another form than the program was compiled for.
     #[error("columns in another form than expected: {0}")]
     Form(&'static str),
     /// The query's memory is used up.
@@ -21,7 +20,7 @@ pub enum Error {
     /// A limit lets no more rows pass; a worker tells nobody of it.
     #[error("as many rows as are wanted")]
     Enough,
-    /// What the statement fails with.
+    /// The error that the client gets.
     #[error(transparent)]
     Sql(Box<SqlError>),
     /// What Arrow's functions found.
@@ -30,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it is about the values of some rows: others may have none of it.
+    /// Returns whether the values of some rows cause it, so that other rows can still be computed.
     pub(crate) fn is_about_values(&self) -> bool {
         match self {
             Self::Value(_) | Self::Arrow(_) => true,
@@ -39,7 +38,7 @@ impl Error {
         }
     }
 
-    /// A number that its type does not hold.
+    /// Creates an error with SQLSTATE 22003.
     pub(crate) fn out_of_range(message: &'static str) -> Self {
         SqlError::new(Condition::NumericValueOutOfRange, message).into()
     }

@@ -1,4 +1,4 @@
-//! Computes a batch by halves where the values of all its rows at once would be too large.
+//! Computes a batch by halves where the values of all its rows at once would be too large, or where rows before a failing one are wanted.
 
 use types::value_guard;
 
@@ -8,13 +8,13 @@ use crate::{Batch, Error, Result};
 /// A batch is halved where the values computed of it would take more bytes than this, roughly.
 const COMPUTED_BYTES_MAX: usize = 64 << 20;
 
-/// What is done where a value cannot be computed.
+/// How much of a batch fails where one of its values cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// All of the batch has failed.
-    OfBatch,
-    /// The rows before it are given first: they may be all that anybody wants.
-    OfRow,
+pub(crate) enum ErrorGranularity {
+    /// The whole batch.
+    Batch,
+    /// The failing row and those after it. The rows before it go on first: a LIMIT may need no others.
+    Row,
 }
 
 /// Hands what is computed of a batch to `next`: all at once, or where these would be too large values, of its portions one after the other.
@@ -23,12 +23,12 @@ pub(crate) enum Failure {
 /// Those of `compute` and `next`.
 pub(crate) fn in_portions<T>(
     batch: Batch,
-    failure: Failure,
+    granularity: ErrorGranularity,
     mut compute: impl FnMut(Batch) -> Result<T>,
     mut next: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
     let is_to_be_halved = |computed: &Result<T>, is_too_much: bool| {
-        is_too_much || (failure == Failure::OfRow && computed.as_ref().is_err_and(Error::is_about_values))
+        is_too_much || (granularity == ErrorGranularity::Row && computed.as_ref().is_err_and(Error::is_about_values))
     };
     // Columns are shared: a copy costs nothing beside what is computed.
     let (computed, is_too_much) = value_guard::within(COMPUTED_BYTES_MAX, || compute(batch.clone()));
@@ -83,7 +83,7 @@ mod tests {
             values(&portion).into_iter().try_for_each(|row| guard.add(bytes(row)))?;
             Ok(portion)
         };
-        in_portions(batch, Failure::OfBatch, compute, |portion| {
+        in_portions(batch, ErrorGranularity::Batch, compute, |portion| {
             all.push(values(&portion));
             Ok(())
         })?;
@@ -106,26 +106,27 @@ mod tests {
 
     #[test]
     fn rows_before_one_that_fails_are_given() {
-        let given = |failure| {
+        let given = |granularity| {
             let mut all = Vec::new();
             let compute = |portion: Batch| match values(&portion).contains(&700) {
                 true => Err(Error::Value("row 700")),
                 false => Ok(portion),
             };
-            let outcome = in_portions(numbers(1_000), failure, compute, |portion| {
+            let outcome = in_portions(numbers(1_000), granularity, compute, |portion| {
                 all.extend(values(&portion));
                 Ok(())
             });
-            assert!(matches!(outcome, Err(Error::Value("row 700"))), "{failure:?}");
+            assert!(matches!(outcome, Err(Error::Value("row 700"))), "{granularity:?}");
             all
         };
-        assert_eq!(given(Failure::OfRow), (0..700).collect::<Vec<_>>());
-        assert_eq!(given(Failure::OfBatch), Vec::<i64>::new());
+        assert_eq!(given(ErrorGranularity::Row), (0..700).collect::<Vec<_>>());
+        assert_eq!(given(ErrorGranularity::Batch), Vec::<i64>::new());
     }
 
     #[test]
     fn other_errors_end_it() {
-        let failing = in_portions(numbers(8), Failure::OfBatch, |_| Err::<(), _>(Error::Value("a sum")), |()| Ok(()));
+        let failing =
+            in_portions(numbers(8), ErrorGranularity::Batch, |_| Err::<(), _>(Error::Value("a sum")), |()| Ok(()));
         assert!(matches!(failing, Err(Error::Value("a sum"))));
     }
 }

@@ -1,19 +1,19 @@
-//! Ends of a program that has not given all its rows.
+//! Errors of running programs, as their readers get them.
 
 use datafusion::common::DataFusionError;
 use functions::error::{from_datafusion, to_datafusion};
 use types::SqlError;
 
-/// The end of a program that has not ended well. What it stands for is not run again: its reader learns what has happened.
+/// The reason for which a program ends before its last row. Its operators are not run in its place: the reader gets the error.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// Nobody wants its rows.
+    /// Its rows are not wanted any more.
     Stopped,
     Failed(DataFusionError),
 }
 
 impl Ended {
-    /// The same for a worker, whose steps end with it.
+    /// Converts it to the error of an engine's step.
     pub(super) fn of_worker(self) -> engine::Error {
         match self {
             Self::Stopped => engine::Error::Stopped,

@@ -1,6 +1,6 @@
 //! What the engine has no loop for, over Arrow's arrays.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{
     ArrayRef, Decimal256Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, new_empty_array,
@@ -14,8 +14,8 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
 use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_volatile};
 use engine::Digest;
-use engine::aggregate::{Moments, sums_of};
-use engine::expression::{Expression, Foreign, Original, function_id};
+use engine::aggregate::{Moments, sums256_from_binary};
+use engine::expression::{Expression, Fallback, Foreign, function_id};
 use functions::error::from_datafusion;
 
 use crate::reuse::foreign_digest;
@@ -30,11 +30,13 @@ pub(super) struct ForeignExpression {
     is_immutable: bool,
 }
 
-/// An expression as it was planned, over columns of `schema`.
+/// A planned expression over columns of `schema`, which evaluates batches that its compiled form cannot.
 #[derive(Debug)]
 pub(super) struct PlannedExpression {
     expression: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
+    /// The call, made when a batch first needs it: its tables of values are remembered by its number.
+    call: OnceLock<Option<Expression>>,
 }
 
 /// The values of an aggregate out of its states.
@@ -61,13 +63,14 @@ pub(super) struct FinishSpread {
 
 impl PlannedExpression {
     pub(super) fn new(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Self {
-        Self { expression: Arc::clone(expression), schema: Arc::clone(schema) }
+        Self { expression: Arc::clone(expression), schema: Arc::clone(schema), call: OnceLock::new() }
     }
 }
 
-impl Original for PlannedExpression {
-    fn over_arrays(&self) -> engine::Result<Expression> {
-        call(&self.expression, &self.schema).ok_or(engine::Error::Form("an expression without a form over arrays"))
+impl Fallback for PlannedExpression {
+    fn expression(&self) -> engine::Result<Expression> {
+        let call = self.call.get_or_init(|| call(&self.expression, &self.schema));
+        call.clone().ok_or(engine::Error::Form("an expression without a form over arrays"))
     }
 }
 
@@ -184,13 +187,14 @@ impl Foreign for FinishSpread {
     }
 
     fn takes(&self) -> &[DataType] {
-        &[DataType::Int64, DataType::Binary, DataType::Binary]
+        &[DataType::Int64, DataType::LargeBinary, DataType::LargeBinary]
     }
 
     fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
         let [counts, sums, squares] = arguments else { return Err(engine::Error::Form("counts and sums")) };
         let wide = |sums: &ArrayRef| {
-            let sums = Decimal256Array::from_iter_values(sums_of(sums)?).with_data_type(DataType::Decimal256(76, 0));
+            let sums = Decimal256Array::from_iter_values(sums256_from_binary(sums)?)
+                .with_data_type(DataType::Decimal256(76, 0));
             Ok::<ArrayRef, engine::Error>(Arc::new(sums))
         };
         let groups: Vec<usize> = (0..rows).collect();

@@ -2,11 +2,24 @@
 //!
 //! Never says what a statement means, and holds nothing between queries but groups of shards.
 //!
-//! `cover.rs` goes over a plan, `plan` makes pipelines of operators and `expression.rs` expressions of DataFusion's; what has no form of the engine's own is called
-//! through `foreign.rs`. `run.rs` runs a program, `pipelines.rs` drives its pipelines, each by `workers.rs`, `collected.rs` puts together what these have collected, `share.rs`
-//! divides their sources among these, `sort.rs` sorts what they have collected, `top.rs` tells scans what is not wanted of it, `source.rs` brings pages of
-//! scans, and `reuse` what earlier queries have grouped of them. What has no room in memory goes through files (`spill`), which cuts pipelines in stages (`stage.rs`). The operators that a fragment stands for stay with it: EXPLAIN shows them. They never run in its place: what
-//! the engine cannot run is refused here, before it runs, and what fails while it runs fails with it. `estimate` is what is expected of a plan's operators, those that programs stand for among them.
+//! Compiling, in reading order:
+//!
+//! - `cover.rs` replaces the parts of a physical plan that the engine can run; `refusals.rs` remembers the operators that it cannot.
+//! - `plan/` makes pipelines of operators, one file per kind (`limit.rs`: LIMIT), and `expression/` engine expressions of DataFusion's. Functions without an
+//!   engine form are called over Arrow's arrays (`foreign.rs`).
+//! - `estimate/` has the expected rows of a plan's operators, compiled ones included.
+//!
+//! Running:
+//!
+//! - `run.rs` starts a program and `pipelines.rs` runs its pipelines in order, each on several workers (`workers.rs`). `ended.rs` converts their errors.
+//! - `share.rs` divides a pipeline's source among the workers, `source.rs` reads the pages of scans.
+//! - `collected.rs` merges the workers' hash tables and groups, `sort.rs` their sorted rows, `top.rs` pushes the bound of a top-k sort into scans.
+//! - `reuse/` is the cache of partial aggregates per shard.
+//! - `spill/` writes what has no room in memory to files, which cuts pipelines into stages (`stage.rs`).
+//! - `measure.rs` counts for EXPLAIN ANALYZE.
+//!
+//! A fragment keeps the operators that it replaces, for EXPLAIN. They never run in its place: operators that the engine cannot run are left out when a plan
+//! is compiled, and an error of a running program is the query's error.
 
 mod collected;
 mod cover;

@@ -1,7 +1,7 @@
 //! Drives a program: its pipelines one after the other, each by several workers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use datafusion::common::ScalarValue;
 use datafusion::execution::TaskContext;
@@ -200,14 +200,13 @@ impl Run {
             }
         }
         members = workers::each(members, &self.stop, |member| {
-            let has_limit = stage.pipeline.steps.iter().any(Step::is_limit);
-            Arc::clone(self).work(number, member, Arc::clone(&share), reuse.map(Collecting::new), has_limit)
+            Arc::clone(self).work(number, member, Arc::clone(&share), reuse.map(Collecting::new))
         })
         .await?;
-        if !members.iter().any(|member| member.worker.has_enough())
-            && let Some(failed) = members.iter_mut().find_map(|member| member.failed.take())
+        if !self.has_enough(number)
+            && let Some(error) = members.iter_mut().find_map(|member| member.ignored.take())
         {
-            return Err(failed);
+            return Err(error);
         }
         // What a build side has to give is known when all have probed it.
         for step in stage.rests(matches!(&*share, Share::Joined(_)), |table| self.probes_last(number, table)) {
@@ -217,7 +216,7 @@ impl Run {
         if let Some((reader, _)) = reader {
             let begun = members.iter_mut().filter_map(|member| {
                 let (worker, own) = (member.worker.take_next()?, member.own_ahead.take()?);
-                Some(Member { number: member.number, worker, own, own_ahead: None, source_busy: None, failed: None })
+                Some(Member { number: member.number, worker, own, own_ahead: None, source_busy: None, ignored: None })
             });
             self.ahead.lock()[reader] = begun.collect();
         }
@@ -309,66 +308,65 @@ impl Run {
             own: Own { held, spiller, sorter, gives_parts },
             own_ahead: None,
             source_busy: None,
-            failed: None,
+            ignored: None,
         })
     }
 
-    /// Takes what a worker is given of a source through its steps. Where a limit follows, what makes it fail is the stage's failure only if the others do
-    /// not reach that limit.
+    /// Runs one worker's share of a source through the pipeline's steps. With a LIMIT among them an error of the source, or of a step before the limit, is
+    /// kept in the worker: the stage fails only if the limit is not reached without it.
     async fn work(
         self: Arc<Self>,
         number: usize,
         mut member: Member,
         share: Arc<Share>,
-        collecting: Option<Collecting>,
-        has_limit: bool,
-    ) -> Result<Member, Ended> {
-        match self.take_all(number, &mut member, &share, collecting).await {
-            Err(Ended::Failed(error)) if has_limit => member.failed = Some(Ended::Failed(error)),
-            outcome => outcome?,
-        }
-        Ok(member)
-    }
-
-    async fn take_all(
-        &self,
-        number: usize,
-        member: &mut Member,
-        share: &Arc<Share>,
         mut collecting: Option<Collecting>,
-    ) -> Result<(), Ended> {
+    ) -> Result<Member, Ended> {
+        let has_limit = self.lowered.program.pipelines[number].steps.iter().any(Step::is_limit);
         let top = self.top(number);
         let mut told = 0;
         // What groups have given that were complete before its turn.
-        self.give(member).await?;
-        let mut batches = Batches::of(share, member.number);
-        loop {
+        self.give(&mut member).await?;
+        let mut batches = Batches::of(&share, member.number);
+        while !(has_limit && self.has_enough(number)) {
             let (given, busy) = timed(batches.next(), &*self.now).await;
             member.add_source(busy);
-            let Some(given) = given? else { break };
+            let given = match given {
+                Err(Ended::Failed(error)) if has_limit => {
+                    member.ignored = Some(Ended::Failed(error));
+                    break;
+                }
+                given => given?,
+            };
+            let Some(given) = given else { break };
             let worker = &mut member.worker;
-            match given {
-                Given::Rows(batch) => worker.push(batch)?,
-                Given::Piece(batch, matched, pass) => worker.push_piece(&batch, &matched, pass)?,
-                Given::EndOfPage => worker.end_stretch()?,
-                Given::Begun(shard) => {
-                    if let Some(collecting) = &mut collecting {
-                        collecting.begin(shard, member)?;
-                    }
-                }
-                Given::Passed(shard) => {
-                    if let Some(collecting) = &collecting {
-                        collecting.pass(shard)?;
-                    }
-                }
-                Given::Table(table) => worker.put_table(0, table)?,
+            let pushed = match given {
+                Given::Rows(batch) => worker.push(batch),
+                Given::Piece(batch, matched, pass) => worker.push_piece(&batch, &matched, pass),
+                Given::EndOfPage => worker.end_stretch(),
+                Given::Begun(shard) => match &mut collecting {
+                    Some(collecting) => collecting.begin(shard, &mut member),
+                    None => Ok(()),
+                },
+                Given::Passed(shard) => match &collecting {
+                    Some(collecting) => collecting.pass(shard),
+                    None => Ok(()),
+                },
+                Given::Table(table) => worker.put_table(0, table),
                 Given::EndOfTable(none) => {
                     worker.push_rest(0, 0, 1)?;
-                    worker.put_table(0, none)?;
+                    worker.put_table(0, none)
                 }
-            }
-            self.give(member).await?;
-            if member.worker.has_enough() {
+            };
+            let pushed = match pushed {
+                Err(error) if has_limit && member.worker.may_ignore(&error) => {
+                    member.ignored = Some(error.into());
+                    Ok(())
+                }
+                pushed => pushed,
+            };
+            pushed?;
+            self.give(&mut member).await?;
+            if member.ignored.is_some() || member.worker.has_enough() {
                 break;
             }
             if let Some(top) = top {
@@ -377,9 +375,20 @@ impl Run {
             pause().await;
         }
         if let Some(collecting) = collecting {
-            collecting.end(member)?;
+            collecting.end(&mut member)?;
         }
-        Ok(())
+        Ok(member)
+    }
+
+    /// Returns whether a LIMIT of a pipeline lets no more rows pass.
+    fn has_enough(&self, number: usize) -> bool {
+        self.lowered.program.pipelines[number].steps.iter().any(|step| match step {
+            Step::Limit { number, skip, fetch: Some(fetch) } => self
+                .limits
+                .get(*number)
+                .is_some_and(|passed| skip.saturating_add(*fetch) <= passed.load(Ordering::Relaxed)),
+            _ => false,
+        })
     }
 
     async fn rest(self: Arc<Self>, mut member: Member, step: usize, parts: usize) -> Result<Member, Ended> {

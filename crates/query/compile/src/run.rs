@@ -79,7 +79,7 @@ async fn drive(
         Ok(()) => {}
         // A reader that has gone misses nothing; any other is told that rows are missing.
         Err(Ended::Stopped) => {
-            let error = DataFusionError::Execution("a program was stopped before its end".to_owned());
+            let error = DataFusionError::Internal("a program was stopped before its end".to_owned());
             let _ = sender.send(Err(error)).await;
         }
         Err(Ended::Failed(error)) => {

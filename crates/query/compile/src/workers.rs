@@ -30,8 +30,8 @@ pub(super) struct Member {
     pub(super) own_ahead: Option<Own>,
     /// When it made the batches of its source.
     pub(super) source_busy: Option<Busy>,
-    /// Why it went no further, where a limit may have let no more rows pass anyway.
-    pub(super) failed: Option<Ended>,
+    /// The error that stopped it before a LIMIT: ignored if the limit is reached without it.
+    pub(super) ignored: Option<Ended>,
 }
 
 /// What a worker has to itself.
@@ -179,8 +179,8 @@ fn died(error: JoinError) -> Ended {
     }
 }
 
-/// Runs the workers; gives them in their order. The first that fails stops the others, and all have ended when its error is given: what
-/// they held is free for whoever runs instead.
+/// Runs the workers; gives them in their order. The first that fails stops the others, and all have ended when its error is returned: nothing of theirs is
+/// held any more.
 pub(super) async fn each<F>(
     members: Vec<Member>,
     stop: &AtomicBool,

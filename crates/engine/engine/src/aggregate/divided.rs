@@ -63,7 +63,7 @@ impl Divided {
             sets: Vec::new(),
             total: None,
             clustered: None,
-            wide: Vec::new(),
+            key_forms: Vec::new(),
             ..spec.clone()
         };
         Self { spec: Arc::new(spec), absent, keys, workers, groups, parts }

@@ -62,7 +62,7 @@ impl Groups {
     /// None yet. Where a table of so many makes rows no fewer they are put aside, unless they leave early.
     pub(super) fn looking_at(spec: &Arc<AggregateSpec>, few: usize) -> Self {
         let reduction = Reduction::of(if spec.clustered.is_some() { usize::MAX } else { few });
-        let form = |key| if spec.wide.contains(&key) { KeyForm::Wide } else { KeyForm::default() };
+        let form = |key: usize| spec.key_forms.get(key).map_or_else(KeyForm::default, |form| KeyForm::from(*form));
         let keys = (0..spec.keys.len()).map(form).collect();
         let carried = spec.carried.iter().map(|_| Carried::default()).collect();
         let states = spec.states.iter().map(|state| State::new(state.kept)).collect();
@@ -81,7 +81,7 @@ impl Groups {
             return Ok(());
         }
         for (form, key) in self.keys.iter_mut().zip(&self.spec.keys) {
-            form.take(&batch.columns[*key].data);
+            form.take(&batch.columns[*key]);
         }
         let words = self.words(batch)?;
         let stride = words.len();
@@ -230,7 +230,8 @@ impl Groups {
 
 /// The one group of the set without keys, where no row is.
 fn total_of_none(spec: &AggregateSpec, id: i64) -> Result<GroupRows> {
-    let mut columns = vec![Form::Ints.nulls(1); spec.keys.len()];
+    let form = |key: usize| spec.key_forms.get(key).copied().unwrap_or(Form::Ints);
+    let mut columns: Vec<Column> = (0..spec.keys.len()).map(|key| form(key).nulls(1)).collect();
     if let Some(number) = columns.last_mut() {
         *number = ints(vec![id]);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, StringViewArray};
 
 use super::state::narrowest;
-use crate::{Bits, Bounds, Column, Data, Error, NONE, Result, Strings, TextNumbers};
+use crate::{Bits, Bounds, Column, Data, Error, Form, NONE, Result, Strings, TextNumbers};
 
 /// How a key's values became words, to make values of words again. Takes its form from the first batch.
 #[derive(Debug, Default)]
@@ -50,6 +50,20 @@ struct CodeNumbers {
 /// Strings' codes that are remembered.
 const REMEMBERED_MAX: usize = 1_024;
 
+impl From<Form> for KeyForm {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Bools => Self::Bools,
+            Form::Ints => Self::Ints,
+            Form::Wide => Self::Wide,
+            Form::Floats => Self::Floats,
+            Form::Texts => Self::Texts(Box::default()),
+            // Its words are asked for next, and there are none.
+            Form::Opaque => Self::Unknown,
+        }
+    }
+}
+
 impl KeyForm {
     /// The same form, without a value yet.
     pub(super) fn empty(&self) -> Self {
@@ -75,17 +89,9 @@ impl KeyForm {
     }
 
     /// Takes the form of a column.
-    pub(super) fn take(&mut self, data: &Data) {
+    pub(super) fn take(&mut self, column: &Column) {
         if matches!(self, Self::Unknown) {
-            *self = match data {
-                Data::Bools(_) => Self::Bools,
-                Data::Ints { .. } => Self::Ints,
-                Data::Wide(_) => Self::Wide,
-                Data::Floats(_) => Self::Floats,
-                Data::Codes { .. } | Data::Texts(_) => Self::Texts(Box::default()),
-                // Its words are asked for next, and there are none.
-                Data::Opaque(_) => Self::Unknown,
-            };
+            *self = Self::from(Form::of(column));
         }
     }
 
@@ -99,8 +105,8 @@ impl KeyForm {
             }
             (Self::Ints, Data::Ints { values, bounds }) => vec![cleared(Arc::clone(values), Some(*bounds), valid)],
             (Self::Wide, Data::Ints { values, bounds }) => vec![
-                cleared(Arc::new(values.iter().map(|value| value >> 63).collect()), Some(signs(*bounds)), valid),
                 cleared(Arc::clone(values), Some(*bounds), valid),
+                cleared(Arc::new(values.iter().map(|value| value >> 63).collect()), Some(upper_halves(*bounds)), valid),
             ],
             (Self::Wide, Data::Wide(values)) => wide(values, valid),
             (Self::Floats, Data::Floats(values)) => {
@@ -187,7 +193,7 @@ impl KeyForm {
             Self::Wide => {
                 let seconds = words.iter().skip(at + 1).step_by(stride);
                 #[expect(clippy::cast_sign_loss, reason = "the lower half of 128 bits")]
-                let value = |(high, low): (i64, &i64)| i128::from(high) << 64 | i128::from(*low as u64);
+                let value = |(low, high): (i64, &i64)| i128::from(*high) << 64 | i128::from(low as u64);
                 narrowest(firsts().zip(seconds).map(value).collect())
             }
             #[expect(clippy::cast_sign_loss, reason = "a word is the bits of a number")]
@@ -231,15 +237,15 @@ fn cleared(values: Arc<Vec<i64>>, bounds: Option<Bounds>, valid: Option<&Bits>) 
     Words { values: Arc::new(values), bounds: bounds.map(|bounds| bounds.or(Bounds::of(0))) }
 }
 
-/// The words of numbers of 128 bits: their halves, the upper first.
+/// The words of numbers of 128 bits: their halves, the lower first, so that ascending keys widen the first word's range.
 fn wide(values: &[i128], valid: Option<&Bits>) -> Vec<Words> {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     let (high, low): (Vec<i64>, Vec<i64>) = values.iter().map(|value| ((value >> 64) as i64, *value as i64)).unzip();
-    vec![cleared(Arc::new(high), None, valid), cleared(Arc::new(low), None, valid)]
+    vec![cleared(Arc::new(low), None, valid), cleared(Arc::new(high), None, valid)]
 }
 
 /// The upper halves of numbers that 64 bits hold.
-fn signs(bounds: Bounds) -> Bounds {
+fn upper_halves(bounds: Bounds) -> Bounds {
     Bounds { min: bounds.min >> 64, max: bounds.max >> 64 }
 }
 

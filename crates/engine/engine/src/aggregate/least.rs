@@ -13,7 +13,6 @@ use crate::{Bits, Column, Data, Error, Form, Result};
 /// The least or the greatest values; none where there was none yet.
 #[derive(Debug)]
 pub(super) enum Least {
-    Unknown(usize),
     /// False is less.
     Bools(Vec<Option<bool>>),
     Ints(Vec<Option<i64>>),
@@ -27,9 +26,20 @@ pub(super) enum Least {
 }
 
 impl Least {
+    /// No values yet, of columns of a form.
+    pub(super) fn new(form: Form) -> Self {
+        match form {
+            Form::Bools => Self::Bools(Vec::new()),
+            // Most numbers need 64 bits only.
+            Form::Ints | Form::Wide => Self::Ints(Vec::new()),
+            Form::Floats => Self::Floats(Vec::new()),
+            // Values of other types are not compared; the first that comes is an error.
+            Form::Texts | Form::Opaque => Self::Texts { values: Vec::new(), bytes: 0 },
+        }
+    }
+
     pub(super) fn resize(&mut self, groups: usize) {
         match self {
-            Self::Unknown(count) => *count = groups,
             Self::Bools(values) => values.resize(groups, None),
             Self::Ints(values) => values.resize(groups, None),
             Self::Wide(values) => values.resize(groups, None),
@@ -38,28 +48,15 @@ impl Least {
         }
     }
 
-    /// Takes the form of the first values.
-    fn take_form(&mut self, data: &Data) -> Result<()> {
-        if let Self::Unknown(groups) = *self {
-            *self = match data {
-                Data::Ints { .. } => Self::Ints(Vec::new()),
-                Data::Wide(_) => Self::Wide(Vec::new()),
-                Data::Floats(_) => Self::Floats(Vec::new()),
-                Data::Codes { .. } | Data::Texts(_) => Self::Texts { values: Vec::new(), bytes: 0 },
-                Data::Bools(_) => Self::Bools(Vec::new()),
-                Data::Opaque(_) => return Err(Error::Form("the least of values that are not compared")),
-            };
-            self.resize(groups);
-        }
-        // Digits that did not need 128 bits before may need them now.
+    /// Makes room for 128-bit values once one comes.
+    fn widen(&mut self, data: &Data) {
         if let (Self::Ints(values), Data::Wide(_)) = (&*self, data) {
             *self = Self::Wide(values.iter().map(|value| value.map(i128::from)).collect());
         }
-        Ok(())
     }
 
     pub(super) fn add(&mut self, is_max: bool, groups: &[u32], column: &Column, counts: Option<&Bits>) -> Result<()> {
-        self.take_form(&column.data)?;
+        self.widen(&column.data);
         let wanted = if is_max { Ordering::Greater } else { Ordering::Less };
         let rows = groups.len();
         match (self, &column.data) {
@@ -91,22 +88,10 @@ impl Least {
 
     pub(super) fn merge(&mut self, is_max: bool, groups: &[u32], other: &Self, some: &[u32]) -> Result<()> {
         let wanted = if is_max { Ordering::Greater } else { Ordering::Less };
-        if let (Self::Unknown(count), known) = (&*self, other) {
-            let form = match known {
-                Self::Unknown(_) => return Ok(()),
-                Self::Bools(_) => Self::Bools(vec![None; *count]),
-                Self::Ints(_) => Self::Ints(vec![None; *count]),
-                Self::Wide(_) => Self::Wide(vec![None; *count]),
-                Self::Floats(_) => Self::Floats(vec![None; *count]),
-                Self::Texts { .. } => Self::Texts { values: vec![None; *count], bytes: 0 },
-            };
-            *self = form;
-        }
         if let (Self::Ints(values), Self::Wide(_)) = (&*self, other) {
             *self = Self::Wide(values.iter().map(|value| value.map(i128::from)).collect());
         }
         match (self, other) {
-            (_, Self::Unknown(_)) => {}
             (Self::Bools(mine), Self::Bools(theirs)) => merge(mine, groups, theirs, some, |least, value| {
                 replace(least, *value, |new, old| new.cmp(old) == wanted);
             }),
@@ -133,7 +118,6 @@ impl Least {
     /// Takes those of some groups away, in their order.
     pub(super) fn take(&mut self, groups: &[u32]) -> Self {
         match self {
-            Self::Unknown(_) => Self::Unknown(groups.len()),
             Self::Bools(values) => Self::Bools(picked(values, groups)),
             Self::Ints(values) => Self::Ints(picked(values, groups)),
             Self::Wide(values) => Self::Wide(picked(values, groups)),
@@ -149,7 +133,6 @@ impl Least {
     /// Those of some neighbouring groups.
     pub(super) fn part(&self, groups: Range<usize>) -> Self {
         match self {
-            Self::Unknown(_) => Self::Unknown(groups.len()),
             Self::Bools(values) => Self::Bools(values[groups].to_vec()),
             Self::Ints(values) => Self::Ints(values[groups].to_vec()),
             Self::Wide(values) => Self::Wide(values[groups].to_vec()),
@@ -164,8 +147,6 @@ impl Least {
 
     pub(super) fn column(self) -> Column {
         match self {
-            // No row had a value: of whatever form, all are NULL.
-            Self::Unknown(groups) => Form::Ints.nulls(groups),
             Self::Bools(least) => {
                 let values = Bits::of(least.len(), |row| least[row].unwrap_or_default());
                 Column { data: Data::Bools(Arc::new(values)), validity: validity(&least) }
@@ -195,7 +176,6 @@ impl Least {
 
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Unknown(_) => 0,
             Self::Bools(values) => values.capacity(),
             Self::Ints(values) => values.capacity() * 16,
             Self::Wide(values) => values.capacity() * 32,

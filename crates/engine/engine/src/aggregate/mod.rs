@@ -21,9 +21,9 @@ mod pieces;
 mod reduction;
 mod sets;
 mod state;
+mod sum256;
 mod table;
 mod totals;
-mod wide_sum;
 
 #[cfg(test)]
 mod tests;
@@ -41,9 +41,11 @@ pub use pieces::{Aside, Piece};
 pub use sets::{GroupingSet, Level};
 pub use state::{Kept, StateSpec};
 pub(crate) use state::{ints, narrowest};
-pub(crate) use totals::{beyond, float_sum};
-pub use wide_sum::sums_of;
-pub(crate) use wide_sum::{array_of as wide_sums, square};
+pub use sum256::from_binary as sums256_from_binary;
+pub(crate) use sum256::{square, to_binary as sums256_to_binary};
+pub(crate) use totals::{float_sum, numeric_overflow};
+
+use crate::Form;
 
 /// What is grouped by what.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +62,7 @@ pub struct AggregateSpec {
     /// The key, by its place among the keys, whose values come in order: of the values in a stretch of rows none but the least and the
     /// greatest come in another.
     pub clustered: Option<usize>,
-    /// Keys, by their places, some of whose numbers may need 128 bits: all of them get words for so many. Of other keys such a number is an error.
-    pub wide: Vec<usize>,
+    /// Forms of the keys' types, in their order; without them keys take the forms of the first batch. Values of [`Form::Wide`] have two words
+    /// each; in keys of [`Form::Ints`] a 128-bit number is an error.
+    pub key_forms: Vec<Form>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::keys::KeyForm;
 use super::state::State;
 use super::{AggregateSpec, Aside, Groups, Kept, StateSpec};
-use crate::{BATCH_ROWS, Batch, Bits, Column, Result};
+use crate::{BATCH_ROWS, Batch, Bits, Column, Form, Result};
 
 impl AggregateSpec {
     /// What groups rows that [`Groups::drain`] has given, into what [`Groups::finish`] would have given of all.
@@ -15,11 +15,15 @@ impl AggregateSpec {
         let keys = self.keys.len() + usize::from(!self.sets.is_empty());
         let first_state = keys + self.carried.len();
         let states = self.states.iter().zip(first_state..);
+        let mut key_forms = self.key_forms.clone();
+        if !key_forms.is_empty() {
+            key_forms.resize(keys, Form::Ints);
+        }
         Self {
             keys: (0..keys).collect(),
             carried: (keys..first_state).collect(),
             states: states.map(|(state, column)| state.of_partial(column)).collect(),
-            wide: self.wide.clone(),
+            key_forms,
             ..Self::default()
         }
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::least::Least;
 use super::moments::Moments;
-use super::totals::{Rows, add_counts, add_floats, add_ints, add_wide, beyond, float_sum};
-use super::wide_sum::WideSums;
-use crate::{Bits, Bounds, Column, Data, Error, Result};
+use super::sum256::Sums256;
+use super::totals::{Rows, add_counts, add_floats, add_ints, add_wide, float_sum, numeric_overflow};
+use crate::{Bits, Bounds, Column, Data, Error, Form, Result};
 
 /// A thing that is kept of the rows of a group.
 #[derive(Debug, Clone)]
@@ -26,17 +26,17 @@ pub enum Kept {
     Count,
     /// The sum of integers or of digits of numerics; 0 of none. Gives 128 bits.
     Sum,
-    /// The sum of exact numbers or of their squares, of so many digits as nothing else holds; 0 of none. Gives binary values, which
-    /// [`super::sums_of`] reads.
-    WideSum { is_of_squares: bool },
+    /// The sum of exact numbers, or of their squares, as a 256-bit integer; 0 of none. Gives binary values, which [`super::sums256_from_binary`]
+    /// decodes.
+    Sum256 { of_squares: bool },
     /// The sum of `float8`; 0 of none.
     FloatSum,
     /// How `float8` are spread, which [`Moments::of_array`] reads.
     Moments,
-    /// The least value; NULL of none.
-    Min,
-    /// The greatest value; NULL of none.
-    Max,
+    /// The least value of a column of this form; NULL of none.
+    Min(Form),
+    /// The greatest value of a column of this form; NULL of none.
+    Max(Form),
 }
 
 /// What is kept of all groups.
@@ -44,7 +44,7 @@ pub enum Kept {
 pub(super) enum State {
     Count(Vec<i64>),
     Sum(Vec<i128>),
-    WideSum(WideSums),
+    Sum256(Sums256),
     FloatSum(Vec<f64>),
     Moments(Vec<Moments>),
     Least { values: Least, is_max: bool },
@@ -55,11 +55,11 @@ impl State {
         match kept {
             Kept::Count => Self::Count(Vec::new()),
             Kept::Sum => Self::Sum(Vec::new()),
-            Kept::WideSum { is_of_squares } => Self::WideSum(WideSums::new(is_of_squares)),
+            Kept::Sum256 { of_squares } => Self::Sum256(Sums256::new(of_squares)),
             Kept::FloatSum => Self::FloatSum(Vec::new()),
             Kept::Moments => Self::Moments(Vec::new()),
-            Kept::Min => Self::Least { values: Least::Unknown(0), is_max: false },
-            Kept::Max => Self::Least { values: Least::Unknown(0), is_max: true },
+            Kept::Min(form) => Self::Least { values: Least::new(form), is_max: false },
+            Kept::Max(form) => Self::Least { values: Least::new(form), is_max: true },
         }
     }
 
@@ -68,7 +68,7 @@ impl State {
         match self {
             Self::Count(counts) => counts.resize(groups, 0),
             Self::Sum(sums) => sums.resize(groups, 0),
-            Self::WideSum(sums) => sums.resize(groups),
+            Self::Sum256(sums) => sums.resize(groups),
             Self::FloatSum(sums) => sums.resize(groups, 0.0),
             Self::Moments(moments) => moments.resize(groups, Moments::default()),
             Self::Least { values, .. } => values.resize(groups),
@@ -94,7 +94,7 @@ impl State {
                 };
                 add_floats(sums, groups, values, counts)
             }
-            Self::WideSum(sums) => sums.add(groups, column.ok_or(Error::Form("a sum of nothing"))?, counts),
+            Self::Sum256(sums) => sums.add(groups, column.ok_or(Error::Form("a sum of nothing"))?, counts),
             Self::Moments(moments) => match &column.ok_or(Error::Form("the spread of nothing"))?.data {
                 Data::Floats(values) => {
                     each(counts, groups.len(), |row| moments[groups[row] as usize].add(values[row]));
@@ -120,10 +120,10 @@ impl State {
             (Self::Count(mine), Self::Count(theirs)) => pairs().for_each(|(from, to)| mine[to] += theirs[from]),
             (Self::Sum(mine), Self::Sum(theirs)) => {
                 for (from, to) in pairs() {
-                    mine[to] = mine[to].checked_add(theirs[from]).ok_or_else(beyond)?;
+                    mine[to] = mine[to].checked_add(theirs[from]).ok_or_else(numeric_overflow)?;
                 }
             }
-            (Self::WideSum(mine), Self::WideSum(theirs)) => mine.merge(theirs, pairs())?,
+            (Self::Sum256(mine), Self::Sum256(theirs)) => mine.merge(theirs, pairs())?,
             (Self::FloatSum(mine), Self::FloatSum(theirs)) => {
                 for (from, to) in pairs() {
                     mine[to] = float_sum(mine[to], theirs[from])?;
@@ -143,7 +143,7 @@ impl State {
         match self {
             Self::Count(counts) => Self::Count(picked(counts, groups)),
             Self::Sum(sums) => Self::Sum(picked(sums, groups)),
-            Self::WideSum(sums) => Self::WideSum(sums.picked(groups)),
+            Self::Sum256(sums) => Self::Sum256(sums.picked(groups)),
             Self::FloatSum(sums) => Self::FloatSum(picked(sums, groups)),
             Self::Moments(moments) => Self::Moments(picked(moments, groups)),
             Self::Least { values, is_max } => Self::Least { values: values.take(groups), is_max: *is_max },
@@ -155,7 +155,7 @@ impl State {
         match self {
             Self::Count(counts) => Self::Count(counts[groups].to_vec()),
             Self::Sum(sums) => Self::Sum(sums[groups].to_vec()),
-            Self::WideSum(sums) => Self::WideSum(sums.part(groups)),
+            Self::Sum256(sums) => Self::Sum256(sums.part(groups)),
             Self::FloatSum(sums) => Self::FloatSum(sums[groups].to_vec()),
             Self::Moments(moments) => Self::Moments(moments[groups].to_vec()),
             Self::Least { values, is_max } => Self::Least { values: values.part(groups), is_max: *is_max },
@@ -169,7 +169,7 @@ impl State {
         Ok(match state {
             Self::Count(counts) => ints(counts),
             Self::Sum(sums) => Column::new(narrowest(sums)),
-            Self::WideSum(sums) => Column::new(Data::Opaque(sums.array())),
+            Self::Sum256(sums) => Column::new(Data::Opaque(sums.array())),
             Self::FloatSum(sums) => Column::new(Data::Floats(Arc::new(sums))),
             Self::Moments(moments) => Column::new(Data::Opaque(Moments::array(&moments))),
             Self::Least { values, .. } => values.column(),
@@ -180,7 +180,7 @@ impl State {
         match self {
             Self::Count(counts) => counts.capacity() * 8,
             Self::Sum(sums) => sums.capacity() * 16,
-            Self::WideSum(sums) => sums.memory_bytes(),
+            Self::Sum256(sums) => sums.memory_bytes(),
             Self::FloatSum(sums) => sums.capacity() * 8,
             Self::Moments(moments) => moments.capacity() * size_of::<Moments>(),
             Self::Least { values, .. } => values.memory_bytes(),

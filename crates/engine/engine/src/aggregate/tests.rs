@@ -4,7 +4,7 @@ use std::sync::Arc;
 use arrow::array::StringViewArray;
 
 use super::{AggregateSpec, Aside, Divided, GroupRows, GroupingSet, Groups, Kept, StateSpec};
-use crate::{Batch, Bits, Bounds, Column, Data, Error, GOES_ON, Strings};
+use crate::{Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, Strings};
 
 /// Numbers that follow from one another.
 pub(super) struct Chance(pub(super) u64);
@@ -80,7 +80,7 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
     let mut chance = Chance(seed | 1);
     let spec = Arc::new(AggregateSpec {
         keys: vec![0, 1],
-        states: [Kept::Count, Kept::Count, Kept::Sum, Kept::Min, Kept::Max]
+        states: [Kept::Count, Kept::Count, Kept::Sum, Kept::Min(Form::Ints), Kept::Max(Form::Ints)]
             .into_iter()
             .enumerate()
             .map(|(number, kept)| StateSpec { kept, column: (0 < number).then_some(2), filter: None })
@@ -148,7 +148,7 @@ fn groups_are_those_of_a_map() {
 fn without_keys_there_is_one_group_also_of_no_rows() {
     let states = vec![
         StateSpec { kept: Kept::Count, column: None, filter: None },
-        StateSpec { kept: Kept::Max, column: Some(0), filter: None },
+        StateSpec { kept: Kept::Max(Form::Ints), column: Some(0), filter: None },
     ];
     let spec = Arc::new(AggregateSpec { states, ..AggregateSpec::default() });
     let rows = Groups::new(&spec).finish().unwrap();
@@ -166,8 +166,9 @@ fn without_keys_there_is_one_group_also_of_no_rows() {
 #[test]
 fn numbers_of_64_bits_are_grouped_with_those_of_128_where_keys_have_words_for_so_many() {
     let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
-    let spec =
-        |wide| Arc::new(AggregateSpec { keys: vec![0], states: states.clone(), wide, ..AggregateSpec::default() });
+    let spec = |key_forms| {
+        Arc::new(AggregateSpec { keys: vec![0], states: states.clone(), key_forms, ..AggregateSpec::default() })
+    };
     let narrow = Batch { rows: 3, columns: vec![ints(&[Some(4), None, Some(4)])] };
     let many = Column::new(Data::Wide(Arc::new(vec![4, i128::MAX])));
     let many = Batch { rows: 2, columns: vec![many] };
@@ -176,7 +177,7 @@ fn numbers_of_64_bits_are_grouped_with_those_of_128_where_keys_have_words_for_so
     groups.add(&narrow).expect("they are the first");
     assert!(matches!(groups.add(&many), Err(Error::Form(_))), "no key of this type has 128 bits");
 
-    let spec = spec(vec![0]);
+    let spec = spec(vec![Form::Wide]);
     let (mut groups, mut others) = (Groups::new(&spec), Groups::new(&spec));
     groups.add(&narrow).expect("they are the first");
     others.add(&many).expect("they are the first");
@@ -193,7 +194,8 @@ fn numbers_of_64_bits_are_grouped_with_those_of_128_where_keys_have_words_for_so
 #[test]
 fn numbers_of_128_bits_beside_others_are_keys_of_the_same_groups() {
     let states = vec![StateSpec { kept: Kept::Count, column: None, filter: None }];
-    let spec = Arc::new(AggregateSpec { keys: vec![0], states, wide: vec![0], ..AggregateSpec::default() });
+    let spec =
+        Arc::new(AggregateSpec { keys: vec![0], states, key_forms: vec![Form::Wide], ..AggregateSpec::default() });
     let small = [-3, -1, 0, 2, 5, i64::MIN, i64::MAX];
     let mut groups = Groups::new(&spec);
     let as_small = ints(&small.map(Some));
@@ -204,6 +206,29 @@ fn numbers_of_128_bits_beside_others_are_keys_of_the_same_groups() {
     let batch = groups.finish().expect("there are few").parts[0].clone();
     assert_eq!(numbers(&batch.columns[0]), small.map(Some), "none needs more than 64 bits");
     assert_eq!(numbers(&batch.columns[1]), [Some(3); 7]);
+}
+
+#[test]
+fn what_no_row_has_is_null_of_its_type() {
+    let least = |form| StateSpec { kept: Kept::Min(form), column: Some(1), filter: None };
+    let forms = [Form::Bools, Form::Ints, Form::Floats, Form::Texts];
+    for form in forms {
+        let spec = Arc::new(AggregateSpec { states: vec![least(form)], ..AggregateSpec::default() });
+        let batch = Groups::new(&spec).finish().expect("one group of no rows").parts[0].clone();
+        assert_eq!((Form::of(&batch.columns[0]), batch.columns[0].is_valid(0)), (form, false));
+        let set = GroupingSet { absent: vec![true], id: 1, is_hidden: false };
+        let all = GroupingSet { absent: vec![false], id: 0, is_hidden: true };
+        let spec = Arc::new(AggregateSpec {
+            keys: vec![0],
+            key_forms: vec![form],
+            states: vec![StateSpec { kept: Kept::Count, column: None, filter: None }],
+            sets: vec![set, all],
+            ..AggregateSpec::default()
+        });
+        let rows = Groups::new(&spec).finish().expect("one group of no rows");
+        let columns: Vec<Form> = rows.parts.iter().map(|batch| Form::of(&batch.columns[0])).collect();
+        assert_eq!(columns, [form], "{rows:?}");
+    }
 }
 
 #[test]

@@ -15,15 +15,15 @@ const KERNEL_GROUPS: usize = 8;
 /// The greatest sum of integers that lets one more batch be added in 64 bits.
 const BATCH_SUM_MAX: i128 = 1 << 62;
 
-/// The error of a sum whose digits nothing holds.
-pub(crate) fn beyond() -> Error {
+/// Creates the error of a sum that overflows.
+pub(crate) fn numeric_overflow() -> Error {
     Error::out_of_range("numeric field overflow")
 }
 
-/// A sum of floats and one more.
+/// Adds a float to a sum.
 ///
 /// # Errors
-/// Where numbers add up to none: PostgreSQL's `float8pl`.
+/// 22003 where finite numbers add up to infinity, as PostgreSQL's `float8pl`.
 #[inline]
 pub(crate) fn float_sum(sum: f64, value: f64) -> Result<f64> {
     let total = sum + value;
@@ -123,7 +123,7 @@ fn add_each(sums: &mut [i128], groups: &[u32], counts: Option<&Bits>, value: imp
         *sum = total;
         is_beyond |= overflows;
     });
-    if is_beyond { Err(beyond()) } else { Ok(()) }
+    if is_beyond { Err(numeric_overflow()) } else { Ok(()) }
 }
 
 /// Adds floats.
@@ -140,6 +140,6 @@ pub(super) fn add_floats(sums: &mut [f64], groups: &[u32], values: &[f64], count
 }
 
 fn add(sum: &mut i128, value: i128) -> Result<()> {
-    *sum = sum.checked_add(value).ok_or_else(beyond)?;
+    *sum = sum.checked_add(value).ok_or_else(numeric_overflow)?;
     Ok(())
 }

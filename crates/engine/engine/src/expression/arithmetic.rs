@@ -148,7 +148,7 @@ pub(super) fn floats(operation: Operation, left: &Computed, right: &Computed, ro
         Operation::Subtract => zipped(sides, rows, |x, y| x - y),
         Operation::Multiply => zipped(sides, rows, |x, y| x * y),
     };
-    // Overflow and underflow are errors, which are told by whoever this stands for.
+    // Overflow and underflow are errors, which the fallback reports.
     let is_odd = |value: &f64| value.is_infinite() || (operation == Operation::Multiply && *value == 0.0);
     if values.iter().any(is_odd) {
         let is_beyond = |row: usize| {

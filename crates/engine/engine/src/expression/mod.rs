@@ -7,11 +7,11 @@ mod computed;
 mod date;
 mod digest;
 mod division;
+mod fallback;
 mod float;
 mod foreign;
 mod logic;
 mod memory;
-mod original;
 mod rounding;
 mod sign;
 mod text;
@@ -28,15 +28,15 @@ pub(crate) use compare::float_order;
 pub(crate) use computed::Computed;
 pub use date::TimeUnit;
 pub use division::Division;
+pub use fallback::Fallback;
 pub use foreign::Foreign;
 pub use memory::{Calls, Memory, function_id};
-pub use original::Original;
 pub use rounding::Rounding;
 pub use sign::Sign;
 pub use text::{TextCall, TextFunction};
 use types::{DatePart, Interval};
 
-use crate::portions::{Failure, in_portions};
+use crate::portions::{ErrorGranularity, in_portions};
 use crate::vector::append;
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
 
@@ -176,13 +176,13 @@ pub enum Expression {
     Sum {
         sum: Box<Expression>,
         count: Box<Expression>,
-        /// What the result's type holds; any sum where another number is computed of it.
+        /// The range of the result's type; `None` where the sum is only part of a computation.
         limits: Option<Bounds>,
     },
-    /// A value that loops compute, or where they do not, what they were made of.
+    /// A value that may be out of range: where that is so, the fallback evaluates the batch.
     Fallible {
         value: Box<Expression>,
-        original: Arc<dyn Original>,
+        fallback: Arc<dyn Fallback>,
     },
     /// A function over Arrow's arrays.
     Foreign {
@@ -216,7 +216,7 @@ impl Expression {
         let mut portions = Vec::new();
         in_portions(
             batch.clone(),
-            Failure::OfBatch,
+            ErrorGranularity::Batch,
             |portion| self.is_true(&portion, memory),
             |bits| {
                 portions.push(bits);
@@ -294,8 +294,8 @@ impl Expression {
             Self::Sum { sum, count, limits } => {
                 logic::some(sum.compute(batch, memory)?, &count.compute(batch, memory)?, *limits)
             }
-            Self::Fallible { value, original } => match value.compute(batch, memory) {
-                Err(error) if error.is_about_values() => original.over_arrays()?.compute(batch, memory),
+            Self::Fallible { value, fallback } => match value.compute(batch, memory) {
+                Err(error) if error.is_about_values() => fallback.expression()?.compute(batch, memory),
                 computed => computed,
             },
             Self::Foreign { function, arguments } => foreign::call(function, arguments, batch, memory),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
 use arrow::datatypes::DataType;
 
-use super::{Calls, Comparison, Expression, Foreign, Memory, Operation, Original};
+use super::{Calls, Comparison, Expression, Fallback, Foreign, Memory, Operation};
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result, Strings};
 
 fn ints(values: &[Option<i64>]) -> Column {
@@ -235,13 +235,13 @@ fn a_sum_beyond_its_type_is_said_to_be() {
 #[test]
 fn what_loops_do_not_compute_is_computed_by_what_they_were_made_of() {
     let half = || Box::new(arithmetic(Operation::Multiply, (1, 1), Bounds::of(0)));
-    let original: Arc<dyn Original> = Arc::new(Expression::Column(1));
-    let expression = Expression::Fallible { value: half(), original };
+    let fallback: Arc<dyn Fallback> = Arc::new(Expression::Column(1));
+    let expression = Expression::Fallible { value: half(), fallback };
     let batch = batch(vec![ints(&[Some(2)]), ints(&[Some(3)])]);
     let mut memory = Memory::default();
     assert!(half().evaluate(&batch, &mut memory).is_err(), "6 is beyond 0");
     assert_eq!(values(&expression.evaluate(&batch, &mut memory).expect("the original is a column")), [Some(3)]);
-    let refused = |value: Expression| Expression::Fallible { value: half(), original: Arc::new(value) };
+    let refused = |value: Expression| Expression::Fallible { value: half(), fallback: Arc::new(value) };
     let error = refused(*half()).evaluate(&batch, &mut memory).expect_err("neither computes it");
     assert!(matches!(error, Error::Value(_)), "what the original says: {error}");
 }

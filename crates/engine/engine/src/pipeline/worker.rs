@@ -11,7 +11,7 @@ use super::{Busy, Now, Pipeline, Sink, Step};
 use crate::aggregate::{CompactGroups, Groups};
 use crate::expression::{Calls, Expression, Memory};
 use crate::join::{Build, JoinTable, Matched, ProbeScratch};
-use crate::portions::{Failure, in_portions};
+use crate::portions::{ErrorGranularity, in_portions};
 use crate::sort::Sorting;
 use crate::vector::bytes_copied;
 use crate::{Batch, Error, Result, Selection};
@@ -25,7 +25,7 @@ pub struct Worker {
     rows: Vec<u64>,
     meter: Meter,
     border: Border,
-    /// A worker of the pipeline that reads this one's groups. Rows that reach its end stay there: if this one fails, nothing has been given.
+    /// A worker of the pipeline that reads this one's groups. Rows that reach its end stay there until this one is done.
     next: Option<Box<Worker>>,
     /// Whether a limit lets no more rows pass.
     has_enough: bool,
@@ -48,6 +48,8 @@ pub struct Border {
     is_spilling: bool,
     /// By the numbers of limits: how many rows have come there, to all workers.
     pub limits: Arc<[AtomicU64]>,
+    /// A step after a limit has failed, or the end: rows that were counted there are missing.
+    has_failed_after_limit: bool,
     /// What the rows that lie at the end take, where nobody takes them.
     held: usize,
     /// Tells the time, where it is measured.
@@ -219,6 +221,12 @@ impl Worker {
         end.meter.leave(outside);
         self.has_enough |= matches!(pushed, Err(Error::Enough));
         unless_enough(pushed)
+    }
+
+    /// Returns whether an error can be ignored if other workers reach the limit: it is about values, and no row that was counted at a limit is missing.
+    #[must_use]
+    pub fn may_ignore(&self, error: &Error) -> bool {
+        error.is_about_values() && !self.border.has_failed_after_limit
     }
 
     /// Whether a limit lets no more rows pass, of whatever comes.
@@ -451,20 +459,20 @@ fn through(
     end: &mut End<'_>,
     batch: Batch,
 ) -> Result<()> {
-    let failure = if steps.iter().any(Step::is_limit) { Failure::OfRow } else { Failure::OfBatch };
+    let granularity = if steps.iter().any(Step::is_limit) { ErrorGranularity::Row } else { ErrorGranularity::Batch };
     match (step, local) {
         (Step::Filter(conditions), Local::Filter(memory, order)) => {
             let now = end.border.now.clone();
             let compute = |batch| fulfilling(batch, conditions, order, memory, now.as_deref());
-            in_portions(batch, failure, compute, |batch| push(steps, locals, rows, end, batch))
+            in_portions(batch, granularity, compute, |batch| push(steps, locals, rows, end, batch))
         }
         (Step::Project(expressions), Local::Project(memory)) => {
             let compute = |batch: Batch| projected(expressions, &batch, memory);
-            in_portions(batch, failure, compute, |batch| push(steps, locals, rows, end, batch))
+            in_portions(batch, granularity, compute, |batch| push(steps, locals, rows, end, batch))
         }
         (Step::Repeat(lists), Local::Project(memory)) => lists.iter().try_for_each(|expressions| {
             let compute = |batch: Batch| projected(expressions, &batch, memory);
-            in_portions(batch.clone(), failure, compute, |batch| push(steps, locals, rows, end, batch))
+            in_portions(batch.clone(), granularity, compute, |batch| push(steps, locals, rows, end, batch))
         }),
         (Step::Probe { .. }, Local::Probe(table, scratch)) => {
             table.probe(&batch, scratch, &mut |batch| push(steps, locals, rows, end, batch))
@@ -476,7 +484,9 @@ fn through(
             let place = |row: u64| row.saturating_sub(before).min(count) as usize;
             let (first, after) = (place(*skip), place(last));
             if first < after {
-                push(steps, locals, rows, end, batch.slice(first, after))?;
+                let pushed = push(steps, locals, rows, end, batch.slice(first, after));
+                end.border.has_failed_after_limit |= !matches!(pushed, Ok(()) | Err(Error::Enough));
+                pushed?;
             }
             if last <= before.saturating_add(count) { Err(Error::Enough) } else { Ok(()) }
         }

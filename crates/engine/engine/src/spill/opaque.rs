@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, IntervalMonthDayNanoArray, ListArray, NullArray, UInt32Array,
+    Array, ArrayRef, AsArray, BinaryArray, IntervalMonthDayNanoArray, LargeBinaryArray, ListArray, NullArray,
+    OffsetSizeTrait, UInt32Array,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::take;
@@ -29,6 +30,12 @@ pub(super) fn put(bytes: &mut Vec<u8>, values: &Column, array: &ArrayRef) -> Res
         DataType::Null => {}
         DataType::Binary => {
             let array = array.as_binary::<i32>();
+            put_numbers(bytes, &(0..rows).map(|row| length(row, array.value(row).len())).collect::<Vec<_>>());
+            let there = (0..rows).filter(|row| values.is_valid(*row));
+            there.for_each(|row| bytes.extend_from_slice(array.value(row)));
+        }
+        DataType::LargeBinary => {
+            let array = array.as_binary::<i64>();
             put_numbers(bytes, &(0..rows).map(|row| length(row, array.value(row).len())).collect::<Vec<_>>());
             let there = (0..rows).filter(|row| values.is_valid(*row));
             there.for_each(|row| bytes.extend_from_slice(array.value(row)));
@@ -71,6 +78,11 @@ pub(super) fn read(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bits>, d
             let values = Buffer::from_slice_ref(reader.take(count)?);
             Arc::new(BinaryArray::try_new(offsets, values, nulls)?)
         }
+        DataType::LargeBinary => {
+            let (offsets, count) = offsets(reader, rows, i32::MAX as usize)?;
+            let values = Buffer::from_slice_ref(reader.take(count)?);
+            Arc::new(LargeBinaryArray::try_new(offsets, values, nulls)?)
+        }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let mut part = || reader.numbers(rows);
             let (months, days, nanoseconds) = (part()?, part()?, part()?);
@@ -94,7 +106,7 @@ pub(super) fn read(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bits>, d
 }
 
 /// Where values end, of which there are lengths, and how much there is in all.
-fn offsets(reader: &mut Reader<'_>, rows: usize, most: usize) -> Result<(OffsetBuffer<i32>, usize)> {
+fn offsets<O: OffsetSizeTrait>(reader: &mut Reader<'_>, rows: usize, most: usize) -> Result<(OffsetBuffer<O>, usize)> {
     let lengths = reader.numbers(rows)?.into_iter().map(|length| usize::try_from(length).map_err(|_| DAMAGED));
     let lengths = lengths.collect::<Result<Vec<usize>>>()?;
     let all = lengths.iter().try_fold(0_usize, |all, length| all.checked_add(*length));

@@ -7,7 +7,7 @@ use arrow::array::StringViewArray;
 use super::{Bits, Bounds, Column, Data, opaque};
 
 /// How values of a column are held where no batch tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     /// Truth values.
     Bools,

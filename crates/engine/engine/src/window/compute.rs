@@ -104,8 +104,8 @@ pub(crate) fn form_of(function: &WindowFunction, forms: &[Form]) -> Form {
             Kept::Count => Form::Ints,
             Kept::Sum => Form::Wide,
             Kept::FloatSum => Form::Floats,
-            Kept::WideSum { .. } | Kept::Moments => Form::Opaque,
-            Kept::Min | Kept::Max => column.as_ref().map_or(Form::Ints, of),
+            Kept::Sum256 { .. } | Kept::Moments => Form::Opaque,
+            Kept::Min(_) | Kept::Max(_) => column.as_ref().map_or(Form::Ints, of),
         },
     }
 }

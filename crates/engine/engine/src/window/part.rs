@@ -44,7 +44,7 @@ impl Reach {
                     if 0 < *before { Self { before: rows, ..none } } else { Self { after: rows, ..none } }
                 }
                 // A sum of so many digits is no value that others could be added to as one more row's.
-                WindowFunction::Kept { kept: Kept::WideSum { .. }, .. } => return None,
+                WindowFunction::Kept { kept: Kept::Sum256 { .. }, .. } => return None,
                 WindowFunction::First { frame, .. }
                 | WindowFunction::Last { frame, .. }
                 | WindowFunction::Kept { frame, .. } => {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 
 use super::*;
-use crate::aggregate::sums_of;
+use crate::aggregate::sums256_from_binary;
 use crate::expression::float_order;
 use crate::sort::{SortKey, SortSpec, SortedRows, Sorter, Sorting};
 use crate::{Batch, Bits, Bounds, Data, Form};
@@ -74,7 +74,7 @@ fn shown(column: &Column, row: usize) -> String {
         Data::Ints { values, .. } => values[row].to_string(),
         Data::Wide(values) => values[row].to_string(),
         Data::Floats(values) => values[row].to_string(),
-        Data::Opaque(sums) => sums_of(sums).expect("sums of 256 bits")[row].to_string(),
+        Data::Opaque(sums) => sums256_from_binary(sums).expect("sums of 256 bits")[row].to_string(),
         _ => panic!("a column of another form"),
     }
 }
@@ -127,17 +127,17 @@ fn expected(function: &WindowFunction, rows: &[Row], partition: &[usize], place:
             (Kept::Count, None) => in_frame(frame).count().to_string(),
             (Kept::Count, Some(_)) => in_frame(frame).filter(|row| row.2.is_some()).count().to_string(),
             (Kept::Sum, _) => in_frame(frame).filter_map(|row| row.2).map(i128::from).sum::<i128>().to_string(),
-            (Kept::WideSum { is_of_squares }, _) => {
+            (Kept::Sum256 { of_squares }, _) => {
                 let squares = in_frame(frame).filter_map(|row| row.2).map(|value| i128::from(value * value));
-                assert!(*is_of_squares, "others are sums");
+                assert!(*of_squares, "others are sums");
                 squares.sum::<i128>().to_string()
             }
             (Kept::FloatSum, _) => in_frame(frame).filter_map(float).fold(0.0, |sum, value| sum + value).to_string(),
             (Kept::Moments, _) => panic!("nothing says how the values of a frame are spread"),
-            (Kept::Min, Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).min()),
-            (Kept::Max, Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).max()),
-            (Kept::Min, _) => or_null(in_frame(frame).filter_map(float).min_by(|x, y| float_order(*x, *y))),
-            (Kept::Max, _) => or_null(in_frame(frame).filter_map(float).max_by(|x, y| float_order(*x, *y))),
+            (Kept::Min(_), Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).min()),
+            (Kept::Max(_), Some(2)) => or_null(in_frame(frame).filter_map(|row| row.2).max()),
+            (Kept::Min(_), _) => or_null(in_frame(frame).filter_map(float).min_by(|x, y| float_order(*x, *y))),
+            (Kept::Max(_), _) => or_null(in_frame(frame).filter_map(float).max_by(|x, y| float_order(*x, *y))),
         },
     }
 }
@@ -166,12 +166,12 @@ fn functions() -> Vec<WindowFunction> {
             kept(Kept::Count, None),
             kept(Kept::Count, Some(2)),
             kept(Kept::Sum, Some(2)),
-            kept(Kept::WideSum { is_of_squares: true }, Some(2)),
+            kept(Kept::Sum256 { of_squares: true }, Some(2)),
             kept(Kept::FloatSum, Some(3)),
-            kept(Kept::Min, Some(2)),
-            kept(Kept::Max, Some(2)),
-            kept(Kept::Min, Some(3)),
-            kept(Kept::Max, Some(3)),
+            kept(Kept::Min(Form::Ints), Some(2)),
+            kept(Kept::Max(Form::Ints), Some(2)),
+            kept(Kept::Min(Form::Floats), Some(3)),
+            kept(Kept::Max(Form::Floats), Some(3)),
         ]
     });
     places.into_iter().chain(framed).collect()

@@ -11,7 +11,7 @@ use super::Frame;
 use super::compute::Share;
 use super::frame::Frames;
 use super::pick::{number, taken};
-use crate::aggregate::{Kept, beyond, float_sum, ints, narrowest, square, wide_sums};
+use crate::aggregate::{Kept, float_sum, ints, narrowest, numeric_overflow, square, sums256_to_binary};
 use crate::sort::compare;
 use crate::{Column, Data, Error, NONE, Result};
 
@@ -32,11 +32,11 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
             each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
             Ok(Column::new(narrowest(sums)))
         }
-        Kept::WideSum { is_of_squares } => {
-            let mut sum = WideSum { column: value()?, is_of_squares, sum: i256::ZERO };
+        Kept::Sum256 { of_squares } => {
+            let mut sum = Sum256 { column: value()?, of_squares, sum: i256::ZERO };
             let mut sums = Vec::with_capacity(rows);
             each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
-            Ok(Column::new(Data::Opaque(wide_sums(&sums))))
+            Ok(Column::new(Data::Opaque(sums256_to_binary(&sums))))
         }
         Kept::FloatSum => {
             let mut sum = FloatSum { column: value()?, sum: 0.0 };
@@ -45,8 +45,8 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
             Ok(Column::new(Data::Floats(Arc::new(sums))))
         }
         Kept::Moments => Err(Error::Form("the spread of a frame")),
-        Kept::Min | Kept::Max => {
-            let wanted = if kept == Kept::Min { Ordering::Less } else { Ordering::Greater };
+        Kept::Min(_) | Kept::Max(_) => {
+            let wanted = if matches!(kept, Kept::Min(_)) { Ordering::Less } else { Ordering::Greater };
             let mut best = Best { column: value()?, wanted, rows: VecDeque::new() };
             let mut rows = Vec::with_capacity(rows);
             each(share, frame, &mut best, |best| rows.push(best.rows.front().map_or(NONE, |(_, row)| number(*row))))?;
@@ -160,31 +160,31 @@ impl State for Sum<'_> {
     }
 
     fn add(&mut self, _: usize, row: usize) -> Result<()> {
-        self.sum = self.sum.checked_add(exact(self.column, row)?).ok_or_else(beyond)?;
+        self.sum = self.sum.checked_add(exact(self.column, row)?).ok_or_else(numeric_overflow)?;
         Ok(())
     }
 
     fn remove(&mut self, _: usize, row: usize) -> Result<()> {
-        self.sum = self.sum.checked_sub(exact(self.column, row)?).ok_or_else(beyond)?;
+        self.sum = self.sum.checked_sub(exact(self.column, row)?).ok_or_else(numeric_overflow)?;
         Ok(())
     }
 }
 
 /// Of exact numbers or of their squares, in 256 bits; 0 of none.
-struct WideSum<'a> {
+struct Sum256<'a> {
     column: &'a Column,
-    is_of_squares: bool,
+    of_squares: bool,
     sum: i256,
 }
 
-impl WideSum<'_> {
+impl Sum256<'_> {
     fn value(&self, row: usize) -> Result<i256> {
         let value = exact(self.column, row)?;
-        Ok(if self.is_of_squares { square(value) } else { i256::from_i128(value) })
+        Ok(if self.of_squares { square(value) } else { i256::from_i128(value) })
     }
 }
 
-impl State for WideSum<'_> {
+impl State for Sum256<'_> {
     const CAN_REMOVE: bool = true;
 
     fn clear(&mut self) {
@@ -192,12 +192,12 @@ impl State for WideSum<'_> {
     }
 
     fn add(&mut self, _: usize, row: usize) -> Result<()> {
-        self.sum = self.sum.checked_add(self.value(row)?).ok_or_else(beyond)?;
+        self.sum = self.sum.checked_add(self.value(row)?).ok_or_else(numeric_overflow)?;
         Ok(())
     }
 
     fn remove(&mut self, _: usize, row: usize) -> Result<()> {
-        self.sum = self.sum.checked_sub(self.value(row)?).ok_or_else(beyond)?;
+        self.sum = self.sum.checked_sub(self.value(row)?).ok_or_else(numeric_overflow)?;
         Ok(())
     }
 }

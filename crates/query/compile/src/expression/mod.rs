@@ -28,8 +28,8 @@ pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> O
     if lowered.never_fails() || matches!(lowered, Expression::Foreign { .. }) {
         return Some(lowered);
     }
-    let original = Arc::new(PlannedExpression::new(expression, schema));
-    Some(Expression::Fallible { value: Box::new(lowered), original })
+    let fallback = Arc::new(PlannedExpression::new(expression, schema));
+    Some(Expression::Fallible { value: Box::new(lowered), fallback })
 }
 
 /// An expression that may be a part of another.

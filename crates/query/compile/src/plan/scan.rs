@@ -63,8 +63,8 @@ impl Builder<'_> {
         if fetch.is_some() { self.limited(chain, 0, fetch) } else { Some(chain) }
     }
 
-    /// Has conditions that may fail tried batch by batch where a limit follows: the rows before one that fails may be all that is wanted. A scan tries
-    /// them of whole pages.
+    /// Moves conditions that may fail from the scan into a filter step, in a pipeline with a LIMIT: a scan evaluates them for whole pages, a step batch by
+    /// batch, and the rows before a failing one may be enough.
     pub(super) fn filter_after_scan(&mut self, branch: &mut Branch) {
         let Source::Input(number) = branch.source else { return };
         let Input::Scan(scan) = &mut self.inputs[number] else { return };

@@ -254,8 +254,8 @@ impl Computed {
         let mut place = |kept: Kept| self.place(WindowFunction::Kept { kept, column, frame });
         Some(match kind {
             Aggregate::CountRows | Aggregate::Count => Given::Column(place(Kept::Count)),
-            Aggregate::Min => Given::Column(place(Kept::Min)),
-            Aggregate::Max => Given::Column(place(Kept::Max)),
+            Aggregate::Min(form) => Given::Column(place(Kept::Min(form))),
+            Aggregate::Max(form) => Given::Column(place(Kept::Max(form))),
             // Floats that leave a frame cannot be taken away exactly: all that are left are added anew.
             Aggregate::Total { sum: Kept::FloatSum, .. } if !stays_small(frame) => return None,
             Aggregate::Total { sum, form } => {

@@ -120,6 +120,52 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
     );
 }
 
+/// Queries with a LIMIT of this many rows, of which the row with `i = 7000` fails, before the limit, after it, or in an earlier LIMIT's rows.
+const LIMITED_ROWS: usize = 20_000;
+const LIMITED: [&str; 5] = [
+    "select a.i from v a join w on a.i = k where 10 / (a.i - 7000) > -100 limit 20000",
+    "select 10 / (a.i - 7000) from v a join w on a.i = k limit 20000",
+    "select 10 / (i - 7000) from (select i from v union all select i + 1000000 from v) as u join w on i % 300000 = k limit 20000",
+    "select i from (select i from v limit 30000) as s join w on i = k where 10 / (i - 7000) > -100 limit 20000",
+    "select i from (select i, sum(i) as s from v group by i) as g where 10 / (s - 7000) > -100 limit 20000",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_gives_all_its_rows_or_fails() {
+    let sql = Sql::new();
+    sql.run("create table v (i bigint)").await.expect("it is new");
+    sql.run("create table w (k bigint)").await.expect("it is new");
+    for table in ["v", "w"] {
+        for part in 0..6 {
+            let (first, last) = (part * 50_000, part * 50_000 + 49_999);
+            sql.run(&format!("insert into {table} select g from generate_series({first}, {last}) as s(g)"))
+                .await
+                .expect("they are numbers");
+        }
+    }
+    let mut answered = 0;
+    for query in LIMITED {
+        for _ in 0..4 {
+            match sql.run(query).await {
+                Ok(rows) => {
+                    assert_eq!(rows.len(), LIMITED_ROWS, "{query}");
+                    answered += 1;
+                }
+                Err(error) => assert_eq!(error.condition, Condition::DivisionByZero, "{query}: {error}"),
+            }
+        }
+    }
+    println!("{answered} of 20 were answered");
+    match sql.run("select count(*) + sum(10 / (i - 7000)) * 0 from (select i from v limit 250000) as s").await {
+        Ok(rows) => assert_eq!(rows, ["250000"]),
+        Err(error) => assert_eq!(error.condition, Condition::DivisionByZero, "{error}"),
+    }
+    // More than the limit leaves out would fail.
+    let query = "select sum(10 / (i - 7000)) from (select i from v union all select 7000 from v limit 500000) as s";
+    let error = sql.run(query).await.expect_err("some of these rows are among those of the limit");
+    assert_eq!(error.condition, Condition::DivisionByZero, "{error}");
+}
+
 /// Plans of which no operator is left outside.
 const WHOLE: [&str; 16] = [
     "select x, t from a order by t desc, x",

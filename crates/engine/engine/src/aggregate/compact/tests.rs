@@ -7,9 +7,10 @@ use arrow::array::StringViewArray;
 
 use super::super::tests::Chance;
 use super::super::{AggregateSpec, CompactGroups, GroupRows, GroupingSet, Groups, Kept, StateSpec};
-use crate::{Batch, Bits, Bounds, Column, Data, GOES_ON, Strings};
+use crate::{Batch, Bits, Bounds, Column, Data, Form, GOES_ON, Strings};
 
-const KEPT: [Kept; 6] = [Kept::Count, Kept::Sum, Kept::FloatSum, Kept::Min, Kept::Max, Kept::Max];
+const KEPT: [Kept; 6] =
+    [Kept::Count, Kept::Sum, Kept::FloatSum, Kept::Min(Form::Ints), Kept::Max(Form::Floats), Kept::Max(Form::Texts)];
 
 /// Groups by the first two columns; states of numbers, floats and strings.
 fn spec(keys: &[usize], sets: Vec<GroupingSet>) -> Arc<AggregateSpec> {

@@ -6,7 +6,7 @@ use arrow::array::StringViewArray;
 
 use crate::aggregate::tests::Chance;
 use crate::aggregate::{AggregateSpec, Divided, GroupRows, Groups, Kept, StateSpec};
-use crate::{Batch, Bits, Bounds, Column, Data, Error, GOES_ON, Strings};
+use crate::{Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, Strings};
 
 fn ints(values: Vec<i64>) -> Column {
     let bounds = values.iter().fold(Bounds::of(0), |bounds, value| bounds.or(Bounds::of((*value).into())));
@@ -160,11 +160,11 @@ fn all_forms_are_the_same_in_one_table_and_in_pieces() {
                 state(Kept::Count, None, Some(8)),
                 state(Kept::Sum, Some(1), None),
                 state(Kept::FloatSum, Some(7), None),
-                state(Kept::Min, Some(5), None),
-                state(Kept::Max, Some(4), Some(8)),
-                state(Kept::Max, Some(1), None),
-                state(Kept::Min, Some(3), None),
-                state(Kept::Max, Some(7), Some(8)),
+                state(Kept::Min(Form::Texts), Some(5), None),
+                state(Kept::Max(Form::Texts), Some(4), Some(8)),
+                state(Kept::Max(Form::Wide), Some(1), None),
+                state(Kept::Min(Form::Bools), Some(3), None),
+                state(Kept::Max(Form::Floats), Some(7), Some(8)),
             ],
             ..AggregateSpec::default()
         });

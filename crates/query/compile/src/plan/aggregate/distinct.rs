@@ -9,7 +9,7 @@ use arrow::datatypes::Schema;
 use engine::aggregate::{AggregateSpec, StateSpec};
 use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
-use engine::{Bits, Column, Data};
+use engine::{Bits, Column, Data, Form};
 
 use super::super::{Branch, Builder, Chain};
 use super::states::{Distinct, State, States};
@@ -23,15 +23,24 @@ impl Builder<'_> {
         if 1 < count {
             chain.push(&Step::Repeat(repeated(plain, &states.distinct, &mut of_rows)));
         }
-        let AggregateSpec { keys, carried, mut sets, clustered, wide, .. } = spec;
+        let AggregateSpec { keys, key_forms, carried, mut sets, clustered, .. } = spec;
         let total = sets.iter().find(|set| set.absent.iter().all(|absent| *absent)).map(|set| set.id);
         let (key_count, carried_count, set_numbers) = (keys.len(), carried.len(), usize::from(!sets.is_empty()));
         // Values count once in the groups of each set.
         sets.iter_mut().for_each(|set| set.absent.extend(vec![false; count]));
-        let wide_keys = wide.iter().copied().filter(|place| *place < key_count).collect();
+        let with_values = key_forms.iter().copied().chain(states.distinct.iter().map(|distinct| distinct.form));
+        let forms_with_values: Vec<Form> = with_values.collect();
         let keys = keys.into_iter().chain(plain..plain + count).collect();
         let state_count = of_rows.len();
-        let spec = AggregateSpec { keys, carried, states: of_rows.clone(), sets, total: None, clustered, wide };
+        let spec = AggregateSpec {
+            keys,
+            key_forms: forms_with_values,
+            carried,
+            states: of_rows.clone(),
+            sets,
+            total: None,
+            clustered,
+        };
         let first = self.end(chain, &Sink::Groups(Arc::new(spec)));
 
         // What these groups have: keys, values, the number of a set, what keys determine, states of rows.
@@ -50,14 +59,15 @@ impl Builder<'_> {
             });
         }
         let keys = key_count + set_numbers;
+        let key_forms = key_forms.into_iter().chain(std::iter::repeat_n(Form::Ints, set_numbers)).collect();
         let spec = AggregateSpec {
             keys: (0..keys).collect(),
+            key_forms,
             carried: (keys..keys + carried_count).collect(),
             states: all,
             sets: Vec::new(),
             total,
             clustered: None,
-            wide: wide_keys,
         };
         let branch = Branch::new(Source::Groups(first), vec![Step::Project(columns)], Vec::new());
         let (schema, sources, padded) = (Arc::new(Schema::empty()), Vec::new(), Vec::new());

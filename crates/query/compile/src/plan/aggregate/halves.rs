@@ -10,7 +10,7 @@ use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use engine::aggregate::{AggregateSpec, StateSpec};
-use engine::arrow_form::{has_wide_numbers, is_compared};
+use engine::arrow_form::{form, is_compared};
 use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
 
@@ -72,9 +72,8 @@ impl Builder<'_> {
         self.has_work = true;
         let padded = chain.padded.clone();
         let chain = chain.projected(columns, Arc::new(Schema::empty()));
-        let is_wide = |key: &usize| has_wide_numbers(schema.field(*key).data_type());
-        let wide = (0..key_count).filter(is_wide).collect();
-        let spec = AggregateSpec { keys: (0..key_count).collect(), states, wide, ..AggregateSpec::default() };
+        let key_forms = schema.fields()[..key_count].iter().filter_map(|key| form(key.data_type())).collect();
+        let spec = AggregateSpec { keys: (0..key_count).collect(), key_forms, states, ..AggregateSpec::default() };
         let nothing = vec![None; output.len()];
         let pipeline = self.end(chain, &Sink::Groups(Arc::new(spec)));
         let branch = Branch::new(Source::Groups(pipeline), vec![Step::Project(output)], nothing.clone());
@@ -89,8 +88,8 @@ impl Aggregate {
         Some(match self {
             Self::CountRows => vec![(Kept::Count, Of::Rows)],
             Self::Count => vec![(Kept::Count, Of::Values)],
-            Self::Min => vec![(Kept::Min, Of::Values)],
-            Self::Max => vec![(Kept::Max, Of::Values)],
+            Self::Min(form) => vec![(Kept::Min(form), Of::Values)],
+            Self::Max(form) => vec![(Kept::Max(form), Of::Values)],
             Self::Total { sum, .. } => vec![(sum, Of::Values), (Kept::Count, Of::Values)],
             Self::Spread | Self::FloatSpread => return None,
         })

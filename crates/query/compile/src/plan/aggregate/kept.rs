@@ -6,10 +6,10 @@ use arrow::datatypes::{DataType, Schema};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Literal;
-use engine::Bounds;
 use engine::aggregate::Kept;
-use engine::arrow_form::is_compared;
+use engine::arrow_form::{form, is_compared};
 use engine::expression::{Division, Expression};
+use engine::{Bounds, Form};
 use types::numeric::{checked_power_of_ten, power_of_ten};
 use types::sql_type::NUMERIC_PRECISION_MAX;
 
@@ -20,8 +20,9 @@ use crate::foreign::{FinishAggregate, FinishMoments, FinishSpread};
 pub(in crate::plan) enum Aggregate {
     CountRows,
     Count,
-    Min,
-    Max,
+    /// Of values of this form.
+    Min(Form),
+    Max(Form),
     /// `sum` and `avg`: what is summed, in which form the sum comes back.
     Total {
         sum: Kept,
@@ -53,10 +54,10 @@ impl Aggregate {
             _ if !is_plain => None,
             "count" if is_constant => Some(Self::CountRows),
             "count" => Some(Self::Count),
-            "min" if is_ordered => Some(Self::Min),
-            "max" if is_ordered => Some(Self::Max),
-            "bool_and" if data_type == DataType::Boolean => Some(Self::Min),
-            "bool_or" if data_type == DataType::Boolean => Some(Self::Max),
+            "min" if is_ordered => form(&data_type).map(Self::Min),
+            "max" if is_ordered => form(&data_type).map(Self::Max),
+            "bool_and" if data_type == DataType::Boolean => Some(Self::Min(Form::Bools)),
+            "bool_or" if data_type == DataType::Boolean => Some(Self::Max(Form::Bools)),
             "sum" | "avg" => {
                 let fields = aggregate.state_fields().ok()?;
                 let form = fields.first()?.data_type().clone();
@@ -90,7 +91,7 @@ impl Aggregate {
     pub(super) fn of_once(self) -> Option<Self> {
         match self {
             Self::CountRows => Some(Self::Count),
-            Self::Min | Self::Max => None,
+            Self::Min(_) | Self::Max(_) => None,
             other => Some(other),
         }
     }
@@ -104,8 +105,8 @@ impl Aggregate {
         match self {
             Self::CountRows => state(Kept::Count, Of::Rows),
             Self::Count => state(Kept::Count, Of::Values),
-            Self::Min => state(Kept::Min, Of::Values),
-            Self::Max => state(Kept::Max, Of::Values),
+            Self::Min(form) => state(Kept::Min(form), Of::Values),
+            Self::Max(form) => state(Kept::Max(form), Of::Values),
             Self::Spread => {
                 let arguments = SPREAD.map(|kept| state(kept, Of::Values));
                 spread_of(aggregate, arguments)
@@ -122,9 +123,9 @@ impl Aggregate {
     }
 }
 
-/// What is kept of exact numbers to say how they are spread.
+/// Aggregate states of a variance or deviation of exact numbers.
 pub(in crate::plan) const SPREAD: [Kept; 3] =
-    [Kept::Count, Kept::WideSum { is_of_squares: false }, Kept::WideSum { is_of_squares: true }];
+    [Kept::Count, Kept::Sum256 { of_squares: false }, Kept::Sum256 { of_squares: true }];
 
 /// The value of `sum` or `avg`, out of a total in a form and of how many values it is; NULL where it is of none.
 pub(in crate::plan) fn total_of(
@@ -169,7 +170,7 @@ pub(in crate::plan) fn total_of(
         right: Box::new(count),
         limits: digits_of_numeric,
     };
-    Expression::Fallible { value: Box::new(quotient), original: Arc::new(original) }
+    Expression::Fallible { value: Box::new(quotient), fallback: Arc::new(original) }
 }
 
 /// The value of a variance or a deviation, out of how many values it is of, their sum and that of their squares.

@@ -19,7 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use engine::Form;
 use engine::aggregate::AggregateSpec;
-use engine::arrow_form::{form, has_wide_numbers, is_compared};
+use engine::arrow_form::{form, is_compared};
 use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
 use scan::ShardScanExec;
@@ -97,7 +97,10 @@ impl Builder<'_> {
         if !keys.iter().all(|key| is_compared(schema.field(*key).data_type())) {
             return None;
         }
-        let clustered = keys.iter().position(|key| sets.is_empty() && self.is_clustered(&chain, *key));
+        // Groups of wide keys do not leave early.
+        let is_wide = |key: usize| form(schema.field(key).data_type()) == Some(Form::Wide);
+        let clustered =
+            keys.iter().position(|key| sets.is_empty() && !is_wide(*key) && self.is_clustered(&chain, *key));
         let mut output: Vec<Expression> = (0..key_columns).map(Expression::Column).collect();
         for (place, key) in keys.iter().chain(&carried).enumerate() {
             output[*key] = Expression::Column(place);
@@ -112,15 +115,14 @@ impl Builder<'_> {
             [branch] => (of_keys(&branch.origins), of_keys(&chain.sources)),
             _ => (of_keys(&[]), of_keys(&[])),
         };
-        let is_wide = |place: &usize| has_wide_numbers(schema.field(keys[*place]).data_type());
-        let values = states.wide_values().map(|number| keys.len() + number);
-        let wide = (0..keys.len()).filter(is_wide).chain(values).collect();
+        let key_forms: Vec<Form> = keys.iter().filter_map(|key| form(schema.field(*key).data_type())).collect();
         let pipeline = if states.distinct.is_empty() {
             let states = states.of_rows();
-            let spec = AggregateSpec { keys, carried, states, sets, total: None, clustered, wide };
+            let spec = AggregateSpec { keys, key_forms, carried, states, sets, total: None, clustered };
             self.end(chain, &Sink::Groups(Arc::new(spec)))
         } else {
-            let spec = AggregateSpec { keys, carried, states: Vec::new(), sets, total: None, clustered, wide };
+            let states_to_come = Vec::new();
+            let spec = AggregateSpec { keys, key_forms, carried, states: states_to_come, sets, total: None, clustered };
             self.grouped_twice(chain, &states, spec)
         };
         let (source, steps) = (Source::Groups(pipeline), vec![Step::Project(output)]);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use engine::Form;
 use engine::aggregate::{Kept, StateSpec};
-use engine::arrow_form::{form, has_wide_numbers, is_compared};
+use engine::arrow_form::{form, is_compared};
 use engine::expression::Expression;
 
 use super::Aggregate;
@@ -83,14 +84,6 @@ impl States {
         }))
     }
 
-    /// The values that count once of which some need 128 bits, by their numbers.
-    pub(super) fn wide_values(&self) -> impl Iterator<Item = usize> {
-        let is_wide = |(_, distinct): &(usize, &Distinct)| {
-            distinct.argument.data_type(&self.schema).is_ok_and(|value| has_wide_numbers(&value))
-        };
-        self.distinct.iter().enumerate().filter(is_wide).map(|(number, _)| number)
-    }
-
     /// The states of an aggregate as they are, which are among these from now on.
     pub(super) fn given(
         &mut self,
@@ -126,7 +119,7 @@ impl States {
         self.all.iter().filter_map(of_rows).collect()
     }
 
-    /// The columns of an aggregate's argument and of the condition on which rows count.
+    /// Returns the columns of an aggregate's argument and of its FILTER.
     fn columns_of(
         &mut self,
         argument: Option<&Arc<dyn PhysicalExpr>>,
@@ -143,7 +136,7 @@ impl States {
         Some((column, filter_column))
     }
 
-    /// The column of an expression; where it may fail, of the rows that count alone.
+    /// Returns the column of an expression. One that may fail is evaluated only for rows that pass the FILTER.
     fn column(&mut self, argument: &Arc<dyn PhysicalExpr>, filter: Option<&Arc<dyn PhysicalExpr>>) -> Option<usize> {
         let value = expression::lower(argument, &self.schema)?;
         let filter = filter.filter(|_| !value.never_fails());
@@ -152,7 +145,7 @@ impl States {
             return Some(known.column);
         }
         let value = match filter {
-            Some(filter) => self.of_some(value, argument, filter)?,
+            Some(filter) => self.where_filter_passes(value, argument, filter)?,
             None => value,
         };
         let column = self.columns.len();
@@ -161,13 +154,17 @@ impl States {
         Some(column)
     }
 
-    /// A value of the rows that pass a filter, NULL of others; `None` where its form is only carried.
-    fn of_some(
+    /// Makes `CASE WHEN filter THEN value END`; `None` for types that CASE cannot choose between, and for volatile filters.
+    fn where_filter_passes(
         &self,
         value: Expression,
         argument: &Arc<dyn PhysicalExpr>,
         filter: &Arc<dyn PhysicalExpr>,
     ) -> Option<Expression> {
+        // It would be evaluated twice.
+        if is_volatile(filter) {
+            return None;
+        }
         let is_chosen = is_compared(&argument.data_type(&self.schema).ok()?);
         let condition = is_chosen.then(|| expression::lower(filter, &self.schema)).flatten()?;
         Some(Expression::Case { branches: vec![(condition, value)], otherwise: None })
@@ -182,7 +179,7 @@ impl States {
         let form = form(&data_type).filter(|_| is_compared(&data_type))?;
         let value = expression::lower(argument, &self.schema)?;
         let value = match filter {
-            Some(filter) => self.of_some(value, argument, filter)?,
+            Some(filter) => self.where_filter_passes(value, argument, filter)?,
             None => value,
         };
         self.distinct.push(Distinct { argument: Arc::clone(argument), filter: filter.cloned(), value, form });

@@ -1,44 +1,43 @@
-//! Sums of exact numbers, or of their squares, in 256 bits.
+//! Sums of exact numbers, or of their squares, as 256-bit integers.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray};
+use arrow::array::{Array, ArrayRef, AsArray, LargeBinaryArray};
 use arrow::datatypes::{DataType, i256};
 
-use super::state::each;
-use super::state::picked;
-use super::totals::beyond;
+use super::state::{each, picked};
+use super::totals::numeric_overflow;
 use crate::{Bits, Column, Data, Error, Result};
 
-/// A sum of each group.
+/// A 256-bit sum for each group.
 #[derive(Debug)]
-pub(super) struct WideSums {
-    is_of_squares: bool,
+pub(super) struct Sums256 {
+    of_squares: bool,
     sums: Vec<i256>,
 }
 
 /// Bytes of a sum.
 const BYTES: usize = 32;
 
-impl WideSums {
-    pub(super) fn new(is_of_squares: bool) -> Self {
-        Self { is_of_squares, sums: Vec::new() }
+impl Sums256 {
+    pub(super) fn new(of_squares: bool) -> Self {
+        Self { of_squares, sums: Vec::new() }
     }
 
     pub(super) fn resize(&mut self, groups: usize) {
         self.sums.resize(groups, i256::ZERO);
     }
 
-    /// Adds values, or sums of them.
+    /// Adds values, or partial sums (a binary column).
     pub(super) fn add(&mut self, groups: &[u32], column: &Column, counts: Option<&Bits>) -> Result<()> {
-        let is_of_squares = self.is_of_squares;
-        let value = |value: i128| if is_of_squares { square(value) } else { i256::from_i128(value) };
+        let of_squares = self.of_squares;
+        let value = |value: i128| if of_squares { square(value) } else { i256::from_i128(value) };
         match &column.data {
             Data::Ints { values, .. } => self.add_each(groups, counts, |row| value(values[row].into())),
             Data::Wide(values) => self.add_each(groups, counts, |row| value(values[row])),
             Data::Opaque(array) => {
-                let others = sums_of(array)?;
+                let others = from_binary(array)?;
                 self.add_each(groups, counts, |row| others[row])
             }
             _ => Err(Error::Form("a sum of what is no exact number")),
@@ -54,13 +53,13 @@ impl WideSums {
                 None => is_beyond = true,
             }
         });
-        if is_beyond { Err(beyond()) } else { Ok(()) }
+        if is_beyond { Err(numeric_overflow()) } else { Ok(()) }
     }
 
     /// Adds another's groups, each to one of these.
     pub(super) fn merge(&mut self, other: &Self, pairs: impl Iterator<Item = (usize, usize)>) -> Result<()> {
         for (from, to) in pairs {
-            self.sums[to] = self.sums[to].checked_add(other.sums[from]).ok_or_else(beyond)?;
+            self.sums[to] = self.sums[to].checked_add(other.sums[from]).ok_or_else(numeric_overflow)?;
         }
         Ok(())
     }
@@ -73,9 +72,9 @@ impl WideSums {
         Self { sums: self.sums[groups].to_vec(), ..*self }
     }
 
-    /// A binary value of each.
+    /// Encodes the sums, 32 bytes each.
     pub(super) fn array(&self) -> ArrayRef {
-        array_of(&self.sums)
+        to_binary(&self.sums)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -83,7 +82,7 @@ impl WideSums {
     }
 }
 
-/// The square of a number of 38 digits has 76, which 256 bits hold.
+/// Squares a number of at most 38 digits, which never overflows.
 pub(crate) fn square(value: i128) -> i256 {
     match value.checked_mul(value) {
         Some(square) => i256::from_i128(square),
@@ -91,21 +90,21 @@ pub(crate) fn square(value: i128) -> i256 {
     }
 }
 
-/// A binary value of each sum.
-pub(crate) fn array_of(sums: &[i256]) -> ArrayRef {
-    Arc::new(BinaryArray::from_iter_values(sums.iter().map(|sum| sum.to_le_bytes())))
+/// Encodes sums as binary values of 32 bytes, little-endian.
+pub(crate) fn to_binary(sums: &[i256]) -> ArrayRef {
+    Arc::new(LargeBinaryArray::from_iter_values(sums.iter().map(|sum| sum.to_le_bytes())))
 }
 
-/// The sums of a column of them.
+/// Decodes a column of sums.
 ///
 /// # Errors
-/// Where it is one of something else.
-pub fn sums_of(array: &ArrayRef) -> Result<Vec<i256>> {
+/// `Error::Form` where it is no such column.
+pub fn from_binary(array: &ArrayRef) -> Result<Vec<i256>> {
     let other = || Error::Form("sums of 256 bits");
-    if *array.data_type() != DataType::Binary {
+    if *array.data_type() != DataType::LargeBinary {
         return Err(other());
     }
-    let array = array.as_binary::<i32>();
+    let array = array.as_binary::<i64>();
     let sum = |row: usize| {
         let bytes: [u8; BYTES] = array.value(row).try_into().map_err(|_| other())?;
         Ok(i256::from_le_bytes(bytes))
@@ -121,20 +120,20 @@ mod tests {
     fn squares_of_the_greatest_numbers_are_added_until_nothing_holds_them() {
         let most = 10_i128.pow(38) - 1;
         let values = Column::new(Data::Wide(Arc::new(vec![most, -most, 3])));
-        let mut sums = WideSums::new(true);
+        let mut sums = Sums256::new(true);
         sums.resize(2);
         sums.add(&[0, 0, 1], &values, None).expect("256 bits hold five of them");
         let square = i256::from_i128(most).wrapping_mul(i256::from_i128(most));
         assert_eq!(sums.sums, [square.wrapping_add(square), i256::from_i128(9)]);
 
         let parts = Column::new(Data::Opaque(sums.array()));
-        let mut whole = WideSums::new(true);
+        let mut whole = Sums256::new(true);
         whole.resize(1);
         whole.add(&[0, 0], &parts, None).expect("sums are added, not squared again");
         assert_eq!(whole.sums, [square.wrapping_add(square).wrapping_add(i256::from_i128(9))]);
         let four = || Column::new(Data::Wide(Arc::new(vec![most; 4])));
         let refused = whole.add(&[0; 4], &four(), None).expect_err("nothing holds six");
-        assert_eq!(refused.to_string(), beyond().to_string());
-        assert!(sums_of(&(Arc::new(BinaryArray::from(vec![b"x".as_slice()])) as ArrayRef)).is_err());
+        assert_eq!(refused.to_string(), numeric_overflow().to_string());
+        assert!(from_binary(&(Arc::new(LargeBinaryArray::from(vec![b"x".as_slice()])) as ArrayRef)).is_err());
     }
 }
