@@ -29,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether the values of some rows cause it, so that other rows can still be computed.
+    /// Returns whether other rows can still be computed: true of all errors of expressions but those about memory and cancellation.
     pub(crate) fn is_about_values(&self) -> bool {
         match self {
             Self::Value(_) | Self::Arrow(_) => true,

@@ -72,8 +72,8 @@ impl Session {
             let rows = copier.copy_to_file(&plan, &context).await.map_err(from_run)?;
             return Ok(Started::Done(tag("COPY", rows)));
         }
-        // From here on the client is told of rows, and no other attempt can be made.
         let mut out = copier.copy_out(&plan, &context).await.map_err(from_run)?;
+        // From here on the client gets rows: the statement cannot be retried.
         client.begin_copy_out(out.format, out.columns);
         let mut rows = 0;
         while let Some(piece) = out.pieces.next().await {

@@ -1,6 +1,6 @@
-//! The reasons for which a statement is planned and run once more, and the ends of an attempt that has come to nothing.
+//! Reasons to plan and run a statement once more, and the errors of one attempt.
 //!
-//! Below it is an attempt of another kind: `row_locks` tells by its own whether another transaction came first.
+//! `row_locks` has an `Attempt` of its own, which says whether another transaction changed a row first; it becomes [`Retry::Conflict`] here.
 
 use executor::RunContext;
 use types::SqlError;
@@ -31,9 +31,9 @@ pub(crate) type AttemptResult<T> = Result<T, AttemptError>;
 impl AttemptError {
     /// Converts the error of a run that has sent nothing to the client: a retry where a worker was lost, once per statement.
     pub(crate) fn from_run(error: SqlError, context: &RunContext, statement: &Statement) -> Self {
-        match context.lost_worker(&error) {
+        match context.report_lost_worker(&error) {
             Some(worker) if statement.exclude_worker(worker.clone()) => {
-                tracing::warn!(%worker, error = error.message, "a statement is begun again without a worker");
+                tracing::warn!(%worker, error = error.message, "worker lost: retrying the statement without it");
                 Retry::WorkerLost.into()
             }
             _ => error.into(),

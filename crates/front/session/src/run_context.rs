@@ -25,7 +25,7 @@ impl Session {
         let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_token());
         let distribution = self.admitted.as_ref().and_then(|Admitted { turn, lease }| {
             let distribution = self.instance.clusters.distribution(turn.cluster, lease, self.settings())?;
-            Some(match statement.lost_worker() {
+            Some(match statement.excluded_worker() {
                 Some(lost) => Arc::new(distribution.without(lost.clone())),
                 None => distribution,
             })

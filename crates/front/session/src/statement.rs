@@ -36,8 +36,8 @@ pub(crate) struct Statement {
     span: OnceLock<tracing::Span>,
     /// What it runs on, once that is known.
     lease: SetOnce<Arc<Lease>>,
-    /// The worker that an attempt has lost.
-    lost_worker: OnceLock<Url>,
+    /// The worker that an attempt lost, and later ones exclude.
+    excluded_worker: OnceLock<Url>,
     instance: Arc<Instance>,
     backend: Arc<Backend>,
 }
@@ -71,7 +71,7 @@ impl Statement {
             started,
             span: OnceLock::new(),
             lease: SetOnce::new(),
-            lost_worker: OnceLock::new(),
+            excluded_worker: OnceLock::new(),
             instance: Arc::clone(instance),
             backend: Arc::clone(backend),
         }
@@ -167,12 +167,12 @@ impl Statement {
 
     /// Excludes a lost worker from the next attempt; `false` where another worker is excluded already.
     pub(crate) fn exclude_worker(&self, worker: Url) -> bool {
-        self.lost_worker.set(worker).is_ok()
+        self.excluded_worker.set(worker).is_ok()
     }
 
     /// Returns the worker that attempts exclude.
-    pub(crate) fn lost_worker(&self) -> Option<&Url> {
-        self.lost_worker.get()
+    pub(crate) fn excluded_worker(&self) -> Option<&Url> {
+        self.excluded_worker.get()
     }
 
     /// It sends rows that are made there, maybe for a statement before it.

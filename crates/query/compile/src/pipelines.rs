@@ -199,12 +199,13 @@ impl Run {
                 member.own_ahead = Some(next.own);
             }
         }
+        let limits = limits_of(stage);
         members = workers::each(members, &self.stop, |member| {
-            Arc::clone(self).work(number, member, Arc::clone(&share), reuse.map(Collecting::new))
+            Arc::clone(self).work(number, Arc::clone(&limits), member, Arc::clone(&share), reuse.map(Collecting::new))
         })
         .await?;
-        if !self.has_enough(number)
-            && let Some(error) = members.iter_mut().find_map(|member| member.ignored.take())
+        if !self.is_limit_reached(&limits)
+            && let Some(error) = members.iter_mut().find_map(|member| member.deferred_error.take())
         {
             return Err(error);
         }
@@ -216,7 +217,14 @@ impl Run {
         if let Some((reader, _)) = reader {
             let begun = members.iter_mut().filter_map(|member| {
                 let (worker, own) = (member.worker.take_next()?, member.own_ahead.take()?);
-                Some(Member { number: member.number, worker, own, own_ahead: None, source_busy: None, ignored: None })
+                Some(Member {
+                    number: member.number,
+                    worker,
+                    own,
+                    own_ahead: None,
+                    source_busy: None,
+                    deferred_error: None,
+                })
             });
             self.ahead.lock()[reader] = begun.collect();
         }
@@ -308,31 +316,32 @@ impl Run {
             own: Own { held, spiller, sorter, gives_parts },
             own_ahead: None,
             source_busy: None,
-            ignored: None,
+            deferred_error: None,
         })
     }
 
-    /// Runs one worker's share of a source through the pipeline's steps. With a LIMIT among them an error of the source, or of a step before the limit, is
-    /// kept in the worker: the stage fails only if the limit is not reached without it.
+    /// Runs one worker's share of a source through the stage's steps. With a LIMIT among them an error of the source, or of a step before the limit, is
+    /// deferred: the stage fails only if the limit is not reached without it. Errors of groups and rows that the source completes are not.
     async fn work(
         self: Arc<Self>,
         number: usize,
+        limits: Arc<[LimitEnd]>,
         mut member: Member,
         share: Arc<Share>,
         mut collecting: Option<Collecting>,
     ) -> Result<Member, Ended> {
-        let has_limit = self.lowered.program.pipelines[number].steps.iter().any(Step::is_limit);
+        let has_limit = !limits.is_empty();
         let top = self.top(number);
         let mut told = 0;
         // What groups have given that were complete before its turn.
         self.give(&mut member).await?;
         let mut batches = Batches::of(&share, member.number);
-        while !(has_limit && self.has_enough(number)) {
+        while !self.is_limit_reached(&limits) {
             let (given, busy) = timed(batches.next(), &*self.now).await;
             member.add_source(busy);
             let given = match given {
                 Err(Ended::Failed(error)) if has_limit => {
-                    member.ignored = Some(Ended::Failed(error));
+                    member.deferred_error = Some(Ended::Failed(error));
                     break;
                 }
                 given => given?,
@@ -342,7 +351,10 @@ impl Run {
             let pushed = match given {
                 Given::Rows(batch) => worker.push(batch),
                 Given::Piece(batch, matched, pass) => worker.push_piece(&batch, &matched, pass),
-                Given::EndOfPage => worker.end_stretch(),
+                Given::EndOfPage => {
+                    worker.end_stretch()?;
+                    Ok(())
+                }
                 Given::Begun(shard) => match &mut collecting {
                     Some(collecting) => collecting.begin(shard, &mut member),
                     None => Ok(()),
@@ -359,14 +371,14 @@ impl Run {
             };
             let pushed = match pushed {
                 Err(error) if has_limit && member.worker.may_ignore(&error) => {
-                    member.ignored = Some(error.into());
+                    member.deferred_error = Some(error.into());
                     Ok(())
                 }
                 pushed => pushed,
             };
             pushed?;
             self.give(&mut member).await?;
-            if member.ignored.is_some() || member.worker.has_enough() {
+            if member.deferred_error.is_some() || member.worker.has_enough() {
                 break;
             }
             if let Some(top) = top {
@@ -380,14 +392,11 @@ impl Run {
         Ok(member)
     }
 
-    /// Returns whether a LIMIT of a pipeline lets no more rows pass.
-    fn has_enough(&self, number: usize) -> bool {
-        self.lowered.program.pipelines[number].steps.iter().any(|step| match step {
-            Step::Limit { number, skip, fetch: Some(fetch) } => self
-                .limits
-                .get(*number)
-                .is_some_and(|passed| skip.saturating_add(*fetch) <= passed.load(Ordering::Relaxed)),
-            _ => false,
+    /// Returns whether one of these limits lets no more rows pass.
+    fn is_limit_reached(&self, limits: &[LimitEnd]) -> bool {
+        limits.iter().any(|limit| {
+            let counted = self.limits.get(limit.number).map_or(0, |rows| rows.load(Ordering::Relaxed));
+            limit.rows <= counted
         })
     }
 
@@ -413,6 +422,23 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// The row count after which a LIMIT lets no more rows pass, and the number of its counter.
+struct LimitEnd {
+    number: usize,
+    rows: u64,
+}
+
+/// Returns the limits among a stage's steps.
+fn limits_of(stage: &Stage) -> Arc<[LimitEnd]> {
+    let limit = |step: &Step| match step {
+        Step::Limit { number, skip, fetch: Some(fetch) } => {
+            Some(LimitEnd { number: *number, rows: skip.saturating_add(*fetch) })
+        }
+        _ => None,
+    };
+    stage.pipeline.steps.iter().filter_map(limit).collect()
 }
 
 /// Whether a pipeline has rows for a table.

@@ -30,8 +30,8 @@ pub(super) struct Member {
     pub(super) own_ahead: Option<Own>,
     /// When it made the batches of its source.
     pub(super) source_busy: Option<Busy>,
-    /// The error that stopped it before a LIMIT: ignored if the limit is reached without it.
-    pub(super) ignored: Option<Ended>,
+    /// The error that stopped it before a LIMIT. It is dropped if the limit is reached without it.
+    pub(super) deferred_error: Option<Ended>,
 }
 
 /// What a worker has to itself.

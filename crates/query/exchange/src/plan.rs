@@ -62,7 +62,7 @@ impl Distribution {
     }
 
     /// Reports a lost worker to the cluster, if the error names one, so that other queries avoid it.
-    pub fn note(&self, error: &SqlError) {
+    pub fn report_lost_worker(&self, error: &SqlError) {
         if let Some(worker) = lost_worker(error) {
             self.cluster.unreached(&worker);
         }

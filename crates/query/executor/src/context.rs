@@ -41,9 +41,9 @@ impl RunContext {
     }
 
     /// Returns the lost worker that a run failed for, if that is why, and reports it to the cluster.
-    pub fn lost_worker(&self, error: &SqlError) -> Option<Url> {
+    pub fn report_lost_worker(&self, error: &SqlError) -> Option<Url> {
         let distribution = self.distribution.as_ref()?;
-        distribution.note(error);
+        distribution.report_lost_worker(error);
         lost_worker(error)
     }
 

@@ -129,7 +129,7 @@ impl Executor {
         let distribution = context.distribution.clone();
         let rows = rows.inspect_err(move |error| {
             if let Some(distribution) = &distribution {
-                distribution.note(error);
+                distribution.report_lost_worker(error);
             }
         });
         Ok((RowStream { columns, stream: rows.boxed() }, spread))

@@ -2,7 +2,7 @@
 //!
 //! Never changes rows and never knows a session: a plan and what a statement runs with come in, rows go out.
 //!
-//! Start at [`Executor`]; `prepare.rs` says where a query runs, and makes operators of its plan. Nothing begins again here: who asks does that.
+//! Start at [`Executor`]; `prepare.rs` says where a query runs, and makes operators of its plan. The executor never retries; the session does.
 
 mod context;
 mod executor;

@@ -16,7 +16,7 @@ use crate::context::RunContext;
 /// Plans the operators of a query: on workers where there are some that can run it, else in this process.
 ///
 /// # Errors
-/// What is found while it is planned; where parts of it run for that, that a worker is lost.
+/// Those of planning; 58030 where a worker is lost that evaluates a subquery for it.
 pub(crate) async fn prepare(plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
     // Before anything is planned: system tables are read then, and the query's memory is shown there.
     let task = context.task(&plan.state);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::arithmetic::narrowed;
 use super::computed::Computed;
 use super::{Expression, Memory};
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
@@ -68,9 +69,14 @@ pub(super) fn some(sum: Computed, count: &Computed, limits: Option<Bounds>) -> R
         let is_bigint = limits == Bounds::I64;
         return Err(Error::out_of_range(if is_bigint { "bigint out of range" } else { "numeric field overflow" }));
     }
+    // A group beyond the type may have made the sums of all groups wide.
+    let data = match sum.column.data {
+        Data::Wide(sums) if limits == Some(Bounds::I64) => narrowed(sums.to_vec()),
+        data => data,
+    };
     let counted = Bits::of_values(values, |count| count != 0);
     let validity = (counted.count() != counted.rows()).then(|| Arc::new(counted));
-    Ok(Computed::rows(Column { data: sum.column.data, validity }))
+    Ok(Computed::rows(Column { data, validity }))
 }
 
 fn lies_within(sums: &Data, limits: Bounds) -> bool {

@@ -48,7 +48,7 @@ pub struct Border {
     is_spilling: bool,
     /// By the numbers of limits: how many rows have come there, to all workers.
     pub limits: Arc<[AtomicU64]>,
-    /// A step after a limit has failed, or the end: rows that were counted there are missing.
+    /// A step or the sink after a LIMIT failed: rows that the LIMIT counted are lost.
     has_failed_after_limit: bool,
     /// What the rows that lie at the end take, where nobody takes them.
     held: usize,

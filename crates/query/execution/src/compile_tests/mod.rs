@@ -160,6 +160,13 @@ async fn a_limit_gives_all_its_rows_or_fails() {
         Ok(rows) => assert_eq!(rows, ["250000"]),
         Err(error) => assert_eq!(error.condition, Condition::DivisionByZero, "{error}"),
     }
+    for _ in 0..4 {
+        let query = "select i, 10 / (s - 7000) from (select i, sum(i) as s from (select i from v limit 250000) as l group by i) as g";
+        match sql.run(query).await {
+            Ok(rows) => assert_eq!(rows.len(), 250_000),
+            Err(error) => assert_eq!(error.condition, Condition::DivisionByZero, "{error}"),
+        }
+    }
     // More than the limit leaves out would fail.
     let query = "select sum(10 / (i - 7000)) from (select i from v union all select 7000 from v limit 500000) as s";
     let error = sql.run(query).await.expect_err("some of these rows are among those of the limit");

@@ -92,6 +92,8 @@ pub struct TransactionMark {
     own: BTreeMap<Oid, Own>,
     locks: LockMark,
     naming: NamingMark,
+    /// How many savepoints there were.
+    savepoints: usize,
 }
 
 impl Transaction {
@@ -431,9 +433,9 @@ impl Transaction {
     /// Takes back everything since the savepoint, which stays.
     pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         let index = self.find(name)?;
-        let kept = self.savepoints.drain(index..).next().ok_or_else(|| unknown(name))?;
-        let outcome = self.roll_back_to(&kept.mark);
-        self.savepoints.push(kept);
+        let savepoint = self.savepoints.drain(index..).next().ok_or_else(|| unknown(name))?;
+        let outcome = self.roll_back_to(&savepoint.mark);
+        self.savepoints.push(savepoint);
         outcome
     }
 
@@ -441,11 +443,13 @@ impl Transaction {
     #[must_use]
     pub fn mark(&self) -> TransactionMark {
         let (locks, naming) = (self.holder.mark(), self.naming.mark());
-        TransactionMark { staged: self.staged.len(), own: self.own.clone(), locks, naming }
+        let savepoints = self.savepoints.len();
+        TransactionMark { staged: self.staged.len(), own: self.own.clone(), locks, naming, savepoints }
     }
 
-    /// Rolls back to a position. No savepoint that was set after it may be left.
+    /// Rolls back to a position. Savepoints that were set after it are gone.
     pub fn roll_back_to(&mut self, mark: &TransactionMark) -> Result<()> {
+        self.savepoints.truncate(mark.savepoints);
         self.staged.truncate(mark.staged);
         if !Mutation::SavepointKeepsRows.is_on() {
             self.own = mark.own.clone();

@@ -20,8 +20,9 @@ use crate::foreign::{FinishAggregate, FinishMoments, FinishSpread};
 pub(in crate::plan) enum Aggregate {
     CountRows,
     Count,
-    /// Of values of this form.
+    /// `min` and `bool_and`, with the form of the argument's values.
     Min(Form),
+    /// `max` and `bool_or`, likewise.
     Max(Form),
     /// `sum` and `avg`: what is summed, in which form the sum comes back.
     Total {

@@ -121,8 +121,8 @@ impl Builder<'_> {
             let spec = AggregateSpec { keys, key_forms, carried, states, sets, total: None, clustered };
             self.end(chain, &Sink::Groups(Arc::new(spec)))
         } else {
-            let states_to_come = Vec::new();
-            let spec = AggregateSpec { keys, key_forms, carried, states: states_to_come, sets, total: None, clustered };
+            // Its states follow from those of the rows.
+            let spec = AggregateSpec { keys, key_forms, carried, states: Vec::new(), sets, total: None, clustered };
             self.grouped_twice(chain, &states, spec)
         };
         let (source, steps) = (Source::Groups(pipeline), vec![Step::Project(output)]);
