@@ -178,7 +178,8 @@ impl Run {
     /// Counts what has gone through a stage of a pipeline.
     pub(super) fn measure(&self, number: usize, stage: &Stage, members: &[Member], share: &Share) {
         let mut did = self.measured.did.lock();
-        for mark in self.lowered.marks[number].iter().filter(|mark| stage.counts(mark.step)) {
+        let is_joined = matches!(share, Share::Joined(_));
+        for mark in self.lowered.marks[number].iter().filter(|mark| stage.counts(mark.step, is_joined)) {
             let at = mark.step - stage.first;
             let came = members.iter().map(|member| member.worker.rows().get(at).copied().unwrap_or(0));
             did.entry(mark.operator).or_default().rows += came.sum::<u64>();

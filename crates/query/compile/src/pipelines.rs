@@ -43,6 +43,8 @@ pub(super) struct Run {
     pub(super) ahead: Mutex<Vec<Vec<Member>>>,
     /// By pipeline, for what it has built.
     pub(super) held: Mutex<Vec<Option<MemoryReservation>>>,
+    /// By the pipeline that built the table: probe rows of the inputs of a union, where the build side is on disk and gives rows of its own.
+    pub(super) probe_parts: Mutex<Vec<Option<Parts>>>,
     /// Of the inputs of a union so far, what workers have collected, and what they have to themselves.
     pub(super) begun: Mutex<Vec<(Collected, Own)>>,
     /// The best that scans have been told of the first rows of the sort that is made.
@@ -72,6 +74,7 @@ impl Run {
         self.built.lock().resize(pipelines.len(), None);
         self.held.lock().resize_with(pipelines.len(), || None);
         self.ahead.lock().resize_with(pipelines.len(), Vec::new);
+        self.probe_parts.lock().resize_with(pipelines.len(), || None);
         self.lowered.tops.iter().try_for_each(|(_, top)| top.forget())?;
         for (number, pipeline) in pipelines.iter().enumerate() {
             let (built, held) = self.pipeline(number, pipeline).await?;
@@ -141,7 +144,21 @@ impl Run {
                     self.measure_sink(number, began_ns);
                     return finished;
                 }
-                Some(_) => probe = Some(Parts::of(members.iter().filter_map(Member::spilled))?),
+                Some(join) => {
+                    let parts = Parts::of(members.iter().filter_map(Member::spilled))?;
+                    let table = self.table_after(pipeline, &stage)?;
+                    let others = self.probe_parts.lock()[table].take();
+                    let parts = match others {
+                        Some(others) => others.and(parts),
+                        None => parts,
+                    };
+                    if join.kind.gives_rest() && !self.probes_last(number, table) {
+                        // Build rows without a match are known once all inputs of a union have probed: the last of them goes on with the rows of all.
+                        self.probe_parts.lock()[table] = Some(parts);
+                        return Ok((None, None));
+                    }
+                    probe = Some(parts);
+                }
             }
         }
         Err(engine::Error::Form("a pipeline without an end").into())
@@ -149,6 +166,14 @@ impl Run {
 
     fn is_in_parts(&self, built_by: usize) -> bool {
         matches!(self.built(built_by), Some(Built::BuildParts(..)))
+    }
+
+    /// Returns the pipeline that built the table that the stage after this one probes.
+    fn table_after(&self, pipeline: &Pipeline, stage: &Stage) -> Result<usize, Ended> {
+        match pipeline.steps.get(stage.first + stage.pipeline.steps.len()) {
+            Some(Step::Probe { built_by, .. }) => Ok(*built_by),
+            _ => Err(engine::Error::Form("parts of what is no join").into()),
+        }
     }
 
     /// The parts of the join that a stage begins with.
@@ -159,10 +184,6 @@ impl Run {
         let Some(Built::BuildParts(spec, build)) = self.built(*built_by) else {
             return Err(engine::Error::Form("a build side that is not there").into());
         };
-        if spec.kind.gives_rest() && self.is_probed_elsewhere(number, *built_by) {
-            // What nobody has found is known when all have looked for it.
-            return Err(engine::Error::Memory("a build side that several inputs of a union are joined to").into());
-        }
         let spills = self.spills_of_join(number, stage.first);
         let parts = JoinParts::new(&self.context, &self.stop, &spec, (&build, probe), spills)?;
         let count = parts.len().clamp(1, most);
@@ -241,12 +262,6 @@ impl Run {
     /// Whether no later pipeline has rows for a table.
     fn probes_last(&self, number: usize, table: usize) -> bool {
         !self.lowered.program.pipelines[number + 1..].iter().any(|later| probes(later, table))
-    }
-
-    /// Whether another pipeline has rows for a table.
-    fn is_probed_elsewhere(&self, number: usize, table: usize) -> bool {
-        let pipelines = self.lowered.program.pipelines.iter().enumerate();
-        pipelines.filter(|(other, _)| *other != number).any(|(_, other)| probes(other, table))
     }
 
     /// The only stage of a pipeline that is not cut.

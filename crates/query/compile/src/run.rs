@@ -72,6 +72,7 @@ async fn drive(
         now,
         ahead: Mutex::default(),
         begun: Mutex::default(),
+        probe_parts: Mutex::default(),
         best: Mutex::default(),
         held: Mutex::default(),
     };

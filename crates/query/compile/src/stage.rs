@@ -35,10 +35,11 @@ impl Stage {
         firsts.zip(ends).map(stage).collect()
     }
 
-    /// Whether the rows that come to a step are those that come to its steps, or to the end of the last.
-    pub(super) fn counts(&self, step: usize) -> bool {
-        let end = self.first + self.pipeline.steps.len();
-        self.first <= step && (step < end || (step == end && self.next.is_none()))
+    /// Returns whether the rows that come to a step are counted in this stage: at its steps or its end, but for those that a join in parts begins with, which
+    /// the stage before has counted.
+    pub(super) fn counts(&self, step: usize, is_joined: bool) -> bool {
+        let begins = if is_joined { self.first < step } else { self.first <= step };
+        begins && step <= self.first + self.pipeline.steps.len()
     }
 
     /// The steps that have more to give once all rows have come, also those of other pipelines to the same table. A join in parts has done so

@@ -44,11 +44,26 @@ impl ByPartition {
         }
     }
 
+    /// Returns what it sorts by and computes.
+    #[must_use]
+    pub fn spec(&self) -> &Arc<SortSpec> {
+        &self.spec
+    }
+
     /// Takes the rows that come next.
     pub fn push(&mut self, batch: Batch) {
         self.rows += batch.rows;
         self.bytes += batch.bytes_copied();
         self.batches.push(batch);
+    }
+
+    /// Takes away the rows of a partition that has not ended; none where some of its rows are gone already.
+    pub fn take_partition(&mut self) -> Vec<Batch> {
+        if self.carried.is_some() {
+            return Vec::new();
+        }
+        (self.rows, self.bytes, self.rows_due) = (0, 0, ROWS_MIN);
+        std::mem::take(&mut self.batches)
     }
 
     /// What computing the functions of its rows takes in memory, roughly.

@@ -10,6 +10,7 @@ mod distance;
 mod frame;
 mod part;
 mod partition;
+mod partition_totals;
 mod pick;
 mod place;
 mod total;
@@ -22,6 +23,7 @@ pub(crate) use compute::{Ordered, columns, form_of};
 pub use distance::{Distance, Near};
 pub use frame::{Edge, Frame, Units};
 pub(crate) use partition::starts;
+pub use partition_totals::PartitionTotals;
 
 use crate::Column;
 use crate::aggregate::Kept;

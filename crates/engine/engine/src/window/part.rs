@@ -78,19 +78,24 @@ impl Reach {
 impl Carried {
     /// Whether the first of some rows belongs to the partition.
     pub(super) fn is_continued_by(&self, spec: &WindowSpec, rows: &Batch) -> Result<bool> {
-        let (Some(last), true) = (self.last.rows.checked_sub(1), 0 < rows.rows) else { return Ok(false) };
-        for column in &spec.partition_by {
-            let (before, next) = (&self.last.columns[*column], &rows.columns[*column]);
-            let is_same = match (before.is_valid(last), next.is_valid(0)) {
-                (true, true) => compare::values(before, last, next, 0)?.is_eq(),
-                (before, next) => before == next,
-            };
-            if !is_same {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        is_continued(spec, &self.last, rows)
     }
+}
+
+/// Returns whether the first of some rows is of the partition that the last row before is of.
+pub(super) fn is_continued(spec: &WindowSpec, before: &Batch, rows: &Batch) -> Result<bool> {
+    let (Some(last), true) = (before.rows.checked_sub(1), 0 < rows.rows) else { return Ok(false) };
+    for column in &spec.partition_by {
+        let (before, next) = (&before.columns[*column], &rows.columns[*column]);
+        let is_same = match (before.is_valid(last), next.is_valid(0)) {
+            (true, true) => compare::values(before, last, next, 0)?.is_eq(),
+            (before, next) => before == next,
+        };
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The functions' columns of the first rows of a part of a partition up to `end`; the others may be looked at. Where rows are peers of each

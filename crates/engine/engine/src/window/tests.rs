@@ -405,3 +405,41 @@ fn keys_of_other_kinds_are_near_each_other() {
     let further = near(&moments, key, (month, Distance::Span(types::Interval::new(0, 28, 0))));
     assert_eq!(further, [0..2, 0..3, 1..3, 1..4]);
 }
+
+#[test]
+fn totals_of_a_partition_that_comes_in_pieces_are_those_of_its_rows() {
+    let frame = Frame { units: Units::Rows, start: Edge::Partition, end: Edge::Partition };
+    let kept = |kept, column| WindowFunction::Kept { kept, column, frame };
+    let functions = vec![kept(Kept::Count, None), kept(Kept::Sum, Some(1)), kept(Kept::Max(Form::Ints), Some(1))];
+    let spec = |functions| {
+        let windows = Some(WindowSpec { partition_by: vec![0], order_by: Vec::new(), functions });
+        Arc::new(SortSpec { keys: Vec::new(), fetch: None, forms: vec![Form::Ints; 2], windows })
+    };
+    let ints = |values: &[Option<i64>]| {
+        let validity = Some(Arc::new(Bits::of(values.len(), |row| values[row].is_some())));
+        let values: Vec<i64> = values.iter().map(|value| value.unwrap_or(0)).collect();
+        Column { data: Data::Ints { values: Arc::new(values), bounds: Bounds { min: 0, max: 99 } }, validity }
+    };
+    let batch = |keys: &[Option<i64>], values: &[Option<i64>]| Batch {
+        rows: keys.len(),
+        columns: vec![ints(keys), ints(values)],
+    };
+    let mut totals = PartitionTotals::new(&spec(functions.clone())).expect("all are of whole partitions");
+    let add = |totals: &mut PartitionTotals, keys: &[Option<i64>], values: &[Option<i64>]| {
+        totals.add(&batch(keys, values)).expect("they are numbers")
+    };
+    assert_eq!(add(&mut totals, &[None, None], &[Some(3), None]), 2);
+    assert_eq!(add(&mut totals, &[None], &[Some(8)]), 1);
+    assert_eq!(add(&mut totals, &[None, Some(1)], &[Some(1), Some(50)]), 1, "the next partition begins in the batch");
+    let values = totals.finish().expect("there are rows");
+    assert_eq!(values.iter().map(|value| shown(value, 0)).collect::<Vec<_>>(), ["4", "12", "8"]);
+
+    let mut totals = PartitionTotals::new(&spec(functions)).expect("all are of whole partitions");
+    assert_eq!(add(&mut totals, &[Some(1)], &[None]), 1);
+    assert_eq!(add(&mut totals, &[Some(2)], &[Some(4)]), 0, "it begins with the batch");
+    let values = totals.finish().expect("there is a row");
+    assert_eq!(values.iter().map(|value| shown(value, 0)).collect::<Vec<_>>(), ["1", "0", "NULL"]);
+    let running = Frame { end: Edge::At(0), ..frame };
+    let running = vec![WindowFunction::Kept { kept: Kept::Count, column: None, frame: running }];
+    assert!(PartitionTotals::new(&spec(running)).is_none());
+}

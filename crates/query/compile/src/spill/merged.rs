@@ -8,7 +8,7 @@ use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use engine::Batch;
 use engine::sort::{Merge, Merged, SortSpec};
-use engine::window::ByPartition;
+use engine::window::{ByPartition, PartitionTotals};
 use scheduler::{at_length, pause};
 
 use super::file::Piece;
@@ -20,6 +20,9 @@ use crate::source::Given;
 
 /// The part of all memory that the blocks of runs may take, where that is enough for two.
 const BLOCKS_SHARE: usize = 4;
+
+/// Rows of a long partition are aggregated and written by so many: about a turn's work.
+const ROWS_AT_ONCE: usize = 1 << 14;
 
 /// What merges runs to others where they are too many.
 pub(crate) struct Merging {
@@ -121,12 +124,73 @@ impl Merging {
             if is_last {
                 break;
             }
-            let room = held.try_resize(pending.memory_bytes());
-            room.map_err(|_| engine::Error::Memory("the rows of a window's partition"))?;
+            if held.try_resize(pending.memory_bytes()).is_err() {
+                let is_last = self.with_totals(&mut open, &mut pending, &held, (&mut writer, &mut run)).await?;
+                if is_last {
+                    break;
+                }
+                // At most one batch is left. Without room for it, it goes to a file next.
+                let _ = held.try_resize(pending.memory_bytes());
+            }
             pause().await;
         }
         self.spills.add_runs(std::slice::from_ref(&run));
         Ok(Runs { spec: Arc::new(spec.of_computed()), runs: vec![run] })
+    }
+}
+
+impl Merging {
+    /// Writes a partition without room in memory in two passes: its rows go to a file of their own while they are aggregated, then to the run with the
+    /// values. Rows of the next partition are left in `pending`; returns whether there is none.
+    async fn with_totals(
+        &self,
+        open: &mut OpenRuns,
+        pending: &mut ByPartition,
+        held: &MemoryReservation,
+        (writer, run): (&mut RunWriter, &mut SortedRun),
+    ) -> Result<bool, Ended> {
+        let no_room = || engine::Error::Memory("the rows of a window's partition");
+        let mut totals = PartitionTotals::new(pending.spec()).ok_or_else(no_room)?;
+        let (mut aside, mut rows_aside) = (RunWriter::new(&self.context, &self.stop), SortedRun::default());
+        let mut batches: VecDeque<Batch> = VecDeque::new();
+        for batch in pending.take_partition() {
+            let starts = (0..batch.rows).step_by(ROWS_AT_ONCE);
+            batches.extend(starts.map(|start| batch.clone().slice(start, batch.rows.min(start + ROWS_AT_ONCE))));
+        }
+        if batches.is_empty() {
+            return Err(no_room().into());
+        }
+        let is_last = loop {
+            let next = match batches.pop_front() {
+                Some(batch) => Some(batch),
+                None => {
+                    held.free();
+                    open.next().await?
+                }
+            };
+            let Some(batch) = next else { break true };
+            let (own, all) = (totals.add(&batch)?, batch.rows);
+            if 0 < own {
+                aside.append(&mut rows_aside, batch.clone().slice(0, own))?;
+            }
+            if own < all {
+                pending.push(batch.slice(own, all));
+                batches.drain(..).for_each(|batch| pending.push(batch));
+                break false;
+            }
+            pause().await;
+        };
+        let values = totals.finish()?;
+        for block in &rows_aside.blocks {
+            let mut rows = block.read()?;
+            let count = rows.rows;
+            let columns = values.iter().map(|value| value.clone().repeated(count));
+            rows.columns.extend(columns.collect::<engine::Result<Vec<_>>>()?);
+            writer.append(run, rows)?;
+            pause().await;
+        }
+        self.spills.add_runs(std::slice::from_ref(&rows_aside));
+        Ok(is_last)
     }
 }
 

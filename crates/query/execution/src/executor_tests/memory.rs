@@ -10,7 +10,11 @@ use crate::fixtures::context;
 use crate::sql_fixture::Sql;
 
 /// What takes some megabytes: a join's table, after a LIMIT too, groups, a sort.
-const HUNGRY: [&str; 4] = [
+const HUNGRY: [&str; 8] = [
+    "select count(*), sum(s), max(n), min(t) from (select sum(x) over () as s, count(*) over () as n, t from a) as s",
+    "select count(*), sum(s * x), max(m) from (select x, sum(x) over (partition by x % 2) as s, max(t) over (partition by x % 2) as m from a) as s",
+    "select count(*), count(o.x), sum(s.x) from (select x from a union all select x + 100000 from a) as s right join a as o on s.x = o.x and o.t > 'text 3'",
+    "select count(*), count(s.x), sum(o.x) from (select x from a union all select x + 100000 from a) as s full join (select x, t from a where x % 3 <> 0) as o on s.x = o.x and length(o.t) > 6",
     "select count(*), count(o.t) >= 0 from (select x from a limit 190000) as s left join (select * from a where x <= 150000) as o on s.x = o.x",
     "select count(*), sum(a.x), min(a.t) from a join a as o on a.x = o.x",
     "select count(*), sum(n), max(t) from (select x, t, count(*) as n from a group by x, t) as s",
