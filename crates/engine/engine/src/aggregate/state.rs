@@ -169,7 +169,7 @@ impl State {
         Ok(match state {
             Self::Count(counts) => ints(counts),
             Self::Sum(sums) => Column::new(narrowest(sums)),
-            Self::Sum256(sums) => Column::new(Data::Opaque(sums.array())),
+            Self::Sum256(sums) => Column::new(Data::Opaque(sums.array()?)),
             Self::FloatSum(sums) => Column::new(Data::Floats(Arc::new(sums))),
             Self::Moments(moments) => Column::new(Data::Opaque(Moments::array(&moments))),
             Self::Least { values, .. } => values.column(),

@@ -136,7 +136,7 @@ impl States {
         Some((column, filter_column))
     }
 
-    /// Returns the column of an expression. One that may fail is evaluated only for rows that pass the FILTER.
+    /// Returns the column of an expression. A batch in which it fails is evaluated again, only for rows that pass the FILTER.
     fn column(&mut self, argument: &Arc<dyn PhysicalExpr>, filter: Option<&Arc<dyn PhysicalExpr>>) -> Option<usize> {
         let value = expression::lower(argument, &self.schema)?;
         let filter = filter.filter(|_| !value.never_fails());
@@ -144,8 +144,10 @@ impl States {
         if let Some(known) = self.places.iter().find(|known| is_it(known)) {
             return Some(known.column);
         }
-        let value = match filter {
-            Some(filter) => self.where_filter_passes(value, argument, filter)?,
+        let guarded = filter.and_then(|filter| self.where_filter_passes(value.clone(), argument, filter));
+        let value = match guarded {
+            // Values of rows that do not count may be anything.
+            Some(guarded) => Expression::Fallible { value: Box::new(value), fallback: Arc::new(guarded) },
             None => value,
         };
         let column = self.columns.len();
