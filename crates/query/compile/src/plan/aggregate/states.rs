@@ -136,7 +136,8 @@ impl States {
         Some((column, filter_column))
     }
 
-    /// Returns the column of an expression. A batch in which it fails is evaluated again, only for rows that pass the FILTER.
+    /// Returns the column of an expression, which is evaluated only for rows that pass the FILTER. What fast loops compute is computed for all rows
+    /// first, and again for these alone in a batch in which that fails: the rest may have effects, or take long.
     fn column(&mut self, argument: &Arc<dyn PhysicalExpr>, filter: Option<&Arc<dyn PhysicalExpr>>) -> Option<usize> {
         let value = expression::lower(argument, &self.schema)?;
         let filter = filter.filter(|_| !value.never_fails());
@@ -144,10 +145,18 @@ impl States {
         if let Some(known) = self.places.iter().find(|known| is_it(known)) {
             return Some(known.column);
         }
-        let guarded = filter.and_then(|filter| self.where_filter_passes(value.clone(), argument, filter));
-        let value = match guarded {
-            // Values of rows that do not count may be anything.
-            Some(guarded) => Expression::Fallible { value: Box::new(value), fallback: Arc::new(guarded) },
+        let value = match filter {
+            Some(filter) => {
+                let mut functions = Vec::new();
+                value.foreign(&mut functions);
+                let (is_fast, guarded) =
+                    (functions.is_empty(), self.where_filter_passes(value.clone(), argument, filter)?);
+                if is_fast {
+                    Expression::Fallible { value: Box::new(value), fallback: Arc::new(guarded) }
+                } else {
+                    guarded
+                }
+            }
             None => value,
         };
         let column = self.columns.len();
