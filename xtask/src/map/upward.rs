@@ -18,6 +18,10 @@ const REASONS: &[(&str, &str)] = &[
     ("engine::Foreign", "the engine runs functions that it has no loop for, and knows nothing of SQL"),
     ("exchange::Cluster", "a query asks who owns a shard; who is there the control plane of the clusters knows"),
     ("exchange::Dial", "connections to workers need the instance's certificates"),
+    (
+        "optimizer::PlanSharedScan",
+        "shared rows are read by an operator that belongs to one run; the plan says only what they are",
+    ),
     ("plan::PlanScan", "a table's scan becomes an operator above the planner; goes when scans are compiled from plans"),
     ("scheduler::Hold", "whoever has workers counts the statements that run on them"),
     (

@@ -167,8 +167,12 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     if let Some(reserve) = &reserve {
         transactions.keep_room(reserve.clone());
     }
-    let planner =
-        Arc::new(Planner::new(execution.scan_planner(), execution.executor().runtime(), execution.executor().parts()));
+    let planner = Arc::new(Planner::new(
+        execution.scan_planner(),
+        operators::operator_planning(),
+        execution.executor().runtime(),
+        execution.executor().parts(),
+    ));
     let warehouse = match &config.kubernetes {
         Some(name) => Some(pods::find(name, &clock).await?),
         None => None,

@@ -14,7 +14,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
-use optimizer::SharedScanExec;
+use operators::SharedScanExec;
 use scan::ShardScanExec;
 
 use crate::fragment::FragmentExec;

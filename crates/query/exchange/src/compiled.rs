@@ -6,6 +6,7 @@ use binder::{Phase, QueryPlan, Step};
 use compile::{cover_undivided, is_whole};
 use datafusion::physical_plan::ExecutionPlan;
 use functions::error::{from_datafusion, to_datafusion};
+use operators::partition_operators;
 use optimizer::Optimized;
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +32,7 @@ pub fn compiled(
 ) -> SqlResult<Arc<dyn ExecutionPlan>> {
     let partitioned = |operators: Arc<dyn ExecutionPlan>| match is_whole(&operators) {
         true => Ok(operators),
-        false => plan.partitioned(operators, &is_whole, stop),
+        false => partition_operators(plan, operators, &is_whole, stop),
     };
     let below = |operators| partitioned(operators).map_err(to_datafusion);
     let begun = plan.phases.begin();

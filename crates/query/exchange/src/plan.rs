@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::ipc::CompressionType;
 use async_trait::async_trait;
-use binder::{Division, Phase, QueryPlan, Step};
+use binder::{Phase, QueryPlan, Step};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, DataFusionError, Result as DfResult};
@@ -17,6 +17,7 @@ use datafusion_distributed::{
     DistributedExec, DistributedExt, RouteTasksEvent, RouteTasksEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
 use functions::error::{from_datafusion, to_datafusion};
+use operators::{Division, partition_operators, plan_operators};
 use optimizer::Optimized;
 use optimizer::shared;
 use scan::{ForWorkers, ShardScanExec};
@@ -132,7 +133,7 @@ impl<'a> Planning<'a> {
         }
         let stop = self.resources.cancel;
         let Some(optimized) = self.plan.optimized_apart(stop).await? else { return Ok(Err(Reason::Shares.into())) };
-        let operators = self.plan.operators(&optimized, Division::None, stop).await?;
+        let operators = plan_operators(self.plan, &optimized, Division::None, stop).await?;
         match self.distributed(optimized.clone(), Arc::clone(&operators)).await? {
             Ok(ready) => Ok(Ok(ready)),
             Err(reason) => {
@@ -146,7 +147,7 @@ impl<'a> Planning<'a> {
 
     /// A part of the query as it runs on workers, or why it does not.
     pub(super) async fn stages_of(&self, optimized: Optimized) -> SqlResult<Result<Prepared, Reason>> {
-        let operators = self.plan.operators(&optimized, Division::None, self.resources.cancel).await?;
+        let operators = plan_operators(self.plan, &optimized, Division::None, self.resources.cancel).await?;
         self.distributed(optimized, operators).await
     }
 
@@ -177,7 +178,7 @@ impl<'a> Planning<'a> {
                 values.push((subquery, value));
             }
             optimized = optimized.with_values(&values).map_err(from_datafusion)?;
-            operators = plan.operators(&optimized, Division::None, stop).await?;
+            operators = plan_operators(plan, &optimized, Division::None, stop).await?;
         }
         if !is_whole {
             if self.purpose != Purpose::Show
@@ -185,7 +186,7 @@ impl<'a> Planning<'a> {
                 && let Some(with_keys) = self.with_keys(&optimized).await?
             {
                 optimized = with_keys;
-                operators = plan.operators(&optimized, Division::None, stop).await?;
+                operators = plan_operators(plan, &optimized, Division::None, stop).await?;
             }
             let state = self.state(&optimized);
             let plan = QueryPlan { state: Arc::new(state.clone()), ..plan.clone() };
@@ -194,11 +195,11 @@ impl<'a> Planning<'a> {
                 let scans_divided = with_scans_for_workers(&operators, threads).map_err(from_datafusion)?;
                 // Nothing of it is shared.
                 let begun = plan.phases.begin();
-                let partitioned = plan.partitioned(scans_divided, &|_| true, stop);
+                let partitioned = partition_operators(&plan, scans_divided, &|_| true, stop);
                 plan.phases.end(Phase::Operators, begun);
                 partitioned?
             } else {
-                plan.operators(&optimized, Division::Threads, stop).await?
+                plan_operators(&plan, &optimized, Division::Threads, stop).await?
             };
             if let Err(reason) = can_leave(&divided) {
                 return Ok(Err(reason));

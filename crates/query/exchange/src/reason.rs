@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use binder::portable::OwnOperator;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_expr::expressions as e;
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
@@ -28,6 +27,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use functions::portable::{PortableAggregate, PortableScalar, PortableWindow};
+use operators::portable::OwnOperator;
 use optimizer::Optimized;
 use plan::stop::is_watched;
 use scan::{ShardScanExec, Stays};

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use binder::{Division, Step};
+use binder::Step;
 use compile::cover;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use functions::error::from_datafusion;
+use operators::{Division, plan_operators};
 use optimizer::Optimized;
 use tracing::Instrument;
 use types::{Condition, SqlError, SqlResult};
@@ -22,7 +23,7 @@ impl Planning<'_> {
     pub(super) async fn value(&self, subquery: Optimized) -> SqlResult<ScalarValue> {
         let schema = subquery.schema();
         let first = self.before();
-        let operators = first.plan.operators(&subquery, Division::None, first.resources.cancel).await?;
+        let operators = plan_operators(first.plan, &subquery, Division::None, first.resources.cancel).await?;
         let ready = match first.distributed(subquery.clone(), Arc::clone(&operators)).await? {
             Ok(ready) => ready,
             Err(reason) => first.here(subquery, operators, reason).await?,
@@ -57,7 +58,7 @@ impl Planning<'_> {
         let operators = if is_compiled(&optimized, settings)? {
             compiled(self.plan, undivided, stop)?
         } else {
-            let divided = self.plan.operators(&optimized, Division::Threads, stop).await?;
+            let divided = plan_operators(self.plan, &optimized, Division::Threads, stop).await?;
             if settings.engine() { cover(divided).map_err(from_datafusion)? } else { divided }
         };
         Ok(self.prepared(operators, &self.plan.state, optimized, Spread::Instance(reason)))

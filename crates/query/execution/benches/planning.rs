@@ -130,8 +130,12 @@ impl Bench {
         let spill = tempfile::tempdir().expect("there is a place for files");
         let config = Config { spill_folder: spill.path().join("spill"), ..Config::default() };
         let execution = Execution::new(objects, transactions, clock, random, config).expect("threads start");
-        let planner =
-            Planner::new(execution.scan_planner(), execution.executor().runtime(), execution.executor().parts());
+        let planner = Planner::new(
+            execution.scan_planner(),
+            operators::operator_planning(),
+            execution.executor().runtime(),
+            execution.executor().parts(),
+        );
         drop(entered);
         Self { planner, _execution: execution, _spill: spill, runtime }
     }
@@ -151,7 +155,7 @@ impl Bench {
             let planned = self.planner.plan(&parsed[0], &[], &context).expect("a plan");
             let Planned::Query(plan) = planned else { unreachable!("{text} is a query") };
             let stop = CancellationToken::new();
-            let operators = self.runtime.block_on(plan.physical(&stop)).expect("operators");
+            let operators = self.runtime.block_on(operators::plan_query(&plan, &stop)).expect("operators");
             times.push(begun.elapsed());
             let shown = datafusion::physical_plan::displayable(operators.as_ref()).indent(false).to_string();
             let shards = shown.split("shards=").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("?");

@@ -18,6 +18,8 @@ mod fixtures;
 #[cfg(test)]
 mod modify_tests;
 #[cfg(test)]
+mod planner_tests;
+#[cfg(test)]
 mod planning_work;
 #[cfg(test)]
 mod scan_tests;

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use bench::shapes::{SETUP, shapes};
-use binder::{Division, Planned};
+use binder::Planned;
+use operators::{Division, plan_operators};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use types::allocated::{allocated_bytes, note_allocated, note_freed};
@@ -68,7 +69,7 @@ fn planning_bytes(runtime: &Runtime, sql: &Sql, text: &str) -> SqlResult<u64> {
         let stop = CancellationToken::new();
         runtime.block_on(async {
             let optimized = query.optimized(&stop).await?;
-            query.operators(&optimized, Division::Threads, &stop).await
+            plan_operators(&query, &optimized, Division::Threads, &stop).await
         })
     })?;
     Ok(allocated_bytes() - before)

@@ -33,8 +33,12 @@ impl Sql {
 
     pub(crate) fn on(warehouse: Warehouse) -> Self {
         let execution = &warehouse.execution;
-        let planner =
-            Planner::new(execution.scan_planner(), execution.executor().runtime(), execution.executor().parts());
+        let planner = Planner::new(
+            execution.scan_planner(),
+            operators::operator_planning(),
+            execution.executor().runtime(),
+            execution.executor().parts(),
+        );
         Self { planner, warehouse, next_oid: Arc::new(AtomicU32::new(30_000)), settings: Settings::default() }
     }
 

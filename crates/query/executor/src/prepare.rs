@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use binder::{Division, Phase, QueryPlan, Step};
+use binder::{Phase, QueryPlan, Step};
 use compile::cover;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use exchange::{Place, Planning, Prepared, Purpose, Spread, Undistributed, compiled, is_compiled};
 use functions::error::from_datafusion;
+use operators::{Division, plan_operators};
 use optimizer::Optimized;
 use types::SqlResult;
 
@@ -48,7 +49,7 @@ pub async fn operators(
         None => {
             let optimized = plan.optimized(stop).await?;
             let undivided = match optimized.has_work() && is_compiled(&optimized, settings)? {
-                true => Some(plan.operators(&optimized, Division::None, stop).await?),
+                true => Some(plan_operators(plan, &optimized, Division::None, stop).await?),
                 false => None,
             };
             (optimized, undivided)
@@ -57,7 +58,7 @@ pub async fn operators(
     let operators = match undivided {
         Some(undivided) => compiled(plan, undivided, stop)?,
         None => {
-            let divided = plan.operators(&optimized, Division::Threads, stop).await?;
+            let divided = plan_operators(plan, &optimized, Division::Threads, stop).await?;
             if settings.engine() { programs(plan, divided)? } else { divided }
         }
     };

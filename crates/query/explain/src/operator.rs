@@ -17,7 +17,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, Partitioning, WindowExpr};
 use exchange::{ToOwnersExec, meets_within_tasks};
-use optimizer::SharedScanExec;
+use operators::SharedScanExec;
 use scan::{ShardScanExec, bucket_keys};
 use types::ColumnId;
 

@@ -16,7 +16,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::{ExecutionPlan, expressions::Column};
-use optimizer::{SharedRows, SharedScanExec};
+use operators::{SharedRows, SharedScanExec};
 use scan::{ShardScanExec, counter};
 use settings::Settings;
 

@@ -13,7 +13,6 @@
 mod bind;
 mod phases;
 mod planned;
-pub mod portable;
 mod query_plan;
 mod rewrite;
 mod semantics;
@@ -24,14 +23,14 @@ pub mod write;
 
 pub use self::bind::{
     Binder, Environment, LIMIT_UNKNOWN, count_of, is_numeric, moment_of, parameter_index, parts_within, statement_at,
-    types_with_values,
+    types_with_values, undivided,
 };
 pub use self::phases::{Begun, Phase, Phases};
 pub use self::planned::{
     Action, ConflictPlan, ConflictUpdate, CopyFromPlan, CopySource, CopyTarget, CopyToPlan, DefinePlan, ExplainFormat,
     ExplainPlan, ModifyPlan, Password, Planned, ReferencePlan, ReferencePlans, RowCheck, WritePlan,
 };
-pub use self::query_plan::{Division, LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
+pub use self::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
 pub use self::session_command::{ClusterCommand, SessionCommand, check_storage_columns};
 pub use self::settled::{for_statement, is_settled, settled};
 pub use self::step::Step;

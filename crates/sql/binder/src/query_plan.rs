@@ -1,6 +1,5 @@
-//! The plan of a query, and its way to operators: the optimizer's rules, DataFusion's planner, partitions.
+//! The plan of a query, and its way through the optimizer.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
@@ -12,18 +11,14 @@ use datafusion::datasource::source_as_provider;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::physical_plan::ExecutionPlan;
 use functions::error::from_datafusion;
-use optimizer::IsWhole;
 use optimizer::dependent::DependentSubqueries;
 use optimizer::shared::{self, Optimized};
 use plan::{ShardTable, StreamTable};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 use types::stack::{PlanningStack, with_planning_stack};
 use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, SqlType};
 
-use crate::bind::undivided;
 use crate::phases::{Phase, Phases};
 use crate::step::Step;
 
@@ -63,15 +58,6 @@ pub struct QueryPlan {
 /// What the optimizer makes of a plan that is run again and again.
 #[derive(Debug, Clone, Default)]
 pub struct OptimizedOnce(Option<Arc<OnceLock<Optimized>>>);
-
-/// How operators are divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Division {
-    /// Not at all: for programs, which divide rows among threads by themselves. Such plans are made sooner.
-    None,
-    /// For as many threads as the settings say.
-    Threads,
-}
 
 /// Rows of one table that a query locks.
 #[derive(Debug, Clone)]
@@ -250,49 +236,6 @@ impl QueryPlan {
         let optimized = shared::optimize_apart(self.plan.clone(), &self.state, &lower).map_err(from_datafusion);
         self.phases.end(Phase::Rules, begun);
         optimized
-    }
-
-    /// The operators that run the plan, and fail with `57014` soon after `stop` fires.
-    ///
-    /// # Errors
-    /// Whatever constant folding meets (division by zero), what scans find wrong when they are planned, and bugs.
-    pub async fn physical(&self, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        self.operators(&self.optimized(stop).await?, Division::Threads, stop).await
-    }
-
-    /// The operators of one run of what [`QueryPlan::optimized`] gave.
-    ///
-    /// # Errors
-    /// As [`QueryPlan::physical`].
-    pub async fn operators(
-        &self,
-        optimized: &Optimized,
-        division: Division,
-        stop: &CancellationToken,
-    ) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        let begun = self.phases.begin();
-        let state = match division {
-            Division::None => Cow::Owned(undivided(&self.state)),
-            Division::Threads => Cow::Borrowed(self.state.as_ref()),
-        };
-        let operators = optimized.operators(&state, stop).instrument(Step::PlanOperators.span()).await;
-        self.phases.end(Phase::Operators, begun);
-        operators
-    }
-
-    /// Partitions operators of [`Division::None`], programs among them: they get as many partitions as the settings say; likewise those of shared rows, unless
-    /// `is_whole` says that programs run all of them. The time is for the caller to count.
-    ///
-    /// # Errors
-    /// `54001` for too many levels.
-    pub fn partitioned(
-        &self,
-        operators: Arc<dyn ExecutionPlan>,
-        is_whole: IsWhole<'_>,
-        stop: &CancellationToken,
-    ) -> SqlResult<Arc<dyn ExecutionPlan>> {
-        let _step = Step::Partition.span().entered();
-        with_planning_stack(|| optimizer::partitioned(operators, &self.state, is_whole, stop)).map_err(from_datafusion)
     }
 
     /// The tables that it reads.

@@ -14,20 +14,20 @@ use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection}
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 /// The most nodes that conditions which grow may have together below a projection.
-pub(super) const FILTER_NODES_MAX: usize = 1_024;
+pub const FILTER_NODES_MAX: usize = 1_024;
 
 /// Conditions of up to so many nodes are always pushed.
 const SMALL_NODES_MAX: usize = 32;
 
 /// DataFusion's rule `push_down_filter`, which leaves conditions above a projection or an aggregate that would become too large below it.
 #[derive(Debug)]
-pub(super) struct BoundedFilterPushdown {
+pub(crate) struct BoundedFilterPushdown {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
 }
 
 impl BoundedFilterPushdown {
     /// Wraps `rule` if it is the one.
-    pub(super) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
+    pub(crate) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
         if rule.name() == super::PUSH_DOWN { Arc::new(Self { rule }) } else { rule }
     }
 }
@@ -115,7 +115,8 @@ impl ColumnSizes {
 
 /// Whether each condition is held above a projection, by the nodes that it would have below it; `None` for one that does not grow there. Small ones
 /// are pushed beside large ones.
-pub(super) fn held(grown: &[Option<usize>]) -> Vec<bool> {
+#[must_use]
+pub fn held(grown: &[Option<usize>]) -> Vec<bool> {
     let sum = grown.iter().flatten().fold(0_usize, |sum, size| sum.saturating_add(*size));
     let is_held = |size: &Option<usize>| FILTER_NODES_MAX < sum && size.is_some_and(|size| SMALL_NODES_MAX < size);
     grown.iter().map(is_held).collect()

@@ -1,16 +1,15 @@
 //! Better plans that mean the same: what Kiln adds to DataFusion's optimizer, and how that is configured.
 //!
-//! Never looks names up. Rules never run a plan; what `dependent/` and `shared/` put into a plan runs parts of it when it runs itself.
+//! Never looks names up and never runs a plan: operators are made of plans in `operators`.
 //!
 //! Start at [`shared::optimize`], the way of a plan through all of it.
 //!
 //! - `passes.rs` goes over a plan with DataFusion's rules, which simplify, decorrelate and push down,
 //! - `join_order/` orders joins by cost, on the estimates of `estimate/`; `expected.rs` shows these in EXPLAIN,
 //! - `shared/` computes once what a plan computes several times, as a WITH query that is read twice,
-//! - `dependent/` evaluates correlated subqueries that cannot be decorrelated,
+//! - `dependent/` finds correlated subqueries that cannot be decorrelated, which operators evaluate row by row,
 //! - `key_sets/` finds semi-join reductions for queries on several workers,
-//! - `ranks/` and `series/` are operators of Kiln's own: a limit per rank, and `generate_series`,
-//! - `operators.rs` makes the physical plan, for one thread or for several (`undivided.rs`), and `partitioned.rs` the one from the other.
+//! - `series/` is the node of `generate_series`.
 //!
 //! `SET kiln.optimizer = off` leaves out Kiln's join order and passes, as the oracle that tests compare with; a few rules of DataFusion's stay wrapped, because
 //! they are wrong or slow without.
@@ -19,19 +18,13 @@ pub mod dependent;
 mod distinct;
 mod estimate;
 mod expected;
-mod fenced;
-mod filter_pushdown;
-mod filter_size;
-mod filter_size_of_operators;
+pub mod filter_size;
 mod if_of_use;
 mod join_order;
 mod key_sets;
 mod lateral;
-mod operators;
 mod origin;
-mod partitioned;
 mod passes;
-pub mod ranks;
 mod repeats;
 mod scalar_subqueries;
 pub mod series;
@@ -39,7 +32,6 @@ mod shallow_subqueries;
 pub mod shared;
 mod subqueries;
 mod totals;
-mod undivided;
 mod union_names;
 mod union_tiers;
 
@@ -56,18 +48,16 @@ use self::distinct::DistinctWithoutSums;
 pub(crate) use self::estimate::existence_share;
 pub(crate) use self::estimate::relation_of;
 pub use self::expected::{Expected, ExpectedOf};
-pub use self::filter_pushdown::physical_rules;
 use self::filter_size::BoundedFilterPushdown;
 use self::if_of_use::IfOfUse;
 use self::join_order::JoinOrder;
 pub use self::key_sets::{KeyQuestion, KeysAsked};
 use self::lateral::AllLateralJoins;
 pub(crate) use self::origin::is_distribution_key;
-pub use self::partitioned::{IsWhole, partitioned};
 pub use self::passes::{Passed, passed, with_stack};
 pub use self::scalar_subqueries::ScalarSubquery;
 use self::shallow_subqueries::ShallowSubqueries;
-pub use self::shared::{Optimized, SharedRows, SharedScanExec};
+pub use self::shared::Optimized;
 use self::totals::FiltersAboveTotals;
 use self::union_names::UnionNames;
 

@@ -9,6 +9,7 @@
 //! - `levels.rs` refuses plans that are too deep or too large,
 //! - `conditions.rs` gives long chains of AND and OR few levels, `any_expression.rs` looks for an expression anywhere in a plan,
 //! - `fragment_cache.rs` is what a session says of the cache of fragments,
+//! - `operator_planning.rs` has the physical planner that a later crate gives,
 //! - `stop.rs` lets operators be canceled where DataFusion's own go on.
 
 mod any_expression;
@@ -16,6 +17,7 @@ mod conditions;
 pub mod estimate;
 mod fragment_cache;
 pub mod levels;
+mod operator_planning;
 mod shard_table;
 pub mod stop;
 mod stream_table;
@@ -23,5 +25,6 @@ mod stream_table;
 pub use self::any_expression::any_expression;
 pub use self::conditions::{balanced, flatten_chains, flatten_concatenations};
 pub use self::fragment_cache::NoFragmentCache;
+pub use self::operator_planning::{OperatorPlanning, OperatorRules};
 pub use self::shard_table::{PLACE, PlanScan, ROW_ID, ShardTable, scalar, schema_of};
 pub use self::stream_table::{RunStreams, StreamTable};

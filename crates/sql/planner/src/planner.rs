@@ -7,7 +7,7 @@ use binder::{Binder, Environment, Planned, QueryPlan, SessionCommand, Step, writ
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
-use plan::PlanScan;
+use plan::{OperatorPlanning, PlanScan};
 use session_context::StatementContext;
 use syntax::statement::TableSource;
 use syntax::{Parsed, Statement};
@@ -28,10 +28,11 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner whose scans `scan` makes and whose plans run in `runtime`, in so many parts at the same time where settings say nothing else.
+    /// A planner whose scans `scan` makes, whose operators are planned with `operators` and whose plans run in `runtime`, in so many parts at the same
+    /// time where settings say nothing else.
     #[must_use]
-    pub fn new(scan: Arc<dyn PlanScan>, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
-        let environment = Environment::new(scan, runtime, parts);
+    pub fn new(scan: Arc<dyn PlanScan>, operators: OperatorPlanning, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
+        let environment = Environment::new(scan, operators, runtime, parts);
         Self { environment, kept: KeptPlans::default(), prepared_bytes: Arc::default() }
     }
 

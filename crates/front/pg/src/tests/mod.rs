@@ -82,6 +82,7 @@ impl Door {
                 .unwrap();
         let planner = Arc::new(Planner::new(
             execution.scan_planner(),
+            operators::operator_planning(),
             execution.executor().runtime(),
             execution.executor().parts(),
         ));

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
-use optimizer::SharedScanExec;
+use operators::SharedScanExec;
 
 use crate::fragment::FragmentExec;
 use crate::plan::OperatorId;

@@ -10,7 +10,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::union::{InterleaveExec, UnionExec};
-use optimizer::{Expected, ExpectedOf, SharedScanExec};
+use operators::SharedScanExec;
+use optimizer::{Expected, ExpectedOf};
 use scan::ShardScanExec;
 
 use super::operators::Operators;

@@ -17,6 +17,7 @@ use executor::progress::CopyKind;
 use functions::error::{from_datafusion, to_datafusion};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
+use operators::plan_query;
 use parking_lot::Mutex;
 use row_locks::Attempt;
 use txn::Transaction;
@@ -125,7 +126,7 @@ impl Copier {
         let (stop, task) = (context.cancel.clone(), context.task(&input.state));
         self.executor
             .run(context, async move {
-                let mut checked = execute_stream(input.physical(&stop).await?, task).map_err(from_datafusion)?;
+                let mut checked = execute_stream(plan_query(&input, &stop).await?, task).map_err(from_datafusion)?;
                 while let Some(batch) = checked.next().await {
                     batch.map_err(from_datafusion)?;
                 }

@@ -1,7 +1,7 @@
 //! Plans on their way between processes.
 //!
 //! DataFusion writes its own operators and expressions, but for those whose message lacks or narrows a field (`converter.rs`, `expression.rs`). What Kiln
-//! has put among them is written here: scans (`scan/portable.rs`), the optimizer's operators and Kiln's functions (`binder::portable`,
+//! has put among them is written here: scans (`scan/portable.rs`), Kiln's own operators and functions (`operators::portable`,
 //! `functions::portable`), each as a small form (`form.rs`). Nothing is known by the text that debugging prints, and bytes that nobody wrote are an
 //! error.
 

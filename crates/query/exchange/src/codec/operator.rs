@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow::compute::SortOptions;
 use arrow::datatypes::Schema;
-use binder::portable::{OwnOperator, SeriesColumn};
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
@@ -15,6 +14,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf;
 use functions::series::Kind as SeriesKind;
+use operators::portable::{OwnOperator, SeriesColumn};
 use prost::Message;
 use scan::{Malformed, PortableScan, ScanPlanner, ShardScanExec};
 use serde::{Deserialize, Serialize};

@@ -6,8 +6,7 @@ use binder::Planned;
 use compile::FragmentExec;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
-use executor::operators;
-use optimizer::SharedScanExec;
+use operators::SharedScanExec;
 use scan::ShardScanExec;
 use scheduler::Config;
 
@@ -38,7 +37,7 @@ async fn what_programs_leave_has_a_partition_for_each_thread() {
         let Ok(Planned::Query(plan)) = sql.plan(query) else { panic!("{query} has no plan") };
         let (about, task) = (context(), context().task(&plan.state));
         let mut seen = Seen::default();
-        let prepared = operators(&plan, None, &about, task, None).await.expect("it can be planned");
+        let prepared = executor::operators(&plan, None, &about, task, None).await.expect("it can be planned");
         seen.see(&prepared.operators);
         assert!(0 < seen.scans && seen.scans_of_one == 0 && seen.groups_of_one == 0, "{query}: {seen:?}");
     }

@@ -9,8 +9,7 @@ use compile::FragmentExec;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
-use executor::operators;
-use optimizer::SharedScanExec;
+use operators::SharedScanExec;
 
 use crate::fixtures::context;
 use crate::sql_fixture::Sql;
@@ -60,7 +59,7 @@ async fn left(suite: &str) -> (usize, BTreeSet<String>) {
         let planned = sql.plan(&query).unwrap_or_else(|error| panic!("{name}: {error}"));
         let Planned::Query(plan) = planned else { panic!("{name} is no query") };
         let (about, task) = (context(), context().task(&plan.state));
-        let prepared = operators(&plan, None, &about, task, None).await;
+        let prepared = executor::operators(&plan, None, &about, task, None).await;
         let covered = prepared.unwrap_or_else(|error| panic!("{name}: {error}")).operators;
         collect(&covered, name, &mut left);
         count += 1;

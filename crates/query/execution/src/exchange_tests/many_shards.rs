@@ -5,6 +5,7 @@ use std::sync::Arc;
 use binder::Planned;
 use catalog::{Change, Schema};
 use exchange::message_bytes;
+use operators::plan_query;
 use shards::{ColumnStats, Datum, Hll, RowGroupMeta, RowIds, ShardMeta};
 use tokio_util::sync::CancellationToken;
 use types::{ColumnId, Oid, Random, RowId, ShardId, SystemRandom};
@@ -64,7 +65,7 @@ async fn events(count: i64) -> Sql {
 
 async fn sent(sql: &Sql, query: &str) -> usize {
     let Planned::Query(plan) = sql.plan(query).expect("it is planned") else { panic!("{query} is no query") };
-    let operators = plan.physical(&CancellationToken::new()).await.expect("it has operators");
+    let operators = plan_query(&plan, &CancellationToken::new()).await.expect("it has operators");
     message_bytes(&operators).expect("they can be sent")
 }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use bench::Suite;
-use binder::{Division, Planned};
+use binder::Planned;
 use bytes::{Bytes, BytesMut};
 use datafusion::execution::SessionStateBuilder;
 use exchange::{Distribution, JoinExchange, Spread, Worker};
 use futures::TryStreamExt;
+use operators::{Division, plan_operators};
 use tokio_util::sync::CancellationToken;
 
 use super::fixture::{Workers, alone, on, on_workers};
@@ -152,7 +153,7 @@ async fn plans_of_all_queries_are_the_same_after_their_way() {
             let mut state = SessionStateBuilder::new_from_existing(plan.state.as_ref().clone()).build();
             *state.config_mut() = state.config().clone().with_target_partitions(4);
             let plan = binder::QueryPlan { state: Arc::new(state), ..plan };
-            let operators = plan.operators(&optimized, Division::Threads, &stop).await.unwrap();
+            let operators = plan_operators(&plan, &optimized, Division::Threads, &stop).await.unwrap();
             if !optimized.scalar_subqueries().unwrap().is_empty() || exchange::can_leave(&operators).is_err() {
                 continue;
             }

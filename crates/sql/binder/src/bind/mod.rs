@@ -59,7 +59,7 @@ pub(crate) use self::parameter_digits::{depends_on_digits, holds_for_digits};
 use self::place::Text;
 pub use self::state::Environment;
 pub use self::state::parts_within;
-pub(crate) use self::state::undivided;
+pub use self::state::undivided;
 use crate::Phases;
 use crate::query_plan::{OutputColumn, QueryPlan};
 

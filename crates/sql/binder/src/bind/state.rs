@@ -8,9 +8,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::prelude::SessionConfig;
-use optimizer::series;
 use parking_lot::Mutex;
-use plan::{NoFragmentCache, PlanScan, RunStreams};
+use plan::{NoFragmentCache, OperatorPlanning, PlanScan, RunStreams};
 use session_context::Session;
 use settings::Settings;
 
@@ -24,6 +23,7 @@ const MADE_MAX: usize = 16;
 pub struct Environment {
     /// Makes the scans of tables.
     pub(super) scan: Arc<dyn PlanScan>,
+    operators: OperatorPlanning,
     state: SessionState,
     /// What was made of it for settings that statements had.
     made: Mutex<HashMap<Obeyed, SessionState>>,
@@ -46,9 +46,10 @@ struct Obeyed {
 struct Undivided(SessionConfig);
 
 impl Environment {
-    /// An environment whose scans `scan` makes and whose plans run in `runtime`, in so many parts at the same time where settings say nothing else.
+    /// An environment whose scans `scan` makes, whose operators are planned with `operators` and whose plans run in `runtime`, in so many parts at the
+    /// same time where settings say nothing else.
     #[must_use]
-    pub fn new(scan: Arc<dyn PlanScan>, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
+    pub fn new(scan: Arc<dyn PlanScan>, operators: OperatorPlanning, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
         let mut config =
             SessionConfig::new().with_create_default_catalog_and_schema(false).with_target_partitions(parts);
         let options = config.options_mut();
@@ -69,13 +70,13 @@ impl Environment {
             .with_config(config)
             .with_runtime_env(runtime)
             .with_optimizer_rules(optimizer::rules(true))
-            .with_query_planner(Arc::new(series::Planning))
-            .with_physical_optimizer_rules(optimizer::physical_rules(true))
+            .with_query_planner(Arc::clone(&operators.planner))
+            .with_physical_optimizer_rules((operators.rules)(true))
             // What DISTINCT ON becomes.
             .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
             .with_analyzer_rules(Vec::new())
             .build();
-        Self { scan, state, made: Mutex::default() }
+        Self { scan, operators, state, made: Mutex::default() }
     }
 
     /// The state of one statement.
@@ -123,9 +124,11 @@ impl Environment {
         let undivided = Undivided(config.clone().with_target_partitions(1));
         let mut state = SessionStateBuilder::new_from_existing(self.state.clone());
         if !settings.optimizer {
-            state = state
-                .with_optimizer_rules(optimizer::rules(false))
-                .with_physical_optimizer_rules(optimizer::physical_rules(false));
+            state = state.with_optimizer_rules(optimizer::rules(false)).with_physical_optimizer_rules((self
+                .operators
+                .rules)(
+                false
+            ));
         }
         state.with_config(config.with_extension(Arc::new(undivided))).build()
     }
@@ -138,7 +141,8 @@ pub fn parts_within(memory_bytes: usize, parts: usize) -> usize {
 }
 
 /// `state` for operators of one partition each.
-pub(crate) fn undivided(state: &SessionState) -> SessionState {
+#[must_use]
+pub fn undivided(state: &SessionState) -> SessionState {
     let mut config = match state.config().get_extension::<Undivided>() {
         Some(undivided) => undivided.0.clone(),
         None => state.config().clone().with_target_partitions(1),
@@ -153,9 +157,11 @@ pub(crate) fn undivided(state: &SessionState) -> SessionState {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
     use datafusion::catalog::Session as DataFusionSession;
     use datafusion::common::{Result, internal_err};
-    use datafusion::logical_expr::Expr;
+    use datafusion::execution::context::QueryPlanner;
+    use datafusion::logical_expr::{Expr, LogicalPlan};
     use datafusion::physical_plan::ExecutionPlan;
     use plan::ShardTable;
 
@@ -164,6 +170,20 @@ mod tests {
     /// For plans that are not run.
     #[derive(Debug)]
     struct NoScan;
+
+    #[derive(Debug)]
+    struct NoOperators;
+
+    #[async_trait]
+    impl QueryPlanner for NoOperators {
+        async fn create_physical_plan(
+            &self,
+            _: &LogicalPlan,
+            _: &dyn DataFusionSession,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            internal_err!("nothing is run")
+        }
+    }
 
     impl PlanScan for NoScan {
         fn plan_scan(
@@ -181,7 +201,8 @@ mod tests {
     #[test]
     fn little_memory_is_for_few_parts() {
         assert_eq!([0, 1 << 20, 3 << 20, 1 << 30].map(|bytes| parts_within(bytes, 16)), [1, 2, 6, 16]);
-        let environment = Environment::new(Arc::new(NoScan), Arc::default(), 16);
+        let operators = OperatorPlanning { planner: Arc::new(NoOperators), rules: |_| Vec::new() };
+        let environment = Environment::new(Arc::new(NoScan), operators, Arc::default(), 16);
         assert_eq!((environment.parts_within(1 << 20), environment.parts_within(1 << 30)), (Some(2), None));
     }
 }

@@ -1,6 +1,6 @@
 //! `generate_series` as a list, which `rewrite` unnests: numbers, or times an interval apart.
 //!
-//! Most series never become lists: an operator of the optimizer's takes the steps of a [`Walk`]. Those that do are parts of something larger.
+//! Most series never become lists: the operator `ProjectSetExec` takes the steps of a [`Walk`]. Those that do are parts of something larger.
 
 mod walk;
 

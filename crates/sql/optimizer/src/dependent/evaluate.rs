@@ -1,5 +1,5 @@
-//! The function that a dependent subquery becomes: of the outer columns that it uses. [`AsyncExpression`](super::expression::AsyncExpression)
-//! evaluates its calls, which [`lift`](super::lift::lift) has brought to an operator that can wait for them.
+//! The function that a dependent subquery becomes: of the outer columns that it uses. Its calls are brought by [`lift`](super::lift::lift) to a
+//! node whose operator can wait for them.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use plan::any_expression;
 
 use super::Surroundings;
 
-/// What is asked of the subquery's rows.
+/// The kind of answer that is made of the subquery's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Question {
+pub enum Question {
     /// The value of its one row, NULL without one.
     Value,
     /// The values of all rows as a list, in their order.
@@ -30,12 +30,14 @@ pub(super) enum Question {
 
 /// A subquery as a function of the outer columns it uses.
 #[derive(Debug, Clone)]
-pub(super) struct Dependent {
-    pub(super) question: Question,
-    pub(super) plan: Arc<LogicalPlan>,
-    pub(super) outer: Vec<Column>,
-    pub(super) within: Surroundings,
-    pub(super) result: FieldRef,
+pub struct Dependent {
+    pub question: Question,
+    /// The plan of the subquery's rows.
+    pub plan: Arc<LogicalPlan>,
+    /// The columns that `plan` uses of the queries around it: the first arguments.
+    pub outer: Vec<Column>,
+    pub within: Surroundings,
+    pub result: FieldRef,
     signature: Signature,
 }
 
@@ -56,7 +58,10 @@ impl Dependent {
     }
 
     /// Whether two runs for the same outer values may have different answers.
-    pub(super) fn is_volatile(&self) -> DfResult<bool> {
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    pub fn is_volatile(&self) -> DfResult<bool> {
         any_expression(&self.plan, |expr| {
             let dependent = match expr {
                 Expr::ScalarFunction(call) => call.func.inner().downcast_ref::<Dependent>(),

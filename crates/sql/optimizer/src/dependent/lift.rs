@@ -21,7 +21,7 @@ use super::parameter::rows_apart;
 ///
 /// # Errors
 /// None that well-formed plans meet.
-pub(crate) fn lift(plan: &LogicalPlan) -> DfResult<Cow<'_, LogicalPlan>> {
+pub fn lift(plan: &LogicalPlan) -> DfResult<Cow<'_, LogicalPlan>> {
     if !any_expression(plan, is_dependent)? {
         return Ok(Cow::Borrowed(plan));
     }

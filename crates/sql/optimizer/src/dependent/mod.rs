@@ -5,31 +5,24 @@
 //! outer columns, which runs the subquery's plan as PostgreSQL runs a SubPlan. Subqueries that have a join form keep it.
 //! LATERAL subqueries in FROM become lists of their rows in the same way (`lateral.rs`).
 //!
-//! Once the optimizer is done, `lift.rs` takes the calls out of operators' expressions: an operator of its own (`node.rs`, `plan.rs`,
-//! `exec.rs`) computes them, whose expressions wait for the subqueries' runs (`expression.rs`, `answers.rs`) as other operators wait for
-//! their inputs. No thread waits.
+//! Once the optimizer is done, `lift.rs` takes the calls out of operators' expressions: a node of its own (`node.rs`) computes them.
 
-mod answers;
 mod array;
 mod evaluate;
-mod exec;
-mod expression;
 mod lateral;
 mod lift;
 mod lower;
 mod membership;
 mod node;
 mod parameter;
-mod plan;
-
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 
 pub use self::array::{ARRAY_SUBQUERY, array_subquery};
-pub(crate) use self::lift::lift;
-pub(crate) use self::plan::SubPlans;
+pub use self::evaluate::{Dependent, Question};
+pub use self::lift::lift;
+pub use self::node::SubPlan;
+pub use self::parameter::{Slots, parameterize};
 use datafusion::common::Result as DfResult;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -45,11 +38,12 @@ pub struct DependentSubqueries {
     within: Surroundings,
 }
 
-/// Where subqueries run.
+/// The session state and the stop token that subqueries run with.
 #[derive(Debug, Clone)]
-struct Surroundings {
-    state: Arc<SessionState>,
-    stop: CancellationToken,
+pub struct Surroundings {
+    pub state: Arc<SessionState>,
+    /// They end when it fires.
+    pub stop: CancellationToken,
 }
 
 impl DependentSubqueries {
@@ -62,7 +56,7 @@ impl DependentSubqueries {
 
 /// Whether an expression calls what such a subquery has become: it has its plan in it, out of sight.
 pub(crate) fn is_dependent(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(ScalarFunction { func, .. }) if func.inner().is::<evaluate::Dependent>())
+    matches!(expr, Expr::ScalarFunction(ScalarFunction { func, .. }) if func.inner().is::<Dependent>())
 }
 
 /// Whether there are subqueries in a plan, in expressions or beside what they read.

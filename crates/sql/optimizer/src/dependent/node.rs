@@ -10,9 +10,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Extension, LogicalPlan, User
 
 /// All columns of the input, then one for each expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct SubPlan {
+pub struct SubPlan {
     pub(super) input: Arc<LogicalPlan>,
-    pub(super) exprs: Vec<Expr>,
+    pub exprs: Vec<Expr>,
     schema: DFSchemaRef,
 }
 
@@ -30,7 +30,9 @@ impl SubPlan {
         Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self { input, exprs, schema }) }))
     }
 
-    pub(super) fn schema(&self) -> &DFSchemaRef {
+    /// The columns of the input, then those of the expressions.
+    #[must_use]
+    pub fn schema(&self) -> &DFSchemaRef {
         &self.schema
     }
 }

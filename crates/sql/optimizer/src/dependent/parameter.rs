@@ -70,10 +70,13 @@ fn subplan_of(expr: &Expr) -> Option<&Arc<LogicalPlan>> {
 }
 
 /// The values of the outer columns for one run.
-pub(super) type Slots = Arc<Mutex<Vec<ScalarValue>>>;
+pub type Slots = Arc<Mutex<Vec<ScalarValue>>>;
 
 /// `plan` with its outer columns read from `slots`, in the order of `outer`.
-pub(super) fn parameterize(plan: LogicalPlan, outer: &[Column], slots: &Slots) -> DfResult<LogicalPlan> {
+///
+/// # Errors
+/// None that well-formed plans meet.
+pub fn parameterize(plan: LogicalPlan, outer: &[Column], slots: &Slots) -> DfResult<LogicalPlan> {
     replace(plan, None, outer, slots)
 }
 

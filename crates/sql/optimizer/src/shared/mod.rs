@@ -2,19 +2,15 @@
 //!
 //! A WITH query that is read twice lies in the plan twice, and so does a subquery that is written twice. `parts.rs` finds out which parts compute
 //! the same and `fuse.rs` which totals are of the same rows; `mark.rs` puts scans of a [`SharedTable`] in the place of those that are worth it, and `narrow.rs` takes from the table what no scan
-//! asks for, once the optimizer has pushed filters and columns to these scans. `run.rs` has the rows of a run, `exec.rs` reads them, and `rows.rs` makes them when the first
-//! reader asks for them. `once.rs` has the WITH queries that were asked to be MATERIALIZED, which are tables before anything else happens.
+//! asks for, once the optimizer has pushed filters and columns to these scans. `once.rs` has the WITH queries that were asked to be MATERIALIZED, which are tables before anything else happens.
 
 mod asked;
-mod exec;
 mod fuse;
 mod mark;
 mod narrow;
 mod once;
 mod operation;
 mod parts;
-mod rows;
-mod run;
 mod table;
 
 #[cfg(test)]
@@ -30,14 +26,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use plan::{any_expression, levels};
 
 pub use self::asked::Asked;
-pub use self::exec::SharedScanExec;
 use self::mark::{Marking, Shared};
 use self::narrow::{Narrowed, Readers};
 use self::once::Once;
 use self::parts::{PartId, Parts, Shares, scanned};
-pub use self::rows::SharedRows;
-pub(crate) use self::run::RowsOfRun;
-pub(crate) use self::table::SharedTable;
+pub use self::table::{PlanSharedScan, SharedScans, SharedTable};
 use crate::Passed;
 use crate::union_tiers::in_tiers;
 
@@ -57,11 +50,11 @@ pub struct Optimized {
 
 /// The plan of a shared table's rows.
 #[derive(Debug, Clone)]
-pub(crate) struct SharedPlan {
-    pub(crate) table: Arc<SharedTable>,
-    pub(crate) plan: LogicalPlan,
+pub struct SharedPlan {
+    pub table: Arc<SharedTable>,
+    pub plan: LogicalPlan,
     /// The columns of the table that the plan gives, ascending.
-    pub(crate) columns: Vec<usize>,
+    pub columns: Vec<usize>,
 }
 
 impl SharedPlan {
@@ -72,6 +65,18 @@ impl SharedPlan {
 }
 
 impl Optimized {
+    /// The plan of the query's rows.
+    #[must_use]
+    pub fn plan(&self) -> &LogicalPlan {
+        &self.plan
+    }
+
+    /// The plans of shared rows; each reads only those before it.
+    #[must_use]
+    pub fn shared(&self) -> &[SharedPlan] {
+        &self.shared
+    }
+
     /// Whether it does more than read tables: joins, groups, sorts.
     #[must_use]
     pub fn has_work(&self) -> bool {
@@ -188,7 +193,11 @@ fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionStat
     Ok(Attempt::Done(Optimized { plan, shared: tables }))
 }
 
-pub(crate) fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
+/// The plan after the rules of `state`.
+///
+/// # Errors
+/// Whatever constant folding meets, `54001`, and bugs.
+pub fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     let mut passed = pass(plan, state)?;
     // A subquery may have been in the way of another.
     for _ in 1..PASSES {

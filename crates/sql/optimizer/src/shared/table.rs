@@ -14,9 +14,6 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 use plan::estimate::Relation;
 
-use super::exec::SharedScanExec;
-use super::run::{RowsOfRun, RunTable};
-
 /// What the rows of a part are called within its plan.
 const RELATION: &str = "shared\u{1}";
 
@@ -29,11 +26,29 @@ pub(super) enum Read {
     Repeated(usize, usize),
 }
 
+/// Makes the operators that read shared tables in one run.
+pub trait PlanSharedScan: std::fmt::Debug + Send + Sync {
+    /// The operator that reads a table. `columns` are places in the table's schema, in the order in which they are read.
+    ///
+    /// # Errors
+    /// None that well-formed plans meet.
+    fn plan_scan(
+        &self,
+        table: &SharedTable,
+        columns: &[usize],
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>>;
+}
+
+/// The run's scans of shared tables: an extension of the configuration that they are planned with.
+#[derive(Debug)]
+pub struct SharedScans(pub Arc<dyn PlanSharedScan>);
+
 /// The rows of a part of a plan.
-pub(crate) struct SharedTable {
+pub struct SharedTable {
     /// Among the shared tables of its plan.
     pub(super) number: usize,
-    /// What the part is called first; nothing for a subquery without a name.
+    /// The part's first name; empty for a subquery without a name.
     name: String,
     /// The columns, each under a name of its own.
     pub(super) schema: SchemaRef,
@@ -59,7 +74,27 @@ impl SharedTable {
         Self { schema: Arc::new(Schema::new(fields.clone())), is_kept: true, is_ordered, ..self }
     }
 
-    pub(super) fn is_kept(&self) -> bool {
+    /// The first name of the part; empty for a subquery without a name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether readers get the rows in the order in which they are made.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    /// The expected number of rows.
+    #[must_use]
+    pub fn expected_rows(&self) -> f64 {
+        self.estimate.rows
+    }
+
+    /// Whether it is of a WITH query that was asked to be MATERIALIZED.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
         self.is_kept
     }
 
@@ -151,20 +186,10 @@ impl TableProvider for SharedTable {
         _filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let of_run = RowsOfRun::table(session, self);
-        let RunTable { rows, columns: given, .. } =
-            of_run.ok_or_else(|| internal_datafusion_err!("{self:?} has no operators in this run"))?;
+        let scans = session.config().get_extension::<SharedScans>();
+        let scans = scans.ok_or_else(|| internal_datafusion_err!("{self:?} is read outside of a run"))?;
         let all: Vec<usize> = (0..self.width()).collect();
-        let wanted = projection.unwrap_or(&all);
-        let place = |column: &usize| {
-            given.binary_search(column).map_err(|_| internal_datafusion_err!("{self:?} was narrowed too far"))
-        };
-        let columns = wanted.iter().map(place).collect::<Result<Vec<_>>>()?;
-        let schema = Arc::new(self.schema.project(wanted)?);
-        let count = if self.is_ordered { 1 } else { session.config().target_partitions().max(1) };
-        let scan = SharedScanExec::new(self.name.clone(), rows, columns, schema, count, self.estimate.rows);
-        let scan = if self.is_ordered { scan.in_order() } else { scan };
-        Ok(Arc::new(if self.is_kept { scan.of_with_query() } else { scan }))
+        scans.0.plan_scan(self, projection.unwrap_or(&all), session)
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {

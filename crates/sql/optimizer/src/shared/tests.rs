@@ -1,11 +1,18 @@
 //! What is shared, and that answers stay what they are.
 
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::collect;
-use tokio_util::sync::CancellationToken;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::{Optimized, optimize};
+use arrow::array::RecordBatch;
+use datafusion::catalog::Session;
+use datafusion::common::Result;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use parking_lot::Mutex;
+
+use super::{Optimized, PlanSharedScan, SharedPlan, SharedScans, SharedTable, optimize};
 use crate::fixtures::{Rows, Warehouse, texts};
 
 fn sales() -> Warehouse {
@@ -39,11 +46,36 @@ async fn rows(warehouse: &Warehouse, sql: &str) -> Vec<String> {
     own
 }
 
+/// The rows of shared tables by their numbers, with the columns that their plans give.
+#[derive(Debug, Default)]
+struct RowsInMemory(Mutex<HashMap<usize, (RecordBatch, Vec<usize>)>>);
+
+impl PlanSharedScan for RowsInMemory {
+    fn plan_scan(&self, table: &SharedTable, columns: &[usize], _: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        let (rows, given) = self.0.lock()[&table.number].clone();
+        let place = |column: &usize| given.binary_search(column).expect("the plan gives what is read");
+        let places = columns.iter().map(place).collect();
+        Ok(MemorySourceConfig::try_new_exec(&[vec![rows.clone()]], rows.schema(), Some(places))?)
+    }
+}
+
 async fn run(warehouse: &Warehouse, optimized: &Optimized, sql: &str) -> Vec<String> {
     let session = warehouse.session(true);
-    let state = session.state();
-    let operators = optimized.operators(&state, &CancellationToken::new()).await.expect("it has operators");
-    let batches = collect(operators, session.task_ctx()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let (mut state, known) = (session.state(), Arc::new(RowsInMemory::default()));
+    let scans: Arc<dyn PlanSharedScan> = Arc::<RowsInMemory>::clone(&known);
+    state.config_mut().set_extension(Arc::new(SharedScans(scans)));
+    let collected = async |plan: &LogicalPlan| {
+        let operators = state.query_planner().create_physical_plan(plan, &state).await.expect("it has operators");
+        let schema = operators.schema();
+        let batches = collect(operators, session.task_ctx()).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        (schema, batches)
+    };
+    for SharedPlan { table, plan, columns } in &optimized.shared {
+        let (schema, batches) = collected(plan).await;
+        let rows = arrow::compute::concat_batches(&schema, &batches).expect("they have one schema");
+        known.0.lock().insert(table.number, (rows, columns.clone()));
+    }
+    let (_, batches) = collected(&optimized.plan).await;
     let mut rows: Vec<String> = batches.iter().flat_map(texts).collect();
     rows.sort();
     rows

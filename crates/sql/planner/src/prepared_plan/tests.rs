@@ -13,7 +13,7 @@ use session_context::{FetchedInputs, PastState, StatementContext};
 use types::{CommitTs, Moment};
 
 use super::{BYTES_MAX, PreparedPlan};
-use crate::tests::write::Fixture;
+use crate::tests::fixture::Fixture;
 
 const T: &str = "CREATE TABLE t (id int, name text, d date, n numeric(10,2)); CREATE VIEW v AS SELECT id FROM t WHERE id < 10; \
                  CREATE VIEW w AS SELECT 1 AS one";

@@ -6,7 +6,7 @@ use binder::Planned;
 use session_context::{FetchedInputs, ListedFiles, MissingInputs, PastState, StatementContext};
 use types::{CommitTs, Moment};
 
-use crate::tests::write::Fixture;
+use crate::tests::fixture::Fixture;
 use crate::{MayMiss, Planner};
 
 const TABLES: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \

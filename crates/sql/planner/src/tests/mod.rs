@@ -1,5 +1,4 @@
-//! Statements as text over small catalogs: what they become, and what comes of it.
+//! Statements as text over small catalogs: what they become.
 
-mod bind;
 mod define;
-pub(crate) mod write;
+pub(crate) mod fixture;

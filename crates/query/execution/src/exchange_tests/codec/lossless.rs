@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
-use binder::{Division, Planned};
+use binder::Planned;
 use datafusion::common::DataFusionError;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use futures::FutureExt;
+use operators::{Division, plan_operators};
 use tokio_util::sync::CancellationToken;
 
 use super::{message, queries, read, shown, written};
@@ -50,7 +51,7 @@ impl Case {
         };
         let stop = CancellationToken::new();
         let optimized = plan.optimized(&stop).await.unwrap_or_else(|error| panic!("{query}: {error}"));
-        let operators = plan.operators(&optimized, division, &stop).await.ok()?;
+        let operators = plan_operators(&plan, &optimized, division, &stop).await.ok()?;
         exchange::can_leave(&operators).ok()?;
         let is_ordered =
             query.rfind(')') < query.rfind("order by") && operators.output_partitioning().partition_count() == 1;

@@ -6,7 +6,7 @@ mod queries;
 
 use std::sync::Arc;
 
-use binder::{Division, Planned};
+use binder::Planned;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -16,6 +16,7 @@ use datafusion_proto::bytes::{
 };
 use exchange::codec::{Codec, Converter, form};
 use functions::portable::PortableScalar;
+use operators::{Division, plan_operators};
 use plan::stop::unwatched;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -88,7 +89,7 @@ async fn plan(sql: &Sql, query: &str) -> Arc<dyn ExecutionPlan> {
     let Planned::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
     let stop = CancellationToken::new();
     let optimized = plan.optimized(&stop).await.unwrap();
-    plan.operators(&optimized, Division::Threads, &stop).await.unwrap()
+    plan_operators(&plan, &optimized, Division::Threads, &stop).await.unwrap()
 }
 
 async fn table() -> Sql {

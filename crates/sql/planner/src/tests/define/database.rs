@@ -5,11 +5,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use binder::{DefinePlan, Planned};
 use catalog::{CatalogState, Change, Constraint, ConstraintKind, Role, Table, View};
-use datafusion::catalog::Session;
-use datafusion::common::Result as DfResult;
-use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::ExecutionPlan;
-use plan::{PlanScan, ShardTable};
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use shards::{ColumnStats, Hll, RowGroupMeta, ShardMeta};
@@ -17,6 +12,7 @@ use types::random::SeededRandom;
 use types::{Oid, QueryId, ShardId, SqlError};
 
 use crate::Planner;
+use crate::tests::fixture::planner_without_rows;
 
 /// A warehouse without rows that anyone could read.
 pub(super) struct Database {
@@ -30,7 +26,7 @@ pub(super) struct Database {
 impl Database {
     pub(super) fn new() -> Self {
         Self {
-            planner: Planner::new(Arc::new(NoScans), Arc::default(), 2),
+            planner: planner_without_rows(),
             state: CatalogState::fresh(),
             settings: Settings::default(),
             role: "kiln".to_owned(),
@@ -165,21 +161,5 @@ pub(super) fn check_text(constraint: &Constraint) -> &str {
     match &constraint.kind {
         ConstraintKind::Check { expression, .. } => expression,
         other => panic!("a check, not {other:?}"),
-    }
-}
-
-#[derive(Debug)]
-struct NoScans;
-
-impl PlanScan for NoScans {
-    fn plan_scan(
-        &self,
-        _table: &ShardTable,
-        _projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-        _session: &dyn Session,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        panic!("definitions read no rows while they are planned")
     }
 }

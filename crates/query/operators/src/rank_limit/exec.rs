@@ -20,7 +20,7 @@ use futures::{StreamExt, TryStreamExt};
 /// Leaves out rows of whose part so many others come before them in the order that they rank beyond `most`: at least `most` rows that have
 /// passed are better. It remembers the best ones alone and passes rows on at once, so that more pass than rank within.
 #[derive(Debug)]
-pub struct RankLimitExec {
+pub(crate) struct RankLimitExec {
     input: Arc<dyn ExecutionPlan>,
     parts: Vec<Arc<dyn PhysicalExpr>>,
     order: Vec<PhysicalSortExpr>,
@@ -36,13 +36,13 @@ const KEY_BYTES: usize = 48;
 impl RankLimitExec {
     /// What parts are told apart by, in which order their rows rank, and up to which rank all of them pass.
     #[must_use]
-    pub fn limit(&self) -> (&[Arc<dyn PhysicalExpr>], &[PhysicalSortExpr], usize) {
+    pub(crate) fn limit(&self) -> (&[Arc<dyn PhysicalExpr>], &[PhysicalSortExpr], usize) {
         (&self.parts, &self.order, self.most)
     }
 
     /// The operator over `input`.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         input: Arc<dyn ExecutionPlan>,
         parts: Vec<Arc<dyn PhysicalExpr>>,
         order: Vec<PhysicalSortExpr>,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
-use optimizer::ranks::RankLimitExec;
-use optimizer::series::ProjectSetExec;
 
-pub use optimizer::series::Column as SeriesColumn;
+pub use crate::project_set::Column as SeriesColumn;
+use crate::project_set::ProjectSetExec;
+use crate::rank_limit::RankLimitExec;
 
 /// One of them, without its input.
 #[derive(Debug, Clone)]

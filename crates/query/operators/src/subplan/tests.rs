@@ -6,10 +6,10 @@ use datafusion::datasource::MemTable;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_plan::collect;
 use datafusion::prelude::SessionContext;
+use optimizer::dependent::{DependentSubqueries, array_subquery, lift};
 use tokio_util::sync::CancellationToken;
 
-use super::DependentSubqueries;
-use crate::series::Planning;
+use crate::OperatorPlanner;
 
 /// Two tables: `a(x, y)` of 1–4 with one NULL, and `b(x, z)` with some of them, some twice.
 fn state() -> SessionState {
@@ -25,8 +25,9 @@ fn state() -> SessionState {
     let b = [(Some(1), "p"), (Some(2), "q"), (Some(2), "r"), (None, "s")];
     context.register_table("a", table(["x", "y"], &a)).unwrap();
     context.register_table("b", table(["x", "z"], &b)).unwrap();
-    context.register_udf(super::array_subquery().as_ref().clone());
-    let base = SessionStateBuilder::new_from_existing(context.state()).with_query_planner(Arc::new(Planning)).build();
+    context.register_udf(array_subquery().as_ref().clone());
+    let base =
+        SessionStateBuilder::new_from_existing(context.state()).with_query_planner(Arc::new(OperatorPlanner)).build();
     let rule = Arc::new(DependentSubqueries::new(Arc::new(base.clone()), CancellationToken::new()));
     SessionStateBuilder::new_from_existing(base).with_analyzer_rule(rule).build()
 }
@@ -36,7 +37,7 @@ async fn rows(sql: &str) -> Result<Vec<String>, String> {
     let state = state();
     let plan = state.create_logical_plan(sql).await.map_err(|error| error.to_string())?;
     let plan = state.optimize(&plan).map_err(|error| error.to_string())?;
-    let plan = super::lift(&plan).map_err(|error| error.to_string())?;
+    let plan = lift(&plan).map_err(|error| error.to_string())?;
     let physical = state.query_planner().create_physical_plan(&plan, &state).await;
     let physical = physical.map_err(|error| error.to_string())?;
     let batches = collect(physical, state.task_ctx()).await.map_err(|error| error.to_string())?;

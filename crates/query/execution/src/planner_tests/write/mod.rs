@@ -13,15 +13,15 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use functions::error::from_datafusion;
+use operators::{operator_planning, plan_query};
 use parking_lot::Mutex;
 use plan::{PlanScan, ShardTable, schema_of};
+use planner::Planner;
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
 use types::random::SeededRandom;
 use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
-
-use crate::Planner;
 
 mod locking;
 mod modify;
@@ -55,16 +55,16 @@ impl PlanScan for Rows {
 }
 
 /// A planner and the catalog that some definitions made.
-pub(crate) struct Fixture {
-    pub(crate) planner: Planner,
+pub(super) struct Fixture {
+    pub(super) planner: Planner,
     rows: Arc<Rows>,
-    pub(crate) context: Arc<StatementContext>,
+    pub(super) context: Arc<StatementContext>,
 }
 
 impl Fixture {
-    pub(crate) fn of(definitions: &str) -> Self {
+    pub(super) fn of(definitions: &str) -> Self {
         let rows = Arc::new(Rows::default());
-        let planner = Planner::new(Arc::clone(&rows) as _, Arc::new(RuntimeEnv::default()), 2);
+        let planner = Planner::new(Arc::clone(&rows) as _, operator_planning(), Arc::new(RuntimeEnv::default()), 2);
         let fresh = Arc::new(CatalogState::fresh());
         let role = Arc::clone(fresh.role(Role::BOOTSTRAP).unwrap());
         let next = std::sync::atomic::AtomicU32::new(30_000);
@@ -101,7 +101,7 @@ impl Fixture {
         Self { planner, rows, context: Arc::new(context) }
     }
 
-    pub(crate) fn plan(&self, sql: &str) -> SqlResult<Planned> {
+    pub(super) fn plan(&self, sql: &str) -> SqlResult<Planned> {
         self.planner.plan(&self.planner.parse(sql)?[0], &[], &self.context)
     }
 
@@ -130,7 +130,7 @@ impl Fixture {
     }
 
     /// Fills a table that is empty.
-    pub(crate) async fn fill(&self, sql: &str) {
+    pub(super) async fn fill(&self, sql: &str) {
         let write = self.write(sql).unwrap();
         let batches = run(&write.input.unwrap()).await.unwrap();
         let schema = schema_of(&write.table.columns);
@@ -148,13 +148,13 @@ impl Fixture {
     }
 }
 
-pub(crate) async fn run(plan: &QueryPlan) -> SqlResult<Vec<RecordBatch>> {
+pub(super) async fn run(plan: &QueryPlan) -> SqlResult<Vec<RecordBatch>> {
     let counted = Box::pin(plan.with_counts(async |count: QueryPlan| count_of(&collected(count).await?))).await?;
     Box::pin(collected(counted)).await
 }
 
 async fn collected(plan: QueryPlan) -> SqlResult<Vec<RecordBatch>> {
-    let physical = plan.physical(&CancellationToken::new()).await?;
+    let physical = plan_query(&plan, &CancellationToken::new()).await?;
     collect(physical, plan.state.task_ctx()).await.map_err(from_datafusion)
 }
 

@@ -14,16 +14,15 @@ use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use functions::error::to_datafusion;
 use futures::StreamExt;
+use optimizer::dependent::{Dependent, Question, Slots, lift, parameterize};
+use optimizer::shared::by_rules;
 use parking_lot::Mutex;
 use plan::stop::stoppable;
 use types::interrupt::canceled;
 use types::{Condition, SqlError};
 
-use super::evaluate::{Dependent, Question};
 use super::expression::are_equal;
-use super::lift::lift;
-use super::parameter::{Slots, parameterize};
-use crate::shared::{RowsOfRun, by_rules};
+use crate::shared_rows::RowsOfRun;
 
 /// A run of the plan around a subquery.
 #[derive(Clone)]
@@ -146,7 +145,7 @@ impl Answers {
         rules.enable_join_dynamic_filter_pushdown = false;
         rules.enable_aggregate_dynamic_filter_pushdown = false;
         if let Some(rows) = &self.run.rows {
-            config.set_extension(Arc::clone(rows));
+            rows.extend(&mut config);
         }
         let state = SessionStateBuilder::new_from_existing(within.state.as_ref().clone()).with_config(config).build();
         let plan = parameterize(self.dependent.plan.as_ref().clone(), &self.dependent.outer, &self.slots)?;

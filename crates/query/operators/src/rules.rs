@@ -17,15 +17,16 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use functions::error::to_datafusion;
+use plan::OperatorRules;
 use types::interrupt;
 
-use super::fenced::{Fenced, is_limit};
-use super::filter_size_of_operators::BoundedFilterPushdownRule;
-use super::undivided;
-use crate::ranks::LimitRanks;
+use crate::fenced::{Fenced, is_limit};
+use crate::filter_size::BoundedFilterPushdownRule;
+use crate::rank_limit::LimitRanks;
+use crate::undivided;
 
 /// DataFusion's rules for operators, with care taken of names and limits, and Kiln's own unless `is_on` is false.
-pub fn physical_rules(is_on: bool) -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+pub(crate) fn rules(is_on: bool) -> OperatorRules {
     let careful = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name() {
         name if name.starts_with("FilterPushdown") => {
             Fenced::around(BoundedFilterPushdownRule::wrap(rule), |operator, _| is_ambiguous(operator))

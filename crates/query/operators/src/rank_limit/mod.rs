@@ -26,7 +26,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, WindowUDFExpr};
 
-pub use self::exec::RankLimitExec;
+pub(crate) use self::exec::RankLimitExec;
 
 /// Ranks beyond which a part's best rows are too many to be remembered.
 const MOST: usize = 10_000;

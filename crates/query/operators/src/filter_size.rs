@@ -1,4 +1,4 @@
-//! Filter pushdown with a size limit, for operators: what `filter_size.rs` does for logical plans.
+//! Filter pushdown with a size limit, for operators: what `optimizer::filter_size` does for logical plans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,19 +19,18 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{
     ChildStats, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, StatisticsArgs,
 };
-
-use super::filter_size::{FILTER_NODES_MAX, held};
+use optimizer::filter_size::{FILTER_NODES_MAX, held};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// DataFusion's rule `FilterPushdown`, for which projections that compute are [`BoundedProjection`]s.
 #[derive(Debug)]
-pub(super) struct BoundedFilterPushdownRule {
+pub(crate) struct BoundedFilterPushdownRule {
     rule: Rule,
 }
 
 impl BoundedFilterPushdownRule {
-    pub(super) fn wrap(rule: Rule) -> Rule {
+    pub(crate) fn wrap(rule: Rule) -> Rule {
         Arc::new(Self { rule })
     }
 }

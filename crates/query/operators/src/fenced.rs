@@ -15,11 +15,11 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Whether a rule is to keep from an operator; beside it stands whether a limit counts the operator's rows, in the order in which they come.
-pub(super) type IsApart = fn(&Arc<dyn ExecutionPlan>, bool) -> bool;
+pub(crate) type IsApart = fn(&Arc<dyn ExecutionPlan>, bool) -> bool;
 
 /// A rule that sees operators of a kind as leaves, or as the root of all that there is.
 #[derive(Debug)]
-pub(super) struct Fenced {
+pub(crate) struct Fenced {
     rule: Rule,
     is_apart: IsApart,
 }
@@ -49,7 +49,7 @@ impl PhysicalOptimizerRule for Fenced {
 
 impl Fenced {
     /// The rule, kept from what `is_apart` says.
-    pub(super) fn around(rule: Rule, is_apart: IsApart) -> Rule {
+    pub(crate) fn around(rule: Rule, is_apart: IsApart) -> Rule {
         Arc::new(Self { rule, is_apart })
     }
 
@@ -73,7 +73,7 @@ impl Fenced {
 }
 
 /// Whether an operator lets some rows pass by where they stand.
-pub(super) fn is_limit(operator: &Arc<dyn ExecutionPlan>) -> bool {
+pub(crate) fn is_limit(operator: &Arc<dyn ExecutionPlan>) -> bool {
     operator.is::<GlobalLimitExec>() || operator.is::<LocalLimitExec>()
 }
 

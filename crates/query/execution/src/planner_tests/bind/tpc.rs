@@ -5,6 +5,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use functions::error::from_datafusion;
+use operators::plan_query;
 use optimizer::passed;
 use tokio_util::sync::CancellationToken;
 use types::SqlResult;
@@ -22,7 +23,7 @@ async fn plan_all(ddl: &str, folder: &str, count: usize) {
                 Ok(query) => {
                     check_types(&query, number).expect("what is typed is coerced");
                     check_rules(&query, number);
-                    query.physical(&CancellationToken::new()).await.map(|_| ())
+                    plan_query(&query, &CancellationToken::new()).await.map(|_| ())
                 }
                 Err(error) => Err(error),
             };

@@ -17,14 +17,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+use operators::operator_planning;
 use plan::{PlanScan, ShardTable, schema_of};
+use planner::Planner;
 use session_context::{NoActivity, StatementContext};
 use settings::Settings;
 use syntax::{Parsed, sql_type};
 use types::random::SeededRandom;
 use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
-
-use crate::Planner;
 
 /// A planner over some tables, and what a statement sees.
 pub(super) struct Fixture {
@@ -141,7 +141,8 @@ impl Fixture {
             random: Arc::new(SeededRandom::new(1)),
             clock: Arc::new(types::SystemClock::new()),
         };
-        let planner = Planner::new(Arc::new(MemoryScan { rows }), Arc::new(RuntimeEnv::default()), 2);
+        let planner =
+            Planner::new(Arc::new(MemoryScan { rows }), operator_planning(), Arc::new(RuntimeEnv::default()), 2);
         Self { planner, context: Arc::new(context) }
     }
 
@@ -209,7 +210,7 @@ impl Fixture {
 
     pub(super) async fn run(&self, sql: &str, parameters: Vec<ScalarValue>) -> SqlResult<Vec<String>> {
         let query = self.query(sql)?.with_parameters(parameters)?;
-        let batches = crate::tests::write::run(&query).await?;
+        let batches = crate::planner_tests::write::run(&query).await?;
         batches.iter().map(shown).collect::<SqlResult<Vec<_>>>().map(|rows| rows.concat())
     }
 }

@@ -5,30 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
-use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use optimizer::series::{ProjectSet, SetColumn};
 
 use super::exec::{Column, ProjectSetExec};
-use super::node::{ProjectSet, SetColumn};
-use crate::dependent::SubPlans;
 
-/// DataFusion's planner of operators, which knows two more.
-#[derive(Debug)]
-pub struct Planning;
-
-#[async_trait]
-impl QueryPlanner for Planning {
-    async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(ProjectSets), Arc::new(SubPlans)]);
-        planner.create_physical_plan(plan, session).await
-    }
-}
-
-struct ProjectSets;
+/// Makes operators of ProjectSets.
+pub(crate) struct ProjectSets;
 
 #[async_trait]
 impl ExtensionPlanner for ProjectSets {

@@ -15,7 +15,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 /// Those of DataFusion's rules that undivided operators need.
-pub(super) const NEEDED: [&str; 9] = [
+pub(crate) const NEEDED: [&str; 9] = [
     "aggregate_statistics",
     "FilterPushdown",
     "CombinePartialFinalAggregate",
@@ -27,7 +27,7 @@ pub(super) const NEEDED: [&str; 9] = [
     "SanityCheckPlan",
 ];
 /// Rules among them that operators need again when they get more partitions.
-pub(super) const AGAIN: [&str; 5] =
+pub(crate) const AGAIN: [&str; 5] =
     ["CombinePartialFinalAggregate", "OptimizeAggregateOrder", "LimitPushdown", "EnsureCooperative", "SanityCheckPlan"];
 /// The rule in whose place [`MeetRequirements`] stands.
 const REQUIREMENTS: &str = "EnsureRequirements";
@@ -37,7 +37,7 @@ const SANITY: &str = "SanityCheckPlan";
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// `rules`, of which plans with one target partition meet only what they need.
-pub(super) fn sparing(rules: impl Iterator<Item = Rule>) -> impl Iterator<Item = Rule> {
+pub(crate) fn sparing(rules: impl Iterator<Item = Rule>) -> impl Iterator<Item = Rule> {
     rules.flat_map(|rule| {
         let last: Option<Rule> = (rule.name() == SANITY).then(|| Arc::new(Dividing(Arc::new(MeetOrders))) as _);
         let own: Option<Rule> = (rule.name() == REQUIREMENTS).then(|| Arc::new(MeetRequirements) as _);

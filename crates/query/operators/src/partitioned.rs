@@ -29,8 +29,8 @@ use plan::stop::stoppable;
 use tokio_util::sync::CancellationToken;
 
 use crate::fenced::is_limit;
-use crate::ranks::LimitRanks;
-use crate::shared::SharedScanExec;
+use crate::rank_limit::LimitRanks;
+use crate::shared_rows::SharedScanExec;
 use crate::undivided;
 
 /// Whether programs do all the work of operators, so that nothing is gained by more partitions.
@@ -41,7 +41,7 @@ pub type IsWhole<'a> = &'a dyn Fn(&Arc<dyn ExecutionPlan>) -> bool;
 ///
 /// # Errors
 /// `54001` for too many levels.
-pub fn partitioned(
+pub(crate) fn partitioned(
     operators: Arc<dyn ExecutionPlan>,
     state: &SessionState,
     is_whole: IsWhole<'_>,

@@ -25,7 +25,7 @@ use types::{Condition, Interval, SqlError};
 
 /// For each row of the input as many rows as its longest series has values.
 #[derive(Debug)]
-pub struct ProjectSetExec {
+pub(crate) struct ProjectSetExec {
     input: Arc<dyn ExecutionPlan>,
     columns: Vec<Column>,
     schema: SchemaRef,
@@ -56,13 +56,13 @@ impl Column {
 impl ProjectSetExec {
     /// Its output columns, in order.
     #[must_use]
-    pub fn columns(&self) -> &[Column] {
+    pub(crate) fn columns(&self) -> &[Column] {
         &self.columns
     }
 
     /// The operator over `input`.
     #[must_use]
-    pub fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<Column>, schema: SchemaRef) -> Self {
+    pub(crate) fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<Column>, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
             input.output_partitioning().clone(),

@@ -19,7 +19,7 @@ use futures::{StreamExt, stream};
 
 use super::answers::Run;
 use super::expression::AsyncExpression;
-use crate::shared::RowsOfRun;
+use crate::shared_rows::RowsOfRun;
 
 /// Rows that are computed before any of them is given: subqueries of rows behind a LIMIT are not asked.
 const ROWS: usize = 256;

@@ -9,10 +9,10 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+use optimizer::dependent::SubPlan;
 
 use super::exec::SubPlanExec;
-use super::node::SubPlan;
-use crate::shared::RowsOfRun;
+use crate::shared_rows::RowsOfRun;
 
 /// Makes operators of SubPlans.
 pub(crate) struct SubPlans;

@@ -17,9 +17,9 @@ use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use optimizer::dependent::Dependent;
 
 use super::answers::{Answers, Run};
-use super::evaluate::Dependent;
 
 /// An expression in the making of one partition's rows, with what its subqueries have answered.
 pub(super) struct AsyncExpression {

@@ -1,0 +1,5 @@
+//! Statements as text over small catalogs and rows in memory: what they are planned as, and what comes of it.
+
+mod bind;
+mod kept;
+mod write;

@@ -1,0 +1,14 @@
+//! Rows of shared tables: made once in a run, for all scans of it that read them.
+//!
+//! `run.rs` has the shared rows of one run, `exec.rs` is the operator that reads them, and `rows.rs` makes them when the first reader asks.
+
+mod exec;
+mod rows;
+mod run;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::exec::SharedScanExec;
+pub use self::rows::SharedRows;
+pub(crate) use self::run::RowsOfRun;

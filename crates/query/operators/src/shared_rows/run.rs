@@ -1,0 +1,82 @@
+//! The shared rows of one run of a plan: the plan says what they are, the run has them.
+
+use std::sync::Arc;
+
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::execution::SessionState;
+use datafusion::execution::config::SessionConfig;
+use datafusion::physical_plan::ExecutionPlan;
+use optimizer::shared::{PlanSharedScan, SharedScans, SharedTable};
+use parking_lot::Mutex;
+
+use super::exec::SharedScanExec;
+use super::rows::SharedRows;
+
+/// Rows of shared tables, for the scans of one run that are turned into operators. An extension of the configuration that they are planned with.
+#[derive(Debug, Default)]
+pub(crate) struct RowsOfRun(Mutex<Vec<RunTable>>);
+
+/// The rows of a table.
+#[derive(Debug, Clone)]
+struct RunTable {
+    table: Arc<SharedTable>,
+    rows: Arc<SharedRows>,
+    /// Places of the rows' columns among those of the table, ascending.
+    columns: Arc<[usize]>,
+}
+
+impl RowsOfRun {
+    /// Those that there are when an operator is made, for plans that it makes itself later; `None` where nothing is shared. A copy: the operator
+    /// may be one of those that make rows of the next table, and would keep these and itself alive for ever.
+    pub(crate) fn so_far(session: &dyn Session) -> Option<Arc<Self>> {
+        let rows = session.config().get_extension::<Self>()?;
+        let tables = rows.0.lock().clone();
+        Some(Arc::new(Self(Mutex::new(tables))))
+    }
+
+    /// A state to plan a run with, and what takes its rows.
+    pub(crate) fn within(state: &SessionState) -> (SessionState, Arc<Self>) {
+        let (mut state, rows) = (state.clone(), Arc::<Self>::default());
+        rows.extend(state.config_mut());
+        (state, rows)
+    }
+
+    /// Lets scans that are planned with a configuration read these rows.
+    pub(crate) fn extend(self: &Arc<Self>, config: &mut SessionConfig) {
+        config.set_extension(Arc::clone(self));
+        config.set_extension(Arc::new(SharedScans(Arc::<Self>::clone(self))));
+    }
+
+    /// `operators` give these columns of a table in this run.
+    pub(crate) fn add(&self, table: &Arc<SharedTable>, columns: &[usize], operators: Arc<dyn ExecutionPlan>) {
+        let (table, rows, columns) = (Arc::clone(table), Arc::new(SharedRows::new(operators)), columns.into());
+        self.0.lock().push(RunTable { table, rows, columns });
+    }
+
+    fn table(&self, wanted: &SharedTable) -> Result<RunTable> {
+        let tables = self.0.lock();
+        let known = tables.iter().find(|known| std::ptr::eq(Arc::as_ptr(&known.table), wanted)).cloned();
+        known.ok_or_else(|| internal_datafusion_err!("{wanted:?} has no operators in this run"))
+    }
+}
+
+impl PlanSharedScan for RowsOfRun {
+    fn plan_scan(
+        &self,
+        table: &SharedTable,
+        columns: &[usize],
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let RunTable { rows, columns: given, .. } = self.table(table)?;
+        let place = |column: &usize| {
+            given.binary_search(column).map_err(|_| internal_datafusion_err!("{table:?} was narrowed too far"))
+        };
+        let places = columns.iter().map(place).collect::<Result<Vec<_>>>()?;
+        let schema = Arc::new(table.schema().project(columns)?);
+        let count = if table.is_ordered() { 1 } else { session.config().target_partitions().max(1) };
+        let scan = SharedScanExec::new(table.name().to_owned(), rows, places, schema, count, table.expected_rows());
+        let scan = if table.is_ordered() { scan.in_order() } else { scan };
+        Ok(Arc::new(if table.is_kept() { scan.of_with_query() } else { scan }))
+    }
+}
