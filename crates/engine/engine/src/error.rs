@@ -1,8 +1,8 @@
-//! Why a program fails.
+//! Errors of programs.
 
 use types::{Condition, SqlError};
 
-/// Why a program fails.
+/// The reason for which a program fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A value that a fast loop cannot compute. The expression's [`Fallback`](crate::expression::Fallback) evaluates the batch instead.

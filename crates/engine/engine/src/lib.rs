@@ -4,8 +4,8 @@
 //! (`sort`), window functions (`window`), the steps themselves (`pipeline`) and how rows leave memory (`spill`).
 //! Knows no plans, no files, no threads: `compile` makes programs of plans, drives them and brings them batches.
 //!
-//! Where a fast loop cannot compute a batch (a value out of range, a division by zero), the expression's fallback evaluates it
-//! ([`expression::Fallback`]) and returns the values or PostgreSQL's error. Every other [`Error`] ends the query.
+//! Fast loops compute only values in range. A batch with another one (too large, a division by zero) is evaluated again by the expression's fallback
+//! ([`expression::Fallback`]), which returns the values or PostgreSQL's error. Every other [`Error`] ends the query.
 
 pub mod aggregate;
 pub mod arrow_form;

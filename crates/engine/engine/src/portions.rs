@@ -8,7 +8,7 @@ use crate::{Batch, Error, Result};
 /// A batch is halved where the values computed of it would take more bytes than this, roughly.
 const COMPUTED_BYTES_MAX: usize = 64 << 20;
 
-/// How much of a batch fails where one of its values cannot be computed.
+/// The part of a batch that is lost if one of its values cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorGranularity {
     /// The whole batch.

@@ -14,9 +14,9 @@ use crate::{Bits, Column, Data, Error, Result};
 #[derive(Debug)]
 pub(super) struct Sums256 {
     of_squares: bool,
-    /// What 128 bits hold of each sum, which is most often all of it.
+    /// Each sum as far as it fits into 128 bits: most often the whole sum.
     low: Vec<i128>,
-    /// The rest of each sum; empty until one needs it.
+    /// The rest of each sum; empty until one sum has a rest.
     high: Vec<i256>,
 }
 
@@ -125,7 +125,9 @@ impl Sums256 {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.low.capacity() * size_of::<i128>() + self.high.capacity() * size_of::<i256>()
+        let held = self.low.capacity() * size_of::<i128>() + self.high.capacity() * size_of::<i256>();
+        // `array` encodes 32 bytes for each sum, more than are held while `high` is empty.
+        held.max(self.low.len() * BYTES)
     }
 }
 

@@ -27,10 +27,17 @@ pub(crate) fn numeric_overflow() -> Error {
 #[inline]
 pub(crate) fn float_sum(sum: f64, value: f64) -> Result<f64> {
     let total = sum + value;
-    if total.is_infinite() && sum.is_finite() && value.is_finite() {
-        return Err(Error::out_of_range("value out of range: overflow"));
-    }
-    Ok(total)
+    if total.is_infinite() && are_finite(sum, value) { Err(float_overflow()) } else { Ok(total) }
+}
+
+/// Called for infinite totals only, which are rare.
+#[cold]
+fn are_finite(sum: f64, value: f64) -> bool {
+    sum.is_finite() && value.is_finite()
+}
+
+fn float_overflow() -> Error {
+    Error::out_of_range("value out of range: overflow")
 }
 
 /// The groups of a batch's rows.
@@ -128,15 +135,16 @@ fn add_each(sums: &mut [i128], groups: &[u32], counts: Option<&Bits>, value: imp
 
 /// Adds floats.
 pub(super) fn add_floats(sums: &mut [f64], groups: &[u32], values: &[f64], counts: Option<&Bits>) -> Result<()> {
-    let mut added = Ok(());
+    let mut is_beyond = false;
     each(counts, groups.len(), |row| {
-        let sum = &mut sums[groups[row] as usize];
-        match float_sum(*sum, values[row]) {
-            Ok(total) => *sum = total,
-            Err(error) => added = Err(error),
+        let (sum, value) = (&mut sums[groups[row] as usize], values[row]);
+        let total = *sum + value;
+        if total.is_infinite() {
+            is_beyond |= are_finite(*sum, value);
         }
+        *sum = total;
     });
-    added
+    if is_beyond { Err(float_overflow()) } else { Ok(()) }
 }
 
 fn add(sum: &mut i128, value: i128) -> Result<()> {

@@ -146,7 +146,7 @@ fn exact(column: &Column, row: usize) -> Result<i128> {
     }
 }
 
-/// Of exact numbers; 0 of none.
+/// The sum of exact numbers in 128 bits; 0 if there are none.
 struct Sum<'a> {
     column: &'a Column,
     sum: i128,
@@ -170,7 +170,7 @@ impl State for Sum<'_> {
     }
 }
 
-/// Of exact numbers or of their squares, in 256 bits; 0 of none.
+/// The sum of exact numbers, or of their squares, in 256 bits; 0 if there are none.
 struct Sum256<'a> {
     column: &'a Column,
     of_squares: bool,

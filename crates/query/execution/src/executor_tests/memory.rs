@@ -9,7 +9,7 @@ use types::{Clock, Condition, SystemClock};
 use crate::fixtures::context;
 use crate::sql_fixture::Sql;
 
-/// What takes some megabytes: a join's table, after a LIMIT too, groups, a sort.
+/// Queries that need some megabytes: for a join's table, after a LIMIT too, for groups, for a sort.
 const HUNGRY: [&str; 8] = [
     "select count(*), sum(s), max(n), min(t) from (select sum(x) over () as s, count(*) over () as n, t from a) as s",
     "select count(*), sum(s * x), max(m) from (select x, sum(x) over (partition by x % 2) as s, max(t) over (partition by x % 2) as m from a) as s",

@@ -87,12 +87,12 @@ struct Savepoint {
 /// Position within a transaction, to which it can be rolled back.
 #[derive(Debug)]
 pub struct TransactionMark {
-    /// How many changes were staged.
+    /// The number of staged changes.
     staged: usize,
     own: BTreeMap<Oid, Own>,
     locks: LockMark,
     naming: NamingMark,
-    /// How many savepoints there were.
+    /// The number of savepoints.
     savepoints: usize,
 }
 

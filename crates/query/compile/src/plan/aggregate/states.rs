@@ -31,7 +31,7 @@ pub(super) struct States {
 /// The column of an expression.
 struct Place {
     expression: Arc<dyn PhysicalExpr>,
-    /// Where it is computed of some rows alone.
+    /// The condition of the rows that it is computed for; all rows without one.
     filter: Option<Arc<dyn PhysicalExpr>>,
     column: usize,
 }
@@ -136,8 +136,8 @@ impl States {
         Some((column, filter_column))
     }
 
-    /// Returns the column of an expression, which is evaluated only for rows that pass the FILTER. What fast loops compute is computed for all rows
-    /// first, and again for these alone in a batch in which that fails: the rest may have effects, or take long.
+    /// Returns the column of an expression, which is evaluated only for rows that pass the FILTER. Native loops compute it for all rows first, and a batch in
+    /// which that fails again for these rows alone. An argument that calls functions may have effects or take long: it is under a CASE from the start.
     fn column(&mut self, argument: &Arc<dyn PhysicalExpr>, filter: Option<&Arc<dyn PhysicalExpr>>) -> Option<usize> {
         let value = expression::lower(argument, &self.schema)?;
         let filter = filter.filter(|_| !value.never_fails());
@@ -149,9 +149,9 @@ impl States {
             Some(filter) => {
                 let mut functions = Vec::new();
                 value.foreign(&mut functions);
-                let (is_fast, guarded) =
+                let (is_native, guarded) =
                     (functions.is_empty(), self.where_filter_passes(value.clone(), argument, filter)?);
-                if is_fast {
+                if is_native {
                     Expression::Fallible { value: Box::new(value), fallback: Arc::new(guarded) }
                 } else {
                     guarded
