@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use binder::{Binder, DefinePlan, QueryPlan};
 use catalog::{CatalogState, Change, Relation, View};
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, Visit, Visitor};
-use syntax::statement::CreateView;
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, Visitor};
 use syntax::text_of;
+use syntax::{Walk, statement::CreateView};
 use system_catalog::SEQUENCE_COLUMNS;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 
@@ -94,7 +94,7 @@ fn reads_the_past(query: &Query) -> bool {
             }
         }
     }
-    query.visit(&mut AsOf).is_break()
+    query.walk(&mut AsOf).is_break()
 }
 
 /// Names and types of the output, the first names as the statement gives them.
@@ -166,8 +166,8 @@ struct Used<'a> {
 impl<'a> Used<'a> {
     fn of(state: &'a CatalogState, query: &Query) -> Self {
         let mut used = Self { state, aliases: HashMap::new(), relations: BTreeSet::new(), columns: BTreeSet::new() };
-        let _: ControlFlow<()> = query.visit(&mut Relations(&mut used));
-        let _: ControlFlow<()> = query.visit(&mut Columns(&mut used));
+        let _: ControlFlow<()> = query.walk(&mut Relations(&mut used));
+        let _: ControlFlow<()> = query.walk(&mut Columns(&mut used));
         used
     }
 

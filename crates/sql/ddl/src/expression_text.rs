@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, VisitMut, VisitorMut};
-use syntax::{expr_of, text_of};
+use datafusion::sql::sqlparser::ast::{Expr, VisitorMut};
+use syntax::{Walk, expr_of, text_of};
 use types::SqlResult;
 
 use super::name;
@@ -15,7 +15,7 @@ use super::name;
 pub(super) fn with_column_renamed(text: &str, from: &str, to: &str) -> SqlResult<String> {
     let mut expression = expr_of(text)?;
     // Nothing breaks off the visit.
-    let _: ControlFlow<()> = expression.visit(&mut Renamer { from, to });
+    let _: ControlFlow<()> = expression.walk_mut(&mut Renamer { from, to });
     Ok(text_of(&expression))
 }
 

@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use catalog::{CatalogState, Change, View};
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, VisitMut, VisitorMut};
-use syntax::Statement;
+use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Query, TableFactor, VisitorMut};
+use syntax::{Statement, Walk};
 use types::{Oid, SqlError, SqlResult};
 
 use super::name;
@@ -47,8 +47,8 @@ pub(super) fn with_column_renamed(state: &CatalogState, relation: Oid, from: &st
     let changes = readers.map(|view| {
         let mut query = query(view)?;
         let mut aliases = Aliases { state, relation, found: HashSet::new() };
-        let _: ControlFlow<()> = query.visit(&mut aliases);
-        let _: ControlFlow<()> = query.visit(&mut Columns { of: &aliases.found, from, to });
+        let _: ControlFlow<()> = query.walk_mut(&mut aliases);
+        let _: ControlFlow<()> = query.walk_mut(&mut Columns { of: &aliases.found, from, to });
         Ok(put(view, &query))
     });
     changes.collect()
@@ -73,7 +73,7 @@ fn reworded(
     let affected = state.views().filter(|view| is_affected(view));
     let changes = affected.map(|view| {
         let mut query = query(view)?;
-        let _: ControlFlow<()> = query.visit(&mut Relations { renamed: &renamed });
+        let _: ControlFlow<()> = query.walk_mut(&mut Relations { renamed: &renamed });
         Ok(put(view, &query))
     });
     changes.collect()

@@ -38,6 +38,7 @@ mod table;
 mod text;
 mod transaction;
 mod update;
+mod walk;
 
 /// The trees of expressions, as DataFusion plans them.
 pub use sqlparser::ast::{Expr, Value};
@@ -53,6 +54,7 @@ pub use self::set::quote_list;
 pub use self::sql_type::sql_type;
 pub use self::statement::Statement;
 pub use self::text::{expr_of, text_of};
+pub use self::walk::{AnyVisitor, AnyVisitorMut, Walk};
 
 #[cfg(test)]
 mod soup_tests;

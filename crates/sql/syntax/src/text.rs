@@ -3,18 +3,19 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Value, ValueWithSpan, VisitMut, VisitorMut};
+use sqlparser::ast::{Expr, Value, ValueWithSpan, VisitorMut};
 use types::stack::with_planning_stack;
 use types::{SqlError, SqlResult};
 
 use super::cursor::{Cursor, Origin};
 use super::lex::lex;
+use super::walk::Walk;
 
 /// SQL text that is read back as the same tree.
-pub fn text_of<T: Clone + VisitMut + fmt::Display>(tree: &T) -> String {
+pub fn text_of<T: Clone + Walk + fmt::Display>(tree: &T) -> String {
     let mut tree = tree.clone();
     // Nothing breaks off the visit.
-    let _: ControlFlow<()> = tree.visit(&mut Escaped);
+    let _: ControlFlow<()> = tree.walk_mut(&mut Escaped);
     tree.to_string()
 }
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
+    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value, VisitorMut,
 };
-use syntax::{expr_of, text_of};
+use syntax::{Walk, expr_of, text_of};
 use types::{Oid, SqlResult, SqlType};
 
 use crate::source::Relations;
@@ -22,7 +22,7 @@ const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
 pub(crate) fn settled_default(relations: Relations<'_>, default: &Expr) -> SqlResult<(Expr, Vec<Oid>)> {
     let mut default = default.clone();
     let mut settler = Settler { relations, found: Vec::new() };
-    match default.visit(&mut settler) {
+    match default.walk_mut(&mut settler) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok((default, settler.found)),
     }
@@ -35,7 +35,7 @@ pub(crate) fn shown_default<'t>(relations: Relations<'_>, text: &'t str) -> Cow<
     }
     let Ok(mut default) = expr_of(text) else { return Cow::Borrowed(text) };
     // Nothing breaks off.
-    let _: ControlFlow<()> = default.visit(&mut Namer { relations });
+    let _: ControlFlow<()> = default.walk_mut(&mut Namer { relations });
     Cow::Owned(text_of(&default))
 }
 

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use catalog::View;
 use datafusion::sql::sqlparser::ast::{
     DataType, Distinct, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause, ObjectName, OrderByKind,
-    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, TableWithJoins, VisitorMut,
 };
-use syntax::{Statement, sql_type};
+use syntax::{Statement, Walk, sql_type};
 
 use super::source::{Body, Relation, Relations};
 use super::text::{is_visible, quote_ident};
@@ -23,7 +23,7 @@ pub(super) fn view_definition(relations: Relations<'_>, relation: &Relation<'_>)
     };
     order_by_expressions(&mut query);
     name_outputs(&mut query.body, view);
-    let _: ControlFlow<()> = query.visit(&mut Shorten { relations });
+    let _: ControlFlow<()> = query.walk_mut(&mut Shorten { relations });
     let mut text = " ".to_owned();
     write_query(&mut text, &query);
     text.push(';');

@@ -8,8 +8,9 @@ use std::ops::ControlFlow;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{self, Query, TableFactor, TableVersion, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{self, Query, TableFactor, TableVersion, Value, VisitorMut};
 use functions::error::from_datafusion;
+use syntax::Walk;
 use types::{CommitTs, Condition, Moment, SqlError, SqlResult, SqlType};
 
 use super::{Binder, expression, moment, parameter};
@@ -18,7 +19,7 @@ const PLACE: &str = "AS OF";
 
 /// Puts a moment in the place of every AS OF of the query.
 pub(super) fn decide(binder: &Binder<'_>, query: &mut Query) -> SqlResult<()> {
-    match query.visit(&mut Decide(binder)) {
+    match query.walk_mut(&mut Decide(binder)) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visitor};
 use plan::levels::NODES_MAX;
+use syntax::Walk;
 use types::SqlResult;
 use types::stack::{PLAN_LEVELS, too_complex};
 
@@ -18,7 +19,7 @@ use super::with_queries::only_part;
 /// # Errors
 /// `54001`.
 pub(super) fn check(query: &Query) -> SqlResult<()> {
-    match query.visit(&mut Measure::default()) {
+    match query.walk(&mut Measure::default()) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(too_complex()),
     }

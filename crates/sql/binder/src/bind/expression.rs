@@ -18,6 +18,7 @@ use functions::cast::{CastKind, lower as lower_cast};
 use functions::error::from_datafusion;
 use functions::type_rules::{Operand, plain, taken_beside};
 use plan::schema_of;
+use syntax::Walk;
 use types::numeric::Digits;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
@@ -193,7 +194,7 @@ fn projected(expr: Expr, schema: DFSchemaRef) -> SqlResult<LogicalPlan> {
 }
 
 fn refuse_subqueries(written: &ast::Expr, place: &str) -> SqlResult<()> {
-    let found = ast::visit_expressions(written, |expr| match expr {
+    let found = written.walk_expressions(|expr| match expr {
         ast::Expr::Subquery(_) | ast::Expr::Exists { .. } | ast::Expr::InSubquery { .. } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });

@@ -4,16 +4,16 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
-    visit_expressions_mut,
+    Expr, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
 };
+use syntax::Walk;
 
 use crate::rewrite::list;
 
 /// Gives keys that differ by a cast only, wherever they occur in their SELECT, forms that differ otherwise too: `coalesce(a)` is `a`.
 /// Names must be settled.
 pub(super) fn tell_apart(query: &mut Query) {
-    let _ = query.visit(&mut Queries);
+    let _ = query.walk_mut(&mut Queries);
 }
 
 struct Queries;
@@ -40,11 +40,11 @@ fn tell_keys_apart(select: &mut Select, order_by: Option<&mut OrderBy>) {
         return;
     }
     let mut marking = Marking { keys: &renamed };
-    let _ = select.visit(&mut marking);
-    let _ = visit_expressions_mut(select, |expr| unmark(expr, &renamed));
+    let _ = select.walk_mut(&mut marking);
+    let _ = select.walk_expressions_mut(|expr| unmark(expr, &renamed));
     if let Some(order_by) = order_by {
-        let _ = order_by.visit(&mut marking);
-        let _ = visit_expressions_mut(order_by, |expr| unmark(expr, &renamed));
+        let _ = order_by.walk_mut(&mut marking);
+        let _ = order_by.walk_expressions_mut(|expr| unmark(expr, &renamed));
     }
 }
 
@@ -142,7 +142,7 @@ fn mark(number: usize) -> String {
 }
 
 fn without_casts(mut expr: Expr) -> String {
-    let _ = visit_expressions_mut(&mut expr, |expr| {
+    let _ = expr.walk_expressions_mut(|expr| {
         loop {
             *expr = match expr {
                 Expr::Cast { expr: inner, .. } | Expr::Nested(inner) => {

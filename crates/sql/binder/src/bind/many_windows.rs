@@ -5,9 +5,8 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Query, Select, Value, VisitMut, VisitorMut, WindowSpec, WindowType,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Select, Value, VisitorMut, WindowSpec, WindowType};
+use syntax::Walk;
 
 use crate::semantics::call;
 
@@ -16,7 +15,7 @@ const CALLS_MAX: usize = 32;
 
 /// Puts a filter above the windows of each SELECT that has many calls of them.
 pub(super) fn add_filters(query: &mut Query) {
-    let _ = query.visit(&mut WindowCallCounter::default());
+    let _ = query.walk_mut(&mut WindowCallCounter::default());
 }
 
 #[derive(Default)]

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use catalog::{Distribution, Table, TableOrder};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, SetExpr, Visitor};
+use syntax::Walk;
 use types::ColumnId;
 
 /// Names among which are those of all columns that a query reads.
@@ -16,7 +17,7 @@ impl NamedColumns {
     /// Those of a query whose names are settled; `None` where it takes columns that it does not name.
     pub(super) fn of(query: &Query) -> Option<Self> {
         let mut names = Names::default();
-        match query.visit(&mut names) {
+        match query.walk(&mut names) {
             ControlFlow::Continue(()) => Some(Self(names.found)),
             ControlFlow::Break(()) => None,
         }

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType, Expr, Ident, Query, Select, SelectItem, SetExpr, TrimWhereField, Value, VisitMut, VisitorMut,
+    AccessExpr, DataType, Expr, Ident, Query, Select, SelectItem, SetExpr, TrimWhereField, Value, VisitorMut,
 };
-use syntax::sql_type;
+use syntax::{Walk, sql_type};
 use types::{SqlError, SqlResult, SqlType};
 
 /// The name of an expression that suggests none.
@@ -13,7 +13,7 @@ const NAMELESS: &str = "?column?";
 
 /// Gives every item of every SELECT list its name as an alias.
 pub(super) fn name_items(query: &mut Query) -> SqlResult<()> {
-    match query.visit(&mut Namer) {
+    match query.walk_mut(&mut Namer) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }

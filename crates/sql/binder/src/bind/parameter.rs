@@ -12,9 +12,10 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::sql::sqlparser::ast::{self, Query, visit_expressions};
+use datafusion::sql::sqlparser::ast::{self, Query};
 use functions::cast::long_number;
 use functions::error::from_datafusion;
+use syntax::Walk;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::Binder;
@@ -45,7 +46,7 @@ pub(super) fn has_any(query: &Query) -> bool {
         ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
-    visit_expressions(query, is_parameter).is_break()
+    query.walk_expressions(is_parameter).is_break()
 }
 
 /// Plans with `plan`, which may be a part of a statement, until every parameter that it has is of a known type. Others are told as

@@ -8,8 +8,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
-    Visit, Visitor,
+    Visitor,
 };
+use syntax::Walk;
 use types::SqlResult;
 use types::stack::too_complex;
 
@@ -25,9 +26,9 @@ const COALESCE_CALLS: u64 = 4;
 ///
 /// # Errors
 /// `54001`.
-pub(super) fn check(expressions: &impl Visit) -> SqlResult<()> {
+pub(super) fn check(expressions: &impl Walk) -> SqlResult<()> {
     let mut counter = CallCounter::default();
-    let walked = expressions.visit(&mut counter);
+    let walked = expressions.walk(&mut counter);
     let most = CALLS_MAX.saturating_add(counter.expressions.saturating_mul(CALLS_PER_EXPRESSION));
     if walked.is_continue() && counter.calls <= most { Ok(()) } else { Err(too_complex()) }
 }

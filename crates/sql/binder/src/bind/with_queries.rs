@@ -3,19 +3,18 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Cte, CteAsMaterialized, ObjectName, ObjectNamePart, Query, VisitMut, VisitorMut, With, visit_relations,
-};
+use datafusion::sql::sqlparser::ast::{Cte, CteAsMaterialized, ObjectName, ObjectNamePart, Query, VisitorMut, With};
 use optimizer::shared::Asked;
+use syntax::Walk;
 
 use super::resolve::quoted;
 
 /// Gives WITH queries names that say what was asked of them, if anything was asked of any. Names must be settled.
 pub(super) fn mark(query: &mut Query) {
     let mut found = Found::default();
-    let _ = query.visit(&mut found);
+    let _ = query.walk_mut(&mut found);
     if found.is_asked {
-        let _ = query.visit(&mut Renaming { names: &found.names });
+        let _ = query.walk_mut(&mut Renaming { names: &found.names });
     }
 }
 
@@ -50,7 +49,7 @@ impl VisitorMut for Found {
 }
 
 fn reads_itself(cte: &Cte) -> bool {
-    let found = visit_relations(&cte.query, |name| {
+    let found = cte.query.walk_relations(|name| {
         if only_part(name) == Some(&cte.alias.name.value) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     found.is_break()

@@ -17,7 +17,8 @@ mod tests;
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, VisitorMut};
+use syntax::Walk;
 use types::{SqlError, SqlResult};
 
 /// Rewrites a query and everything in it. Output names must be taken before: calls change.
@@ -25,7 +26,7 @@ use types::{SqlError, SqlResult};
 /// # Errors
 /// `42704` for a collation that does not exist, `0A000` for set-returning calls where Kiln has no rows for them.
 pub(crate) fn query(query: &mut Query) -> SqlResult<()> {
-    finish(query.visit(&mut Rewrite))
+    finish(query.walk_mut(&mut Rewrite))
 }
 
 /// As [`query`], for an expression that stands alone.
@@ -33,7 +34,7 @@ pub(crate) fn query(query: &mut Query) -> SqlResult<()> {
 /// # Errors
 /// As for queries.
 pub(crate) fn expr(expr: &mut Expr) -> SqlResult<()> {
-    finish(expr.visit(&mut Rewrite))
+    finish(expr.walk_mut(&mut Rewrite))
 }
 
 fn finish(flow: ControlFlow<SqlError>) -> SqlResult<()> {

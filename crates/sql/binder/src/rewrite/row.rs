@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Ident, Query, Select, SetExpr, TableAliasColumnDef, TableFactor, UnaryOperator,
-    Value, visit_expressions,
+    Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Span;
+use syntax::Walk;
 use types::{Condition, SqlError, SqlResult};
 
 /// The relation that a subquery after IN becomes; no identifier of a client's can be it.
@@ -208,12 +209,13 @@ fn refuse_aggregates(fields: &[Expr]) -> SqlResult<()> {
         }
         _ => false,
     };
-    let found = fields.iter().any(|field| {
-        let flow = visit_expressions(field, |expr| {
-            if is_aggregate(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    let found =
+        fields.iter().any(|field| {
+            let flow = field.walk_expressions(|expr| {
+                if is_aggregate(expr) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            flow.is_break()
         });
-        flow.is_break()
-    });
     if found { Err(SqlError::unsupported("an aggregate in a row before IN (query)")) } else { Ok(()) }
 }
 

@@ -2,11 +2,12 @@
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
-    Subscript, TableAlias, TableFactor, TableWithJoins, Value, visit_expressions,
+    Subscript, TableAlias, TableFactor, TableWithJoins, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
+use syntax::Walk;
 use types::{SqlError, SqlResult};
 
 use super::{list, unnest_names};
@@ -192,7 +193,7 @@ fn select(items: Vec<SelectItem>) -> Query {
 
 /// Whether an expression names a column that may be of the tables `earlier` in the same FROM.
 fn mentions(expr: &Expr, earlier: &[String]) -> bool {
-    let flow = visit_expressions(expr, |expr| {
+    let flow = expr.walk_expressions(|expr| {
         let found = match expr {
             Expr::Identifier(_) => !earlier.is_empty(),
             Expr::CompoundIdentifier(parts) => {

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem, Value, visit_expressions_mut,
-};
+use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem, Value};
+use syntax::Walk;
 
 use super::list;
 
@@ -14,7 +13,7 @@ pub(super) fn tell_apart(items: &mut [SelectItem]) {
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     for item in items {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
-        let _ = visit_expressions_mut(expr, |expr| {
+        let _ = expr.walk_expressions_mut(|expr| {
             if let Some(argument) = argument_of_unnest(expr) {
                 let written = argument.to_string();
                 let alike = known.entry(without_casts(argument.clone())).or_default();
@@ -45,7 +44,7 @@ fn argument_of_unnest(expr: &mut Expr) -> Option<&mut Expr> {
 }
 
 fn without_casts(mut expr: Expr) -> String {
-    let _ = visit_expressions_mut(&mut expr, |expr| {
+    let _ = expr.walk_expressions_mut(|expr| {
         while let Expr::Cast { expr: inner, .. } = expr {
             *expr = std::mem::replace(inner.as_mut(), Expr::Value(Value::Null.into()));
         }

@@ -7,10 +7,10 @@ use catalog::Table;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, Join, JoinConstraint, JoinOperator, TableAlias,
-    TableFactor, TableWithJoins, Value, visit_expressions,
+    TableFactor, TableWithJoins, Value,
 };
-use syntax::expr_of;
 use syntax::statement::{Merge, MergeAction, MergeClause, MergeWhen, is_default};
+use syntax::{Walk, expr_of};
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::assigned::{Assigned, New};
@@ -194,7 +194,7 @@ fn applies(clauses: &[MergeClause], clause: &MergeClause) -> Expr {
 /// A condition is asked more than once.
 fn refuse_volatile(clause: &MergeClause) -> SqlResult<()> {
     let Some(condition) = &clause.condition else { return Ok(()) };
-    let found = visit_expressions(condition, |expr| {
+    let found = condition.walk_expressions(|expr| {
         let name = match expr {
             Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()),
             _ => None,

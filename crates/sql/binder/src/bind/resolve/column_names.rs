@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use catalog::Relation;
-use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Ident, Query, Select, SelectItem, TableAlias, TableFactor, Visitor};
 use session_context::StatementContext;
+use syntax::Walk;
 use system_catalog::SEQUENCE_COLUMNS;
 
 use crate::bind::moment;
@@ -18,7 +19,7 @@ use crate::bind::relation::{Found, Name, find};
 pub(super) fn of(query: &Query, context: &Arc<StatementContext>) -> HashSet<String> {
     let mut names = Names { context, found: HashSet::new() };
     // Nothing breaks off.
-    let _: ControlFlow<()> = query.visit(&mut names);
+    let _: ControlFlow<()> = query.walk(&mut names);
     names.found
 }
 

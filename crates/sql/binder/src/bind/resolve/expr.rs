@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query, SetExpr,
-    Values, VisitMut, VisitorMut,
+    Values, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
+use syntax::Walk;
 use types::{SqlError, SqlResult};
 
 use super::Resolver;
@@ -19,9 +20,9 @@ impl Resolver<'_> {
     }
 
     /// Resolves the expressions within any part of the syntax.
-    pub(super) fn visit(&mut self, part: &mut impl VisitMut) -> SqlResult<()> {
+    pub(super) fn visit(&mut self, part: &mut impl Walk) -> SqlResult<()> {
         let mut visitor = Visitor { resolver: self, subqueries: Vec::new() };
-        match part.visit(&mut visitor) {
+        match part.walk_mut(&mut visitor) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(error) => Err(*error),
         }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, With, visit_expressions, visit_expressions_mut,
+    TableFactor, TableWithJoins, With,
 };
 use plan::{PLACE, ROW_ID};
 use session_context::StatementContext;
+use syntax::Walk;
 use types::{SqlError, SqlResult};
 
 use super::placement::{self, Clause};
@@ -352,7 +353,7 @@ fn seen(mut scope: Scope, beside: usize) -> Scope {
 /// Calls of `merge_action()` become the column that it stands for.
 fn name_action(select: &mut Select) {
     // Nothing breaks off.
-    let _: ControlFlow<()> = visit_expressions_mut(&mut select.projection, |expr| {
+    let _: ControlFlow<()> = select.projection.walk_expressions_mut(|expr| {
         if let Expr::Function(function) = expr
             && let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
             && name.value == "merge_action"
@@ -366,7 +367,7 @@ fn name_action(select: &mut Select) {
 
 /// Whether there is a subquery among the items.
 fn asks(select: &Select) -> bool {
-    let flow = visit_expressions(&select.projection, |expr| match expr {
+    let flow = select.projection.walk_expressions(|expr| match expr {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, Query, Visit, Visitor,
-    visit_expressions,
+    DuplicateTreatment, Expr, Function, FunctionArgumentClause, FunctionArguments, Query, Visitor,
 };
+use syntax::Walk;
 use types::{Condition, SqlError, SqlResult};
 
 /// A clause of a query.
@@ -61,7 +61,7 @@ impl Clause {
 /// Refuses calls in `expr` that cannot stand in `clause`; subqueries have clauses of their own.
 pub(super) fn check(expr: &Expr, clause: Clause) -> SqlResult<()> {
     let mut checker = Checker { clause, queries: 0, open: Vec::new() };
-    match expr.visit(&mut checker) {
+    match expr.walk(&mut checker) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
@@ -195,7 +195,7 @@ fn kind_of(function: &Function) -> SqlResult<Kind> {
 
 /// Whether a query calls a function whose value differs from call to call.
 pub(super) fn is_volatile(query: &Query) -> bool {
-    let flow = visit_expressions(query, |expr| {
+    let flow = query.walk_expressions(|expr| {
         let name = match expr {
             Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()),
             _ => None,

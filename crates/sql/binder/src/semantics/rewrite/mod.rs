@@ -9,9 +9,10 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, NamedWindowExpr, ObjectName, ObjectNamePart, Query, Select, UnaryOperator, Value,
-    VisitMut, VisitorMut, WindowType,
+    VisitorMut, WindowType,
 };
 use functions::NEGATE;
+use syntax::Walk;
 use types::text::{IntervalUnits, format_interval, parse_interval_in};
 use types::{Condition, SqlError, SqlResult};
 
@@ -25,7 +26,7 @@ mod tests;
 /// # Errors
 /// What Kiln does not do, and what PostgreSQL refuses and DataFusion would take.
 pub(crate) fn rewrite_query(query: &mut Query) -> SqlResult<()> {
-    finish(query.visit(&mut Rewriter::default()))
+    finish(query.walk_mut(&mut Rewriter::default()))
 }
 
 /// As [`rewrite_query`] for an expression that stands alone: a default, a CHECK, an argument of EXECUTE.
@@ -33,7 +34,7 @@ pub(crate) fn rewrite_query(query: &mut Query) -> SqlResult<()> {
 /// # Errors
 /// As for queries.
 pub(crate) fn rewrite_expr(expr: &mut Expr) -> SqlResult<()> {
-    finish(expr.visit(&mut Rewriter::default()))
+    finish(expr.walk_mut(&mut Rewriter::default()))
 }
 
 fn finish(flow: ControlFlow<SqlError>) -> SqlResult<()> {

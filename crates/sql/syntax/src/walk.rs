@@ -1,0 +1,173 @@
+//! Walks over syntax trees, compiled once for all visitors.
+//!
+//! The walk of `sqlparser` is generic: each visitor gets code for each of its 500 types, which was most of what the binder was compiled from.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, ObjectName, OrderBy, Query, Select, SelectItem, Statement, TableFactor, ValueWithSpan, Visit, VisitMut,
+    Visitor, VisitorMut, WindowSpec,
+};
+
+/// A tree that visitors walk over, depth first.
+pub trait Walk {
+    /// Shows all nodes to a visitor until it breaks off.
+    fn walk<V: Visitor>(&self, visitor: &mut V) -> ControlFlow<V::Break> {
+        let mut stored = BreakStore { visitor, value: None };
+        match self.walk_any(&mut AnyVisitor(&mut stored)) {
+            ControlFlow::Continue(()) => ControlFlow::Continue(()),
+            ControlFlow::Break(()) => ControlFlow::Break(stored.value.expect("a visitor breaks off with a value")),
+        }
+    }
+
+    /// As [`Walk::walk`], for visitors that change nodes.
+    fn walk_mut<V: VisitorMut>(&mut self, visitor: &mut V) -> ControlFlow<V::Break> {
+        let mut stored = BreakStore { visitor, value: None };
+        match self.walk_any_mut(&mut AnyVisitorMut(&mut stored)) {
+            ControlFlow::Continue(()) => ControlFlow::Continue(()),
+            ControlFlow::Break(()) => ControlFlow::Break(stored.value.expect("a visitor breaks off with a value")),
+        }
+    }
+
+    /// Shows each expression to `visit` before the expressions in it.
+    fn walk_expressions<B>(&self, visit: impl FnMut(&Expr) -> ControlFlow<B>) -> ControlFlow<B> {
+        self.walk(&mut Expressions(visit))
+    }
+
+    /// Shows each expression to `visit` after the expressions in it.
+    fn walk_expressions_mut<B>(&mut self, visit: impl FnMut(&mut Expr) -> ControlFlow<B>) -> ControlFlow<B> {
+        self.walk_mut(&mut Expressions(visit))
+    }
+
+    /// Shows each name of a relation to `visit`.
+    fn walk_relations<B>(&self, visit: impl FnMut(&ObjectName) -> ControlFlow<B>) -> ControlFlow<B> {
+        self.walk(&mut Relations(visit))
+    }
+
+    /// Walks with a visitor whose type is erased; call [`Walk::walk`].
+    fn walk_any(&self, visitor: &mut AnyVisitor<'_>) -> ControlFlow<()>;
+
+    /// As [`Walk::walk_any`], for visitors that change nodes.
+    fn walk_any_mut(&mut self, visitor: &mut AnyVisitorMut<'_>) -> ControlFlow<()>;
+}
+
+macro_rules! walk {
+    ($($tree:ty),*) => {$(
+        impl Walk for $tree {
+            fn walk_any(&self, visitor: &mut AnyVisitor<'_>) -> ControlFlow<()> {
+                Visit::visit(self, visitor)
+            }
+
+            fn walk_any_mut(&mut self, visitor: &mut AnyVisitorMut<'_>) -> ControlFlow<()> {
+                VisitMut::visit(self, visitor)
+            }
+        }
+    )*};
+}
+
+walk!(Expr, OrderBy, Query, Select, Statement, Vec<SelectItem>, WindowSpec);
+
+/// A visitor whose type is erased, so that the walk is compiled for this type alone.
+pub struct AnyVisitor<'a>(&'a mut dyn Visitor<Break = ()>);
+
+/// As [`AnyVisitor`], for those that change nodes.
+pub struct AnyVisitorMut<'a>(&'a mut dyn VisitorMut<Break = ()>);
+
+/// A visitor that breaks off without a value, because it stores the value.
+struct BreakStore<'a, V, B> {
+    visitor: &'a mut V,
+    value: Option<B>,
+}
+
+impl<V, B> BreakStore<'_, V, B> {
+    fn store(&mut self, flow: ControlFlow<B>) -> ControlFlow<()> {
+        flow.map_break(|value| self.value = Some(value))
+    }
+}
+
+macro_rules! pass_on {
+    ($($visit:ident: $node:ty),*) => {
+        impl Visitor for AnyVisitor<'_> {
+            type Break = ();
+
+            $(fn $visit(&mut self, node: &$node) -> ControlFlow<()> {
+                self.0.$visit(node)
+            })*
+        }
+
+        impl VisitorMut for AnyVisitorMut<'_> {
+            type Break = ();
+
+            $(fn $visit(&mut self, node: &mut $node) -> ControlFlow<()> {
+                self.0.$visit(node)
+            })*
+        }
+
+        impl<V: Visitor<Break = B>, B> Visitor for BreakStore<'_, V, B> {
+            type Break = ();
+
+            $(fn $visit(&mut self, node: &$node) -> ControlFlow<()> {
+                let flow = self.visitor.$visit(node);
+                self.store(flow)
+            })*
+        }
+
+        impl<V: VisitorMut<Break = B>, B> VisitorMut for BreakStore<'_, V, B> {
+            type Break = ();
+
+            $(fn $visit(&mut self, node: &mut $node) -> ControlFlow<()> {
+                let flow = self.visitor.$visit(node);
+                self.store(flow)
+            })*
+        }
+    };
+}
+
+// All methods of sqlparser's visitors: one that is missing here is never called.
+pass_on!(
+    pre_visit_query: Query,
+    post_visit_query: Query,
+    pre_visit_select: Select,
+    post_visit_select: Select,
+    pre_visit_relation: ObjectName,
+    post_visit_relation: ObjectName,
+    pre_visit_table_factor: TableFactor,
+    post_visit_table_factor: TableFactor,
+    pre_visit_expr: Expr,
+    post_visit_expr: Expr,
+    pre_visit_statement: Statement,
+    post_visit_statement: Statement,
+    pre_visit_value: ValueWithSpan,
+    post_visit_value: ValueWithSpan
+);
+
+struct Expressions<F>(F);
+
+impl<B, F: FnMut(&Expr) -> ControlFlow<B>> Visitor for Expressions<F> {
+    type Break = B;
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<B> {
+        self.0(expr)
+    }
+}
+
+impl<B, F: FnMut(&mut Expr) -> ControlFlow<B>> VisitorMut for Expressions<F> {
+    type Break = B;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<B> {
+        self.0(expr)
+    }
+}
+
+struct Relations<F>(F);
+
+impl<B, F: FnMut(&ObjectName) -> ControlFlow<B>> Visitor for Relations<F> {
+    type Break = B;
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<B> {
+        self.0(relation)
+    }
+}
