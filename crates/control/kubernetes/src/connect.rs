@@ -1,5 +1,6 @@
 //! Finding the API server: as `kubectl` does by the kubeconfig, or as a pod does by what its node gives it.
 
+use futures::future::BoxFuture;
 use kube::{Api, Client};
 
 use crate::resources::Instance;
@@ -26,7 +27,11 @@ pub enum LookError {
 ///
 /// # Errors
 /// The API server does not say.
-pub async fn was_restored(name: &str) -> Result<bool, LookError> {
+pub fn was_restored(name: &str) -> BoxFuture<'_, Result<bool, LookError>> {
+    Box::pin(look_for_restored(name))
+}
+
+async fn look_for_restored(name: &str) -> Result<bool, LookError> {
     let (client, namespace) = connect().await?;
     let read = Api::<Instance>::namespaced(client, &namespace).get(name).await;
     let instance = read.map_err(|source| LookError::Read { name: name.to_owned(), source: Box::new(source) })?;
@@ -37,7 +42,11 @@ pub async fn was_restored(name: &str) -> Result<bool, LookError> {
 ///
 /// # Errors
 /// [`ConnectError`]. Whether the API server answers is seen by what it is asked.
-pub async fn connect() -> Result<(Client, String), ConnectError> {
+pub fn connect() -> BoxFuture<'static, Result<(Client, String), ConnectError>> {
+    Box::pin(infer_client())
+}
+
+async fn infer_client() -> Result<(Client, String), ConnectError> {
     let config = kube::Config::infer().await.map_err(|source| ConnectError::Config(Box::new(source)))?;
     let namespace = config.default_namespace.clone();
     let client = Client::try_from(config).map_err(|source| ConnectError::Client(Box::new(source)))?;

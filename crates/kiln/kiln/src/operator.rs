@@ -41,12 +41,12 @@ pub(crate) async fn run(arguments: OperatorArguments) -> anyhow::Result<ExitCode
     logging::start(&arguments.log, arguments.log_format == "json")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    let told = async {
+    let told = Box::pin(async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-    };
+    });
     let identity = match arguments.identity {
         Some(identity) => identity,
         None => host_name().context("cannot tell this machine's name: give one by --identity")?,

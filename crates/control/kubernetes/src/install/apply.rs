@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, TypeMeta};
@@ -14,7 +15,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 use types::Clock;
 
-use super::{FIELD_MANAGER, Install, InstallError, Progress};
+use super::{FIELD_MANAGER, Install, InstallError, Progress, ProgressSink};
 use crate::resources::{Instance, InstancePhase, READY, RECONCILED};
 
 /// The API server has taken in a definition within this.
@@ -24,12 +25,33 @@ const DEFINITION_TIME_MAX: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// [`InstallError`].
-pub async fn install(
+pub fn install<'a>(
+    client: &'a Client,
+    install: &'a Install,
+    patience: Duration,
+    clock: &'a Arc<dyn Clock>,
+    progress: impl FnMut(&Progress) + Send + 'a,
+) -> BoxFuture<'a, Result<(), InstallError>> {
+    apply(client, install, patience, clock, Box::new(progress))
+}
+
+/// Boxed here, so that programs which install do not compile it again.
+fn apply<'a>(
+    client: &'a Client,
+    install: &'a Install,
+    patience: Duration,
+    clock: &'a Arc<dyn Clock>,
+    progress: ProgressSink<'a>,
+) -> BoxFuture<'a, Result<(), InstallError>> {
+    Box::pin(apply_all(client, install, patience, clock, progress))
+}
+
+async fn apply_all(
     client: &Client,
     install: &Install,
     patience: Duration,
     clock: &Arc<dyn Clock>,
-    mut progress: impl FnMut(&Progress),
+    mut progress: ProgressSink<'_>,
 ) -> Result<(), InstallError> {
     let force = PatchParams::apply(FIELD_MANAGER).force();
     for object in install.objects() {
@@ -73,7 +95,7 @@ async fn until_ready(
     name: &str,
     patience: Duration,
     clock: &Arc<dyn Clock>,
-    mut progress: impl FnMut(&Progress),
+    mut progress: ProgressSink<'_>,
 ) -> Result<(), InstallError> {
     let mut says = "no operator has seen it".to_owned();
     let waiting = async {

@@ -14,6 +14,9 @@ use crate::resources::Instance;
 pub use apply::install;
 pub use remove::{Remove, uninstall};
 
+/// Takes what an installation tells of itself.
+type ProgressSink<'a> = Box<dyn FnMut(&Progress) + Send + 'a>;
+
 /// The operator's name, that of its service account and of its role.
 pub const OPERATOR: &str = "kiln-operator";
 /// The variable in which the operator finds its own name.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret, ServiceAccount};
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use types::Clock;
 
 use super::manifests::reviewer_name;
-use super::{InstallError, OPERATOR, Progress};
+use super::{InstallError, OPERATOR, Progress, ProgressSink};
 use crate::credentials::AUTHORITY;
 use crate::instance::{INSTANCE_LABEL, INSTANCE_ROLE};
 use crate::operator::LEASE;
@@ -36,12 +37,33 @@ pub struct Remove {
 ///
 /// # Errors
 /// [`InstallError`]. Where instances of other namespaces need the definitions that are to go, nothing has been taken away.
-pub async fn uninstall(
+pub fn uninstall<'a>(
+    client: &'a Client,
+    remove: &'a Remove,
+    patience: Duration,
+    clock: &'a Arc<dyn Clock>,
+    progress: impl FnMut(&Progress) + Send + 'a,
+) -> BoxFuture<'a, Result<(), InstallError>> {
+    take_away(client, remove, patience, clock, Box::new(progress))
+}
+
+/// Boxed here, so that programs which uninstall do not compile it again.
+fn take_away<'a>(
+    client: &'a Client,
+    remove: &'a Remove,
+    patience: Duration,
+    clock: &'a Arc<dyn Clock>,
+    progress: ProgressSink<'a>,
+) -> BoxFuture<'a, Result<(), InstallError>> {
+    Box::pin(delete_all(client, remove, patience, clock, progress))
+}
+
+async fn delete_all(
     client: &Client,
     remove: &Remove,
     patience: Duration,
     clock: &Arc<dyn Clock>,
-    mut progress: impl FnMut(&Progress),
+    mut progress: ProgressSink<'_>,
 ) -> Result<(), InstallError> {
     let look = |source| InstallError::Look(Box::new(source));
     if remove.definitions {
@@ -118,7 +140,7 @@ impl Namespaced<'_> {
 }
 
 /// Tells an object to go; nothing happens where it is not there.
-async fn delete<K>(api: &Api<K>, name: &str, progress: &mut impl FnMut(&Progress)) -> Result<(), InstallError>
+async fn delete<K>(api: &Api<K>, name: &str, progress: &mut ProgressSink<'_>) -> Result<(), InstallError>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {

@@ -20,6 +20,7 @@ use std::time::Duration;
 use authority::Authorities;
 use cache::{finder, watch};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -73,34 +74,46 @@ pub enum OperatorError {
 ///
 /// # Errors
 /// [`OperatorError`].
-pub async fn run(
+pub fn run(
     settings: OperatorSettings,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    told: impl Future<Output = ()>,
-) -> Result<(), OperatorError> {
-    let (client, usual) = connect().await?;
-    let namespace = settings.namespace.clone().unwrap_or(usual);
-    run_with(client, namespace, settings, clock, random, told).await
+    told: BoxFuture<'_, ()>,
+) -> BoxFuture<'_, Result<(), OperatorError>> {
+    Box::pin(async {
+        let (client, usual) = connect().await?;
+        let namespace = settings.namespace.clone().unwrap_or(usual);
+        run_with(client, namespace, settings, clock, random, told).await
+    })
 }
 
 /// The same, by a client that is there already.
 ///
 /// # Errors
 /// [`OperatorError`].
-pub async fn run_with(
+pub fn run_with(
     client: Client,
     namespace: String,
     settings: OperatorSettings,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    told: impl Future<Output = ()>,
+    told: BoxFuture<'_, ()>,
+) -> BoxFuture<'_, Result<(), OperatorError>> {
+    Box::pin(lead(client, namespace, settings, clock, random, told))
+}
+
+async fn lead(
+    client: Client,
+    namespace: String,
+    settings: OperatorSettings,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    mut told: BoxFuture<'_, ()>,
 ) -> Result<(), OperatorError> {
     let instances: Api<Instance> = Api::namespaced(client.clone(), &namespace);
     let one = kube::api::ListParams::default().limit(1);
     instances.list(&one).await.map_err(|source| OperatorError::Instances { namespace: namespace.clone(), source })?;
     let leadership = Leadership::new(client.clone(), &namespace, &settings, Arc::clone(&clock));
-    tokio::pin!(told);
     tokio::select! {
         () = &mut told => return Ok(()),
         () = leadership.win() => {}

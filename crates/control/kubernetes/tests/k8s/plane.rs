@@ -198,7 +198,7 @@ impl Cluster {
         };
         let (tell, told) = oneshot::channel::<()>();
         let (namespace, clock) = (self.namespace.clone(), Arc::new(SystemClock::new()));
-        let (told, random) = (async { drop(told.await) }, Arc::new(SystemRandom));
+        let (told, random) = (Box::pin(async { drop(told.await) }), Arc::new(SystemRandom));
         let running = tokio::spawn(kubernetes::operator::run_with(client, namespace, settings, clock, random, told));
         Operator { tell, running }
     }
