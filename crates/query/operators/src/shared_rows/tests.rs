@@ -16,7 +16,10 @@ use crate::plan::operators_of_run;
 
 /// The table `a(x)` of 1 to 4, read by three threads.
 fn state() -> SessionState {
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3));
+    let mut config = SessionConfig::new().with_target_partitions(3);
+    // As statements have it.
+    config.options_mut().sql_parser.enable_subquery_sort_elimination = false;
+    let context = SessionContext::new_with_config(config);
     let numbers = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
     let batch = RecordBatch::try_from_iter([("x", numbers as _)]).expect("one column");
     let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).expect("it has the schema");
