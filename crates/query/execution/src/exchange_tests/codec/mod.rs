@@ -29,8 +29,9 @@ use crate::sql_fixture::Sql;
 
 /// A plan as bytes.
 fn written(plan: &Arc<dyn ExecutionPlan>) -> Vec<u8> {
-    let bytes = physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec::writing(), &Converter::default());
-    bytes.unwrap().to_vec()
+    let write =
+        || physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec::writing(), &Converter::default());
+    with_planning_stack(write).unwrap().to_vec()
 }
 
 fn read(sql: &Sql, bytes: &[u8]) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
@@ -40,7 +41,9 @@ fn read(sql: &Sql, bytes: &[u8]) -> datafusion::common::Result<Arc<dyn Execution
     let scans = ScanPlanner::new(sql.warehouse.objects.clone(), Arc::default(), blocks, fragments);
     let codec = Codec::reading(Arc::new(scans));
     let context = SessionStateBuilder::new().with_default_features().build().task_ctx();
-    physical_plan_from_bytes_with_proto_converter(bytes, &context, &codec, &Converter::default())
+    with_planning_stack(|| {
+        physical_plan_from_bytes_with_proto_converter(bytes, &context, &codec, &Converter::default())
+    })
 }
 
 /// What a plan shows of itself, without numbers that its expressions are known by.
