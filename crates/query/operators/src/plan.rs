@@ -20,7 +20,7 @@ use types::stack::{PlanningStack, with_planning_stack};
 use crate::partitioned::{IsWhole, partitioned};
 use crate::shared_rows::RowsOfRun;
 
-/// How operators are divided.
+/// The threads that operators are made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Division {
     /// Not at all: for programs, which divide rows among threads by themselves. Such plans are made sooner.

@@ -153,7 +153,8 @@ async fn plans_of_all_queries_are_the_same_after_their_way() {
             let mut state = SessionStateBuilder::new_from_existing(plan.state.as_ref().clone()).build();
             *state.config_mut() = state.config().clone().with_target_partitions(4);
             let plan = binder::QueryPlan { state: Arc::new(state), ..plan };
-            let operators = plan_operators(&plan, &optimized, Division::Threads, &stop).await.unwrap();
+            let operators = plan_operators(&plan, &optimized, Division::Threads, &stop).await;
+            let operators = operators.expect("it has operators");
             if !optimized.scalar_subqueries().unwrap().is_empty() || exchange::can_leave(&operators).is_err() {
                 continue;
             }

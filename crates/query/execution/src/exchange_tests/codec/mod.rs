@@ -31,7 +31,7 @@ use crate::sql_fixture::Sql;
 fn written(plan: &Arc<dyn ExecutionPlan>) -> Vec<u8> {
     let write =
         || physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec::writing(), &Converter::default());
-    with_planning_stack(write).unwrap().to_vec()
+    with_planning_stack(write).expect("every operator has a form").to_vec()
 }
 
 fn read(sql: &Sql, bytes: &[u8]) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
@@ -92,7 +92,7 @@ async fn plan(sql: &Sql, query: &str) -> Arc<dyn ExecutionPlan> {
     let Planned::Query(plan) = sql.plan(query).unwrap() else { panic!("{query} is no query") };
     let stop = CancellationToken::new();
     let optimized = plan.optimized(&stop).await.unwrap();
-    plan_operators(&plan, &optimized, Division::Threads, &stop).await.unwrap()
+    plan_operators(&plan, &optimized, Division::Threads, &stop).await.expect("it has operators")
 }
 
 async fn table() -> Sql {

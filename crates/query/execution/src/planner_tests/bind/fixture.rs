@@ -20,11 +20,11 @@ use datafusion::sql::sqlparser::parser::Parser;
 use operators::operator_planning;
 use plan::{PlanScan, ShardTable, schema_of};
 use planner::Planner;
-use session_context::{NoActivity, StatementContext};
-use settings::Settings;
+use session_context::StatementContext;
 use syntax::{Parsed, sql_type};
-use types::random::SeededRandom;
-use types::{ColumnId, Oid, QueryId, SqlError, SqlResult, SqlType};
+use types::{ColumnId, Oid, SqlError, SqlResult, SqlType};
+
+use super::super::context::context;
 
 /// A planner over some tables, and what a statement sees.
 pub(super) struct Fixture {
@@ -118,29 +118,7 @@ impl Fixture {
             .chain(views)
             .fold(CatalogState::fresh(), |state, change| state.apply(&change).expect("the fixture is sound"));
         let snapshot = Arc::new(snapshot);
-        let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has its role"));
-        let context = StatementContext {
-            has_rows: true,
-            commit: types::CommitTs(1),
-            past: Arc::new(session_context::NoPast),
-            inputs: Arc::default(),
-            arguments: Arc::default(),
-            assignments: Arc::default(),
-            sequences: Arc::new(session_context::NoNumbers),
-            settings: Arc::new(Settings::default()),
-            session_role: Arc::clone(&role),
-            role,
-            snapshot,
-            database: "kiln".to_owned(),
-            query_id: QueryId(1),
-            statement_us: 1_800_000_000_000_000,
-            transaction_us: 1_800_000_000_000_000,
-            backend_pid: 4_242,
-            new_oid: Arc::new(|| Oid(30_000)),
-            activity: Arc::new(NoActivity),
-            random: Arc::new(SeededRandom::new(1)),
-            clock: Arc::new(types::SystemClock::new()),
-        };
+        let context = context(snapshot, || Oid(30_000));
         let planner =
             Planner::new(Arc::new(MemoryScan { rows }), operator_planning(), Arc::new(RuntimeEnv::default()), 2);
         Self { planner, context: Arc::new(context) }

@@ -1,11 +1,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use arrow::array::{Array, ArrayRef, Int32Array, Int64Array, RecordBatch, StringViewArray};
 use arrow::compute::concat_batches;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use binder::{Planned, QueryPlan, WritePlan, count_of};
-use catalog::{CatalogState, Column, Role};
+use catalog::{CatalogState, Column};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result as DfResult, ScalarValue};
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -17,11 +18,11 @@ use operators::{operator_planning, plan_query};
 use parking_lot::Mutex;
 use plan::{PlanScan, ShardTable, schema_of};
 use planner::Planner;
-use session_context::{NoActivity, StatementContext};
-use settings::Settings;
+use session_context::StatementContext;
 use tokio_util::sync::CancellationToken;
-use types::random::SeededRandom;
-use types::{Oid, QueryId, SqlError, SqlResult, SqlType};
+use types::{Oid, SqlError, SqlResult, SqlType};
+
+use super::context::context;
 
 mod locking;
 mod modify;
@@ -66,30 +67,8 @@ impl Fixture {
         let rows = Arc::new(Rows::default());
         let planner = Planner::new(Arc::clone(&rows) as _, operator_planning(), Arc::new(RuntimeEnv::default()), 2);
         let fresh = Arc::new(CatalogState::fresh());
-        let role = Arc::clone(fresh.role(Role::BOOTSTRAP).unwrap());
-        let next = std::sync::atomic::AtomicU32::new(30_000);
-        let mut context = StatementContext {
-            has_rows: true,
-            commit: types::CommitTs(1),
-            past: Arc::new(session_context::NoPast),
-            inputs: Arc::default(),
-            arguments: Arc::default(),
-            assignments: Arc::default(),
-            sequences: Arc::new(session_context::NoNumbers),
-            settings: Arc::new(Settings::default()),
-            session_role: Arc::clone(&role),
-            role,
-            snapshot: fresh,
-            database: "kiln".to_owned(),
-            query_id: QueryId(1),
-            statement_us: 1_800_000_000_000_000,
-            transaction_us: 1_800_000_000_000_000,
-            backend_pid: 4_242,
-            new_oid: Arc::new(move || Oid(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))),
-            activity: Arc::new(NoActivity),
-            random: Arc::new(SeededRandom::new(1)),
-            clock: Arc::new(types::SystemClock::new()),
-        };
+        let next = AtomicU32::new(30_000);
+        let mut context = context(fresh, move || Oid(next.fetch_add(1, Ordering::Relaxed)));
         for parsed in planner.parse(definitions).unwrap() {
             let Planned::Define(plan) = planner.plan(&parsed, &[], &Arc::new(context.clone())).unwrap() else {
                 panic!("{} defines nothing", parsed.text);
