@@ -79,11 +79,10 @@ async fn what_is_loaded_is_in_the_caches_of_its_owners_before_a_query_asks() {
     let (hits, misses) = uses(&boss).await;
     assert_eq!(sum(&client, "v", "t").await, 4 * 499_500_000);
     let found = found_since(&boss, hits, misses).await;
+    let of_t = read_ahead(&boss).await;
     println!("{:.0} % of the blocks of a column that was hot were found after a load", found * 100.0);
-    // Of few pieces a worker may own more than it reads; its second reads those.
-    assert!(0.7 < found, "{found} of the blocks were there before anybody asked");
-    let read = boss.query_one("SELECT sum(ahead_blocks)::int8 FROM sys.worker WHERE cluster = 'c'", &[]).await;
-    let read: i64 = read.expect("workers are shown").get(0);
+    assert!(share_of_owners(&of_t) - 0.15 < found, "{found} of the blocks were there before anybody asked: {of_t:?}");
+    let read: i64 = of_t.iter().sum();
     assert!(
         read < pages * 3 / 2,
         "each is at its owner's, and the columns that nobody asks for are nowhere: {read} of {pages}"
@@ -97,7 +96,8 @@ async fn what_is_loaded_is_in_the_caches_of_its_owners_before_a_query_asks() {
     assert_eq!(sum(&client, "w", "p").await, LOADED / 7 * 21 + 1 + 2 + 3);
     let found = found_since(&boss, hits, misses).await;
     println!("{:.0} % of the blocks of a pinned table were found after it was made", found * 100.0);
-    assert!(0.7 < found, "{found} of the blocks were there before anybody asked");
+    let of_p: Vec<i64> = read_ahead(&boss).await.iter().zip(&of_t).map(|(all, of_t)| all - of_t).collect();
+    assert!(share_of_owners(&of_p) - 0.15 < found, "{found} of the blocks were there before anybody asked: {of_p:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,6 +167,20 @@ async fn all_queries(client: &Client) {
 async fn sum(client: &Client, column: &str, table: &str) -> i64 {
     let sql = format!("SELECT sum({column})::int8 FROM {table}");
     client.query_one(&sql, &[]).await.expect("it is a number").get(0)
+}
+
+/// How many blocks each worker has read before anybody asked.
+async fn read_ahead(boss: &Client) -> Vec<i64> {
+    let rows =
+        boss.query("SELECT ahead_blocks FROM sys.worker WHERE cluster = 'c' AND slot < 2 ORDER BY slot", &[]).await;
+    rows.expect("workers are shown").iter().map(|row| row.get(0)).collect()
+}
+
+/// Which part of the blocks of a table their owners read, at least: of few pieces a worker may own more than its half, and its second reads what is too much.
+fn share_of_owners(owned: &[i64]) -> f64 {
+    let all: i64 = owned.iter().sum();
+    let half = (all + 1) / 2;
+    owned.iter().map(|owned| half.min(*owned)).sum::<i64>() as f64 / all as f64
 }
 
 /// Which part of the blocks that were asked for since was there.
