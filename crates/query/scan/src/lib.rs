@@ -5,6 +5,7 @@
 //! Start at [`ScanPlanner`] for how a scan is made of a table, at [`ShardScanExec`] for how it is read, and at [`KeyLookup`] for rows by key.
 
 mod block_cache;
+mod by_buckets;
 mod by_key;
 mod column_form;
 mod divided;
@@ -26,8 +27,9 @@ mod table_columns;
 mod table_rows;
 
 pub use block_cache::block_cache;
+pub use by_buckets::{ForWorkers, Lies};
 pub use column_form::{in_form_of, with_digits};
-pub use divided::{ForWorkers, Lies};
+pub use divided::PartKey;
 pub use exec::ShardScanExec;
 pub use fragment_cache::FragmentCache;
 pub use fresh::{FRESH_PLACE, place_value, stored_column};
@@ -35,7 +37,7 @@ pub use lookup::{Access, Comparison, Found, KeyColumns, KeyLookup, KeyRange, com
 pub use opened::OpenedShards;
 pub use pages::{PageRun, PageScan, Read};
 pub use parts::Part;
-pub use portable::{Malformed, PartKey, PortableScan, Stays};
+pub use portable::{Malformed, PortableScan, Stays};
 pub use row_bytes::row_bytes;
 pub use rows::counter;
 pub use scan::{Scan, ScanShard};

@@ -1,4 +1,4 @@
-//! A scan as plain data, of which another process makes the same scan over the same storage; and a scan divided among several of them.
+//! A scan as plain data, of which another process makes the same scan over the same storage.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use functions::error::to_datafusion;
 use roaring::RoaringBitmap;
 use rowstore::{Row, Tuple};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use shards::{ColumnDef, ColumnStats, Hll, Predicate, SEGMENT_ROWS, ShardMeta, ShardReader};
+use shards::{ColumnDef, ColumnStats, Hll, Predicate, ShardMeta, ShardReader};
 use storage_error::from_rowstore;
-use types::{CachePolicy, ColumnId, Oid, RowId, ShardId};
+use types::{CachePolicy, ColumnId, Oid, RowId};
 
 use crate::by_key::FreshRows;
 use crate::exec::ShardScanExec;
-use crate::parts::{Part, Parts};
+use crate::parts::Part;
 use crate::scan::{Scan, ScanShard};
 use crate::scan_planner::ScanPlanner;
 
@@ -62,25 +62,6 @@ struct PortableShard {
 
 /// Bytes that are written as such.
 struct Bytes(Vec<u8>);
-
-/// Where a part lies: what its owner is found by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PartKey {
-    pub shard: ShardId,
-    /// The row group's number in the shard.
-    pub row_group: usize,
-    /// The number of the part's first row in the row group.
-    pub row: usize,
-}
-
-impl PartKey {
-    /// Which piece of its shard it lies in, as workers own these: the same however a scan is divided, as long as its parts begin where pieces do.
-    #[must_use]
-    pub fn piece(&self) -> u32 {
-        let number = self.row_group.wrapping_mul(1 << 12).wrapping_add(self.row / SEGMENT_ROWS);
-        u32::try_from(number & 0xffff_ffff).unwrap_or_default()
-    }
-}
 
 /// Why a scan has no such form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -230,72 +211,6 @@ impl ShardScanExec {
         };
         let parts = form.parts.into_iter().collect();
         Ok(Self::new(Arc::new(scan), parts, form.partitions, form.limit).with_dynamic(dynamic))
-    }
-
-    /// Where its parts lie; of fresh rows nobody is the owner.
-    pub fn part_keys(&self) -> Vec<Option<PartKey>> {
-        let key = |part: &Part| match part {
-            Part::Settled { shard, row_group, rows } => {
-                let shard = self.scan.shards[*shard].meta.id;
-                Some(PartKey { shard, row_group: *row_group, row: rows.start })
-            }
-            Part::Fresh(_) => None,
-        };
-        self.parts.iter().map(key).collect()
-    }
-
-    /// The same scan of some of its parts, by their numbers, and of their shards alone: what the process `home` reads of it.
-    pub fn only(&self, numbers: &[usize], home: &str) -> Self {
-        let mut shards: Vec<ScanShard> = Vec::new();
-        let mut places = vec![None; self.scan.shards.len()];
-        let all: Vec<&Part> = self.parts.iter().collect();
-        let part = |number: &usize| match all[*number] {
-            Part::Settled { shard, row_group, rows } => {
-                let place = *places[*shard].get_or_insert_with(|| {
-                    shards.push(self.scan.shards[*shard].clone());
-                    shards.len() - 1
-                });
-                Part::Settled { shard: place, row_group: *row_group, rows: rows.clone() }
-            }
-            Part::Fresh(rows) => Part::Fresh(rows.clone()),
-        };
-        let parts: Parts = numbers.iter().map(part).collect();
-        let reads_fresh = parts.iter().any(|part| matches!(part, Part::Fresh(_)));
-        let fresh = if reads_fresh { self.scan.fresh().to_vec() } else { Vec::new() };
-        self.over(shards, parts, fresh, home)
-    }
-
-    /// The same of other shards and fresh rows, for the process `home`.
-    pub(super) fn over(&self, shards: Vec<ScanShard>, parts: Parts, fresh: FreshRows, home: &str) -> Self {
-        let scan = Arc::new(self.scan.over(shards, fresh));
-        let scan = Self::new(scan, parts, self.partitions(), self.row_limit());
-        scan.with_dynamic(self.dynamic().to_vec()).at(home)
-    }
-}
-
-impl Scan {
-    /// The same of other shards and fresh rows.
-    fn over(&self, shards: Vec<ScanShard>, fresh: FreshRows) -> Self {
-        Self {
-            objects: self.objects.clone(),
-            opened: Arc::clone(&self.opened),
-            blocks: self.blocks.clone(),
-            fragments: Arc::clone(&self.fragments),
-            table: Arc::clone(&self.table),
-            columns: Arc::clone(&self.columns),
-            table_columns: Arc::clone(&self.table_columns),
-            predicates: self.predicates.clone(),
-            // Those that others read are not left out.
-            shard_count: self.shard_count - self.shards.len() + shards.len(),
-            shards,
-            bucketed_by: self.bucketed_by,
-            rows: Arc::clone(&self.rows),
-            keyed: None,
-            fresh_rows_max: fresh.len(),
-            fresh: OnceLock::from(fresh),
-            statistics: self.statistics.clone().to_inexact(),
-            _pin: None,
-        }
     }
 }
 

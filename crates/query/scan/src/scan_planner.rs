@@ -13,8 +13,8 @@ use objects::Objects;
 use plan::{PlanScan, ShardTable};
 use shards::{BlockCache, BucketKeys, ColumnDef, Predicate, ShardMeta, ShardReader, TierUse};
 
+use crate::by_buckets::ForWorkers;
 use crate::by_key::Keyed;
-use crate::divided::ForWorkers;
 use crate::exec::ShardScanExec;
 use crate::fragment_cache::{FRAGMENT_TIER, FragmentCache};
 use crate::opened::OpenedShards;

@@ -2,8 +2,8 @@
 //!
 //! Never commits and never decides visibility: a table's rows are one immutable value, and `txn` makes the next from it.
 //!
-//! Start at `fresh.rs` for what a table holds, `layer.rs` for how rows are found, `tuple.rs` for how a row is stored, `key.rs` for
-//! what an index orders by and `entry.rs` for how it keeps that.
+//! Start at `fresh/` for what a table holds, `layer/` for how rows are found, `tuple.rs` for how a row is stored, `key.rs` for
+//! what an index orders by and `entry/` for how it keeps that.
 
 mod batch;
 mod builder;

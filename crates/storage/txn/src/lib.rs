@@ -3,9 +3,10 @@
 //! Never knows SQL and never reads a shard. Nobody waits for a commit: who comes second on the same thing is told
 //! [`Error::Conflict`] and runs again. Statements wait for locks, which come before (`locks/`) and end with the transaction (`holder.rs`).
 //!
-//! Start at `transaction.rs` for what a session does, then `committer.rs` for how it becomes durable; `conflict.rs` says what
-//! cannot happen side by side, `clean.rs` when an object may go, `past.rs` how the past is read, `outcome/` how a client learns what it
-//! has committed.
+//! Start at `transaction/` for what a session does, then `group.rs` for what a commit may do and `committer.rs` for how it becomes durable. `conflict/` says
+//! which changes of definitions and whole tables cannot happen side by side; two changes of one row are found before, under the row's lock, by the
+//! statement (`Transaction::row_now`). `visible.rs` holds the newest state and what snapshots still need, `clean/` says when an object may go, `past.rs` how the past is
+//! read, `outcome/` how a client learns what it has committed.
 
 mod bind;
 mod clean;

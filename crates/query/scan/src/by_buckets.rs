@@ -1,0 +1,210 @@
+//! A scan of a distributed table divided among processes: by buckets, so that each has all rows of some.
+//!
+//! Pages are what is read and cached, so a process reads the pages with rows of its own, and of these leaves out the others' rows.
+
+use std::ops::Range;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use blocks::BLOCK_ROWS;
+use catalog::Distribution;
+use datafusion::common::Result as DfResult;
+use functions::error::to_datafusion;
+use shards::{BUCKETS, BucketKeys, ColumnDef, SEGMENT_ROWS, ShardReader};
+use storage_error::from_shards;
+use types::{ColumnId, SqlResult};
+use url::Url;
+
+use crate::by_key::FreshRows;
+use crate::exec::ShardScanExec;
+use crate::fresh;
+use crate::parts::{Part, Parts};
+use crate::scan::{Scan, ScanShard};
+use crate::table_columns::{bucket_keys, column_def};
+
+/// Which process has which of a scan's rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lies {
+    /// Whoever has them in its cache.
+    Anywhere,
+    /// Each the rows of some buckets.
+    InBuckets(BucketKeys),
+    /// Each may have all of them.
+    Everywhere,
+}
+
+/// In a session's configuration: what is planned for several threads is to be divided among processes too.
+#[derive(Debug)]
+pub struct ForWorkers;
+
+impl ShardScanExec {
+    /// As its table is distributed, and its shards were written.
+    pub fn lies(&self) -> Lies {
+        if self.scan.table.distribution == Distribution::Replicate {
+            return Lies::Everywhere;
+        }
+        match bucket_keys(&self.scan.table) {
+            Some(keys) if self.scan.shards_without(&keys) == 0 => Lies::InBuckets(keys),
+            _ => Lies::Anywhere,
+        }
+    }
+
+    /// The scan as one for each of `homes`, which has the rows of the buckets that it owns: `owners` has a number of one for each bucket.
+    ///
+    /// # Errors
+    /// Fresh rows that are none.
+    pub fn by_buckets(&self, keys: &BucketKeys, owners: &[usize], homes: &[Url]) -> DfResult<Vec<Self>> {
+        let mut fresh: Vec<FreshRows> = vec![Vec::new(); homes.len()];
+        if self.reads_fresh() {
+            let rows = self.scan.fresh();
+            let buckets = self.scan.fresh_buckets(keys).map_err(to_datafusion)?;
+            for (row, bucket) in rows.iter().zip(buckets) {
+                fresh[owners[usize::from(bucket)]].push(row.clone());
+            }
+        }
+        let variants = homes.iter().zip(fresh).enumerate().map(|(number, (home, fresh))| {
+            let (shards, mut parts) = self.own_parts(keys, |bucket| owners[bucket] == number);
+            parts.extend(Part::all_fresh(fresh.len()));
+            self.over(shards, parts.into_iter().collect::<Parts>(), fresh, home.as_str())
+        });
+        Ok(variants.collect())
+    }
+
+    /// The shards with rows of buckets that are its own, and the parts of them that have to be read.
+    fn own_parts(&self, keys: &BucketKeys, is_own: impl Fn(usize) -> bool) -> (Vec<ScanShard>, Vec<Part>) {
+        let (mut shards, mut parts): (Vec<ScanShard>, Vec<Part>) = (Vec::new(), Vec::new());
+        let mut places = vec![None; self.scan.shards.len()];
+        let own: Vec<Vec<Range<u64>>> = self.scan.shards.iter().map(|shard| own_rows(shard, keys, &is_own)).collect();
+        for part in self.parts() {
+            let Part::Settled { shard, row_group, rows } = part else { continue };
+            let scanned = &self.scan.shards[*shard];
+            let first: u64 = scanned.meta.row_groups[..*row_group].iter().map(|group| group.rows).sum();
+            for (pages, of_others) in pages(&own[*shard], first, rows) {
+                let place = *places[*shard].get_or_insert_with(|| {
+                    shards.push(scanned.clone());
+                    shards.len() - 1
+                });
+                shards[place].of_others.extend(of_others);
+                parts.extend(pieces(pages).map(|rows| Part::Settled { shard: place, row_group: *row_group, rows }));
+            }
+        }
+        (shards, parts)
+    }
+}
+
+impl Scan {
+    /// How many of the shards that are left have no buckets by these keys.
+    pub fn shards_without(&self, keys: &BucketKeys) -> usize {
+        self.shards.iter().filter(|shard| shard.file.is_some() || shard.meta.buckets_by(keys).is_none()).count()
+    }
+
+    fn fresh_buckets(&self, keys: &BucketKeys) -> SqlResult<Vec<u8>> {
+        let rows = self.fresh();
+        let column = |id: ColumnId| self.table.columns.iter().find(|column| column.id == id).map(column_def);
+        let columns: Vec<ColumnDef> = keys.columns().filter_map(column).collect();
+        let batch: RecordBatch = fresh::batch_of(rows, &columns, &ShardReader::schema(&columns))?;
+        let values: Vec<ArrayRef> = batch.columns().to_vec();
+        keys.buckets(&values).map_err(from_shards)
+    }
+}
+
+fn own_rows(shard: &ScanShard, keys: &BucketKeys, is_own: impl Fn(usize) -> bool) -> Vec<Range<u64>> {
+    let buckets = shard.meta.buckets_by(keys);
+    buckets.map(|buckets| buckets.rows(|bucket| bucket < BUCKETS && is_own(bucket))).unwrap_or_default()
+}
+
+/// The pages of `rows`, which are of a row group whose first row is the shard's row `first`, that have rows of `own`: neighbours together, each with the
+/// shard's rows in it that are not.
+fn pages(own: &[Range<u64>], first: u64, rows: &Range<usize>) -> Vec<(Range<usize>, Vec<Range<u32>>)> {
+    let (start, end) = (first + rows.start as u64, first + rows.end as u64);
+    let mut found: Vec<(Range<usize>, Vec<Range<u32>>)> = Vec::new();
+    for range in own.iter().filter(|range| range.start < end && start < range.end) {
+        let (from, to) = (in_group(range.start.max(start) - first), in_group(range.end.min(end) - first));
+        let page = from / BLOCK_ROWS * BLOCK_ROWS;
+        let pages = page.max(rows.start)..to.next_multiple_of(BLOCK_ROWS).min(rows.end);
+        match found.last_mut() {
+            Some((last, _)) if pages.start <= last.end => last.end = pages.end,
+            _ => found.push((pages, Vec::new())),
+        }
+    }
+    for (pages, of_others) in &mut found {
+        let (from, to) = (first + pages.start as u64, first + pages.end as u64);
+        let mut next = from;
+        for range in own.iter().filter(|range| range.start < to && from < range.end) {
+            if next < range.start {
+                of_others.push(in_shard(next)..in_shard(range.start));
+            }
+            next = range.end;
+        }
+        if next < to {
+            of_others.push(in_shard(next)..in_shard(to));
+        }
+    }
+    found
+}
+
+/// The same rows in pieces that begin where those of any scan do.
+fn pieces(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let first = rows.start / SEGMENT_ROWS;
+    let end = rows.end;
+    let piece = move |number: usize| rows.start.max(number * SEGMENT_ROWS)..rows.end.min((number + 1) * SEGMENT_ROWS);
+    (first..end.div_ceil(SEGMENT_ROWS)).map(piece)
+}
+
+fn in_group(row: u64) -> usize {
+    usize::try_from(row).expect("a row group's rows fit in memory")
+}
+
+fn in_shard(row: u64) -> u32 {
+    u32::try_from(row).expect("a shard has fewer than 2^32 rows")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn each_row_is_read_by_the_process_of_its_bucket_and_whole_pages_are(
+            runs in proptest::collection::vec((0_usize..3, 1_u64..150_000), 1..12),
+            first_group in 0_u64..700_000,
+        ) {
+            let ends: Vec<u64> = runs.iter().scan(0, |end, (_, rows)| { *end += rows; Some(*end) }).collect();
+            let total = *ends.last().expect("there is a run");
+            let groups: Vec<Range<u64>> = match first_group.min(total) {
+                0 => std::iter::once(0..total).collect(),
+                cut if cut == total => std::iter::once(0..total).collect(),
+                cut => vec![0..cut, cut..total],
+            };
+            let mut read = 0;
+            for process in 0..3 {
+                let own: Vec<Range<u64>> = runs.iter().zip(&ends).filter(|((owner, _), _)| *owner == process)
+                    .map(|((_, rows), end)| end - rows..*end).collect();
+                let owned: u64 = own.iter().map(|range| range.end - range.start).sum();
+                let mut seen = 0;
+                for group in &groups {
+                    let rows = 0..in_group(group.end - group.start);
+                    for (pages, of_others) in pages(&own, group.start, &rows) {
+                        prop_assert!(pages.start % BLOCK_ROWS == 0 && pages.end <= rows.end);
+                        prop_assert!(pages.end % BLOCK_ROWS == 0 || pages.end == rows.end);
+                        let cut: Vec<_> = pieces(pages.clone()).collect();
+                        prop_assert_eq!(cut.iter().map(ExactSizeIterator::len).sum::<usize>(), pages.len());
+                        prop_assert!(cut.iter().all(|piece| piece.len() <= SEGMENT_ROWS && !piece.is_empty()));
+                        let (from, to) = (group.start + pages.start as u64, group.start + pages.end as u64);
+                        for others in &of_others {
+                            let others = u64::from(others.start)..u64::from(others.end);
+                            prop_assert!(from <= others.start && others.end <= to && others.start < others.end);
+                            prop_assert!(own.iter().all(|range| range.end <= others.start || others.end <= range.start));
+                        }
+                        let left_out: usize = of_others.iter().map(ExactSizeIterator::len).sum();
+                        seen += (pages.len() - left_out) as u64;
+                    }
+                }
+                prop_assert_eq!(seen, owned);
+                read += seen;
+            }
+            prop_assert_eq!(read, total);
+        }
+    }
+}
