@@ -57,6 +57,8 @@ pub(crate) const ORDER: &[&str] = &[
     "pg",
     "http_server",
     "simulation",
+    "sql_client",
+    "server_config",
     "kiln",
     "tests",
     "xtask",

@@ -6,13 +6,26 @@ use cluster_model::{
     Author, Change, ClusterEvent, ClusterId, ClusterSpec, DesiredState, HardwareInstance, HardwareKind,
 };
 use control_plane::PlaneError;
+use futures::future::BoxFuture;
 use types::{SqlError, SqlResult};
 
 use crate::clusters::Clusters;
 
 impl Clusters {
     /// Makes the changes, one after the other, and says what happened at each; none of them is made where one is refused.
-    pub async fn apply(self: &Arc<Self>, changes: Vec<Change>, author: Author) -> SqlResult<Vec<Vec<ClusterEvent>>> {
+    pub fn apply<'a>(
+        self: &'a Arc<Self>,
+        changes: Vec<Change>,
+        author: Author,
+    ) -> BoxFuture<'a, SqlResult<Vec<Vec<ClusterEvent>>>> {
+        Box::pin(self.apply_unboxed(changes, author))
+    }
+
+    async fn apply_unboxed(
+        self: &Arc<Self>,
+        changes: Vec<Change>,
+        author: Author,
+    ) -> SqlResult<Vec<Vec<ClusterEvent>>> {
         self.check(&changes, &author)?;
         let clusters = Arc::clone(self);
         // It waits for the disk.
@@ -28,7 +41,11 @@ impl Clusters {
     }
 
     /// Wakes a cluster for a statement.
-    pub async fn wake(self: &Arc<Self>, cluster: ClusterId, author: Author) -> SqlResult<()> {
+    pub fn wake<'a>(self: &'a Arc<Self>, cluster: ClusterId, author: Author) -> BoxFuture<'a, SqlResult<()>> {
+        Box::pin(self.wake_unboxed(cluster, author))
+    }
+
+    async fn wake_unboxed(self: &Arc<Self>, cluster: ClusterId, author: Author) -> SqlResult<()> {
         let desired = self.plane.desired();
         // One that is gone is not there to be chosen again.
         let Some(cluster) = desired.cluster(cluster) else { return Ok(()) };

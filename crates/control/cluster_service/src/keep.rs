@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use catalog::Definitions;
 use cluster_model::{Activity, Author, Change, ClusterId};
+use futures::future::BoxFuture;
 use txn::Transactions;
 use types::Health;
 
@@ -24,7 +25,11 @@ struct Compared {
 
 impl Clusters {
     /// Makes the workers what they should be for as long as the server runs, and lets clusters that are idle sleep.
-    pub async fn keep(self: &Arc<Self>, transactions: &Transactions, health: &Health) {
+    pub fn keep<'a>(self: &'a Arc<Self>, transactions: &'a Transactions, health: &'a Health) -> BoxFuture<'a, ()> {
+        Box::pin(self.keep_unboxed(transactions, health))
+    }
+
+    async fn keep_unboxed(self: &Arc<Self>, transactions: &Transactions, health: &Health) {
         let mut compared = Compared::default();
         loop {
             let seen = self.revision();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control_plane::Vouch;
+use futures::future::BoxFuture;
 use rcgen::KeyPair;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -86,7 +87,15 @@ impl Fleet {
     ///
     /// # Errors
     /// [`FleetError`].
-    pub async fn open(
+    pub fn open(
+        settings: FleetSettings,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+    ) -> BoxFuture<'static, Result<Self, FleetError>> {
+        Box::pin(Self::open_unboxed(settings, clock, random))
+    }
+
+    async fn open_unboxed(
         settings: FleetSettings,
         clock: Arc<dyn Clock>,
         random: Arc<dyn Random>,
@@ -151,12 +160,16 @@ impl Fleet {
     }
 
     /// Ends all workers, and completes when they have; who does not end by itself is killed after some seconds.
-    pub async fn close(&self) {
-        self.processes.close().await;
+    pub fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.processes.close())
     }
 
     /// Closes the door and leaves the workers to whoever opens it next, as if the process had been killed.
-    pub async fn abandon(mut self) {
+    pub fn abandon(self) -> BoxFuture<'static, ()> {
+        Box::pin(self.abandon_unboxed())
+    }
+
+    async fn abandon_unboxed(mut self) {
         self.tasks.shutdown().await;
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use types::{Clock, Health};
@@ -32,6 +33,9 @@ struct Supervised {
     task: JoinHandle<()>,
 }
 
+/// Begins a run of a service, and the next after each that ended. Boxed, so that supervision is compiled once and not for each service.
+type Run = Box<dyn Fn(Health) -> BoxFuture<'static, ()> + Send + Sync>;
+
 /// The end that a service may come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
@@ -54,7 +58,7 @@ impl Supervisor {
         P: Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        self.supervise(name, Ending::Stopped, parts.clone(), run);
+        self.supervise(name, Ending::Stopped, boxed(parts.clone(), run));
     }
 
     /// Starts a service that is done when `run` returns; where it panics, it is called again after a pause.
@@ -67,20 +71,10 @@ impl Supervisor {
         P: Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        self.supervise(name, Ending::Done, parts.clone(), run);
+        self.supervise(name, Ending::Done, boxed(parts.clone(), run));
     }
 
-    fn supervise<P, F>(
-        &self,
-        name: &'static str,
-        ending: Ending,
-        parts: P,
-        run: impl Fn(P, Health) -> F + Send + Sync + 'static,
-    ) where
-        P: Clone + Send + Sync + 'static,
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let run = move |health| run(parts.clone(), health);
+    fn supervise(&self, name: &'static str, ending: Ending, run: Run) {
         let service = Arc::new(Service::new(name, self.clock.now_us()));
         let task = tokio::spawn(keep_running(Arc::clone(&service), ending, run, Arc::clone(&self.clock)));
         self.services.lock().push(Supervised { service, task });
@@ -124,11 +118,16 @@ impl Drop for Supervisor {
     }
 }
 
-/// Runs a service, again and again where it must not end.
-async fn keep_running<F>(service: Arc<Service>, ending: Ending, run: impl Fn(Health) -> F, clock: Arc<dyn Clock>)
+fn boxed<P, F>(parts: P, run: impl Fn(P, Health) -> F + Send + Sync + 'static) -> Run
 where
-    F: Future<Output = ()>,
+    P: Clone + Send + Sync + 'static,
+    F: Future<Output = ()> + Send + 'static,
 {
+    Box::new(move |health| Box::pin(run(parts.clone(), health)))
+}
+
+/// Runs a service, again and again where it must not end.
+async fn keep_running(service: Arc<Service>, ending: Ending, run: Run, clock: Arc<dyn Clock>) {
     let mut health = service.health();
     let mut pause = PAUSE_FIRST;
     loop {

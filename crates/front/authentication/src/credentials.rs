@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use txn::Transactions;
 use types::{Clock, Health, Random, SqlError, with_causes};
 
@@ -82,16 +83,22 @@ impl Credentials {
     ///
     /// # Errors
     /// [`PasswordError`].
-    pub async fn set_superuser_password(&self) -> Result<(), PasswordError> {
-        match &self.superuser_password {
-            Some(password) => password.set(&self.transactions, &*self.random).await,
-            None => Ok(()),
-        }
+    pub fn set_superuser_password(&self) -> BoxFuture<'_, Result<(), PasswordError>> {
+        Box::pin(async {
+            match &self.superuser_password {
+                Some(password) => password.set(&self.transactions, &*self.random).await,
+                None => Ok(()),
+            }
+        })
     }
 
     /// Shows clients the certificate that the files have now, whenever it is another one, for as long as the server runs. One that cannot be used is
     /// logged, and the one before stays in force.
-    pub async fn keep_certificate(self: Arc<Self>, health: &Health) {
+    pub fn keep_certificate<'a>(self: Arc<Self>, health: &'a Health) -> BoxFuture<'a, ()> {
+        Box::pin(self.keep_certificate_unboxed(health))
+    }
+
+    async fn keep_certificate_unboxed(self: Arc<Self>, health: &Health) {
         loop {
             self.clock.sleep(LOOK_EVERY).await;
             self.look_at_certificate(health).await;
@@ -100,7 +107,11 @@ impl Credentials {
 
     /// Gives the superuser the password that its file has now, whenever it is another one, for as long as the server runs. What is no password is logged,
     /// and the one before stays in force.
-    pub async fn keep_superuser_password(self: Arc<Self>, health: &Health) {
+    pub fn keep_superuser_password<'a>(self: Arc<Self>, health: &'a Health) -> BoxFuture<'a, ()> {
+        Box::pin(self.keep_superuser_password_unboxed(health))
+    }
+
+    async fn keep_superuser_password_unboxed(self: Arc<Self>, health: &Health) {
         loop {
             self.clock.sleep(LOOK_EVERY).await;
             self.look_at_superuser_password(health).await;

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use futures::future::BoxFuture;
 use prometheus_client::registry::Registry;
 use session::instance::Instance;
 use session::watchdog::{STANDING, STUCK};
@@ -40,7 +41,15 @@ impl Probes {
     ///
     /// # Errors
     /// Where the listener fails.
-    pub async fn serve(self: Arc<Self>, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
+    pub fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> BoxFuture<'static, io::Result<()>> {
+        Box::pin(self.serve_unboxed(listener, shutdown))
+    }
+
+    async fn serve_unboxed(self: Arc<Self>, listener: TcpListener, shutdown: CancellationToken) -> io::Result<()> {
         let listener = BoundedListener::new(listener, &self.instance.clock);
         axum::serve(listener, router(self)).with_graceful_shutdown(shutdown.cancelled_owned()).await
     }

@@ -12,9 +12,9 @@ use anyhow::Context;
 use bench::Suite;
 use clap::{Args, ValueEnum};
 use clients::ClientArguments;
+use server_config::{Config, ServeArguments};
 use types::{Random, SystemRandom};
 
-use crate::config::{Config, ServeArguments};
 use crate::serve;
 
 /// The options of `kiln bench`.

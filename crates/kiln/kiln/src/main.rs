@@ -2,20 +2,19 @@
 //!
 //! Never holds logic of the warehouse: each role's work lives in a crate below.
 //!
-//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `pods.rs` for how the two meet in Kubernetes, `restore.rs` for how one comes back, `install.rs` and `operator.rs` for Kubernetes, `sql/` for the client, `bench.rs` for the benchmark.
+//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `pods.rs` for how the two meet in Kubernetes, `restore.rs` for how one comes back, `install.rs` and `operator.rs` for Kubernetes, `bench.rs` for the benchmark.
 
 mod allocator;
 mod bench;
-mod config;
 mod install;
 mod logging;
 mod operator;
 mod pods;
 mod restore;
 mod serve;
-mod sql;
 mod worker;
 
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -35,7 +34,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Role {
     /// Run a warehouse: PostgreSQL's protocol on one port, health and metrics on another
-    Serve(Box<config::ServeArguments>),
+    Serve(Box<server_config::ServeArguments>),
     /// Run parts of a warehouse's queries; the warehouse starts its workers by itself
     Worker(worker::WorkerArguments),
     /// Rebuild a warehouse whose data folder is gone, or as it was, from its storage alone
@@ -49,7 +48,7 @@ enum Role {
     #[command(subcommand)]
     Uninstall(install::UninstallWhere),
     /// Talk SQL to a warehouse
-    Sql(sql::SqlArguments),
+    Sql(sql_client::SqlArguments),
     /// Measure TPC-H or TPC-DS, alone or against peers
     Bench(bench::BenchArguments),
 }
@@ -62,21 +61,26 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    let outcome = match arguments.role {
-        Role::Serve(arguments) => runtime.block_on(Box::pin(serve::serve(*arguments))),
-        Role::Worker(arguments) => runtime.block_on(Box::pin(worker::run(arguments))),
-        Role::Restore(arguments) => runtime.block_on(Box::pin(restore::run(arguments))),
-        Role::Operator(arguments) => runtime.block_on(Box::pin(operator::run(arguments))),
-        Role::Install(to) => runtime.block_on(Box::pin(install::install(to))),
-        Role::Uninstall(from) => runtime.block_on(Box::pin(install::uninstall(from))),
-        Role::Sql(arguments) => runtime.block_on(Box::pin(sql::sql(arguments))),
-        Role::Bench(arguments) => runtime.block_on(Box::pin(bench::bench(arguments))),
-    };
+    let outcome = runtime.block_on(run(arguments.role));
     // A statement stuck in a system call must not keep a stopped server alive.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     match outcome {
         Ok(code) => code,
         Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+/// What a role does, boxed: the runtime is compiled for one future and not for each role's.
+fn run(role: Role) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
+    match role {
+        Role::Serve(arguments) => Box::pin(serve::serve(*arguments)),
+        Role::Worker(arguments) => Box::pin(worker::run(arguments)),
+        Role::Restore(arguments) => Box::pin(restore::run(arguments)),
+        Role::Operator(arguments) => Box::pin(operator::run(arguments)),
+        Role::Install(to) => Box::pin(install::install(to)),
+        Role::Uninstall(from) => Box::pin(install::uninstall(from)),
+        Role::Sql(arguments) => sql_client::sql(arguments),
+        Role::Bench(arguments) => Box::pin(bench::bench(arguments)),
     }
 }
 

@@ -21,6 +21,7 @@ use maintenance::{FreshLimits, SettleSettings};
 use objects::{Claim, FolderDisk, Objects};
 use pg::PgSettings;
 use planner::Planner;
+use server_config::{Config, ServeArguments};
 use session::backends::Backends;
 use session::instance::Instance;
 use session::query_log::QueryLog;
@@ -33,8 +34,6 @@ use tokio_util::sync::CancellationToken;
 use txn::{OutcomeSettings, Transactions};
 use types::{Clock, Disk, Failpoint, Random, Reserve, SystemClock, SystemRandom, failpoint};
 
-use crate::config::Config;
-pub(crate) use crate::config::ServeArguments;
 use crate::{logging, pods};
 
 /// Name of the catalog's file in the data folder.

@@ -68,16 +68,16 @@ pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> 
         patience: Duration::from_secs(arguments.patience),
         version: std::env::var(TEST_VERSION).unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned()),
     };
-    let told = async {
+    let told = Box::pin(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-    };
+    });
     let span = tracing::info_span!("worker", id = %settings.id());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let working = fleet::run(settings, clock, Arc::new(SystemRandom), told);
-    match Box::pin(working).instrument(span.clone()).await.context("the worker cannot work")? {
+    match working.instrument(span.clone()).await.context("the worker cannot work")? {
         Ended::Told => {}
         Ended::Refused(reason) => anyhow::bail!("the warehouse has none of this worker: {reason}"),
         Ended::Abandoned => span.in_scope(|| tracing::info!("nobody to work for: stopped")),

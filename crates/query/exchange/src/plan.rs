@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::ipc::CompressionType;
-use async_trait::async_trait;
 use binder::{Phase, QueryPlan, Step};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -17,6 +16,7 @@ use datafusion_distributed::{
     DistributedExec, DistributedExt, RouteTasksEvent, RouteTasksEventResponse, SessionStateBuilderExt, WorkerResolver,
 };
 use functions::error::{from_datafusion, to_datafusion};
+use futures::future::{BoxFuture, ready};
 use operators::{Division, partition_operators, plan_operators};
 use optimizer::Optimized;
 use optimizer::shared;
@@ -373,10 +373,20 @@ fn gone(worker: &Url) -> DataFusionError {
 #[derive(Debug)]
 struct Given(Arc<dyn ExecutionPlan>);
 
-#[async_trait]
 impl QueryPlanner for Given {
-    async fn create_physical_plan(&self, _: &LogicalPlan, _: &dyn Session) -> DfResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::clone(&self.0))
+    // Without `async`: see `plan::StreamTable`.
+    fn create_physical_plan<'a, 'b, 'c, 'd>(
+        &'a self,
+        _: &'b LogicalPlan,
+        _: &'c dyn Session,
+    ) -> BoxFuture<'d, DfResult<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'd,
+        'b: 'd,
+        'c: 'd,
+        Self: 'd,
+    {
+        Box::pin(ready(Ok(Arc::clone(&self.0))))
     }
 }
 

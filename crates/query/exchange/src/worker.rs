@@ -21,6 +21,7 @@ use datafusion_distributed::{
     WorkerSessionBuilder,
 };
 use futures::Stream;
+use futures::future::BoxFuture;
 use objects::Objects;
 use parking_lot::{Mutex, RwLock};
 use plan::stop::stoppable;
@@ -155,9 +156,9 @@ impl Worker {
     }
 
     /// Lets tasks spill no more than they may, and leave the reserve of the spill folder's disk as it is, for as long as it is polled.
-    pub async fn keep_spill_room(&self, reserve: &Reserve, health: &Health) {
+    pub fn keep_spill_room<'a>(&'a self, reserve: &'a Reserve, health: &'a Health) -> BoxFuture<'a, ()> {
         let most = || self.inner.spill_bytes_max.load(Ordering::Relaxed);
-        keep_spill_room(&self.inner.runtime.disk_manager, reserve, most, &self.inner.clock, health).await;
+        Box::pin(keep_spill_room(&self.inner.runtime.disk_manager, reserve, most, &self.inner.clock, health))
     }
 
     /// What its tasks ask for again and again of what is wanted: see [`shards::BlockCache::hot`].

@@ -11,6 +11,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::ExecutionPlan;
 use exchange::{Prepared, Purpose, Spread};
 use functions::error::from_datafusion;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use scheduler::{Config, PlanningThreads, Threads, bound_values, keep_spill_room, query_threads, runtime};
@@ -93,8 +94,9 @@ impl Executor {
     }
 
     /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
-    pub async fn keep_spill_room(&self, reserve: &Reserve, health: &Health) {
-        keep_spill_room(&self.runtime.disk_manager, reserve, || self.spill_bytes_max, &self.clock, health).await;
+    pub fn keep_spill_room<'a>(&'a self, reserve: &'a Reserve, health: &'a Health) -> BoxFuture<'a, ()> {
+        let most = || self.spill_bytes_max;
+        Box::pin(keep_spill_room(&self.runtime.disk_manager, reserve, most, &self.clock, health))
     }
 }
 
@@ -104,21 +106,33 @@ impl Executor {
     ///
     /// # Errors
     /// What constant folding and scans find while they are planned; `57014` when cancelled.
-    pub async fn query(self: &Arc<Self>, plan: &QueryPlan, context: &RunContext) -> SqlResult<RowStream> {
-        self.query_placed(plan, context).await.map(|(rows, _)| rows)
+    pub fn query<'a>(
+        self: &'a Arc<Self>,
+        plan: &'a QueryPlan,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<RowStream>> {
+        Box::pin(async move { self.query_placed_unboxed(plan, context).await.map(|(rows, _)| rows) })
     }
 
     /// As [`Executor::query`], with where it runs if its statement may use workers of other processes.
     ///
     /// # Errors
     /// As [`Executor::query`].
-    pub async fn query_placed(
+    pub fn query_placed<'a>(
+        self: &'a Arc<Self>,
+        plan: &'a QueryPlan,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<(RowStream, Option<Spread>)>> {
+        Box::pin(self.query_placed_unboxed(plan, context))
+    }
+
+    async fn query_placed_unboxed(
         self: &Arc<Self>,
         plan: &QueryPlan,
         context: &RunContext,
     ) -> SqlResult<(RowStream, Option<Spread>)> {
         let columns = plan.columns.clone();
-        let prepared = self.prepared(plan, context, Purpose::Run).await?;
+        let prepared = self.prepared_unboxed(plan, context, Purpose::Run).await?;
         let spread = prepared.spread();
         let mut stream = self.stream(prepared.operators, prepared.task, context).fuse();
         if !matches!(spread, Some(Spread::Worker(_) | Spread::Workers(_))) {
@@ -136,8 +150,16 @@ impl Executor {
     }
 
     /// All rows of `plan`.
-    pub async fn collect(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
-        let prepared = self.prepared_to_be_noted(plan, context).await?;
+    pub fn collect<'a>(
+        &'a self,
+        plan: &'a QueryPlan,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<Vec<RecordBatch>>> {
+        Box::pin(self.collect_unboxed(plan, context))
+    }
+
+    async fn collect_unboxed(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Vec<RecordBatch>> {
+        let prepared = self.prepared_to_be_noted_unboxed(plan, context).await?;
         let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
         let running = async move { rows.await.map_err(from_datafusion) };
         self.run(context, running.instrument(Step::Run.span())).await
@@ -159,7 +181,16 @@ impl Executor {
     }
 
     /// What runs a plan. That of a large one is made by the threads that plan, so that it keeps no query thread.
-    pub async fn prepared(&self, plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
+    pub fn prepared<'a>(
+        &'a self,
+        plan: &'a QueryPlan,
+        context: &'a RunContext,
+        purpose: Purpose,
+    ) -> BoxFuture<'a, SqlResult<Prepared>> {
+        Box::pin(self.prepared_unboxed(plan, context, purpose))
+    }
+
+    async fn prepared_unboxed(&self, plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
         let counted = match plan.asks_counts() {
             true => Some(Box::pin(self.with_counts(plan, context, purpose)).await?),
             false => None,
@@ -189,7 +220,7 @@ impl Executor {
         }
         let here = &context.here();
         let count = |count: QueryPlan| async move {
-            let prepared = Box::pin(self.prepared(&count, here, Purpose::Run)).await?;
+            let prepared = self.prepared(&count, here, Purpose::Run).await?;
             let rows = datafusion::physical_plan::collect(prepared.operators, prepared.task);
             let running = async move { rows.await.map_err(from_datafusion) };
             count_of(&self.run(context, running.instrument(Step::Run.span())).await?)
@@ -198,9 +229,17 @@ impl Executor {
     }
 
     /// As [`Executor::prepared`], of what runs at once; how long that took is noted.
-    pub async fn prepared_to_be_noted(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Prepared> {
+    pub fn prepared_to_be_noted<'a>(
+        &'a self,
+        plan: &'a QueryPlan,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<Prepared>> {
+        Box::pin(self.prepared_to_be_noted_unboxed(plan, context))
+    }
+
+    async fn prepared_to_be_noted_unboxed(&self, plan: &QueryPlan, context: &RunContext) -> SqlResult<Prepared> {
         let start = self.clock.monotonic();
-        let prepared = self.prepared(plan, context, Purpose::Run).await?;
+        let prepared = self.prepared_unboxed(plan, context, Purpose::Run).await?;
         context.ran.note(&prepared, self.clock.monotonic().saturating_sub(start));
         Ok(prepared)
     }

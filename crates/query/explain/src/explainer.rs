@@ -8,6 +8,7 @@ use dml::Dml;
 use exchange::{Prepared, Purpose, Spread};
 use executor::{Executor, RunContext};
 use futures::TryStreamExt;
+use futures::future::BoxFuture;
 use row_locks::Attempt;
 use txn::Transaction;
 use types::{Clock, SqlError, SqlResult};
@@ -48,7 +49,16 @@ impl Explainer {
     ///
     /// # Errors
     /// As running the statement; `0A000` for a statement that has no plan.
-    pub async fn explain(
+    pub fn explain<'a>(
+        &'a self,
+        plan: &'a ExplainPlan,
+        transaction: &'a mut Transaction,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<Attempt<Vec<String>>>> {
+        Box::pin(self.explain_unboxed(plan, transaction, context))
+    }
+
+    async fn explain_unboxed(
         &self,
         plan: &ExplainPlan,
         transaction: &mut Transaction,

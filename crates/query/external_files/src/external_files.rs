@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use catalog::Table;
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use scan::column_defs;
 use session_context::{FileColumn, ListedFiles};
@@ -43,7 +44,11 @@ impl ExternalFiles {
     /// # Errors
     /// `58P01` where there are none, what the storage reports, and what is wrong with a file: `42703` and `42804` where it does not have
     /// the table's columns, `XX001` where it is no Parquet file.
-    pub async fn list(&self, table: &Arc<Table>) -> SqlResult<ListedFiles> {
+    pub fn list<'a>(&'a self, table: &'a Arc<Table>) -> BoxFuture<'a, SqlResult<ListedFiles>> {
+        Box::pin(self.list_unboxed(table))
+    }
+
+    async fn list_unboxed(&self, table: &Arc<Table>) -> SqlResult<ListedFiles> {
         let external = table.external.as_ref().ok_or_else(|| SqlError::internal("a table without a location"))?;
         let places = self.places(&external.location).await?;
         let columns: Arc<[ColumnDef]> = column_defs(table).into();
@@ -59,7 +64,11 @@ impl ExternalFiles {
     ///
     /// # Errors
     /// As [`ExternalFiles::list`]; `42804` where files differ, `0A000` for columns that a table cannot have.
-    pub async fn columns_at(&self, location: &str) -> SqlResult<Arc<[FileColumn]>> {
+    pub fn columns_at<'a>(&'a self, location: &'a str) -> BoxFuture<'a, SqlResult<Arc<[FileColumn]>>> {
+        Box::pin(self.columns_at_unboxed(location))
+    }
+
+    async fn columns_at_unboxed(&self, location: &str) -> SqlResult<Arc<[FileColumn]>> {
         let places = self.places(location).await?;
         let schemas = stream::iter(places).map(columns_of).buffered(OPENED_AT_ONCE);
         let mut schemas: Vec<(String, Vec<FileColumn>)> = schemas.try_collect().await?;

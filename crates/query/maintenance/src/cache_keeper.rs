@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use catalog::CatalogState;
 use external_files::ExternalFiles;
+use futures::future::BoxFuture;
 use scan::FragmentCache;
 use shards::{BlockCache, CacheWishes};
 use txn::Transactions;
@@ -37,7 +38,11 @@ impl CacheKeeper {
     }
 
     /// Tells the caches what tables have and want, for as long as the server runs.
-    pub async fn keep(&self) {
+    pub fn keep(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.keep_unboxed())
+    }
+
+    async fn keep_unboxed(&self) {
         let mut looked_at = None;
         loop {
             if let Some(wishes) = self.new_wishes(&mut looked_at) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{CatalogState, Storage, Table};
+use futures::future::BoxFuture;
 use types::{Health, Oid, SqlResult};
 
 use crate::maintenance::Maintenance;
@@ -40,7 +41,11 @@ impl Default for SettleSettings {
 
 impl Maintenance {
     /// Settles and compacts for as long as the server runs.
-    pub async fn keep_settled(self: Arc<Self>, settings: SettleSettings, health: &Health) {
+    pub fn keep_settled<'a>(self: Arc<Self>, settings: SettleSettings, health: &'a Health) -> BoxFuture<'a, ()> {
+        Box::pin(self.keep_settled_unboxed(settings, health))
+    }
+
+    async fn keep_settled_unboxed(self: Arc<Self>, settings: SettleSettings, health: &Health) {
         let mut waiting = HashMap::new();
         let mut patience = Patience::default();
         while !self.transactions.is_poisoned() {

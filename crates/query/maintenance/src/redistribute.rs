@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use scan::bucket_keys;
 use types::{Oid, SqlResult};
 
@@ -14,7 +15,11 @@ impl Maintenance {
     ///
     /// # Errors
     /// What the storage reports; the shards that are left then stay.
-    pub async fn redistribute(self: &Arc<Self>, table: Oid) -> SqlResult<usize> {
+    pub fn redistribute(self: &Arc<Self>, table: Oid) -> BoxFuture<'_, SqlResult<usize>> {
+        Box::pin(self.redistribute_unboxed(table))
+    }
+
+    async fn redistribute_unboxed(self: &Arc<Self>, table: Oid) -> SqlResult<usize> {
         let mut count = 0;
         loop {
             let _alone = self.turn.lock().await;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bulk_load::sample;
 use catalog::{Change, Compacted, Settled, Storage, Table, TableRows, TableShards};
+use futures::future::BoxFuture;
 use scan::bucket_keys;
 use storage_error::from_txn;
 use txn::{Isolation, Snapshot};
@@ -19,7 +20,11 @@ impl Maintenance {
     ///
     /// # Errors
     /// What the storage reports; the rows then stay where they are.
-    pub async fn settle(self: &Arc<Self>, table: Oid) -> SqlResult<u64> {
+    pub fn settle(self: &Arc<Self>, table: Oid) -> BoxFuture<'_, SqlResult<u64>> {
+        Box::pin(self.settle_unboxed(table))
+    }
+
+    async fn settle_unboxed(self: &Arc<Self>, table: Oid) -> SqlResult<u64> {
         let _alone = self.turn.lock().await;
         let Some(snapshot) = self.sealed(table).await? else { return Ok(0) };
         let Some(definition) = snapshot.state.table(table).map(Arc::clone) else { return Ok(0) };
@@ -79,8 +84,9 @@ impl Maintenance {
     ///
     /// # Errors
     /// What the storage reports; the shards then stay.
-    pub async fn compact(self: &Arc<Self>, table: Oid) -> SqlResult<usize> {
-        self.compact_chosen(table, |table, shards| choose::shards(shards, bucket_keys(table).is_some())).await
+    pub fn compact(self: &Arc<Self>, table: Oid) -> BoxFuture<'_, SqlResult<usize>> {
+        let choose = |table: &Table, shards: &TableShards| choose::shards(shards, bucket_keys(table).is_some());
+        Box::pin(self.compact_chosen(table, choose))
     }
 
     /// As [`Self::compact`], with the shards that `choose` says.

@@ -1,19 +1,24 @@
 //! DataFusion's physical planner, extended by the nodes `ProjectSet` and `SubPlan`.
+//!
+//! Its traits are implemented without `async`: `plan::StreamTable` says why.
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
 use datafusion::execution::context::QueryPlanner;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
+use futures::future::{BoxFuture, ready};
+use optimizer::dependent::SubPlan;
+use optimizer::series::ProjectSet;
 use plan::OperatorPlanning;
 
-use crate::project_set::ProjectSets;
+use crate::project_set::plan_project_set;
 use crate::rules::rules;
-use crate::subplan::SubPlans;
+use crate::subplan::plan_sub_plan;
 
 /// Kiln's physical planner and rules.
 #[must_use]
@@ -25,10 +30,77 @@ pub fn operator_planning() -> OperatorPlanning {
 #[derive(Debug)]
 pub(crate) struct OperatorPlanner;
 
-#[async_trait]
 impl QueryPlanner for OperatorPlanner {
-    async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(ProjectSets), Arc::new(SubPlans)]);
+    fn create_physical_plan<'a, 'b, 'c, 'd>(
+        &'a self,
+        plan: &'b LogicalPlan,
+        session: &'c dyn Session,
+    ) -> BoxFuture<'d, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'd,
+        'b: 'd,
+        'c: 'd,
+        Self: 'd,
+    {
+        create_operators(plan, session)
+    }
+}
+
+/// Apart from the trait with its four lifetimes: for one lifetime the proof that plans are `Send` is made once.
+fn create_operators<'a>(
+    plan: &'a LogicalPlan,
+    session: &'a dyn Session,
+) -> BoxFuture<'a, Result<Arc<dyn ExecutionPlan>>> {
+    Box::pin(async move {
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(NodePlanner)]);
         planner.create_physical_plan(plan, session).await
+    })
+}
+
+/// Makes operators of Kiln's own nodes.
+struct NodePlanner;
+
+impl NodePlanner {
+    fn plan_node(
+        node: &dyn UserDefinedLogicalNode,
+        input: (&LogicalPlan, &Arc<dyn ExecutionPlan>),
+        planner: &dyn PhysicalPlanner,
+        session: &dyn Session,
+        context: &PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let node = node.as_any();
+        if let Some(set) = node.downcast_ref::<ProjectSet>() {
+            return plan_project_set(set, input, planner, session, context).map(Some);
+        }
+        let subplan = node.downcast_ref::<SubPlan>();
+        subplan.map(|subplan| plan_sub_plan(subplan, input, planner, session, context)).transpose()
+    }
+}
+
+impl ExtensionPlanner for NodePlanner {
+    fn plan_extension<'a, 'b, 'c, 'd, 'e, 'f, 'g, 'h, 'i>(
+        &'a self,
+        planner: &'b dyn PhysicalPlanner,
+        node: &'c dyn UserDefinedLogicalNode,
+        logical_inputs: &'d [&'e LogicalPlan],
+        physical_inputs: &'f [Arc<dyn ExecutionPlan>],
+        session: &'g dyn Session,
+        context: &'h PhysicalPlanningContext,
+    ) -> BoxFuture<'i, Result<Option<Arc<dyn ExecutionPlan>>>>
+    where
+        'a: 'i,
+        'b: 'i,
+        'c: 'i,
+        'd: 'i,
+        'e: 'i,
+        'f: 'i,
+        'g: 'i,
+        'h: 'i,
+        Self: 'i,
+    {
+        Box::pin(ready(match (logical_inputs, physical_inputs) {
+            ([input], [operator]) => Self::plan_node(node, (input, operator), planner, session, context),
+            _ => Ok(None),
+        }))
     }
 }

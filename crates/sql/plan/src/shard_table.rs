@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
-use async_trait::async_trait;
 use catalog::{Column, Table, TableRows};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Result as DfResult, ScalarValue, Statistics};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::future::{BoxFuture, ready};
 use session_context::{ListedFiles, Pin};
 use shards::{Datum, ShardReader};
 use types::SqlType;
@@ -223,7 +223,6 @@ impl fmt::Debug for ShardTable {
     }
 }
 
-#[async_trait]
 impl TableProvider for ShardTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -233,14 +232,22 @@ impl TableProvider for ShardTable {
         TableType::Base
     }
 
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
+    // Without `async`: see `StreamTable`.
+    fn scan<'a, 'b, 'c, 'd, 'e>(
+        &'a self,
+        session: &'b dyn Session,
+        projection: Option<&'c Vec<usize>>,
+        filters: &'d [Expr],
         limit: Option<usize>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        self.planner.plan_scan(self, projection, filters, limit, session)
+    ) -> BoxFuture<'e, DfResult<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'e,
+        'b: 'e,
+        'c: 'e,
+        'd: 'e,
+        Self: 'e,
+    {
+        Box::pin(ready(self.planner.plan_scan(self, projection, filters, limit, session)))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {

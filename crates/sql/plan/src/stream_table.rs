@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Result as DfResult, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
@@ -13,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use futures::future::{BoxFuture, ready};
 use futures::stream;
 use parking_lot::Mutex;
 
@@ -38,32 +38,11 @@ impl StreamTable {
         state.config_mut().set_extension(Arc::new(RunStreams(streams.into_iter().map(fed).collect())));
         state
     }
-}
 
-/// The streams of a run: an extension of the configuration that it is planned with. No plan has two such tables.
-#[derive(Debug)]
-pub struct RunStreams(Vec<Arc<Fed>>);
-
-#[async_trait]
-impl TableProvider for StreamTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+    /// An operator that reads the streams of the run, or none where nobody feeds it: EXPLAIN of a COPY.
+    fn plan_scan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let streams = session.config().get_extension::<RunStreams>();
         let Some(streams) = streams.filter(|streams| !streams.0.is_empty()) else {
-            // EXPLAIN of a COPY: nobody feeds it.
             let schema = match projection {
                 Some(projection) => Arc::new(self.schema.project(projection)?),
                 None => Arc::clone(&self.schema),
@@ -73,6 +52,39 @@ impl TableProvider for StreamTable {
         let partitions = streams.0.iter().map(|fed| Arc::clone(fed) as Arc<dyn PartitionStream>).collect();
         let schema = Arc::clone(&self.schema);
         Ok(Arc::new(StreamingTableExec::try_new(schema, partitions, projection, [], false, None)?))
+    }
+}
+
+/// The streams of a run: an extension of the configuration that it is planned with. No plan has two such tables.
+#[derive(Debug)]
+pub struct RunStreams(Vec<Arc<Fed>>);
+
+impl TableProvider for StreamTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    // Without `async`: an `async fn` keeps its arguments in its future, and the compiler would prove for each implementation, in some seconds, that expressions and
+    // plans are `Send`.
+    fn scan<'a, 'b, 'c, 'd, 'e>(
+        &'a self,
+        session: &'b dyn Session,
+        projection: Option<&'c Vec<usize>>,
+        _filters: &'d [Expr],
+        _limit: Option<usize>,
+    ) -> BoxFuture<'e, DfResult<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'e,
+        'b: 'e,
+        'c: 'e,
+        'd: 'e,
+        Self: 'e,
+    {
+        Box::pin(ready(self.plan_scan(session, projection)))
     }
 }
 

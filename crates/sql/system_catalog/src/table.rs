@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result as DfResult;
 use datafusion::datasource::memory::MemorySourceConfig;
@@ -12,6 +11,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPu
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use functions::error::to_datafusion;
+use futures::future::{BoxFuture, ready};
 use session_context::StatementContext;
 use types::Oid;
 
@@ -37,25 +37,9 @@ impl SystemTable {
         let relation = Arc::clone(system.named(schema, name)?);
         Some(Self { relation, context: Arc::clone(context), system })
     }
-}
 
-#[async_trait]
-impl TableProvider for SystemTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.relation.arrow)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
-
-    async fn scan(
-        &self,
-        _session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+    /// Its rows, as far as `filters` want them.
+    fn plan_rows(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> DfResult<Arc<dyn ExecutionPlan>> {
         let relations = Relations { context: &self.context, system: self.system };
         let source = Source::new(relations, wanted(filters));
         let mut rows = Rows::new(&self.relation);
@@ -66,6 +50,34 @@ impl TableProvider for SystemTable {
         let batch = rows.finish()?;
         let batches = if batch.num_rows() == 0 { Vec::new() } else { vec![batch] };
         Ok(MemorySourceConfig::try_new_exec(&[batches], self.schema(), projection.cloned())?)
+    }
+}
+
+impl TableProvider for SystemTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.relation.arrow)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    // Without `async`: see `plan::StreamTable`.
+    fn scan<'a, 'b, 'c, 'd, 'e>(
+        &'a self,
+        _session: &'b dyn Session,
+        projection: Option<&'c Vec<usize>>,
+        filters: &'d [Expr],
+        _limit: Option<usize>,
+    ) -> BoxFuture<'e, DfResult<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'e,
+        'b: 'e,
+        'c: 'e,
+        'd: 'e,
+        Self: 'e,
+    {
+        Box::pin(ready(self.plan_rows(projection, filters)))
     }
 
     /// Equality on a relation's number, or a token, narrows what is made; DataFusion still checks every row.

@@ -1,5 +1,6 @@
 //! Snapshots of the past: from memory where they are recent, else rebuilt by the history from the bucket.
 
+use futures::future::BoxFuture;
 use history::{History, HistoryError, HistoryStatus, Result};
 use types::{Health, Moment};
 
@@ -13,7 +14,11 @@ impl Transactions {
     ///
     /// # Errors
     /// [`HistoryError::TooOld`] and [`HistoryError::NotYet`] for moments outside, [`HistoryError::None`] where no history is kept; others where the bucket does not answer.
-    pub async fn as_of(&self, moment: Moment) -> Result<Snapshot> {
+    pub fn as_of(&self, moment: Moment) -> BoxFuture<'_, Result<Snapshot>> {
+        Box::pin(self.as_of_unboxed(moment))
+    }
+
+    async fn as_of_unboxed(&self, moment: Moment) -> Result<Snapshot> {
         let newest = self.current();
         let now_us = self.core.clock.now_us();
         match moment {
@@ -40,28 +45,34 @@ impl Transactions {
     }
 
     /// Copies the log to the bucket, soon after each commit, for as long as the server may write. Without a history it returns at once.
-    pub async fn keep_log_copied(&self, health: &Health) {
-        if let Some(history) = &self.core.history {
-            history.keep_copied(health).await;
-        }
+    pub fn keep_log_copied<'a>(&'a self, health: &'a Health) -> BoxFuture<'a, ()> {
+        Box::pin(async {
+            if let Some(history) = &self.core.history {
+                history.keep_copied(health).await;
+            }
+        })
     }
 
     /// Makes a checkpoint whenever one is due, for as long as the server may write. Without a history it returns at once.
-    pub async fn keep_checkpoints(&self, health: &Health) {
-        if let Some(history) = &self.core.history {
-            history.keep_checkpoints(health).await;
-        }
+    pub fn keep_checkpoints<'a>(&'a self, health: &'a Health) -> BoxFuture<'a, ()> {
+        Box::pin(async {
+            if let Some(history) = &self.core.history {
+                history.keep_checkpoints(health).await;
+            }
+        })
     }
 
     /// Copies what the log holds by now; commits from now on do not wait for room in it. Without a history there is nothing to do.
     ///
     /// # Errors
     /// Where the store cannot be read or the bucket cannot be written.
-    pub async fn end_history(&self) -> Result<()> {
-        match &self.core.history {
-            Some(history) => history.end().await,
-            None => Ok(()),
-        }
+    pub fn end_history(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async {
+            match &self.core.history {
+                Some(history) => history.end().await,
+                None => Ok(()),
+            }
+        })
     }
 
     /// Copies what the log holds by now. Without a history there is nothing to do.

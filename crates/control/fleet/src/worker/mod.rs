@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use cluster_model::{ClusterId, WorkerId};
 use exchange::{ByteStream, Channels, Worker};
+use futures::future::BoxFuture;
 use futures::stream;
 use link::{Answer, Caller, LinkEnd, Stream};
 use objects::{FolderDisk, Objects};
@@ -117,11 +118,20 @@ pub fn parse_join(url: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// [`WorkerError`], where it cannot begin or go on.
-pub async fn run(
+pub fn run(
     settings: WorkerSettings,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-    told: impl Future<Output = ()>,
+    told: BoxFuture<'static, ()>,
+) -> BoxFuture<'static, Result<Ended, WorkerError>> {
+    Box::pin(run_unboxed(settings, clock, random, told))
+}
+
+async fn run_unboxed(
+    settings: WorkerSettings,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    told: BoxFuture<'static, ()>,
 ) -> Result<Ended, WorkerError> {
     let own = OwnThread::start("link").map_err(WorkerError::Thread)?;
     let is_by_token = settings.way_in.is_by_token();

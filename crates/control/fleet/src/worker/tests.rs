@@ -51,7 +51,7 @@ impl House {
 
     fn work(&self, ticket: &Ticket, patience: Duration) -> JoinHandle<Result<Ended, WorkerError>> {
         let settings = self.worker(ticket, patience);
-        tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), std::future::pending()))
+        tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), Box::pin(std::future::pending())))
     }
 
     /// The worker, once it is in this state.
@@ -324,7 +324,7 @@ fn a_worker_whose_threads_are_all_busy_says_that_it_is_there() {
         let house = House::new().await;
         let ticket = house.invite();
         let settings = house.worker(&ticket, PATIENCE);
-        let working = one.spawn(run(settings, clock(), Arc::new(SystemRandom), std::future::pending()));
+        let working = one.spawn(run(settings, clock(), Arc::new(SystemRandom), Box::pin(std::future::pending())));
         house.until(ticket.worker, WorkerState::Ready).await;
         let ((busy, is_busy), (release, released)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
         one.spawn(async move {
@@ -407,7 +407,7 @@ fn guest(
         version: "1".to_owned(),
     };
     let (id, (tell, told)) = (settings.id(), tokio::sync::oneshot::channel());
-    let working = tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), async { drop(told.await) }));
+    let working = tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), Box::pin(async { drop(told.await) })));
     (id, tell, working)
 }
 

@@ -29,6 +29,7 @@ use cluster_model::{
 use control_plane::{
     ControlPlane, Guests, Known, PlaneError, Revisions, StartWorker, StateStore, Vouch, WorkerHost, go_on,
 };
+use futures::future::BoxFuture;
 use keeper::Keeper;
 use kube::Client;
 use parking_lot::Mutex;
@@ -63,16 +64,16 @@ impl Warehouse {
     ///
     /// # Errors
     /// [`KeeperError`].
-    pub async fn check(&self) -> Result<(), KeeperError> {
-        Ok(self.keeper.check().await?)
+    pub fn check(&self) -> BoxFuture<'_, Result<(), KeeperError>> {
+        Box::pin(async { Ok(self.keeper.check().await?) })
     }
 
     /// Says by which certificate, as PEM, workers know the instance.
     ///
     /// # Errors
     /// [`KeeperError`].
-    pub async fn say_authority(&self, pem: &str) -> Result<(), KeeperError> {
-        self.keeper.say_authority(pem).await
+    pub fn say_authority<'a>(&'a self, pem: &'a str) -> BoxFuture<'a, Result<(), KeeperError>> {
+        Box::pin(self.keeper.say_authority(pem))
     }
 }
 

@@ -8,8 +8,6 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio_postgres::Client;
 
-use crate::sql::connect::{self, Target};
-
 /// A server that ends with this value.
 pub(super) struct Process {
     child: Child,
@@ -42,7 +40,7 @@ impl Process {
         // What it goes on to log has to go somewhere.
         drop(tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} }));
         let url = format!("postgresql://kiln@{address}/kiln");
-        let client = connect::connect(&Target::from_url(&url)?).await?.client;
+        let client = sql_client::connect(&url).await?;
         Ok((Self { child, url }, client))
     }
 

@@ -11,14 +11,13 @@ use bench::measure::{self, Span};
 use bench::report::Report;
 use bench::streams::Sweep;
 use bench::{Options, Suite, clusters, cold, dashboard, loads, plans, plot, streams};
+use server_config::Config;
 use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
 use super::process::Process;
 use super::{BenchArguments, SuiteName, own_server};
-use crate::config::Config;
 use crate::serve;
-use crate::sql::connect::{self, Target};
 
 /// Runs it in `workspace`; fails where an answer differs from a peer's.
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
@@ -54,7 +53,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         memory_mb: arguments.memory_mb,
         show_rows: if arguments.show { 3 } else { 0 },
     };
-    let client = connect::connect(&Target::from_url(&url)?).await?.client;
+    let client = sql_client::connect(&url).await?;
     let mark = || std::fs::write(&loaded_mark, "").with_context(|| format!("cannot write {}", loaded_mark.display()));
     if arguments.load {
         let report = loads::run(&client, &options, &*clock, &mut say).await?;

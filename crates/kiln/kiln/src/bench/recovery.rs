@@ -9,7 +9,6 @@ use tokio_postgres::Client;
 use types::{Clock, SystemClock};
 
 use super::process::Process;
-use crate::sql::connect::{self, Target};
 
 /// Rows that one statement adds.
 const STEP: u64 = 2_000_000;
@@ -76,7 +75,7 @@ async fn fill(client: &Client, gigabytes: f64) -> anyhow::Result<(u64, u64, u64)
 
 /// Adds the fresh rows.
 async fn add_fresh(process: &Process, rows: u64) -> anyhow::Result<()> {
-    let client = connect::connect(&Target::from_url(&process.url)?).await?.client;
+    let client = sql_client::connect(&process.url).await?;
     let first = 1_000_000_000_000;
     for start in (first..first + FRESH - CHANGED).step_by(usize::try_from(FRESH_STEP)?) {
         let end = (first + FRESH - CHANGED).min(start + FRESH_STEP);

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use objects::Objects;
 use serde_json::Value;
+use server_config::Config;
 use uuid::Uuid;
-
-use crate::config::Config;
 
 /// The name of the claim below the storage prefix.
 const CLAIM: &str = "kiln-claim.json";

@@ -15,6 +15,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use executor::RunContext;
 use executor::progress::CopyKind;
 use functions::error::{from_datafusion, to_datafusion};
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use operators::plan_query;
@@ -45,7 +46,17 @@ impl Copier {
     ///
     /// # Errors
     /// What is wrong with the data, with file, line and column in the error's context; as [`Dml::write`](dml::Dml::write).
-    pub async fn copy_from(
+    pub fn copy_from<'a>(
+        &'a self,
+        plan: &'a CopyFromPlan,
+        stdin: Option<BoxStream<'static, SqlResult<Bytes>>>,
+        transaction: &'a mut Transaction,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<Copied>> {
+        Box::pin(self.copy_from_unboxed(plan, stdin, transaction, context))
+    }
+
+    async fn copy_from_unboxed(
         &self,
         plan: &CopyFromPlan,
         stdin: Option<BoxStream<'static, SqlResult<Bytes>>>,

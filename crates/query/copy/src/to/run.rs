@@ -9,6 +9,7 @@ use bytes::Bytes;
 use executor::progress::CopyKind;
 use executor::{Progress, RowStream, RunContext};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use objects::{Objects, Writer};
 use types::{Condition, Oid, SqlError, SqlResult};
@@ -44,7 +45,11 @@ impl Copier {
     ///
     /// # Errors
     /// As [`Executor::query`](executor::Executor::query); `0A000` for a format that clients cannot be sent.
-    pub async fn copy_out(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
+    pub fn copy_out<'a>(&'a self, plan: &'a CopyToPlan, context: &'a RunContext) -> BoxFuture<'a, SqlResult<CopyOut>> {
+        Box::pin(self.copy_out_unboxed(plan, context))
+    }
+
+    async fn copy_out_unboxed(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<CopyOut> {
         let format = row_format(plan, context)?;
         context.progress.start_copy(kind(plan));
         let rows = self.executor.query(&plan.query, context).await?;
@@ -59,7 +64,11 @@ impl Copier {
     ///
     /// # Errors
     /// As [`Executor::query`](executor::Executor::query), and what is wrong with the file.
-    pub async fn copy_to_file(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<u64> {
+    pub fn copy_to_file<'a>(&'a self, plan: &'a CopyToPlan, context: &'a RunContext) -> BoxFuture<'a, SqlResult<u64>> {
+        Box::pin(self.copy_to_file_unboxed(plan, context))
+    }
+
+    async fn copy_to_file_unboxed(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<u64> {
         let mut sink = self.sink(plan, context)?;
         let mut pieces = match plan.options.format {
             CopyFormat::Parquet => {

@@ -6,6 +6,7 @@ use arrow::datatypes::Int64Type;
 use binder::{QueryPlan, RowLocks};
 use catalog::RowPlace;
 use executor::RunContext;
+use futures::future::BoxFuture;
 use key_lookup::{PointRows, PointRun};
 use row_locks::{Attempt, Waits};
 use scan::columns_from;
@@ -21,7 +22,16 @@ impl Dml {
     ///
     /// # Errors
     /// What the query finds; `55P03`, `40P01`, `40001`; `57014` when cancelled.
-    pub async fn query_locked(
+    pub fn query_locked<'a>(
+        &'a self,
+        plan: &'a QueryPlan,
+        transaction: &'a mut Transaction,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<Attempt<Vec<RecordBatch>>>> {
+        Box::pin(self.query_locked_unboxed(plan, transaction, context))
+    }
+
+    async fn query_locked_unboxed(
         &self,
         plan: &QueryPlan,
         transaction: &mut Transaction,

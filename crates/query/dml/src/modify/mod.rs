@@ -9,6 +9,7 @@ use arrow::array::RecordBatch;
 use binder::ModifyPlan;
 use catalog::{Storage, Table};
 use executor::RunContext;
+use futures::future::BoxFuture;
 use key_lookup::PointRun;
 use row_locks::{Attempt, Waits, check, lock_for_rows};
 use storage_error::from_txn;
@@ -45,7 +46,16 @@ impl Dml {
     /// # Errors
     /// What the plan and its rows' constraints find; `40001` under REPEATABLE READ for rows that others have changed, `40P01`, `55P03`;
     /// `57014` when cancelled. The transaction then has to be rolled back to where it was.
-    pub async fn modify(
+    pub fn modify<'a>(
+        &'a self,
+        plan: &'a ModifyPlan,
+        transaction: &'a mut Transaction,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<Attempt<Modified>>> {
+        Box::pin(self.modify_unboxed(plan, transaction, context))
+    }
+
+    async fn modify_unboxed(
         &self,
         plan: &ModifyPlan,
         transaction: &mut Transaction,
@@ -110,7 +120,7 @@ impl Dml {
         let returning = plan.returning.as_ref().map(Vec::len);
         let returning = if targets.are_many {
             let many = targets.many(&plan.table, returning, transaction)?;
-            Box::pin(self.write_many(&plan.table, many, transaction, context)).await?
+            self.write_many(&plan.table, many, transaction, context).await?
         } else {
             let (changes, returning) = targets.changes(returning, transaction)?;
             transaction.write(plan.table.oid, changes).map_err(from_txn)?;
@@ -126,7 +136,17 @@ impl Dml {
     ///
     /// # Errors
     /// Errors of the storage.
-    pub async fn write_many(
+    pub fn write_many<'a>(
+        &'a self,
+        table: &'a Arc<Table>,
+        many: Many,
+        transaction: &'a mut Transaction,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<Vec<RecordBatch>>> {
+        Box::pin(self.write_many_unboxed(table, many, transaction, context))
+    }
+
+    async fn write_many_unboxed(
         &self,
         table: &Arc<Table>,
         mut many: Many,

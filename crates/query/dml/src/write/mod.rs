@@ -7,6 +7,7 @@ mod with_ids;
 use binder::{Step, WritePlan};
 use catalog::Storage;
 use executor::RunContext;
+use futures::future::BoxFuture;
 use key_lookup::PointRun;
 use row_locks::{Attempt, lock_for_rows};
 use storage_error::from_txn;
@@ -26,7 +27,16 @@ impl Dml {
     /// # Errors
     /// What a row violates (`23502`, `23514`, …), what the query finds, `57014` when cancelled; the transaction then has to
     /// be rolled back to where it was.
-    pub async fn write(
+    pub fn write<'a>(
+        &'a self,
+        plan: &'a WritePlan,
+        transaction: &'a mut Transaction,
+        context: &'a RunContext,
+    ) -> BoxFuture<'a, SqlResult<Attempt<Modified>>> {
+        Box::pin(self.write_unboxed(plan, transaction, context))
+    }
+
+    async fn write_unboxed(
         &self,
         plan: &WritePlan,
         transaction: &mut Transaction,

@@ -5,4 +5,4 @@ mod plan;
 
 pub use self::exec::Column;
 pub(crate) use self::exec::ProjectSetExec;
-pub(crate) use self::plan::ProjectSets;
+pub(crate) use self::plan::plan_project_set;

@@ -12,4 +12,4 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::plan::SubPlans;
+pub(crate) use self::plan::plan_sub_plan;

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, Fields, Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Column, DFSchema, Result, TableReference, internal_datafusion_err};
 use datafusion::datasource::provider_as_source;
@@ -12,6 +11,7 @@ use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, Projection, TableProviderFilterPushDown, TableScanBuilder, TableType,
 };
 use datafusion::physical_plan::ExecutionPlan;
+use futures::future::{BoxFuture, ready};
 use plan::estimate::Relation;
 
 /// What the rows of a part are called within its plan.
@@ -145,6 +145,14 @@ impl SharedTable {
         let scan = TableScanBuilder::new(name, source).build()?;
         Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(LogicalPlan::TableScan(scan)))?))
     }
+
+    /// The operator that reads its rows in a run.
+    fn plan_scan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
+        let scans = session.config().get_extension::<SharedScans>();
+        let scans = scans.ok_or_else(|| internal_datafusion_err!("{self:?} is read outside of a run"))?;
+        let all: Vec<usize> = (0..self.width()).collect();
+        scans.0.plan_scan(self, projection.unwrap_or(&all), session)
+    }
 }
 
 /// The plan with each column under a name of its own, and all of one relation: rules change the names of what a plan gives, but never those.
@@ -169,7 +177,6 @@ impl std::fmt::Debug for SharedTable {
     }
 }
 
-#[async_trait]
 impl TableProvider for SharedTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
@@ -179,17 +186,22 @@ impl TableProvider for SharedTable {
         TableType::Temporary
     }
 
-    async fn scan(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+    // Without `async`: see `plan::StreamTable`.
+    fn scan<'a, 'b, 'c, 'd, 'e>(
+        &'a self,
+        session: &'b dyn Session,
+        projection: Option<&'c Vec<usize>>,
+        _filters: &'d [Expr],
         _limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let scans = session.config().get_extension::<SharedScans>();
-        let scans = scans.ok_or_else(|| internal_datafusion_err!("{self:?} is read outside of a run"))?;
-        let all: Vec<usize> = (0..self.width()).collect();
-        scans.0.plan_scan(self, projection.unwrap_or(&all), session)
+    ) -> BoxFuture<'e, Result<Arc<dyn ExecutionPlan>>>
+    where
+        'a: 'e,
+        'b: 'e,
+        'c: 'e,
+        'd: 'e,
+        Self: 'e,
+    {
+        Box::pin(ready(self.plan_scan(session, projection)))
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {

@@ -1,5 +1,6 @@
 //! What lies in the bucket against what is known of it. Everything there is of exactly one class.
 
+use futures::future::BoxFuture;
 use history::is_history;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -80,7 +81,11 @@ impl Transactions {
     ///
     /// # Errors
     /// Where the bucket or the store does not answer.
-    pub async fn check_storage(&self) -> Result<Vec<StorageRow>> {
+    pub fn check_storage(&self) -> BoxFuture<'_, Result<Vec<StorageRow>>> {
+        Box::pin(self.check_storage_unboxed())
+    }
+
+    async fn check_storage_unboxed(&self) -> Result<Vec<StorageRow>> {
         let core = &self.core;
         // Nothing is deleted meanwhile.
         let _alone = core.cleaning.lock().await;

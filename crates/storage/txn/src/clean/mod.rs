@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{CatalogState, stored};
+use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt, stream};
 use history::TABLES;
 use kv::{Batch, Direction, KeyRange, Space, TxKv};
@@ -74,7 +75,11 @@ pub struct CleanReport {
 
 impl Transactions {
     /// Cleans for as long as the server runs; returns when a write to the store has failed.
-    pub async fn keep_clean(&self, settings: CleanSettings, health: &Health) {
+    pub fn keep_clean<'a>(&'a self, settings: CleanSettings, health: &'a Health) -> BoxFuture<'a, ()> {
+        Box::pin(self.keep_clean_unboxed(settings, health))
+    }
+
+    async fn keep_clean_unboxed(&self, settings: CleanSettings, health: &Health) {
         let (mut listed_at, mut listing_failure) = (None, None);
         while !self.is_poisoned() {
             let now = self.core.clock.monotonic();

@@ -14,153 +14,153 @@ mod tests;
 /// The options of `kiln serve`. All are optional; the same names, with `_` for `-`, stand in the TOML file.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct ServeArguments {
+pub struct ServeArguments {
     /// TOML file with any of these options [default: kiln.toml in the data folder, where there is one]
     #[arg(long, env = "KILN_CONFIG", value_name = "FILE")]
     #[serde(skip)]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
 
     /// Folder of the catalog and of temporary files [default: kiln-data]
     #[arg(long, env = "KILN_DATA", value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
+    pub data: Option<PathBuf>,
 
     /// Address for PostgreSQL clients [default: 127.0.0.1:5433]
     #[arg(long, env = "KILN_LISTEN", value_name = "ADDRESS:PORT")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub listen: Option<SocketAddr>,
 
     /// Address for /healthz, /readyz and /metrics [default: 127.0.0.1:8433]
     #[arg(long, env = "KILN_HTTP", value_name = "ADDRESS:PORT")]
-    pub(crate) http: Option<SocketAddr>,
+    pub http: Option<SocketAddr>,
 
     /// Where shards are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix; credentials come
     /// from the cloud's usual variables [default: the folder `storage` in the data folder]
     #[arg(long, env = "KILN_STORAGE", value_name = "URL")]
-    pub(crate) storage: Option<String>,
+    pub storage: Option<String>,
 
     /// Begin a new timeline where the data folder and the storage do not belong together: the warehouse goes on as the data folder has it, and what the
     /// storage has beyond it is left behind for good. Without this such a start is refused
     #[arg(long, env = "KILN_NEW_TIMELINE", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) new_timeline: Option<bool>,
+    pub new_timeline: Option<bool>,
 
     /// PEM file with the server's certificate chain; clients may then use TLS. Where it is replaced, new connections are shown the new one
     #[arg(long, env = "KILN_TLS_CERT", value_name = "FILE")]
-    pub(crate) tls_cert: Option<PathBuf>,
+    pub tls_cert: Option<PathBuf>,
 
     /// PEM file with the certificate's private key
     #[arg(long, env = "KILN_TLS_KEY", value_name = "FILE")]
-    pub(crate) tls_key: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
 
     /// File with the password of the superuser `kiln`, or with its SCRAM-SHA-256 verifier: set at the start and whenever the file says another one, and by
     /// nothing else [default: ALTER ROLE says it, and there is none at first]
     #[arg(long, env = "KILN_SUPERUSER_PASSWORD_FILE", value_name = "FILE")]
-    pub(crate) superuser_password_file: Option<PathBuf>,
+    pub superuser_password_file: Option<PathBuf>,
 
     /// Connections served at once; more are refused with 53300 [default: 500]
     #[arg(long, env = "KILN_MAX_CONNECTIONS", value_name = "COUNT")]
-    pub(crate) max_connections: Option<usize>,
+    pub max_connections: Option<usize>,
 
     /// Threads that run queries, each query in as many parts [default: one per core]
     #[arg(long, env = "KILN_THREADS", value_name = "COUNT")]
-    pub(crate) threads: Option<usize>,
+    pub threads: Option<usize>,
 
     /// Memory all queries share, in megabytes [default: 60 % of the machine's]
     #[arg(long, env = "KILN_MEMORY_MB", value_name = "MB")]
-    pub(crate) memory_mb: Option<u64>,
+    pub memory_mb: Option<u64>,
 
     /// Megabytes of memory for columns that scans have read: hot ones are read from there; 0 keeps none [default: a quarter of --memory-mb]
     #[arg(long, env = "KILN_CACHE_MEMORY_MB", value_name = "MB")]
-    pub(crate) cache_memory_mb: Option<u64>,
+    pub cache_memory_mb: Option<u64>,
 
     /// Of these megabytes how many are for groups that queries have made of a shard: who asks the same again need not read it; 0 keeps none
     /// [default: a sixteenth of --cache-memory-mb]
     #[arg(long, env = "KILN_FRAGMENT_CACHE_MB", value_name = "MB")]
-    pub(crate) fragment_cache_mb: Option<u64>,
+    pub fragment_cache_mb: Option<u64>,
 
     /// Megabytes of the data folder's disk for columns that memory has no room for, and that a restart finds again; 0 keeps none
     /// [default: a quarter of what is free there, 65536 at most]
     #[arg(long, env = "KILN_CACHE_DISK_MB", value_name = "MB")]
-    pub(crate) cache_disk_mb: Option<u64>,
+    pub cache_disk_mb: Option<u64>,
 
     /// Seconds that running statements get to finish after SIGTERM before they are cancelled with 57P01 [default: 10]
     #[arg(long, env = "KILN_SHUTDOWN_GRACE", value_name = "SECONDS")]
-    pub(crate) shutdown_grace: Option<u64>,
+    pub shutdown_grace: Option<u64>,
 
     /// Statements that run at a time on a cluster under the WLM profile `default`; more wait their turn [default: 100]
     #[arg(long, env = "KILN_CLUSTER_STATEMENTS", value_name = "COUNT")]
-    pub(crate) cluster_statements: Option<u32>,
+    pub cluster_statements: Option<u32>,
 
     /// Seconds that statements get to finish on a worker that is to go, before they are cancelled with 57P01 [default: 300]
     #[arg(long, env = "KILN_DRAIN_GRACE", value_name = "SECONDS")]
-    pub(crate) drain_grace: Option<u64>,
+    pub drain_grace: Option<u64>,
 
     /// Seconds that a cluster waits at most before it replaces a worker whose predecessors have failed one after the other [default: 60]
     #[arg(long, env = "KILN_WORKER_BACKOFF", value_name = "SECONDS")]
-    pub(crate) worker_backoff: Option<u64>,
+    pub worker_backoff: Option<u64>,
 
     /// Seconds that workers in processes of their own look for a server that is gone, before they end; one that comes back
     /// within that finds them again [default: 60]
     #[arg(long, env = "KILN_WORKER_PATIENCE", value_name = "SECONDS")]
-    pub(crate) worker_patience: Option<u64>,
+    pub worker_patience: Option<u64>,
 
     /// Address of this machine where workers in processes of their own come in, and by which they reach it, with a port if that has to be a
     /// certain one; they take their parts of queries at the address by which they reach it [default: 127.0.0.1]
     #[arg(long, env = "KILN_WORKER_DOOR", value_name = "ADDRESS[:PORT]")]
-    pub(crate) worker_door: Option<String>,
+    pub worker_door: Option<String>,
 
     /// Command that starts workers in processes of their own and becomes them: words before `kiln worker …`, where {slot} and {cluster} stand for
     /// numbers, as in `ip netns exec worker-{slot}` [default: none]
     #[arg(long, env = "KILN_WORKER_LAUNCHER", value_name = "COMMAND")]
-    pub(crate) worker_launcher: Option<String>,
+    pub worker_launcher: Option<String>,
 
     /// Name of this warehouse's Instance in Kubernetes: its clusters are pods, which the operator makes [default: they are processes of this machine]
     #[arg(long, env = "KILN_KUBERNETES", value_name = "NAME")]
-    pub(crate) kubernetes: Option<String>,
+    pub kubernetes: Option<String>,
 
     /// Statements that have ended and are kept in memory for sys.log_query; 0 keeps none [default: 10000]
     #[arg(long, env = "KILN_QUERY_LOG_ROWS", value_name = "COUNT")]
-    pub(crate) query_log_rows: Option<usize>,
+    pub query_log_rows: Option<usize>,
 
     /// Seconds that the past can be gone back to, by AS OF, UNDROP and `kiln restore` [default: 86400]
     #[arg(long, env = "KILN_RETENTION", value_name = "SECONDS")]
-    pub(crate) retention: Option<u64>,
+    pub retention: Option<u64>,
 
     /// Seconds for which a token of `kiln.statement_token` is known after its commit [default: 86400]
     #[arg(long, env = "KILN_TOKEN_RETENTION", value_name = "SECONDS")]
-    pub(crate) token_retention: Option<u64>,
+    pub token_retention: Option<u64>,
 
     /// Tokens that are known at most; where there are so many, new ones are refused with 53400 [default: 1000000]
     #[arg(long, env = "KILN_TOKENS_MAX", value_name = "COUNT")]
-    pub(crate) tokens_max: Option<u64>,
+    pub tokens_max: Option<u64>,
 
     /// Seconds between checkpoints of the catalog in the storage [default: 3600]
     #[arg(long, env = "KILN_CHECKPOINT_INTERVAL", value_name = "SECONDS")]
-    pub(crate) checkpoint_interval: Option<u64>,
+    pub checkpoint_interval: Option<u64>,
 
     /// Kilobytes of write-ahead log after which the catalog's file takes what it says; a quarter of the disk's reserve at most [default: 65536]
     #[arg(long, env = "KILN_MAX_WAL_KB", value_name = "KB")]
-    pub(crate) max_wal_kb: Option<u64>,
+    pub max_wal_kb: Option<u64>,
 
     /// Fresh rows of a table that settle at once; `kiln bench unsettled` lets none [default: 100000]
     #[arg(long, env = "KILN_SETTLE_ROWS", value_name = "COUNT")]
-    pub(crate) settle_rows: Option<usize>,
+    pub settle_rows: Option<usize>,
 
     /// Megabytes of memory for fresh rows: where they take more, writers wait until some have settled; from half of it on they are slowed
     /// [default: a quarter of --memory-mb]
     #[arg(long, env = "KILN_FRESH_MEMORY_MB", value_name = "MB")]
-    pub(crate) fresh_memory_mb: Option<u64>,
+    pub fresh_memory_mb: Option<u64>,
 
     /// Megabytes of the disk of the data folder, and of a storage in a folder, that are left free: who needs them gets 53100; 0 is none
     /// [default: 256]
     #[arg(long, env = "KILN_DISK_RESERVE_MB", value_name = "MB")]
-    pub(crate) disk_reserve_mb: Option<u64>,
+    pub disk_reserve_mb: Option<u64>,
 
     /// Tracing filters of the log: `info`, `session=debug,info`, or `info,step=debug` for the steps of each statement [default: info]
     #[arg(long, env = "KILN_LOG", value_name = "FILTER")]
-    pub(crate) log: Option<String>,
+    pub log: Option<String>,
 
     /// Log lines as text or json [default: text]
     #[arg(long, env = "KILN_LOG_FORMAT", value_name = "FORMAT", value_parser = ["text", "json"])]
-    pub(crate) log_format: Option<String>,
+    pub log_format: Option<String>,
 }
 
 /// As many as `kiln.target_partitions` can say.
@@ -168,51 +168,54 @@ const THREADS_MAX: usize = 1024;
 
 /// The settings in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Config {
-    pub(crate) data: PathBuf,
-    pub(crate) listen: SocketAddr,
-    pub(crate) http: SocketAddr,
-    pub(crate) storage: String,
-    pub(crate) new_timeline: bool,
-    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+pub struct Config {
+    pub data: PathBuf,
+    pub listen: SocketAddr,
+    pub http: SocketAddr,
+    pub storage: String,
+    pub new_timeline: bool,
+    pub tls: Option<(PathBuf, PathBuf)>,
     /// `None` where SQL says it.
-    pub(crate) superuser_password: Option<PathBuf>,
-    pub(crate) connections_max: usize,
+    pub superuser_password: Option<PathBuf>,
+    pub connections_max: usize,
     /// `None` for one per core.
-    pub(crate) threads: Option<usize>,
-    pub(crate) memory_bytes: u64,
+    pub threads: Option<usize>,
+    pub memory_bytes: u64,
     /// For columns.
-    pub(crate) cache_memory_bytes: u64,
-    pub(crate) fragment_cache_bytes: u64,
+    pub cache_memory_bytes: u64,
+    pub fragment_cache_bytes: u64,
     /// `None` for a part of what is free.
-    pub(crate) cache_disk_bytes: Option<u64>,
+    pub cache_disk_bytes: Option<u64>,
     /// For pages of the catalog's trees, in which fresh rows are too.
-    pub(crate) catalog_memory_bytes: usize,
-    pub(crate) shutdown_grace_seconds: u64,
-    pub(crate) cluster_statements: u32,
-    pub(crate) drain_grace_seconds: u64,
-    pub(crate) worker_backoff_seconds: u64,
-    pub(crate) worker_patience_seconds: u64,
+    pub catalog_memory_bytes: usize,
+    pub shutdown_grace_seconds: u64,
+    pub cluster_statements: u32,
+    pub drain_grace_seconds: u64,
+    pub worker_backoff_seconds: u64,
+    pub worker_patience_seconds: u64,
     /// `None` for the usual one.
-    pub(crate) worker_door: Option<SocketAddr>,
-    pub(crate) worker_launcher: Option<Launcher>,
-    pub(crate) kubernetes: Option<String>,
-    pub(crate) query_log_rows: usize,
-    pub(crate) retention_seconds: u64,
-    pub(crate) token_retention_seconds: u64,
-    pub(crate) tokens_max: u64,
-    pub(crate) checkpoint_interval_seconds: u64,
-    pub(crate) max_wal_bytes: u64,
-    pub(crate) settle_rows: Option<usize>,
-    pub(crate) fresh_memory_bytes: u64,
-    pub(crate) disk_reserve_bytes: u64,
-    pub(crate) log: String,
-    pub(crate) log_json: bool,
+    pub worker_door: Option<SocketAddr>,
+    pub worker_launcher: Option<Launcher>,
+    pub kubernetes: Option<String>,
+    pub query_log_rows: usize,
+    pub retention_seconds: u64,
+    pub token_retention_seconds: u64,
+    pub tokens_max: u64,
+    pub checkpoint_interval_seconds: u64,
+    pub max_wal_bytes: u64,
+    pub settle_rows: Option<usize>,
+    pub fresh_memory_bytes: u64,
+    pub disk_reserve_bytes: u64,
+    pub log: String,
+    pub log_json: bool,
 }
 
 impl Config {
     /// Reads the TOML file, if any, under the given arguments, and fills in the defaults.
-    pub(crate) fn load(arguments: ServeArguments) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// What the file or an option says that cannot be used.
+    pub fn load(arguments: ServeArguments) -> anyhow::Result<Self> {
         let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from("kiln-data"));
         let file = match &arguments.config {
             Some(path) => read_file(path)?,

@@ -1,6 +1,6 @@
 //! `kiln sql`: the client. One connection, statements from `-c`, files or a prompt, rows as table, CSV or JSON.
 
-pub(crate) mod connect;
+mod connect;
 mod describe;
 mod execute;
 mod output;
@@ -14,6 +14,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use futures::future::BoxFuture;
+use tokio_postgres::Client;
 
 use self::connect::Target;
 use self::execute::Console;
@@ -22,7 +24,7 @@ use self::output::Format;
 /// The options of `kiln sql`; the connection's fall back on PostgreSQL's own variables.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct SqlArguments {
+pub struct SqlArguments {
     /// Where to connect, as postgresql://user:password@host:port/database; wins over the single options
     url: Option<String>,
 
@@ -76,7 +78,14 @@ pub(crate) struct SqlArguments {
 }
 
 /// Connects and runs what the arguments say; without `-c` and `-f`, a prompt. Fails if a statement of `-c` or `-f` failed.
-pub(crate) async fn sql(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
+///
+/// # Errors
+/// An address, a mode of TLS or a certificate that cannot be used, a file that cannot be read, no connection.
+pub fn sql(arguments: SqlArguments) -> BoxFuture<'static, anyhow::Result<ExitCode>> {
+    Box::pin(sql_unboxed(arguments))
+}
+
+async fn sql_unboxed(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
     let target = match &arguments.url {
         Some(url) => Target::from_url(url)?,
         None => {
@@ -115,6 +124,14 @@ pub(crate) async fn sql(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A connection to `url`, `postgresql://user:password@host:port/database?sslmode=…`; whoever drops it ends it.
+///
+/// # Errors
+/// It is no such address, nobody answers, or the server refuses.
+pub fn connect(url: &str) -> BoxFuture<'_, anyhow::Result<Client>> {
+    Box::pin(async { Ok(connect::connect(&Target::from_url(url)?).await?.client) })
 }
 
 /// Where a server's own superuser finds the password on its machine. Nobody else is told it.
