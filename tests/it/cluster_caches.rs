@@ -169,14 +169,14 @@ async fn sum(client: &Client, column: &str, table: &str) -> i64 {
     client.query_one(&sql, &[]).await.expect("it is a number").get(0)
 }
 
-/// How many blocks each worker has read before anybody asked.
+/// The blocks that each worker has read before anybody asked, by slot.
 async fn read_ahead(boss: &Client) -> Vec<i64> {
     let rows =
         boss.query("SELECT ahead_blocks FROM sys.worker WHERE cluster = 'c' AND slot < 2 ORDER BY slot", &[]).await;
     rows.expect("workers are shown").iter().map(|row| row.get(0)).collect()
 }
 
-/// Which part of the blocks of a table their owners read, at least: of few pieces a worker may own more than its half, and its second reads what is too much.
+/// The least part of a table's blocks that their owners read: of few pieces a worker may own more than its half, and its second reads what is too much.
 fn share_of_owners(owned: &[i64]) -> f64 {
     let all: i64 = owned.iter().sum();
     let half = (all + 1) / 2;

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a role does, boxed: the runtime is compiled for one future and not for each role's.
+/// Runs a role. Boxed, so that the runtime is compiled for one future and not for each role's.
 fn run(role: Role) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
     match role {
         Role::Serve(arguments) => Box::pin(serve::serve(*arguments)),

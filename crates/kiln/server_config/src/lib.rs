@@ -214,7 +214,7 @@ impl Config {
     /// Reads the TOML file, if any, under the given arguments, and fills in the defaults.
     ///
     /// # Errors
-    /// What the file or an option says that cannot be used.
+    /// The file cannot be read, or it or an option has a value that cannot be used.
     pub fn load(arguments: ServeArguments) -> anyhow::Result<Self> {
         let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from("kiln-data"));
         let file = match &arguments.config {

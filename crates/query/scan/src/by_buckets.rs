@@ -24,7 +24,7 @@ use crate::table_columns::{bucket_keys, column_def};
 /// Which process has which of a scan's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lies {
-    /// Whoever has them in its cache.
+    /// Any process may read them: best the one that has them in its cache.
     Anywhere,
     /// Each the rows of some buckets.
     InBuckets(BucketKeys),
@@ -64,7 +64,7 @@ impl ShardScanExec {
         let variants = homes.iter().zip(fresh).enumerate().map(|(number, (home, fresh))| {
             let (shards, mut parts) = self.own_parts(keys, |bucket| owners[bucket] == number);
             parts.extend(Part::all_fresh(fresh.len()));
-            self.over(shards, parts.into_iter().collect::<Parts>(), fresh, home.as_str())
+            self.with_shards(shards, parts.into_iter().collect::<Parts>(), fresh, home.as_str())
         });
         Ok(variants.collect())
     }
@@ -92,7 +92,7 @@ impl ShardScanExec {
 }
 
 impl Scan {
-    /// How many of the shards that are left have no buckets by these keys.
+    /// Counts the shards, of those that are left, that have no buckets by these keys.
     pub fn shards_without(&self, keys: &BucketKeys) -> usize {
         self.shards.iter().filter(|shard| shard.file.is_some() || shard.meta.buckets_by(keys).is_none()).count()
     }

@@ -10,7 +10,7 @@ use crate::exec::ShardScanExec;
 use crate::parts::{Part, Parts};
 use crate::scan::{Scan, ScanShard};
 
-/// Where a part lies: what its owner is found by.
+/// The place of a part in its shard, by which its owner is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PartKey {
     pub shard: ShardId,
@@ -30,7 +30,7 @@ impl PartKey {
 }
 
 impl ShardScanExec {
-    /// Where its parts lie; of fresh rows nobody is the owner.
+    /// The places of its parts in their order; `None` for fresh rows, which nobody owns.
     pub fn part_keys(&self) -> Vec<Option<PartKey>> {
         let key = |part: &Part| match part {
             Part::Settled { shard, row_group, rows } => {
@@ -42,7 +42,7 @@ impl ShardScanExec {
         self.parts.iter().map(key).collect()
     }
 
-    /// The same scan of some of its parts, by their numbers, and of their shards alone: what the process `home` reads of it.
+    /// Keeps some parts, by their numbers, and their shards alone, for the process `home`.
     pub fn only(&self, numbers: &[usize], home: &str) -> Self {
         let mut shards: Vec<ScanShard> = Vec::new();
         let mut places = vec![None; self.scan.shards.len()];
@@ -60,20 +60,20 @@ impl ShardScanExec {
         let parts: Parts = numbers.iter().map(part).collect();
         let reads_fresh = parts.iter().any(|part| matches!(part, Part::Fresh(_)));
         let fresh = if reads_fresh { self.scan.fresh().to_vec() } else { Vec::new() };
-        self.over(shards, parts, fresh, home)
+        self.with_shards(shards, parts, fresh, home)
     }
 
-    /// The same of other shards and fresh rows, for the process `home`.
-    pub(super) fn over(&self, shards: Vec<ScanShard>, parts: Parts, fresh: FreshRows, home: &str) -> Self {
-        let scan = Arc::new(self.scan.over(shards, fresh));
+    /// Replaces its shards, parts and fresh rows, for the process `home`.
+    pub(super) fn with_shards(&self, shards: Vec<ScanShard>, parts: Parts, fresh: FreshRows, home: &str) -> Self {
+        let scan = Arc::new(self.scan.with_shards(shards, fresh));
         let scan = Self::new(scan, parts, self.partitions(), self.row_limit());
         scan.with_dynamic(self.dynamic().to_vec()).at(home)
     }
 }
 
 impl Scan {
-    /// The same of other shards and fresh rows.
-    fn over(&self, shards: Vec<ScanShard>, fresh: FreshRows) -> Self {
+    /// Replaces its shards and fresh rows.
+    fn with_shards(&self, shards: Vec<ScanShard>, fresh: FreshRows) -> Self {
         Self {
             objects: self.objects.clone(),
             opened: Arc::clone(&self.opened),

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, LargeBinaryArray};
+use arrow::array::{Array, ArrayRef, AsArray, LargeBinaryArray, LargeBinaryBuilder};
 use arrow::datatypes::{DataType, i256};
 
 use super::state::{each, picked};
-use super::totals::numeric_overflow;
-use crate::{Bits, Column, Data, Error, Result};
+use super::totals::{add_ints, numeric_overflow};
+use crate::{Bits, Bounds, Column, Data, Error, Result};
 
 /// A 256-bit sum for each group.
 #[derive(Debug)]
@@ -18,14 +18,16 @@ pub(super) struct Sums256 {
     low: Vec<i128>,
     /// The rest of each sum; empty until one sum has a rest.
     high: Vec<i256>,
+    /// No sum of `low` is larger, whatever its sign: as long as that leaves room for a batch, its values are added without a check of each.
+    low_max: u128,
 }
 
-/// Bytes of a sum.
-const BYTES: usize = 32;
+/// The largest of 128 bits.
+const LOW_MAX: u128 = i128::MAX.unsigned_abs();
 
 impl Sums256 {
     pub(super) fn new(of_squares: bool) -> Self {
-        Self { of_squares, low: Vec::new(), high: Vec::new() }
+        Self { of_squares, low: Vec::new(), high: Vec::new(), low_max: 0 }
     }
 
     pub(super) fn resize(&mut self, groups: usize) {
@@ -38,9 +40,23 @@ impl Sums256 {
     /// Adds values, or partial sums (a binary column).
     pub(super) fn add(&mut self, groups: &[u32], column: &Column, counts: Option<&Bits>) -> Result<()> {
         match (&column.data, self.of_squares) {
+            (Data::Ints { values, bounds }, false) if self.has_room(groups.len(), magnitude(*bounds)) => {
+                add_ints(&mut self.low, groups, values, *bounds, counts)
+            }
             (Data::Ints { values, .. }, false) => self.add_each(groups, counts, |row| i128::from(values[row])),
-            (Data::Ints { values, .. }, true) => {
-                self.add_each(groups, counts, |row| i128::from(values[row]) * i128::from(values[row]))
+            (Data::Ints { values, bounds }, true) => {
+                let most = magnitude(*bounds).saturating_pow(2);
+                let square = |value: i64| i128::from(value) * i128::from(value);
+                if !self.has_room(groups.len(), most) {
+                    return self.add_each(groups, counts, |row| square(values[row]));
+                }
+                let Ok(max) = i64::try_from(most) else {
+                    each(counts, groups.len(), |row| self.low[groups[row] as usize] += square(values[row]));
+                    return Ok(());
+                };
+                // What stands where a value is NULL is not within the bounds.
+                let squares: Vec<i64> = values.iter().map(|value| value.wrapping_mul(*value)).collect();
+                add_ints(&mut self.low, groups, &squares, Bounds { min: 0, max: max.into() }, counts)
             }
             (Data::Wide(values), false) => self.add_each(groups, counts, |row| values[row]),
             (Data::Wide(values), true) => self.add_each_large(groups, counts, |row| square(values[row])),
@@ -52,7 +68,16 @@ impl Sums256 {
         }
     }
 
+    /// Whether so many more values of at most a size keep all of `low` within 128 bits; that they are added is noted.
+    fn has_room(&mut self, values: usize, most: u128) -> bool {
+        let more = (values as u128).checked_mul(most);
+        let total = more.and_then(|more| self.low_max.checked_add(more)).filter(|total| *total <= LOW_MAX);
+        self.low_max = total.unwrap_or(LOW_MAX);
+        total.is_some()
+    }
+
     fn add_each(&mut self, groups: &[u32], counts: Option<&Bits>, value: impl Fn(usize) -> i128) -> Result<()> {
+        self.low_max = LOW_MAX;
         let mut added = Ok(());
         each(counts, groups.len(), |row| {
             let (group, value) = (groups[row] as usize, value(row));
@@ -69,10 +94,17 @@ impl Sums256 {
     }
 
     fn add_each_large(&mut self, groups: &[u32], counts: Option<&Bits>, value: impl Fn(usize) -> i256) -> Result<()> {
+        self.low_max = LOW_MAX;
         let mut added = Ok(());
         each(counts, groups.len(), |row| {
-            if let Err(error) = self.add_large(groups[row] as usize, value(row)) {
-                added = Err(error);
+            let (group, value) = (groups[row] as usize, value(row));
+            match value.to_i128().and_then(|value| self.low[group].checked_add(value)) {
+                Some(total) => self.low[group] = total,
+                None => {
+                    if let Err(error) = self.add_large(group, value) {
+                        added = Err(error);
+                    }
+                }
             }
         });
         added
@@ -99,6 +131,11 @@ impl Sums256 {
 
     /// Adds another's groups, each to one of these.
     pub(super) fn merge(&mut self, other: &Self, pairs: impl Iterator<Item = (usize, usize)>) -> Result<()> {
+        if other.high.is_empty() && self.has_room(1, other.low_max) {
+            pairs.for_each(|(from, to)| self.low[to] += other.low[from]);
+            return Ok(());
+        }
+        self.low_max = LOW_MAX;
         for (from, to) in pairs {
             match self.low[to].checked_add(other.low[from]).filter(|_| other.high.is_empty()) {
                 Some(total) => self.low[to] = total,
@@ -110,24 +147,27 @@ impl Sums256 {
 
     pub(super) fn picked(&self, groups: &[u32]) -> Self {
         let high = if self.high.is_empty() { Vec::new() } else { picked(&self.high, groups) };
-        Self { of_squares: self.of_squares, low: picked(&self.low, groups), high }
+        Self { of_squares: self.of_squares, low: picked(&self.low, groups), high, low_max: self.low_max }
     }
 
     pub(super) fn part(&self, groups: Range<usize>) -> Self {
         let high = if self.high.is_empty() { Vec::new() } else { self.high[groups.clone()].to_vec() };
-        Self { of_squares: self.of_squares, low: self.low[groups].to_vec(), high }
+        Self { of_squares: self.of_squares, low: self.low[groups].to_vec(), high, low_max: self.low_max }
     }
 
-    /// Encodes the sums, 32 bytes each.
+    /// Encodes the sums, as [`to_binary`] does.
     pub(super) fn array(&self) -> Result<ArrayRef> {
+        if self.high.is_empty() {
+            return Ok(Arc::new(LargeBinaryArray::from_iter_values(self.low.iter().map(|sum| sum.to_le_bytes()))));
+        }
         let sums = (0..self.low.len()).map(|group| self.sum(group)).collect::<Result<Vec<_>>>()?;
         Ok(to_binary(&sums))
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         let held = self.low.capacity() * size_of::<i128>() + self.high.capacity() * size_of::<i256>();
-        // `array` encodes 32 bytes for each sum, more than are held while `high` is empty.
-        held.max(self.low.len() * BYTES)
+        // `array` encodes each with an offset besides, more than is held while `high` is empty.
+        held.max(self.low.len() * (size_of::<i128>() + size_of::<i64>()))
     }
 }
 
@@ -139,9 +179,21 @@ pub(crate) fn square(value: i128) -> i256 {
     }
 }
 
-/// Encodes sums as binary values of 32 bytes, little-endian.
+/// The largest magnitude within bounds.
+fn magnitude(bounds: Bounds) -> u128 {
+    bounds.min.unsigned_abs().max(bounds.max.unsigned_abs())
+}
+
+/// Encodes sums as binary values, little-endian: 16 bytes where a sum fits, else 32. States of many groups are kept by a cache, for which they have to be small.
 pub(crate) fn to_binary(sums: &[i256]) -> ArrayRef {
-    Arc::new(LargeBinaryArray::from_iter_values(sums.iter().map(|sum| sum.to_le_bytes())))
+    let mut encoded = LargeBinaryBuilder::with_capacity(sums.len(), sums.len() * size_of::<i128>());
+    for sum in sums {
+        match sum.to_i128() {
+            Some(sum) => encoded.append_value(sum.to_le_bytes()),
+            None => encoded.append_value(sum.to_le_bytes()),
+        }
+    }
+    Arc::new(encoded.finish())
 }
 
 /// Decodes a column of sums.
@@ -155,8 +207,11 @@ pub fn from_binary(array: &ArrayRef) -> Result<Vec<i256>> {
     }
     let array = array.as_binary::<i64>();
     let sum = |row: usize| {
-        let bytes: [u8; BYTES] = array.value(row).try_into().map_err(|_| other())?;
-        Ok(i256::from_le_bytes(bytes))
+        let bytes = array.value(row);
+        if let Ok(bytes) = bytes.try_into() {
+            return Ok(i256::from_i128(i128::from_le_bytes(bytes)));
+        }
+        bytes.try_into().map(i256::from_le_bytes).map_err(|_| other())
     };
     (0..array.len()).map(sum).collect()
 }
@@ -164,6 +219,42 @@ pub fn from_binary(array: &ArrayRef) -> Result<Vec<i256>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_are_the_same_with_and_without_room_in_128_bits() {
+        let largest = i64::MAX.into();
+        let batches: [(Vec<i64>, Bounds); 4] = [
+            (vec![3, -2, 0, 7, 7, 1], Bounds { min: -2, max: 7 }),
+            (vec![i64::MAX, i64::MIN, 1, -1, i64::MAX, i64::MIN], Bounds::I64),
+            (vec![i64::MAX; 6], Bounds { min: largest, max: largest }),
+            (vec![3_037_000_499, -3_037_000_499, 0, 1, 2, 3], Bounds { min: -3_037_000_499, max: 3_037_000_499 }),
+        ];
+        let groups = [0, 1, 0, 2, 1, 2];
+        for of_squares in [false, true] {
+            let mut sums = Sums256::new(of_squares);
+            sums.resize(3);
+            let mut expected = [i256::ZERO; 3];
+            let mut merged = Sums256::new(of_squares);
+            merged.resize(3);
+            for round in 0..12 {
+                let (values, bounds) = batches[round % 4].clone();
+                for (group, value) in groups.iter().zip(&values) {
+                    let value = i128::from(*value);
+                    let value = if of_squares { square(value) } else { i256::from_i128(value) };
+                    expected[*group as usize] = expected[*group as usize].wrapping_add(value);
+                }
+                let column = Column::new(Data::Ints { values: Arc::new(values), bounds });
+                sums.add(&groups, &column, None).expect("256 bits hold them");
+                let mut other = Sums256::new(of_squares);
+                other.resize(3);
+                other.add(&groups, &column, None).expect("256 bits hold them");
+                merged.merge(&other, (0..3).map(|group| (group, group))).expect("256 bits hold them");
+                let all =
+                    |sums: &Sums256| from_binary(&sums.array().expect("256 bits hold them")).expect("they are sums");
+                assert_eq!((all(&sums), all(&merged)), (expected.to_vec(), expected.to_vec()), "{of_squares} {round}");
+            }
+        }
+    }
 
     #[test]
     fn squares_of_the_greatest_numbers_are_added_until_nothing_holds_them() {
