@@ -1,11 +1,11 @@
-//! What the engine has no loop for, over Arrow's arrays.
+//! Functions without a native form in the engine, evaluated over Arrow arrays.
 
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{
-    ArrayRef, Decimal256Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, new_empty_array,
+    ArrayRef, AsArray, Decimal256Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, new_empty_array,
 };
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Decimal128Type, Field, Schema, SchemaRef, i256};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, ScalarValue};
 use datafusion::logical_expr::EmitTo;
@@ -14,13 +14,13 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, utils::collect_columns};
 use datafusion::physical_expr_common::physical_expr::{fmt_sql, is_volatile};
 use engine::Digest;
-use engine::aggregate::{Moments, sums256_from_binary};
+use engine::aggregate::{Kept, Moments, sums256_from_binary};
 use engine::expression::{Expression, Fallback, Foreign, function_id};
 use functions::error::from_datafusion;
 
 use crate::reuse::foreign_digest;
 
-/// An expression as a function of the columns that it reads.
+/// Expression as a function of the columns that it reads.
 #[derive(Debug)]
 pub(super) struct ForeignExpression {
     id: u64,
@@ -30,16 +30,16 @@ pub(super) struct ForeignExpression {
     is_immutable: bool,
 }
 
-/// A planned expression over columns of `schema`, which evaluates batches that its compiled form cannot.
+/// Planned expression over columns of `schema`, which evaluates batches that its compiled form cannot.
 #[derive(Debug)]
 pub(super) struct PlannedExpression {
     expression: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
-    /// The call, made when a batch first needs it: its tables of values are remembered by its number.
+    /// Foreign call, created when a batch first needs it and reused: results for dictionaries are cached by its id.
     call: OnceLock<Option<Expression>>,
 }
 
-/// The values of an aggregate out of its states.
+/// Final values of an aggregate from its states.
 #[derive(Debug)]
 pub(super) struct FinishAggregate {
     id: u64,
@@ -47,18 +47,19 @@ pub(super) struct FinishAggregate {
     takes: Vec<DataType>,
 }
 
-/// The values of an aggregate that says how floats are spread.
+/// Final values of a variance or standard deviation of floats.
 #[derive(Debug)]
 pub(super) struct FinishMoments {
     id: u64,
     aggregate: Arc<AggregateFunctionExpr>,
 }
 
-/// The values of an aggregate that says how exact numbers are spread.
+/// Final values of a variance or standard deviation of exact numbers.
 #[derive(Debug)]
 pub(super) struct FinishSpread {
     id: u64,
     aggregate: Arc<AggregateFunctionExpr>,
+    takes: [DataType; 3],
 }
 
 impl PlannedExpression {
@@ -70,11 +71,12 @@ impl PlannedExpression {
 impl Fallback for PlannedExpression {
     fn expression(&self) -> engine::Result<Expression> {
         let call = self.call.get_or_init(|| call(&self.expression, &self.schema));
-        call.clone().ok_or(engine::Error::Form("an expression without a form over arrays"))
+        call.clone().ok_or(engine::Error::Form("a planned expression cannot be called over Arrow arrays"))
     }
 }
 
-/// A call of the expression, which is over rows of `schema`; `None` where a column that it reads has no form in the engine.
+/// Returns a foreign call of an expression over `schema`; `None` if the type of a column or of the result has no form
+/// in the engine.
 pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
     let result = expression.data_type(schema).ok()?;
     if !engine::arrow_form::has_form(&result) {
@@ -90,7 +92,7 @@ pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Optio
     }
     let moved = Arc::clone(expression).transform(|part| {
         let Some(column) = part.downcast_ref::<Column>() else { return Ok(Transformed::no(part)) };
-        let at = columns.binary_search(&column.index()).expect("collected above");
+        let at = columns.binary_search(&column.index()).expect("the columns of an expression were collected");
         Ok(Transformed::yes(Arc::new(Column::new(column.name(), at)) as Arc<dyn PhysicalExpr>))
     });
     let expression = moved.ok()?.data;
@@ -101,23 +103,28 @@ pub(super) fn call(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Optio
 }
 
 impl FinishAggregate {
-    /// The aggregate's values; its states are of the types `takes`.
+    /// Returns the final values of `aggregate`; `takes` are the types of its states.
     pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>, takes: Vec<DataType>) -> Self {
         Self { id: function_id(), aggregate: Arc::clone(aggregate), takes }
     }
 }
 
 impl FinishMoments {
-    /// The aggregate's values out of its [`Moments`].
+    /// Returns the final values of `aggregate` from its [`Moments`].
     pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>) -> Self {
         Self { id: function_id(), aggregate: Arc::clone(aggregate) }
     }
 }
 
 impl FinishSpread {
-    /// The aggregate's values out of counts, sums and sums of squares.
-    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>) -> Self {
-        Self { id: function_id(), aggregate: Arc::clone(aggregate) }
+    /// Returns the final values of `aggregate` from counts, sums (of the state `sum`) and sums of squares.
+    pub(super) fn new(aggregate: &Arc<AggregateFunctionExpr>, sum: Kept) -> Self {
+        let sums = match sum {
+            Kept::Sum256 { .. } => DataType::LargeBinary,
+            _ => DataType::Decimal128(38, 0),
+        };
+        let takes = [DataType::Int64, sums, DataType::LargeBinary];
+        Self { id: function_id(), aggregate: Arc::clone(aggregate), takes }
     }
 }
 
@@ -136,7 +143,7 @@ impl Foreign for ForeignExpression {
 
     fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        // A domain has a NULL, also of columns that have none.
+        // Functions are also evaluated on NULLs of columns that are declared NOT NULL.
         let fields = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let batch = RecordBatch::try_new_with_options(schema, arguments.to_vec(), &options)?;
@@ -187,15 +194,17 @@ impl Foreign for FinishSpread {
     }
 
     fn takes(&self) -> &[DataType] {
-        &[DataType::Int64, DataType::LargeBinary, DataType::LargeBinary]
+        &self.takes
     }
 
     fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
-        let [counts, sums, squares] = arguments else { return Err(engine::Error::Form("counts and sums")) };
+        let [counts, sums, squares] = arguments else { return Err(engine::Error::Form("a variance without sums")) };
         let wide = |sums: &ArrayRef| {
-            let sums = Decimal256Array::from_iter_values(sums256_from_binary(sums)?)
-                .with_data_type(DataType::Decimal256(76, 0));
-            Ok::<ArrayRef, engine::Error>(Arc::new(sums))
+            let sums = match sums.as_primitive_opt::<Decimal128Type>() {
+                Some(sums) => Decimal256Array::from_iter_values(sums.values().iter().map(|sum| i256::from_i128(*sum))),
+                None => Decimal256Array::from_iter_values(sums256_from_binary(sums)?),
+            };
+            Ok::<ArrayRef, engine::Error>(Arc::new(sums.with_data_type(DataType::Decimal256(76, 0))))
         };
         let groups: Vec<usize> = (0..rows).collect();
         let mut accumulator = self.aggregate.create_groups_accumulator().map_err(failed)?;
@@ -223,7 +232,7 @@ impl Foreign for FinishMoments {
     }
 
     fn call(&self, arguments: &[ArrayRef], rows: usize) -> engine::Result<ArrayRef> {
-        let [moments] = arguments else { return Err(engine::Error::Form("moments")) };
+        let [moments] = arguments else { return Err(engine::Error::Form("a variance without moments")) };
         let value = |moments: &Moments| {
             let mut accumulator = self.aggregate.create_accumulator()?;
             let one = |value: f64| Arc::new(Float64Array::from(vec![value])) as ArrayRef;

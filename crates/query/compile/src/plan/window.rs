@@ -1,4 +1,4 @@
-//! Window functions: they are computed of what has been sorted, before it goes on.
+//! Compiles window functions, which are evaluated over sorted rows.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use engine::window::{Distance, Edge, Frame, Near, Units, WindowFunction, WindowS
 use functions::is_reversed;
 use types::Interval;
 
-use super::aggregate::{Aggregate, SPREAD, spread_of, total_of};
+use super::aggregate::{Aggregate, spread_of, spread_states, total_of};
 use super::{Builder, Chain, OperatorId, ordered, through_exchanges};
 
-/// Rows that are added anew for each row.
+/// Maximum distance of frame bounds, in rows, up to which a frame is aggregated again for each row.
 const NEAR_ROWS_MAX: u64 = 1_000;
 
 /// Window functions over one input.
@@ -35,6 +35,8 @@ pub(super) struct Windows<'a> {
 }
 
 impl<'a> Windows<'a> {
+    /// Returns the window functions of an operator; `None` for other operators and for inputs that are not fully
+    /// sorted.
     pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(windows) = plan.downcast_ref::<WindowAggExec>() {
             return Some(Self { plan, functions: windows.window_expr(), input: windows.input() });
@@ -44,19 +46,19 @@ impl<'a> Windows<'a> {
         is_sorted.then(|| Self { plan, functions: windows.window_expr(), input: windows.input() })
     }
 
-    /// Whether their partitions and their order are those of the rows of all partitions of the input together.
+    /// Returns whether all partitions of the input together have the order that the functions require.
     fn are_in_order_of(&self, input: &Arc<dyn ExecutionPlan>) -> bool {
         let asked = self.plan.required_input_ordering().into_iter().flatten().next();
         asked.is_none_or(|asked| ordered(input).ordering_satisfy_requirement(asked.into_single()).unwrap_or(false))
     }
 }
 
-/// The columns that functions read: expressions, each once.
+/// Distinct expressions that the functions read.
 #[derive(Default)]
 struct Read(Vec<Arc<dyn PhysicalExpr>>);
 
 impl Read {
-    /// Where an expression is among them.
+    /// Returns the position of an expression, adding it if it is new.
     fn place(&mut self, expression: &Arc<dyn PhysicalExpr>) -> usize {
         let known = self.0.iter().position(|known| known == expression);
         known.unwrap_or_else(|| {
@@ -67,12 +69,13 @@ impl Read {
 }
 
 impl Builder<'_> {
+    /// Compiles window functions together with the sort below them.
     pub(super) fn windows(&mut self, windows: &Windows<'_>) -> Option<Chain> {
         let first = windows.functions.first()?;
         let is_alike = |function: &Arc<dyn WindowExpr>| {
             function.partition_by() == first.partition_by() && function.order_by() == first.order_by()
         };
-        // What is sorted for them is sorted with them.
+        // A sort below is part of the engine's window evaluation.
         let below = through_exchanges(windows.input);
         if !windows.functions.iter().all(is_alike) || !windows.are_in_order_of(below) {
             return None;
@@ -96,7 +99,8 @@ impl Builder<'_> {
         (chain, places) = chain.with_keys(read.0.iter())?;
         let placed = |columns: &[usize]| columns.iter().map(|column| places[*column]).collect::<Vec<_>>();
         let partition_by = placed(&partition_by);
-        // A row whose partition nobody asks for need not be there; others are what functions are of.
+        // Whole partitions may be filtered away; single rows may not, since functions depend on the others in their
+        // partition.
         for branch in &mut chain.branches {
             let is_kept = |column: &usize| partition_by.contains(column);
             let origins = branch.origins.iter_mut().enumerate();
@@ -116,22 +120,23 @@ impl Builder<'_> {
     }
 }
 
-/// The engine's functions of the plan's so far.
+/// Engine functions that were compiled so far.
 struct Computed {
     read: Read,
     functions: Vec<WindowFunction>,
 }
 
-/// What a function gives, by the places of the engine's functions.
+/// Value of a window function, in terms of the engine's functions by position.
 enum Given {
     Column(usize),
-    /// A variance or a deviation.
+    /// Variance or standard deviation.
     Spread {
         aggregate: Arc<AggregateFunctionExpr>,
-        /// By the functions of [`SPREAD`].
+        /// Positions of the functions of [`spread_states`].
         kept: [usize; 3],
+        sum: Kept,
     },
-    /// A sum or an average, of a total in a form.
+    /// Sum or average, from a total of type `form` and a count.
     Total {
         aggregate: Arc<AggregateFunctionExpr>,
         form: DataType,
@@ -141,18 +146,19 @@ enum Given {
 }
 
 impl Given {
-    /// Where the functions' columns come after so many others.
+    /// Returns the value as an expression, where the function columns follow `width` others.
     fn over(self, width: usize) -> Expression {
         let column = |place: usize| Expression::Column(width + place);
         match self {
             Self::Column(place) => column(place),
             Self::Total { aggregate, form, total, count } => total_of(&aggregate, form, column(total), column(count)),
-            Self::Spread { aggregate, kept } => spread_of(&aggregate, kept.map(column)),
+            Self::Spread { aggregate, kept, sum } => spread_of(&aggregate, sum, kept.map(column)),
         }
     }
 }
 
 impl Computed {
+    /// Compiles one window function.
     fn function(&mut self, function: &Arc<dyn WindowExpr>, chain: &Chain) -> Option<Given> {
         let any = function.as_any();
         if let Some(standard) = any.downcast_ref::<StandardWindowExpr>() {
@@ -167,7 +173,7 @@ impl Computed {
         self.aggregate(aggregate, frame, chain)
     }
 
-    /// The rows that a function is of; `None` where the engine has no such distances.
+    /// Compiles the frame of a function; `None` if the engine does not support its distances.
     fn frame(&mut self, function: &Arc<dyn WindowExpr>, chain: &Chain) -> Option<Frame> {
         let frame = function.get_window_frame();
         let units = match frame.units {
@@ -238,7 +244,7 @@ impl Computed {
             "last_value" => {
                 WindowFunction::Last { column: value(&mut self.read)?, frame: self.frame(function, chain)? }
             }
-            // Counted from the other end the numbers are others.
+            // From the other end, the numbers would differ.
             "nth_value" if is_reversed(call.fun()) => return None,
             "nth_value" => {
                 let number = u64::try_from(integer(arguments.get(1)?)?).ok().filter(|number| 0 < *number)?;
@@ -256,19 +262,22 @@ impl Computed {
             Aggregate::CountRows | Aggregate::Count => Given::Column(place(Kept::Count)),
             Aggregate::Min(form) => Given::Column(place(Kept::Min(form))),
             Aggregate::Max(form) => Given::Column(place(Kept::Max(form))),
-            // Floats that leave a frame cannot be taken away exactly: all that are left are added anew.
+            // Floats that leave a frame cannot be subtracted exactly, so the remaining ones are added up again.
             Aggregate::Total { sum: Kept::FloatSum, .. } if !stays_small(frame) => return None,
             Aggregate::Total { sum, form } => {
                 let (total, count) = (place(sum), place(Kept::Count));
                 Given::Total { aggregate: Arc::new(aggregate.clone()), form, total, count }
             }
-            Aggregate::Spread => Given::Spread { aggregate: Arc::new(aggregate.clone()), kept: SPREAD.map(place) },
+            Aggregate::Spread { sum } => {
+                let kept = spread_states(sum).map(place);
+                Given::Spread { aggregate: Arc::new(aggregate.clone()), kept, sum }
+            }
             Aggregate::FloatSpread => return None,
         })
     }
 }
 
-/// With the columns at their places.
+/// Replaces positions in [`Read`] by column positions.
 fn moved(mut function: WindowFunction, places: &[usize]) -> WindowFunction {
     match &mut function {
         WindowFunction::Shifted { column, .. } => *column = places[*column],
@@ -285,7 +294,7 @@ fn moved(mut function: WindowFunction, places: &[usize]) -> WindowFunction {
     function
 }
 
-/// Whether all rows of a frame can be added for each row.
+/// Returns whether a frame is small enough to be aggregated again for each row.
 fn stays_small(frame: Frame) -> bool {
     let is_near = |edge: Edge| matches!(edge, Edge::At(rows) if rows.unsigned_abs() <= NEAR_ROWS_MAX);
     frame.start == Edge::Partition || (frame.units == Units::Rows && is_near(frame.start) && is_near(frame.end))
@@ -300,19 +309,20 @@ fn integer(argument: &Arc<dyn PhysicalExpr>) -> Option<i64> {
     }
 }
 
-/// A value of a type as a column; `Some(None)` for NULL.
+/// Returns a constant of a type as a column; `Some(None)` for NULL.
 fn constant(value: &ScalarValue, data_type: &DataType) -> Option<Option<engine::Column>> {
     if value.is_null() {
         return Some(None);
     }
-    // Integers of another width become those of the column, as operators make them.
+    // Integers of another width are cast to the column's type, as DataFusion does.
     let are_integers = value.data_type().is_signed_integer() && data_type.is_signed_integer();
     let value = if are_integers { value.cast_to(data_type).ok()? } else { value.clone() };
     let array = (value.data_type() == *data_type).then(|| value.to_array_of_size(1).ok()).flatten()?;
     arrow_form::column(&array).ok().map(Some)
 }
 
-/// How far after a key another is, of the types whose keys the engine adds to.
+/// Returns the signed distance of a frame bound from a key of type `of`; `None` for types that the engine cannot add
+/// to.
 fn away(distance: &ScalarValue, is_after: bool, of: &DataType) -> Option<Distance> {
     let exact = |distance: i128| Distance::Exact(if is_after { distance } else { -distance });
     Some(match distance {

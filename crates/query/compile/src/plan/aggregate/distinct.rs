@@ -1,7 +1,9 @@
-//! Values that count once in a group: rows are grouped by the keys and these values, then the groups by the keys.
+//! DISTINCT aggregates as two-level aggregation: rows are grouped by the keys and the distinct argument, then these
+//! groups by the keys.
 //!
-//! The first groups have the states of rows too, of which the second make those of all. Of several values each has groups of its own, in one
-//! table: a row comes once for each of them, the others being NULL, and once for what is kept of rows.
+//! The first level also has the states of the other aggregates, which the second level merges. If there are several
+//! distinct arguments, each has its own groups in one common hash table: a row is repeated once per argument, with the
+//! other arguments NULL, and once for the other aggregates.
 
 use std::sync::Arc;
 
@@ -15,8 +17,8 @@ use super::super::{Branch, Builder, Chain};
 use super::states::{Distinct, State, States};
 
 impl Builder<'_> {
-    /// Groups what a chain gives, whose columns are those of `states`, as `spec` says, whose states are still to come. Gives the number of the
-    /// pipeline that ends in the groups.
+    /// Appends both levels of grouping to a chain with the columns of `states`. `spec` describes the grouping without
+    /// states. Returns the number of the pipeline that ends in the final groups.
     pub(super) fn grouped_twice(&mut self, mut chain: Chain, states: &States, spec: AggregateSpec) -> usize {
         let (plain, count) = (states.plain_columns(), states.distinct.len());
         let mut of_rows = states.of_rows();
@@ -26,7 +28,7 @@ impl Builder<'_> {
         let AggregateSpec { keys, key_forms, carried, mut sets, clustered, .. } = spec;
         let total = sets.iter().find(|set| set.absent.iter().all(|absent| *absent)).map(|set| set.id);
         let (key_count, carried_count, set_numbers) = (keys.len(), carried.len(), usize::from(!sets.is_empty()));
-        // Values count once in the groups of each set.
+        // Values are distinct within each grouping set.
         sets.iter_mut().for_each(|set| set.absent.extend(vec![false; count]));
         let with_values = key_forms.iter().copied().chain(states.distinct.iter().map(|distinct| distinct.form));
         let forms_with_values: Vec<Form> = with_values.collect();
@@ -43,7 +45,8 @@ impl Builder<'_> {
         };
         let first = self.end(chain, &Sink::Groups(Arc::new(spec)));
 
-        // What these groups have: keys, values, the number of a set, what keys determine, states of rows.
+        // Columns of the first-level groups: keys, distinct arguments, number of the grouping set, dependent keys,
+        // states.
         let after_values = key_count + count;
         let others = after_values..after_values + set_numbers + carried_count + state_count;
         let mut columns: Vec<Expression> = (0..key_count).chain(others).map(Expression::Column).collect();
@@ -76,10 +79,10 @@ impl Builder<'_> {
     }
 }
 
-/// The columns of rows, so many of them, then values; once for the states of rows, and for each of the values. Those states are of rows alone
-/// then.
+/// Returns the column lists of the repeated rows: once for states of rows, if there are any, and once per distinct
+/// argument. `of_rows` gets a filter so that its states only see the former.
 fn repeated(plain: usize, values: &[Distinct], of_rows: &mut [StateSpec]) -> Vec<Vec<Expression>> {
-    // A column that tells which are rows.
+    // Column that is true in the repetition for the states of rows.
     let are_rows = plain + values.len();
     let filters: Vec<usize> = of_rows.iter().filter_map(|state| state.filter).collect();
     of_rows.iter_mut().for_each(|state| state.filter = state.filter.or(Some(are_rows)));

@@ -1,7 +1,6 @@
-//! The halves of an aggregate that run in different processes: one keeps states of its rows and gives them away, the other makes the aggregate's
-//! values of all of them.
+//! Partial and final aggregation that run in different processes.
 //!
-//! States have the form that DataFusion's operators give them, so that either half may be an operator.
+//! States have the format of DataFusion's operators, so either phase may run in DataFusion.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use super::states::States;
 use crate::expression;
 
 impl Builder<'_> {
-    /// The half that gives states.
+    /// Compiles the partial phase, which outputs states.
     pub(super) fn first_half(&mut self, first: &AggregateExec) -> Option<Chain> {
         let states = |states: &mut States, aggregate: &Arc<AggregateFunctionExpr>, filter: Option<&_>| {
             let given = states.given(aggregate, filter)?;
@@ -30,7 +29,7 @@ impl Builder<'_> {
         self.grouped(first, first, states)
     }
 
-    /// The half that takes them.
+    /// Compiles the final phase, which merges states.
     pub(super) fn second_half(&mut self, last: &AggregateExec) -> Option<Chain> {
         let groups = last.group_expr();
         if last.limit_options().is_some() || groups.has_grouping_set() {
@@ -62,7 +61,7 @@ impl Builder<'_> {
                 states.push(StateSpec { kept: *kept, column: None, filter: None }.of_partial(column));
             }
             output.push(kind.finished(aggregate, |wanted, of| {
-                let place = kept.iter().position(|known| *known == (wanted, of)).expect("it is one of those kept");
+                let place = kept.iter().position(|known| *known == (wanted, of)).expect("a known state");
                 Expression::Column(key_count + first + place)
             }));
         }
@@ -82,7 +81,7 @@ impl Builder<'_> {
 }
 
 impl Aggregate {
-    /// What is kept of it, in the order of its states; `None` where these have another form.
+    /// Returns the states of the aggregate in DataFusion's order; `None` if DataFusion's states differ.
     pub(super) fn kept(self) -> Option<Vec<(engine::aggregate::Kept, Of)>> {
         use engine::aggregate::Kept;
         Some(match self {
@@ -91,7 +90,7 @@ impl Aggregate {
             Self::Min(form) => vec![(Kept::Min(form), Of::Values)],
             Self::Max(form) => vec![(Kept::Max(form), Of::Values)],
             Self::Total { sum, .. } => vec![(sum, Of::Values), (Kept::Count, Of::Values)],
-            Self::Spread | Self::FloatSpread => return None,
+            Self::Spread { .. } | Self::FloatSpread => return None,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept of an aggregate's groups, and what is computed of that in the end.
+//! Aggregate functions: the states that they need and the final values computed from them.
 
 use std::sync::Arc;
 
@@ -15,27 +15,29 @@ use types::sql_type::NUMERIC_PRECISION_MAX;
 
 use crate::foreign::{FinishAggregate, FinishMoments, FinishSpread};
 
-/// The aggregates that the engine keeps states of.
+/// Aggregate functions that the engine supports.
 #[derive(Debug, Clone)]
 pub(in crate::plan) enum Aggregate {
     CountRows,
     Count,
-    /// `min` and `bool_and`, with the form of the argument's values.
+    /// `min` and `bool_and`, with the physical type of the argument.
     Min(Form),
-    /// `max` and `bool_or`, likewise.
+    /// `max` and `bool_or`, with the physical type of the argument.
     Max(Form),
-    /// `sum` and `avg`: what is summed, in which form the sum comes back.
+    /// `sum` and `avg`, with the state of the sum and its Arrow type.
     Total {
         sum: Kept,
         form: DataType,
     },
-    /// Variances and deviations of exact numbers: by their count, sum and sum of squares.
-    Spread,
-    /// Those of floats.
+    /// Variances and standard deviations of exact numbers: from count, sum and sum of squares.
+    Spread {
+        sum: Kept,
+    },
+    /// Variances and standard deviations of floats.
     FloatSpread,
 }
 
-/// What a state is of.
+/// Input of a state: all rows, or the non-NULL values of the argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Rows,
@@ -43,7 +45,7 @@ pub(super) enum Of {
 }
 
 impl Aggregate {
-    /// `None` for those in which values count once, too.
+    /// Returns the aggregate of a call; `None` for DISTINCT and for unsupported calls.
     pub(in crate::plan) fn of(aggregate: &AggregateFunctionExpr, schema: &Schema) -> Option<Self> {
         let is_plain = !aggregate.is_distinct() && aggregate.order_bys().is_empty() && !aggregate.ignore_nulls();
         let arguments = aggregate.expressions();
@@ -73,7 +75,10 @@ impl Aggregate {
                 (fields.len() == 2).then_some(Self::Total { sum, form })
             }
             "variance" | "var_samp" | "var_pop" | "stddev" | "stddev_samp" | "stddev_pop" => match data_type {
-                DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Decimal128(..) => Some(Self::Spread),
+                // No sum of integers needs more than 128 bits, and `sum` and `avg` of the same argument share that
+                // state.
+                DataType::Int16 | DataType::Int32 | DataType::Int64 => Some(Self::Spread { sum: Kept::Sum }),
+                DataType::Decimal128(..) => Some(Self::Spread { sum: Kept::Sum256 { of_squares: false } }),
                 DataType::Float32 | DataType::Float64 => Some(Self::FloatSpread),
                 _ => None,
             },
@@ -81,6 +86,7 @@ impl Aggregate {
         }
     }
 
+    /// Returns the argument, if the aggregate reads it.
     pub(in crate::plan) fn argument(&self, aggregate: &AggregateFunctionExpr) -> Option<Arc<dyn PhysicalExpr>> {
         match self {
             Self::CountRows => None,
@@ -88,7 +94,7 @@ impl Aggregate {
         }
     }
 
-    /// The aggregate of values that come once each; `None` where it does not matter how often they come.
+    /// Returns the aggregate over distinct values; `None` if duplicates do not matter.
     pub(super) fn of_once(self) -> Option<Self> {
         match self {
             Self::CountRows => Some(Self::Count),
@@ -97,7 +103,7 @@ impl Aggregate {
         }
     }
 
-    /// The value of `aggregate`, whose states `state` gives.
+    /// Returns the final value of `aggregate`; `state` returns the column of each of its states.
     pub(super) fn finished(
         self,
         aggregate: &Arc<AggregateFunctionExpr>,
@@ -108,9 +114,9 @@ impl Aggregate {
             Self::Count => state(Kept::Count, Of::Values),
             Self::Min(form) => state(Kept::Min(form), Of::Values),
             Self::Max(form) => state(Kept::Max(form), Of::Values),
-            Self::Spread => {
-                let arguments = SPREAD.map(|kept| state(kept, Of::Values));
-                spread_of(aggregate, arguments)
+            Self::Spread { sum } => {
+                let arguments = spread_states(sum).map(|kept| state(kept, Of::Values));
+                spread_of(aggregate, sum, arguments)
             }
             Self::FloatSpread => {
                 let function = Arc::new(FinishMoments::new(aggregate));
@@ -124,11 +130,12 @@ impl Aggregate {
     }
 }
 
-/// Aggregate states of a variance or deviation of exact numbers.
-pub(in crate::plan) const SPREAD: [Kept; 3] =
-    [Kept::Count, Kept::Sum256 { of_squares: false }, Kept::Sum256 { of_squares: true }];
+/// States of a variance or standard deviation of exact numbers.
+pub(in crate::plan) fn spread_states(sum: Kept) -> [Kept; 3] {
+    [Kept::Count, sum, Kept::Sum256 { of_squares: true }]
+}
 
-/// The value of `sum` or `avg`, out of a total in a form and of how many values it is; NULL where it is of none.
+/// Returns the value of `sum` or `avg` from a total of type `form` and a count; NULL if the count is zero.
 pub(in crate::plan) fn total_of(
     aggregate: &Arc<AggregateFunctionExpr>,
     form: DataType,
@@ -140,7 +147,7 @@ pub(in crate::plan) fn total_of(
     let beyond = power_of_ten(NUMERIC_PRECISION_MAX);
     let digits_of_numeric = Bounds { min: 1 - beyond, max: beyond - 1 };
     let gives = aggregate.field();
-    // A sum of `real` is one, which the total is not yet.
+    // A sum of `real` is computed in double precision and has to be rounded.
     if aggregate.fun().name() == "sum" && *gives.data_type() != DataType::Float32 {
         let limits = match gives.data_type() {
             DataType::Int64 => Some(Bounds::I64),
@@ -174,7 +181,11 @@ pub(in crate::plan) fn total_of(
     Expression::Fallible { value: Box::new(quotient), fallback: Arc::new(original) }
 }
 
-/// The value of a variance or a deviation, out of how many values it is of, their sum and that of their squares.
-pub(in crate::plan) fn spread_of(aggregate: &Arc<AggregateFunctionExpr>, arguments: [Expression; 3]) -> Expression {
-    Expression::Foreign { function: Arc::new(FinishSpread::new(aggregate)), arguments: arguments.into() }
+/// Returns a variance or standard deviation from count, sum and sum of squares.
+pub(in crate::plan) fn spread_of(
+    aggregate: &Arc<AggregateFunctionExpr>,
+    sum: Kept,
+    arguments: [Expression; 3],
+) -> Expression {
+    Expression::Foreign { function: Arc::new(FinishSpread::new(aggregate, sum)), arguments: arguments.into() }
 }

@@ -1,8 +1,10 @@
-//! Aggregates: rows become groups, of which states are kept.
+//! Compiles aggregations.
 //!
-//! `kept.rs` says which states an aggregate needs and what is computed of them in the end, `states.rs` gathers those of all aggregates and the
-//! columns that they are of, `distinct.rs` groups rows twice where values count once in a group, `sets.rs` says which sets of keys there are, `halves.rs`
-//! has aggregates whose rows are in other processes.
+//! - `kept.rs` defines the states of each aggregate and its final value.
+//! - `states.rs` collects the states of all aggregates of an operator and the columns that they read.
+//! - `distinct.rs` compiles DISTINCT aggregates.
+//! - `sets.rs` compiles grouping sets.
+//! - `halves.rs` compiles partial and final aggregation in different processes.
 
 mod distinct;
 mod halves;
@@ -24,16 +26,17 @@ use engine::expression::Expression;
 use engine::pipeline::{Sink, Source, Step};
 use scan::ShardScanExec;
 
-pub(super) use self::kept::{Aggregate, SPREAD, spread_of, total_of};
+pub(super) use self::kept::{Aggregate, spread_of, spread_states, total_of};
 use self::sets::grouping_sets;
 use self::states::States;
 use super::{Branch, Builder, Chain, Input, SourceColumn, through_exchanges};
 use crate::expression;
 
-/// Keys of a group: a word says which of them are NULL.
+/// Maximum number of group keys: one word holds their NULL bits.
 const KEYS_MAX: usize = 60;
 
 impl Builder<'_> {
+    /// Compiles an aggregation, including a partial one below it.
     pub(super) fn aggregate(&mut self, last: &AggregateExec) -> Option<Chain> {
         let first = match last.mode() {
             AggregateMode::Single | AggregateMode::SinglePartitioned => last,
@@ -50,7 +53,8 @@ impl Builder<'_> {
         self.grouped(first, last, |states, aggregate, filter| Some(vec![states.value_of(aggregate, filter)?]))
     }
 
-    /// The groups of what `first` reads, as `last` gives them, with what `finish` makes of each aggregate.
+    /// Compiles a grouping of the input of `first` with the output of `last`; `finish` returns the output columns of
+    /// each aggregate.
     fn grouped(
         &mut self,
         first: &AggregateExec,
@@ -71,7 +75,7 @@ impl Builder<'_> {
         let count = groups.expr().len();
         let keys =
             groups.expr().iter().map(|(key, _)| expression::lower(key, &chain.schema)).collect::<Option<Vec<_>>>()?;
-        // The number of a set comes after the keys.
+        // The number of the grouping set follows the keys.
         let key_columns = count + usize::from(!sets.is_empty());
         let mut states = States::new(Arc::clone(&chain.schema), keys, key_columns);
         let calls = first.aggr_expr().iter().zip(first.filter_expr());
@@ -90,14 +94,14 @@ impl Builder<'_> {
         let is_unique = |column| self.is_unique(column);
         let redundant = match sets.is_empty() {
             true => self.dependencies.redundant(&chain.sources[..count], is_unique, is_costly),
-            // Without the key that determines it, it does not stay one value.
+            // A dependent key is not constant in groups of a set without the key that determines it.
             false => vec![false; count],
         };
         let (carried, keys): (Vec<usize>, Vec<usize>) = (0..count).partition(|key| redundant[*key]);
         if !keys.iter().all(|key| is_compared(schema.field(*key).data_type())) {
             return None;
         }
-        // Groups of wide keys do not leave early.
+        // Groups with wide keys do not leave early.
         let is_wide = |key: usize| form(schema.field(key).data_type()) == Some(Form::Wide);
         let clustered =
             keys.iter().position(|key| sets.is_empty() && !is_wide(*key) && self.is_clustered(&chain, *key));
@@ -106,7 +110,7 @@ impl Builder<'_> {
             output[*key] = Expression::Column(place);
         }
         output.extend(finished);
-        // Rows of a group that nobody asks for need not be grouped, unless other groups have them too.
+        // A group that is filtered away later need not be built, unless its rows belong to other groups too.
         let plain = if sets.is_empty() { count } else { 0 };
         let of_keys = |columns: &[Option<SourceColumn>]| {
             (0..output.len()).map(|column| columns.get(column).copied().flatten().filter(|_| column < plain)).collect()
@@ -130,16 +134,18 @@ impl Builder<'_> {
         Some(Chain { branches, schema, sources, padded, is_ordered: false })
     }
 
+    /// Returns whether each value of a scanned column occurs in one row only.
     fn is_unique(&self, (number, column): SourceColumn) -> bool {
         self.scanned(number).is_some_and(|scan| scan.scan.is_unique(column))
     }
 
+    /// Returns the scan that is the input with this number.
     fn scanned(&self, number: usize) -> Option<&ShardScanExec> {
         let Input::Scan(input) = &self.inputs[number] else { return None };
         input.scan.downcast_ref::<ShardScanExec>()
     }
 
-    /// Whether a column is one of the scan that its pipeline reads, whose values come in order.
+    /// Returns whether a column comes from the scan at the pipeline's source and its values are clustered.
     fn is_clustered(&self, chain: &Chain, column: usize) -> bool {
         let [branch] = chain.branches.as_slice() else { return false };
         let source = chain.sources[column].filter(|(number, _)| branch.source == Source::Input(*number));

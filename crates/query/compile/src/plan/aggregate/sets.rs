@@ -1,16 +1,16 @@
-//! Grouping sets, as the engine makes them: coarser ones of the groups by all keys.
+//! Grouping sets, with a hidden finest set of all keys from which coarser sets are derived.
 
 use datafusion::physical_plan::aggregates::PhysicalGroupBy;
 use engine::aggregate::GroupingSet;
 
-/// Keys whose number, a bit for each, is one that the engine has.
+/// Maximum number of keys: the engine numbers sets with one bit per key.
 const SET_KEYS_MAX: usize = 32;
 
-/// The sets, and that of all keys where it is not among them; `None` where one comes twice.
+/// Returns the grouping sets, adding a hidden one of all keys if it is missing; `None` if a set occurs twice.
 pub(super) fn grouping_sets(groups: &PhysicalGroupBy) -> Option<Vec<GroupingSet>> {
     let mut sets: Vec<GroupingSet> = Vec::with_capacity(groups.groups().len() + 1);
     for absent in groups.groups() {
-        // As DataFusion numbers them: a bit for each key, that of the last lowest.
+        // DataFusion's numbering: one bit per key, the last key's lowest.
         let id = absent.iter().fold(0_i64, |id, absent| id << 1 | i64::from(*absent));
         if SET_KEYS_MAX < absent.len() || sets.iter().any(|set| set.id == id) {
             return None;

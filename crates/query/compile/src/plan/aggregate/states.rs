@@ -1,4 +1,4 @@
-//! The states of all aggregates of an operator, each once, and the columns that they are of.
+//! Collects the distinct states of all aggregates of an operator, and the columns that they read.
 
 use std::sync::Arc;
 
@@ -15,53 +15,53 @@ use super::Aggregate;
 use super::kept::Of;
 use crate::expression;
 
-/// States of groups, in the order in which groups have them.
+/// States of the groups, in storage order.
 pub(super) struct States {
     schema: SchemaRef,
-    /// The columns that are grouped: keys, then arguments and filters, each once.
+    /// Columns to aggregate: keys, then arguments and filters without duplicates.
     columns: Vec<Expression>,
     places: Vec<Place>,
-    /// Arguments whose values count once in a group.
+    /// Arguments of DISTINCT aggregates.
     pub(super) distinct: Vec<Distinct>,
     pub(super) all: Vec<State>,
-    /// The place of the first among the columns of groups.
+    /// Position of the first state among the columns of groups.
     first: usize,
 }
 
-/// The column of an expression.
+/// Column of an expression.
 struct Place {
     expression: Arc<dyn PhysicalExpr>,
-    /// The condition of the rows that it is computed for; all rows without one.
+    /// Condition on the rows for which it is evaluated; all rows if absent.
     filter: Option<Arc<dyn PhysicalExpr>>,
     column: usize,
 }
 
-/// A state of a group.
+/// State of a group.
 #[derive(Debug, Clone)]
 pub(super) enum State {
-    /// Of its rows.
+    /// Over rows.
     Rows(StateSpec),
-    /// Of the values of one of [`States::distinct`], each once.
+    /// Over the distinct values of an entry of [`States::distinct`].
     Once { kept: Kept, distinct: usize },
 }
 
-/// Values that count once in a group.
+/// Argument of a DISTINCT aggregate.
 pub(super) struct Distinct {
     argument: Arc<dyn PhysicalExpr>,
     filter: Option<Arc<dyn PhysicalExpr>>,
-    /// The argument of the rows that count, NULL of others.
+    /// Argument of the rows that pass the filter, NULL for others.
     pub(super) value: Expression,
     pub(super) form: Form,
 }
 
 impl States {
-    /// None yet, of groups by `keys` over columns of `schema`.
+    /// Returns an empty collection for groups by `keys` over `schema`; states start at column `first`.
     pub(super) fn new(schema: SchemaRef, keys: Vec<Expression>, first: usize) -> Self {
         let (places, distinct, all) = (Vec::new(), Vec::new(), Vec::new());
         Self { schema, columns: keys, places, distinct, all, first }
     }
 
-    /// The value of an aggregate out of its states, which are among these from now on.
+    /// Adds the states of an aggregate and returns its final value.
     pub(super) fn value_of(
         &mut self,
         aggregate: &Arc<AggregateFunctionExpr>,
@@ -84,7 +84,7 @@ impl States {
         }))
     }
 
-    /// The states of an aggregate as they are, which are among these from now on.
+    /// Adds the states of an aggregate and returns them as columns, for a partial aggregation.
     pub(super) fn given(
         &mut self,
         aggregate: &Arc<AggregateFunctionExpr>,
@@ -103,17 +103,17 @@ impl States {
         Some(kept.into_iter().map(place).collect())
     }
 
-    /// The columns that are grouped, then the values that count once.
+    /// Returns the columns to aggregate, followed by the distinct arguments.
     pub(super) fn all_columns(&self) -> Vec<Expression> {
         self.columns.iter().chain(self.distinct.iter().map(|distinct| &distinct.value)).cloned().collect()
     }
 
-    /// How many columns there are before the values that count once.
+    /// Returns the number of columns before the distinct arguments.
     pub(super) fn plain_columns(&self) -> usize {
         self.columns.len()
     }
 
-    /// The states of rows.
+    /// Returns the states over rows.
     pub(super) fn of_rows(&self) -> Vec<StateSpec> {
         let of_rows = |state: &State| if let State::Rows(spec) = state { Some(spec.clone()) } else { None };
         self.all.iter().filter_map(of_rows).collect()
@@ -136,8 +136,9 @@ impl States {
         Some((column, filter_column))
     }
 
-    /// Returns the column of an expression, which is evaluated only for rows that pass the FILTER. Native loops compute it for all rows first, and a batch in
-    /// which that fails again for these rows alone. An argument that calls functions may have effects or take long: it is under a CASE from the start.
+    /// Returns the column of an expression that is evaluated only for rows that pass the FILTER. A native loop first
+    /// computes it for all rows; a batch in which that fails is computed again for the passing rows only. An argument
+    /// with function calls, which may be slow or have effects, is wrapped in a CASE from the start.
     fn column(&mut self, argument: &Arc<dyn PhysicalExpr>, filter: Option<&Arc<dyn PhysicalExpr>>) -> Option<usize> {
         let value = expression::lower(argument, &self.schema)?;
         let filter = filter.filter(|_| !value.never_fails());
@@ -165,14 +166,15 @@ impl States {
         Some(column)
     }
 
-    /// Makes `CASE WHEN filter THEN value END`; `None` for types that CASE cannot choose between, and for volatile filters.
+    /// Returns `CASE WHEN filter THEN value END`; `None` for types that CASE cannot choose between and for volatile
+    /// filters.
     fn where_filter_passes(
         &self,
         value: Expression,
         argument: &Arc<dyn PhysicalExpr>,
         filter: &Arc<dyn PhysicalExpr>,
     ) -> Option<Expression> {
-        // It would be evaluated twice.
+        // The filter would be evaluated twice.
         if is_volatile(filter) {
             return None;
         }
@@ -181,6 +183,7 @@ impl States {
         Some(Expression::Case { branches: vec![(condition, value)], otherwise: None })
     }
 
+    /// Adds the argument of a DISTINCT aggregate; returns its position.
     fn distinct(&mut self, argument: &Arc<dyn PhysicalExpr>, filter: Option<&Arc<dyn PhysicalExpr>>) -> Option<usize> {
         let is_it = |known: &Distinct| &known.argument == argument && known.filter.as_ref() == filter;
         if let Some(at) = self.distinct.iter().position(is_it) {
@@ -197,6 +200,7 @@ impl States {
         Some(self.distinct.len() - 1)
     }
 
+    /// Adds a state, if it is new; returns its column.
     fn place(&mut self, state: State) -> Expression {
         let at = self.all.iter().position(|known| known.is(&state)).unwrap_or_else(|| {
             self.all.push(state);
@@ -220,7 +224,7 @@ impl State {
     }
 }
 
-/// The aggregate in which each value counts as often as it comes: of values that come once they are the same.
+/// Returns the aggregate without DISTINCT.
 fn of_each(aggregate: &AggregateFunctionExpr, schema: &SchemaRef) -> Option<Arc<AggregateFunctionExpr>> {
     let builder = AggregateExprBuilder::new(Arc::new(aggregate.fun().clone()), aggregate.expressions());
     builder.schema(Arc::clone(schema)).alias(aggregate.name()).build().ok().map(Arc::new)
