@@ -1,6 +1,9 @@
-//! The tokens of one statement and where the parser stands among them; names, lists and errors, which all grammar needs.
+//! Token cursor: the position of the parser in the tokens of a statement, and the parts that all grammar shares (names,
+//! lists, errors).
 
-use sqlparser::ast::{Ident, ObjectName, TableVersion};
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Expr, Ident, ObjectName, TableVersion, Visitor};
 use types::interrupt;
 use types::stack::{self, PLAN_LEVELS, too_complex};
 use types::{Condition, SqlError, SqlResult};
@@ -8,43 +11,66 @@ use types::{Condition, SqlError, SqlResult};
 use super::lex::{Lexeme, Token, at_or_near, character};
 use crate::keyword::{Category, category};
 use crate::relation_read::RelationRead;
+use crate::walk::Walk;
 
-/// Deepest nesting of expressions, subqueries and joins: a subquery is up to eight levels of a plan.
+/// Maximum nesting of expressions, subqueries and joins: a subquery takes up to eight levels of a plan.
 const DEPTH_MAX: usize = PLAN_LEVELS / 8;
 
-/// Greatest height of a tree of expressions, set operations and joins: `1 + 1 + …` grows without nesting. What it becomes has up to four
-/// levels for each.
+/// Maximum height of a tree of expressions, set operations and joins, since `1 + 1 + …` grows without nesting. Each
+/// level becomes up to four levels of a plan.
 const HEIGHT_MAX: usize = PLAN_LEVELS / 4;
 
-/// Where the parser stands.
+/// Maximum number of expressions that a statement copies: nested, what reads an operand twice doubles at each level.
+const COPIES_MAX: usize = 100_000;
+
+/// Position of the parser in the tokens of a statement.
 pub(super) struct Cursor<'a> {
-    /// The whole query string.
+    /// The entire query string.
     pub(super) sql: &'a str,
-    /// The statement that is being parsed.
+    /// Text and offset of the statement that is being parsed.
     pub(super) origin: Origin<'a>,
     lexemes: &'a [Lexeme],
     pub(super) at: usize,
     depth: usize,
-    /// The height of the highest tree that was made at this depth.
+    /// Height of the highest tree built so far at the current depth.
     height: usize,
-    /// The relations that are read by what was parsed.
+    /// Number of expressions copied so far.
+    copies: usize,
+    /// Relations read by the part of the statement that is parsed so far.
     pub(super) relations_read: Vec<RelationRead>,
-    /// The statement is a query, whose first SELECT may have INTO.
+    /// Whether the statement is a query, so that its first SELECT may have INTO.
     pub(super) may_select_into: bool,
-    /// The query that is being parsed may be followed by DISTRIBUTE, SORT or CLUSTER: they are no aliases then.
+    /// Whether DISTRIBUTE, SORT or CLUSTER may follow the query that is being parsed, so that they are not aliases.
     pub(super) clauses_follow_query: bool,
 }
 
-/// The text that a statement comes from.
+/// Text of a statement and its offset in the query string.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin<'a> {
     pub(super) text: &'a str,
-    /// In characters.
+    /// Offset in characters.
     pub(super) offset: usize,
 }
 
+/// Counts down for each expression of a tree, and breaks at zero.
+struct CountExprs(usize);
+
+impl Visitor for CountExprs {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        match self.0.checked_sub(1) {
+            Some(left) => {
+                self.0 = left;
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        }
+    }
+}
+
 impl<'a> Cursor<'a> {
-    /// `lexemes` end in [`Token::End`].
+    /// Creates a cursor at token `at`; the last of `lexemes` is [`Token::End`].
     pub(super) fn new(sql: &'a str, lexemes: &'a [Lexeme], at: usize, origin: Origin<'a>) -> Self {
         Self {
             sql,
@@ -53,18 +79,19 @@ impl<'a> Cursor<'a> {
             at,
             depth: 0,
             height: 0,
+            copies: 0,
             relations_read: Vec::new(),
             may_select_into: false,
             clauses_follow_query: false,
         }
     }
 
-    /// The statement reads a relation.
+    /// Records that the statement reads a relation.
     pub(super) fn reads(&mut self, name: &ObjectName, version: Option<&TableVersion>) {
         self.relations_read.push(RelationRead { name: name.clone(), version: version.cloned() });
     }
 
-    /// The lexeme that comes next.
+    /// Returns the next lexeme.
     pub(super) fn lexeme(&self) -> &'a Lexeme {
         self.ahead(0)
     }
@@ -74,7 +101,7 @@ impl<'a> Cursor<'a> {
         &self.lexemes[(self.at + count).min(last)]
     }
 
-    /// The lexeme before.
+    /// Returns the lexeme before the next one.
     pub(super) fn last(&self) -> &'a Lexeme {
         &self.lexemes[self.at.saturating_sub(1)]
     }
@@ -95,7 +122,7 @@ impl<'a> Cursor<'a> {
         lexeme
     }
 
-    /// The keyword or unquoted name that comes next.
+    /// Returns the next token if it is a keyword or an unquoted name.
     pub(super) fn word(&self) -> Option<&'a str> {
         self.word_at(0)
     }
@@ -112,7 +139,7 @@ impl<'a> Cursor<'a> {
         words.split(' ').enumerate().all(|(at, word)| self.word_at(at) == Some(word))
     }
 
-    /// Takes these words if they come next, all or none.
+    /// Consumes these words if all of them come next; returns whether they did.
     pub(super) fn eat(&mut self, words: &str) -> bool {
         let found = self.is(words);
         if found {
@@ -130,7 +157,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Takes whichever of the words comes next.
+    /// Consumes the next token if it is one of the words.
     pub(super) fn eat_one_of(&mut self, words: &[&'static str]) -> Option<&'static str> {
         let word = self.word()?;
         let found = words.iter().find(|candidate| **candidate == word)?;
@@ -154,7 +181,7 @@ impl<'a> Cursor<'a> {
         if self.eat_symbol(symbol) { Ok(()) } else { Err(self.syntax_error()) }
     }
 
-    /// The operator that comes next.
+    /// Returns the next token if it is an operator.
     pub(super) fn operator(&self) -> Option<&'a str> {
         match self.peek() {
             Token::Operator(operator) => Some(operator),
@@ -170,28 +197,28 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Whether the statement is over.
+    /// Whether the end of the statement comes next.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.peek(), Token::End | Token::Symbol(';'))
     }
 
-    /// `syntax error at or near` what comes next.
+    /// Returns `syntax error at or near` with the next token.
     pub(super) fn syntax_error(&self) -> SqlError {
         let lexeme = self.lexeme();
         at_or_near(self.sql, "syntax error", lexeme.start, lexeme.end)
     }
 
-    /// `error` with the position of what comes next.
+    /// Adds the position of the next token to an error.
     pub(super) fn here(&self, error: SqlError) -> SqlError {
         error.with_position(character(self.sql, self.lexeme().start))
     }
 
-    /// `0A000`, at what comes next.
+    /// Returns `0A000` at the position of the next token.
     pub(super) fn unsupported(&self, what: &str) -> SqlError {
         self.here(SqlError::unsupported(what))
     }
 
-    /// Goes one level deeper for as long as `parse` runs.
+    /// Runs `parse` one nesting level deeper; fails with the error for too complex statements beyond `DEPTH_MAX`.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> SqlResult<T>) -> SqlResult<T> {
         interrupt::check()?;
         if self.depth >= DEPTH_MAX {
@@ -206,13 +233,23 @@ impl<'a> Cursor<'a> {
         parsed
     }
 
-    /// What was made at this depth becomes part of something higher without going deeper.
+    /// Counts a tree node that was put above the trees of this depth without deeper nesting; fails beyond `HEIGHT_MAX`.
     pub(super) fn grow(&mut self) -> SqlResult<()> {
         self.height += 1;
         if self.height > HEIGHT_MAX { Err(too_complex()) } else { Ok(()) }
     }
 
-    /// One or more, separated by commas.
+    /// Copies an expression that its test reads twice; fails beyond `COPIES_MAX`.
+    pub(super) fn copy_operand(&mut self, expr: &Expr) -> SqlResult<Box<Expr>> {
+        let mut count = CountExprs(COPIES_MAX - self.copies);
+        if expr.walk(&mut count).is_break() {
+            return Err(too_complex());
+        }
+        self.copies = COPIES_MAX - count.0;
+        Ok(Box::new(expr.clone()))
+    }
+
+    /// Parses one or more items, separated by commas.
     pub(super) fn list<T>(&mut self, mut parse: impl FnMut(&mut Self) -> SqlResult<T>) -> SqlResult<Vec<T>> {
         let mut items = vec![parse(self)?];
         while self.eat_symbol(',') {
@@ -221,7 +258,7 @@ impl<'a> Cursor<'a> {
         Ok(items)
     }
 
-    /// One or more in parentheses, separated by commas.
+    /// Parses one or more items in parentheses, separated by commas.
     pub(super) fn parenthesized<T>(&mut self, parse: impl FnMut(&mut Self) -> SqlResult<T>) -> SqlResult<Vec<T>> {
         self.expect_symbol('(')?;
         let items = self.list(parse)?;
@@ -229,17 +266,17 @@ impl<'a> Cursor<'a> {
         Ok(items)
     }
 
-    /// The name of a column, table, schema, role.
+    /// Parses the name of a column, table, schema or role.
     pub(super) fn name(&mut self) -> SqlResult<Ident> {
         self.ident(|category| !matches!(category, Some(Category::Reserved | Category::FunctionOrType)))
     }
 
-    /// A name after a point, or after AS: any word.
+    /// Parses a name after a dot or after AS, which may be any word.
     pub(super) fn label(&mut self) -> SqlResult<Ident> {
         self.ident(|_| true)
     }
 
-    /// The name of a type or function.
+    /// Parses the name of a type or function.
     pub(super) fn type_name(&mut self) -> SqlResult<Ident> {
         self.ident(|category| !matches!(category, Some(Category::Reserved | Category::ColumnName)))
     }
@@ -255,13 +292,13 @@ impl<'a> Cursor<'a> {
         Ok(Ident { value: value.clone(), quote_style, span: lexeme.span })
     }
 
-    /// `[[database.]schema.]name`
+    /// Parses `[[database.]schema.]name`.
     pub(super) fn object_name(&mut self) -> SqlResult<ObjectName> {
         let first = self.name()?;
         self.qualified(first)
     }
 
-    /// The rest of a name that begins with `first`.
+    /// Parses the parts after `first` of a qualified name.
     pub(super) fn qualified(&mut self, first: Ident) -> SqlResult<ObjectName> {
         let begin = self.at.saturating_sub(1);
         let mut parts = vec![first];
@@ -277,12 +314,12 @@ impl<'a> Cursor<'a> {
         Ok(ObjectName::from(parts))
     }
 
-    /// `(a, b)` where it follows, else nothing.
+    /// Parses `(a, b)`; returns an empty list if no parenthesis comes next.
     pub(super) fn optional_names(&mut self) -> SqlResult<Vec<Ident>> {
         if self.is_symbol('(') { self.parenthesized(Self::name) } else { Ok(Vec::new()) }
     }
 
-    /// A string constant.
+    /// Parses a string constant.
     pub(super) fn text(&mut self) -> SqlResult<String> {
         match self.peek() {
             Token::Text(text) => {
@@ -293,7 +330,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A whole number with a sign.
+    /// Parses an integer with an optional sign.
     pub(super) fn signed_integer(&mut self) -> SqlResult<i64> {
         let negative = self.eat_operator("-");
         if !negative {
@@ -303,10 +340,10 @@ impl<'a> Cursor<'a> {
         Ok(if negative { -number } else { number })
     }
 
-    /// A whole number.
+    /// Parses an unsigned integer.
     pub(super) fn integer(&mut self) -> SqlResult<i64> {
         match self.peek() {
-            // More than 32 bits is no integer constant in PostgreSQL's grammar.
+            // A number of more than 32 bits is no integer constant in PostgreSQL's grammar.
             Token::Integer(digits) if digits.parse::<i32>().is_ok() => {
                 self.at += 1;
                 Ok(digits.parse().unwrap_or_default())
@@ -315,7 +352,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// CASCADE; RESTRICT and nothing are the same.
+    /// Parses an optional CASCADE or RESTRICT; true for CASCADE.
     pub(super) fn cascade(&mut self) -> bool {
         let cascade = self.eat("cascade");
         if !cascade {

@@ -15,7 +15,7 @@ fn one(sql: &str) -> Statement {
     }
 }
 
-/// A query as `sqlparser` prints it.
+/// Returns a query as `sqlparser` prints it.
 fn shown(sql: &str) -> String {
     match one(sql) {
         Statement::Query(query) => query.to_string(),
@@ -83,7 +83,7 @@ fn minus_binds_tighter_than_power() {
     let Statement::Query(query) = one("SELECT -2 ^ 2") else { panic!() };
     let debug = format!("{query:?}");
     let (power, minus) = (debug.find("PGExp").unwrap(), debug.find("Minus").unwrap());
-    // The operator of a node comes after its left operand.
+    // In the debug text, the operator of a node follows its left operand.
     assert!(minus < power, "{debug}");
 }
 
@@ -235,7 +235,7 @@ fn deep_nesting_is_an_error_and_long_chains_are_not() {
     assert!(parse(&format!("SELECT {ors}")).is_ok());
     let sum = vec!["1"; 500].join(" + ");
     assert!(parse(&format!("SELECT {sum}")).is_ok());
-    // Neither depth nor length alone is much here, but the tree is high.
+    // Neither the nesting depth nor the length is large, but the tree is too high.
     let high = (0..300).fold("1".to_owned(), |inner, _| format!("({inner}){}", " + 1".repeat(20)));
     assert_eq!(parse(&format!("SELECT {high}")).unwrap_err().condition, Condition::StatementTooComplex);
     for piece in [" UNION SELECT 1", " UNION ALL SELECT 1"] {
@@ -244,6 +244,14 @@ fn deep_nesting_is_an_error_and_long_chains_are_not() {
     for piece in ["::int", " IS NULL", " EXCEPT SELECT 1", " INTERSECT SELECT 1"] {
         let high = format!("SELECT 1{}", piece.repeat(100_000));
         assert_eq!(parse(&high).unwrap_err().condition, Condition::StatementTooComplex, "{piece}");
+    }
+    // What is copied doubles at each level.
+    let doubled = |levels| (0..levels).fold("1".to_owned(), |inner, _| format!("({inner} BETWEEN SYMMETRIC 0 AND 1)"));
+    assert!(parse(&format!("SELECT {}", doubled(10))).is_ok());
+    assert_eq!(parse(&format!("SELECT {}", doubled(100))).unwrap_err().condition, Condition::StatementTooComplex);
+    for function in ["substring", "overlay"] {
+        let nested = (0..100).fold("a".to_owned(), |inner, _| format!("{function}({inner}, 1)"));
+        assert!(parse(&format!("SELECT {nested}")).is_ok(), "the first argument is parsed once at each level");
     }
     for piece in ["(SELECT ", "CASE WHEN ", "NOT ", "- ", "ARRAY[", "EXISTS (SELECT ", "CAST("] {
         let high = format!("SELECT {}", piece.repeat(100_000));
@@ -481,6 +489,6 @@ fn what_kiln_lacks_is_refused_by_name() {
     for (sql, message) in cases {
         assert_eq!(refused(sql), message, "{sql}");
     }
-    // What comes after it is read all the same.
+    // A statement after a refused one is parsed.
     assert_eq!(parse("UPDATE t SET a = ';'; SELECT 1").unwrap().len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Function calls, and what SQL writes like one.
+//! Function calls, and special syntax that has the form of one.
 
 use sqlparser::ast::{
     DateTimeField, DuplicateTreatment, Expr, ExtractSyntax, Function, FunctionArg, FunctionArgExpr,
@@ -12,7 +12,8 @@ use super::primary::value;
 use crate::lex::Token;
 
 impl Cursor<'_> {
-    /// Calls with grammar of their own, and functions that are called without parentheses.
+    /// Parses calls with grammar of their own, and functions that are called without parentheses; `None` for other
+    /// words.
     pub(super) fn special_call(&mut self, word: &str, opens: bool) -> SqlResult<Option<Expr>> {
         let call = match word {
             "current_date" | "current_user" | "session_user" | "user" | "current_role" | "current_catalog" => {
@@ -55,7 +56,7 @@ impl Cursor<'_> {
         Ok(function(ObjectName::from(vec![name])))
     }
 
-    /// `name(…)` with all that may follow.
+    /// Parses the arguments of a call and the clauses after them (WITHIN GROUP, FILTER, OVER), after the name.
     pub(super) fn call(&mut self, name: ObjectName) -> SqlResult<Expr> {
         self.expect_symbol('(')?;
         let mut list = FunctionArgumentList { duplicate_treatment: None, args: Vec::new(), clauses: Vec::new() };
@@ -68,9 +69,15 @@ impl Cursor<'_> {
                 list.duplicate_treatment = Some(DuplicateTreatment::All);
             }
             list.args = self.list(Self::argument)?;
-            if self.eat("order by") {
-                list.clauses.push(FunctionArgumentClause::OrderBy(self.list(Self::order_by_expr)?));
-            }
+        }
+        self.finish_call(name, list)
+    }
+
+    /// Parses the rest of an ordinary call after its arguments.
+    fn finish_call(&mut self, name: ObjectName, mut list: FunctionArgumentList) -> SqlResult<Expr> {
+        let is_star = matches!(list.args[..], [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)]);
+        if !is_star && !list.args.is_empty() && self.eat("order by") {
+            list.clauses.push(FunctionArgumentClause::OrderBy(self.list(Self::order_by_expr)?));
         }
         self.expect_symbol(')')?;
         let mut call = Function { args: FunctionArguments::List(list), ..function(name) };
@@ -92,7 +99,7 @@ impl Cursor<'_> {
         Ok(Expr::Function(call))
     }
 
-    /// `expr`, `name => expr`, `table.*`.
+    /// Parses an argument: `expr`, `name => expr` or `table.*`.
     pub(crate) fn argument(&mut self) -> SqlResult<FunctionArg> {
         if self.is("variadic") {
             return Err(self.unsupported("VARIADIC"));
@@ -112,7 +119,7 @@ impl Cursor<'_> {
         self.expr().map(unnamed)
     }
 
-    /// `table.*`; nothing is taken if it is something else.
+    /// Parses `table.*`; `None`, with nothing consumed, if something else comes next.
     pub(crate) fn table_wildcard(&mut self) -> SqlResult<Option<ObjectName>> {
         let start = self.at;
         if matches!(self.peek(), Token::Word(_) | Token::Quoted(_))
@@ -134,7 +141,7 @@ impl Cursor<'_> {
         Ok(None)
     }
 
-    /// `EXTRACT(field FROM expr)`.
+    /// Parses `EXTRACT(field FROM expr)`.
     fn extract(&mut self) -> SqlResult<Expr> {
         self.at += 2;
         let field = match self.peek() {
@@ -151,7 +158,7 @@ impl Cursor<'_> {
         Ok(Expr::Extract { field: DateTimeField::Custom(field), syntax: ExtractSyntax::From, expr })
     }
 
-    /// `POSITION(part IN text)`.
+    /// Parses `POSITION(part IN text)`.
     fn position(&mut self) -> SqlResult<Expr> {
         self.at += 2;
         let expr = Box::new(self.restricted_expr()?);
@@ -161,11 +168,11 @@ impl Cursor<'_> {
         Ok(Expr::Position { expr, r#in })
     }
 
-    /// `SUBSTRING(text FROM start FOR count)`, or a call like any other.
+    /// Parses `SUBSTRING(text FROM start FOR count)`, or an ordinary call.
     fn substring(&mut self) -> SqlResult<Expr> {
         let start = self.at;
         self.at += 2;
-        if !self.is_symbol(')') {
+        if !self.is_plain_argument() {
             let expr = Box::new(self.expr()?);
             if self.eat("similar") {
                 let pattern = Some(Box::new(self.expr()?));
@@ -200,16 +207,17 @@ impl Cursor<'_> {
                     shorthand: false,
                 });
             }
+            return self.plain_call_with(start, *expr);
         }
         self.at = start;
         self.plain_call()
     }
 
-    /// `OVERLAY(text PLACING part FROM start FOR count)`, or a call like any other.
+    /// Parses `OVERLAY(text PLACING part FROM start FOR count)`, or an ordinary call.
     fn overlay(&mut self) -> SqlResult<Expr> {
         let start = self.at;
         self.at += 2;
-        if !self.is_symbol(')') {
+        if !self.is_plain_argument() {
             let expr = Box::new(self.expr()?);
             if self.eat("placing") {
                 let overlay_what = Box::new(self.expr()?);
@@ -219,18 +227,41 @@ impl Cursor<'_> {
                 self.expect_symbol(')')?;
                 return Ok(Expr::Overlay { expr, overlay_what, overlay_from, overlay_for });
             }
+            return self.plain_call_with(start, *expr);
         }
         self.at = start;
         self.plain_call()
     }
 
-    /// A call of a function whose name is a keyword.
+    /// Parses an ordinary call of a function whose name is a keyword.
     fn plain_call(&mut self) -> SqlResult<Expr> {
         let name = self.label()?;
         self.call(ObjectName::from(vec![name]))
     }
 
-    /// `TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)`, `TRIM(text, characters)`.
+    /// Tells whether arguments follow that only ordinary calls have: none, `*`, DISTINCT, ALL, VARIADIC or a named one.
+    fn is_plain_argument(&self) -> bool {
+        let is_named = matches!(self.peek_at(1), Token::Operator(operator) if operator == "=>" || operator == ":=");
+        let is_star = matches!(self.peek_at(0), Token::Operator(operator) if operator == "*");
+        let is_marked = ["distinct", "all", "variadic"].into_iter().any(|word| self.is(word));
+        self.is_symbol(')') || is_named || is_star || is_marked
+    }
+
+    /// Parses the rest of an ordinary call whose name is the keyword at `start` and whose first argument was parsed:
+    /// to parse that again would double the time at each level of nested calls.
+    fn plain_call_with(&mut self, start: usize, first: Expr) -> SqlResult<Expr> {
+        let rest = std::mem::replace(&mut self.at, start);
+        let name = self.label()?;
+        self.at = rest;
+        let mut args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(first))];
+        if self.eat_symbol(',') {
+            args.extend(self.list(Self::argument)?);
+        }
+        let list = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
+        self.finish_call(ObjectName::from(vec![name]), list)
+    }
+
+    /// Parses `TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)` or `TRIM(text, characters)`.
     fn trim(&mut self) -> SqlResult<Expr> {
         self.at += 2;
         let trim_where = match self.eat_one_of(&["both", "leading", "trailing"]) {
@@ -254,7 +285,7 @@ impl Cursor<'_> {
         };
         if self.eat_symbol(',') {
             let characters = self.list(Self::expr)?;
-            // `TRIM(LEADING text, characters)` says the same as with FROM.
+            // `TRIM(LEADING text, characters)` means the same as the form with FROM.
             match (characters.len(), trim_where) {
                 (1, Some(_)) => trim_what = characters.into_iter().next().map(Box::new),
                 _ => trim_characters = Some(characters),
@@ -264,7 +295,7 @@ impl Cursor<'_> {
         Ok(Expr::Trim { trim_where, trim_what, expr: Box::new(expr), trim_characters })
     }
 
-    /// `NORMALIZE(text, NFC)`.
+    /// Parses `NORMALIZE(text, NFC)`.
     fn normalize(&mut self) -> SqlResult<Expr> {
         self.at += 2;
         let mut args = vec![self.expr()?];
@@ -278,7 +309,7 @@ impl Cursor<'_> {
     }
 }
 
-/// A call without anything but its name.
+/// Builds a call with a name and no arguments or clauses.
 pub(super) fn function(name: ObjectName) -> Function {
     Function {
         name,
@@ -292,7 +323,7 @@ pub(super) fn function(name: ObjectName) -> Function {
     }
 }
 
-/// A call of a function by its bare name.
+/// Builds a call of a function by its unqualified name.
 pub(super) fn plain(name: &str, args: Vec<Expr>) -> Expr {
     let args = arguments(args.into_iter().map(unnamed).collect());
     Expr::Function(Function { args, ..function(ObjectName::from(vec![Ident::new(name)])) })

@@ -1,6 +1,7 @@
-//! Expressions, by operator precedence as PostgreSQL's grammar has it.
+//! Expressions, parsed by operator precedence as in PostgreSQL's grammar.
 //!
-//! `primary.rs` has what stands alone, `call.rs` functions and what looks like one, `operator.rs` the operators' names.
+//! `primary.rs` has operands, `call.rs` function calls and special call syntax, `window.rs` OVER, `operator.rs` the
+//! operators.
 
 mod call;
 mod operator;
@@ -14,30 +15,30 @@ use self::operator::{Level, binary, level, prefix};
 use super::cursor::Cursor;
 use super::lex::Token;
 
-/// So many operands of AND or OR become a tree that is as wide as it is deep; fewer stay in PostgreSQL's shape.
+/// Number of operands of AND or OR from which the tree is balanced; shorter chains have PostgreSQL's left-deep shape.
 const BALANCED_FROM: usize = 32;
 
-/// What kind of expression the grammar has room for.
+/// Nonterminal of PostgreSQL's grammar that an expression is parsed as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Room {
-    /// PostgreSQL's `a_expr`.
+    /// `a_expr`: any expression.
     Any,
-    /// `b_expr`: without AND, OR, NOT, IS NULL, LIKE, IN and BETWEEN, which mean something else where it stands.
+    /// `b_expr`: without AND, OR, NOT, IS NULL, LIKE, IN and BETWEEN, which mean something else in its context.
     Restricted,
 }
 
 impl Cursor<'_> {
-    /// Any expression.
+    /// Parses an expression.
     pub(super) fn expr(&mut self) -> SqlResult<Expr> {
         self.nested(|cursor| cursor.climb_from_prefix(Level::None, Room::Any))
     }
 
-    /// An expression where AND, IN and NOT NULL belong to what is around it: a DEFAULT, a bound of BETWEEN.
+    /// Parses an expression in a context that uses AND, IN and NOT NULL itself: a DEFAULT, a bound of BETWEEN.
     pub(super) fn restricted_expr(&mut self) -> SqlResult<Expr> {
         self.nested(|cursor| cursor.climb_from_prefix(Level::None, Room::Restricted))
     }
 
-    /// An operand of operators that bind tighter than `level`.
+    /// Parses an operand whose operators bind tighter than `level`.
     fn operand(&mut self, level: Level, room: Room) -> SqlResult<Expr> {
         self.nested(|cursor| cursor.climb_from_prefix(level, room))
     }
@@ -47,13 +48,13 @@ impl Cursor<'_> {
         self.climb(first, least, room)
     }
 
-    /// The rest of an expression that begins with what was parsed already.
+    /// Parses the remainder of an expression whose first operand is parsed already.
     pub(super) fn rest_of_expr(&mut self, first: Expr) -> SqlResult<Expr> {
         let first = self.postfix(first)?;
         self.climb(first, Level::None, Room::Any)
     }
 
-    /// An operand with its prefix operators.
+    /// Parses an operand with its prefix operators.
     fn prefix(&mut self, room: Room) -> SqlResult<Expr> {
         if self.is("not") && room == Room::Any {
             self.advance();
@@ -89,7 +90,7 @@ impl Cursor<'_> {
         self.primary()
     }
 
-    /// Operators after `left` that bind tighter than `least`.
+    /// Parses the operators after `left` that bind tighter than `least`.
     fn climb(&mut self, mut left: Expr, least: Level, room: Room) -> SqlResult<Expr> {
         loop {
             let (level, next) = self.infix(room);
@@ -119,7 +120,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// What comes next, as an operator between two operands.
+    /// Classifies the next token as an infix operator, with its precedence.
     fn infix(&self, room: Room) -> (Level, Infix) {
         match self.peek() {
             Token::Operator(operator) if !matches!(operator.as_str(), "::" | ":=" | "=>" | "..") => {
@@ -148,7 +149,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `a AND b AND c`.
+    /// Parses the further operands of `a AND b AND c`.
     fn chain(&mut self, first: Expr, word: &str, level: Level, operator: BinaryOperator) -> SqlResult<Expr> {
         let mut operands = vec![first];
         while self.eat(word) {
@@ -162,7 +163,7 @@ impl Cursor<'_> {
         Ok(operands.fold(first, |left, right| binary_op(left, operator.clone(), right)))
     }
 
-    /// `IS NULL` and its like.
+    /// Parses IS NULL, IS TRUE, IS DISTINCT FROM and similar tests.
     fn is_test(&mut self, left: Expr) -> SqlResult<Expr> {
         let left = Box::new(left);
         if self.eat("isnull") {
@@ -196,7 +197,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// `[NOT] BETWEEN`, `IN`, `LIKE` and their like.
+    /// Parses `[NOT] BETWEEN`, `IN`, `LIKE`, `ILIKE` or `SIMILAR TO`.
     fn match_test(&mut self, left: Expr) -> SqlResult<Expr> {
         let negated = self.eat("not");
         let expr = Box::new(left);
@@ -234,7 +235,7 @@ impl Cursor<'_> {
         Ok(tested)
     }
 
-    /// `ESCAPE 'c'`.
+    /// Parses an optional `ESCAPE 'c'`.
     fn escape(&mut self) -> SqlResult<Option<sqlparser::ast::ValueWithSpan>> {
         if !self.eat("escape") {
             return Ok(None);
@@ -257,7 +258,8 @@ impl Cursor<'_> {
         if !symmetric {
             return Ok(Expr::Between { expr, negated, low, high });
         }
-        let one = Expr::Between { expr: expr.clone(), negated, low: low.clone(), high: high.clone() };
+        let copies = (self.copy_operand(&expr)?, self.copy_operand(&low)?, self.copy_operand(&high)?);
+        let one = Expr::Between { expr: copies.0, negated, low: copies.1, high: copies.2 };
         let other = Expr::Between { expr, negated, low: high, high: low };
         let both = if negated { BinaryOperator::And } else { BinaryOperator::Or };
         Ok(Expr::Nested(Box::new(binary_op(one, both, other))))
@@ -273,7 +275,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// `left operator right`, `left operator ANY (…)`.
+    /// Parses `operator right` or `operator ANY (…)`, after `left`.
     fn binary(&mut self, left: Expr, level: Level, room: Room) -> SqlResult<Expr> {
         let name = match self.named_operator()? {
             Some(name) => name,
@@ -312,18 +314,18 @@ impl Cursor<'_> {
         })
     }
 
-    /// `a = b = c` is no expression.
+    /// Refuses a second operator of the same precedence, as in `a = b = c`.
     fn refuse_chained(&self, level: Level) -> SqlResult<()> {
         if self.infix(Room::Any).0 == level { Err(self.syntax_error()) } else { Ok(()) }
     }
 
-    /// `(a, b) OVERLAPS (c, d)`.
+    /// Refuses `(a, b) OVERLAPS (c, d)`.
     fn overlaps(&self, left: &Expr) -> SqlResult<Expr> {
         let Expr::Tuple(_) = left else { return Err(self.syntax_error()) };
         Err(self.unsupported("OVERLAPS"))
     }
 
-    /// `OPERATOR(schema.name)`.
+    /// Parses an optional `OPERATOR(schema.name)`.
     fn named_operator(&mut self) -> SqlResult<Option<String>> {
         if !self.is("operator") || *self.peek_at(1) != Token::Symbol('(') {
             return Ok(None);
@@ -344,7 +346,7 @@ impl Cursor<'_> {
     }
 }
 
-/// How the next token goes on with an expression.
+/// Kind of infix operator or test that the next token begins.
 enum Infix {
     Or,
     And,
@@ -365,14 +367,14 @@ fn binary_op(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
-/// The operands, of which there is one at least, under as few levels of operators as possible.
+/// Joins the operands, at least one, by the operator into a tree of minimum height.
 pub fn balanced(operands: Vec<Expr>, operator: &BinaryOperator) -> Expr {
     under_few_levels(&mut operands.into_iter().map(Some).collect::<Vec<_>>(), operator)
 }
 
 fn under_few_levels(operands: &mut [Option<Expr>], operator: &BinaryOperator) -> Expr {
     if let [operand] = operands {
-        return operand.take().expect("each operand is taken once");
+        return operand.take().expect("each operand is in exactly one subtree");
     }
     let (left, right) = operands.split_at_mut(operands.len() / 2);
     binary_op(under_few_levels(left, operator), operator.clone(), under_few_levels(right, operator))
