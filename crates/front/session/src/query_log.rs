@@ -1,4 +1,4 @@
-//! The statements that have ended lately: `sys.log_query`.
+//! Log of the statements that have ended lately: `sys.log_query`.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use session_context::LogRow;
 #[cfg(test)]
 mod tests;
 
-/// The newest statements, so many of them.
+/// Log of the newest statements, up to a maximum number.
 #[derive(Debug)]
 pub struct QueryLog {
     rows: Mutex<VecDeque<LogRow>>,
@@ -20,7 +20,7 @@ impl QueryLog {
         Self { rows: Mutex::default(), kept }
     }
 
-    /// Adds a statement, and forgets the oldest where there are too many.
+    /// Adds a statement, in place of the oldest if the log is full.
     pub fn push(&self, row: LogRow) {
         if self.kept == 0 {
             return;
@@ -30,32 +30,41 @@ impl QueryLog {
             rows.push_back(row);
             if self.kept < rows.len() { rows.pop_front() } else { None }
         };
-        // Its texts are freed outside of the lock.
+        // Frees the texts of the oldest outside of the lock.
         drop(forgotten);
     }
 
-    /// All that are kept, oldest first.
+    /// Returns all logged statements, oldest first.
     pub fn rows(&self) -> Vec<LogRow> {
         self.rows.lock().iter().cloned().collect()
     }
 }
 
-/// A statement's text up to the first word PASSWORD outside of its beginning: what follows is a secret.
+/// Cuts a text after the first word PASSWORD that follows CREATE or ALTER and ROLE, USER or GROUP: a secret comes next.
+///
+/// Texts are cut that do not parse, too, and those of several statements; comments are read as words.
 pub fn without_password(query: &str) -> String {
-    const WORD: &str = "password";
-    let bytes = query.as_bytes();
-    let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    let found = bytes.windows(WORD.len()).enumerate().find(|(at, word)| {
-        word.eq_ignore_ascii_case(WORD.as_bytes())
-            && !is_part(at.checked_sub(1).and_then(|before| bytes.get(before)))
-            && !is_part(bytes.get(at + WORD.len()))
-    });
-    let is_of_role = ["create", "alter"].iter().any(|verb| {
-        let start = query.trim_start();
-        start.get(..verb.len()).is_some_and(|word| word.eq_ignore_ascii_case(verb))
-    });
-    match found {
-        Some((at, _)) if is_of_role => format!("{} …", &query[..at + WORD.len()]),
-        _ => query.to_owned(),
+    let mut has_verb = false;
+    let mut has_role = false;
+    for (end, word) in words(query) {
+        let is = |others: &[&str]| others.iter().any(|other| word.eq_ignore_ascii_case(other));
+        if has_role && is(&["password"]) {
+            return format!("{} …", &query[..end]);
+        }
+        has_role |= has_verb && is(&["role", "user", "group"]);
+        has_verb |= is(&["create", "alter"]);
     }
+    query.to_owned()
+}
+
+/// Words of letters, digits and underscores, each with the offset at which it ends.
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        start += text[start..].find(is_part)?;
+        let word = text[start..].split(|letter| !is_part(letter)).next().expect("a split gives one part at least");
+        start += word.len();
+        Some((start, word))
+    })
 }

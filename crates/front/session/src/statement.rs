@@ -1,4 +1,4 @@
-//! One running statement: its id, its span, its clock, and the ways it can be stopped.
+//! One running statement: its id, log span and clock, and how it is stopped.
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
@@ -19,33 +19,34 @@ use crate::instance::Instance;
 use crate::interrupt::{Reason, Running};
 use crate::life::State;
 use crate::metrics::{Kind, Outcome};
+use crate::query_log::without_password;
 use crate::rows::Rows;
 use crate::snapshot_age::age;
 
-/// From a statement's arrival to its end; dropped, it can no longer be stopped.
+/// Running statement, from its arrival to its end; it can no longer be stopped once this is dropped.
 pub(crate) struct Statement {
     pub(crate) query_id: QueryId,
     pub(crate) started_us: i64,
-    /// What it turned out to be, for the counters.
+    /// Kind of the statement as far as known, for the counters.
     kind: Mutex<Kind>,
     running: Running,
     hung_up: Arc<HangUp>,
     limits: Limits,
     started: Duration,
-    /// Of the lines about it in the log; made when there may be one.
+    /// Span of its log lines; created with the first of them.
     span: OnceLock<tracing::Span>,
-    /// What it runs on, once that is known.
+    /// Lease of the worker that it runs on, once it has one.
     lease: SetOnce<Arc<Lease>>,
-    /// The worker that an attempt lost, and later ones exclude.
+    /// Worker that was lost during an attempt, and that later attempts exclude.
     excluded_worker: OnceLock<Url>,
     instance: Arc<Instance>,
     backend: Arc<Backend>,
 }
 
-/// How long a statement may run.
+/// Limits of a statement in time: its settings and the age of its snapshot.
 pub(crate) struct Limits {
     pub(crate) settings: Arc<Settings>,
-    /// When what its transaction sees was committed, where earlier statements saw the same.
+    /// Time at which the transaction's snapshot was taken, if earlier statements used the same snapshot.
     pub(crate) fixed_us: Option<i64>,
 }
 
@@ -77,22 +78,23 @@ impl Statement {
         }
     }
 
-    /// Runs `work` until it ends or the statement is stopped: by a cancel request, the time limit, the end of the
-    /// session or of the client. Work that is stopped is dropped where it waits.
+    /// Runs `work` until it ends or the statement is stopped: by a cancel request, a timeout, the age of its snapshot,
+    /// the end of its worker, the session or the client. Stopped work is dropped at its next await.
     pub(crate) async fn watch<T>(&self, work: Pin<&mut impl Future<Output = SqlResult<T>>>) -> SqlResult<T> {
         self.watch_quiet(pin!(work.instrument(self.span().clone()))).await
     }
 
-    /// As [`Statement::watch`], for work that writes nothing to the log: it costs next to nothing where the work need not wait.
+    /// Does the same as [`Statement::watch`] for work that writes nothing to the log: costs next to nothing if the work
+    /// need not wait.
     pub(crate) async fn watch_quiet<T>(&self, work: impl Future<Output = SqlResult<T>> + Unpin) -> SqlResult<T> {
         let result = tokio::select! {
             biased;
             result = work => result,
-            // Asked last: most statements are done before it matters.
+            // Polled last: most statements are done before it matters.
             reason = self.interrupted() => return Err(self.stopped(reason)),
         };
         match (result, self.running.reason()) {
-            // Execution noticed first: the client is told why all the same.
+            // The operators noticed the stop first; the client still gets the true reason.
             (Err(error), Some(reason)) if error.condition == Condition::QueryCanceled => Err(reason.error()),
             (Err(error), None)
                 if error.condition == Condition::QueryCanceled
@@ -104,7 +106,7 @@ impl Statement {
         }
     }
 
-    /// Completes when the statement has to stop.
+    /// Completes with the reason when the statement has to stop.
     async fn interrupted(&self) -> Reason {
         let timeout = async {
             match self.limits.settings.statement_timeout() {
@@ -122,30 +124,31 @@ impl Statement {
         }
     }
 
-    /// Completes when the statement has seen the past for too long.
+    /// Completes when the statement's snapshot is older than `max_snapshot_age`.
     async fn too_old(&self) {
         let Some(limit) = self.limits.settings.max_snapshot_age() else { return std::future::pending().await };
         let seen = age(self.limits.fixed_us.unwrap_or(self.started_us), self.instance.clock.now_us());
         self.instance.clock.sleep(limit.saturating_sub(seen)).await;
     }
 
+    /// Stops the statement and returns the error for its client; the first reason counts.
     fn stopped(&self, reason: Reason) -> SqlError {
         self.running.stop(reason);
         self.running.reason().unwrap_or(reason).error()
     }
 
-    /// It is in this state of its life from now on.
+    /// Enters a state of the statement's timer.
     pub(crate) fn enter(&self, state: State) {
         let now = self.instance.clock.monotonic();
         self.backend.doing.lock().life.enter(state, now);
     }
 
-    /// So long was it in this state before it began.
+    /// Adds time that was spent in a state before the statement began.
     pub(crate) fn add(&self, state: State, time: Duration) {
         self.backend.doing.lock().life.add(state, time);
     }
 
-    /// Its plan runs from now on.
+    /// Enters the run state of a plan with these planning times.
     pub(crate) fn runs(&self, phases: Option<&Phases>) {
         let now = self.instance.clock.monotonic();
         let mut doing = self.backend.doing.lock();
@@ -153,15 +156,15 @@ impl Statement {
         doing.life.runs(phases.cloned());
     }
 
-    /// It waits for this cluster, or runs there.
+    /// Shows the cluster that the statement waits for or runs on in `pg_stat_activity`.
     pub(crate) fn goes_to(&self, cluster: Option<Arc<str>>) {
         self.backend.doing.lock().cluster = cluster;
     }
 
-    /// It runs there from now on.
+    /// Sets the lease that the statement runs on.
     pub(crate) fn runs_on(&self, lease: &Arc<Lease>) {
         self.backend.doing.lock().worker = Some(lease.worker());
-        // A statement that is planned again stays where it is.
+        // A statement that is planned again keeps its lease.
         let _ = self.lease.set(Arc::clone(lease));
     }
 
@@ -175,7 +178,7 @@ impl Statement {
         self.excluded_worker.get()
     }
 
-    /// It sends rows that are made there, maybe for a statement before it.
+    /// Takes over cluster and lease of rows that an earlier statement began to compute, such as those of a cursor.
     pub(crate) fn resumes(&self, rows: &Rows) {
         let Some(admitted) = rows.admitted() else { return };
         if self.lease.get().is_none() {
@@ -184,22 +187,23 @@ impl Statement {
         }
     }
 
-    /// How long ago it began.
+    /// Returns the time since the statement began.
     pub(crate) fn took(&self) -> Duration {
         self.instance.clock.monotonic().saturating_sub(self.started)
     }
 
-    /// It turned out to be of this kind.
+    /// Sets the kind of the statement, for the counters.
     pub(crate) fn is(&self, kind: Kind) {
         *self.kind.lock() = kind;
     }
 
-    /// The kind of the statement, for the counters.
+    /// Returns the kind of the statement, for the counters.
     pub(crate) fn kind(&self) -> Kind {
         *self.kind.lock()
     }
 
-    /// Counts and logs how it went; `logged_from` is `log_min_duration_statement`.
+    /// Counts the statement's outcome and adds it to the query log and the server's log; `logged_from` is
+    /// `log_min_duration_statement`.
     pub(crate) fn note(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
         let is_stopped = self.running.reason().is_some();
         let outcome = match result {
@@ -212,7 +216,8 @@ impl Statement {
         self.count(sql, result, logged_from);
     }
 
-    /// As [`Statement::note`], for those that come by the hundred thousand: they are kept where they fail.
+    /// Does the same as [`Statement::note`] for the fast path, whose statements come by the hundred thousand: only
+    /// failures are added to the query log.
     pub(crate) fn note_at_once(&self, sql: &str, result: Result<(), &SqlError>, logged_from: Option<Duration>) {
         match result {
             Ok(()) => self.count(sql, result, logged_from),
@@ -236,12 +241,14 @@ impl Statement {
         self.span().in_scope(|| {
             match result {
                 Err(error) if error.condition == Condition::InternalError => {
-                    tracing::error!(%error, detail = error.detail, sql, "statement failed inside");
+                    let sql = without_password(sql);
+                    tracing::error!(%error, detail = error.detail, sql, "statement failed with an internal error");
                 }
                 Err(error) => tracing::info!(%error, "statement failed"),
                 Ok(()) => {}
             }
             if is_slow {
+                let sql = without_password(sql);
                 tracing::info!(duration_ms = took.as_secs_f64() * 1e3, sql, "slow statement");
             }
         });

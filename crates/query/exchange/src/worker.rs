@@ -1,4 +1,4 @@
-//! A worker: it runs parts of plans that coordinators send, over the storage that all share and a cache of its own.
+//! Worker process: runs the tasks that coordinators send, over the shared object storage and a cache of its own.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -45,7 +45,7 @@ use crate::stage::StageExec;
 #[cfg(test)]
 mod tests;
 
-/// What a worker holds to run tasks. Cheap to clone.
+/// State with which a worker runs tasks. Cheap to clone.
 #[derive(Clone)]
 pub struct Worker {
     inner: Arc<Inner>,
@@ -55,47 +55,50 @@ pub struct Worker {
 struct Inner {
     scans: Arc<ScanPlanner>,
     blocks: Arc<BlockCache>,
-    /// With their number. Tasks end on those that they began on.
+    fragment_cache_bytes: u64,
+    /// Query threads and their number. A task ends on the threads on which it began.
     threads: RwLock<(Arc<Threads>, usize)>,
     memory: Arc<WorkerMemory>,
     runtime: Arc<RuntimeEnv>,
     spill_bytes_max: AtomicU64,
     clock: Arc<dyn Clock>,
-    /// To other workers, whose rows its tasks read.
+    /// Connections to other workers, whose rows tasks read.
     channels: Channels,
+    /// Runs by run id; a run lives as long as one of its tasks.
     runs: Mutex<HashMap<[u8; 16], Weak<Run>>>,
     ahead: AheadCounts,
 }
 
-/// What a worker may have, which may change while it runs.
+/// Resource limits of a worker, which may change while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerShare {
     /// Threads that run operators.
     pub threads: usize,
     /// Memory of its operators together, in bytes.
     pub memory_bytes: usize,
-    /// Memory of its cache of columns, in bytes; without any at the start it has no cache.
+    /// Memory of its column cache, in bytes. If it is zero at the start there is no cache.
     pub cache_bytes: u64,
-    /// What its cache has of the disk.
+    /// Part of the disk that its cache may use.
     pub cache_disk: DiskPart,
-    /// The most that it spills, in bytes.
+    /// Maximum bytes that it spills.
     pub spill_bytes_max: u64,
 }
 
-/// A query's run, as far as it is this worker's: what its tasks have together.
+/// State that the tasks of one query share on this worker.
 #[derive(Debug)]
 struct Run {
     memory: QueryMemory,
     share: Arc<QueryShare>,
-    /// Its tasks that are read. The library keeps those that have ended for a while.
+    /// Open streams of its tasks. The library retains finished tasks for a while; they do not count.
     active: Arc<Active>,
 }
 
 impl Worker {
-    /// Starts the threads and cleans the spill folder. Tasks read shards of `objects`, and what other tasks give over `channels`.
+    /// Starts the threads and cleans the spill folder. Tasks read shards from `objects` and rows of other tasks over
+    /// `channels`.
     ///
     /// # Errors
-    /// `58030` where the spill folder or the cache's cannot be used, or threads cannot be started.
+    /// `58030` if the spill folder or the cache's folder cannot be used, or threads cannot be started.
     pub fn start(
         objects: Objects,
         clock: &Arc<dyn Clock>,
@@ -113,6 +116,7 @@ impl Worker {
         let inner = Arc::new(Inner {
             scans,
             blocks,
+            fragment_cache_bytes: config.fragment_cache_bytes,
             threads: RwLock::new((Arc::new(query_threads(config, clock)?), config.threads.max(1))),
             memory,
             runtime: Arc::new(runtime),
@@ -128,19 +132,19 @@ impl Worker {
         Ok(Self { inner, library })
     }
 
-    /// Takes tasks from the connections that come, until `incoming` ends. Who is at their other ends was found out before.
+    /// Accepts tasks on incoming connections until `incoming` ends. The peers were authenticated before.
     ///
     /// # Errors
-    /// What HTTP/2 finds wrong.
+    /// Errors of HTTP/2.
     pub async fn serve(&self, incoming: impl Stream<Item = io::Result<Box<dyn ByteStream>>> + Send) -> io::Result<()> {
         serve(self.library.clone(), incoming).await.map_err(io::Error::other)
     }
 
-    /// Has as much from now on. Nothing is taken back from tasks that run: who has more memory gets no more, and threads go with the last task
-    /// that began on them.
+    /// Changes the limits. Running tasks lose nothing: a task above the new memory limit gets no more memory, and the
+    /// old threads end with the last task that began on them.
     ///
     /// # Errors
-    /// Where threads cannot be started; it has the ones that it had then.
+    /// If threads cannot be started; no limit is changed then.
     pub fn configure(&self, share: &WorkerShare) -> io::Result<()> {
         let threads = share.threads.max(1);
         if self.inner.threads.read().1 != threads {
@@ -149,43 +153,44 @@ impl Worker {
             drop(old);
         }
         self.inner.memory.set_limit(Some(share.memory_bytes));
-        bound_values(share.memory_bytes, share.cache_bytes);
+        bound_values(share.memory_bytes, share.cache_bytes + self.inner.fragment_cache_bytes);
         self.inner.blocks.set_room(share.cache_bytes, share.cache_disk);
         self.inner.spill_bytes_max.store(share.spill_bytes_max, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Lets tasks spill no more than they may, and leave the reserve of the spill folder's disk as it is, for as long as it is polled.
+    /// Enforces, while it is polled, the limit on spilled bytes and the reserve of the spill folder's disk.
     pub fn keep_spill_room<'a>(&'a self, reserve: &'a Reserve, health: &'a Health) -> BoxFuture<'a, ()> {
         let most = || self.inner.spill_bytes_max.load(Ordering::Relaxed);
         Box::pin(keep_spill_room(&self.inner.runtime.disk_manager, reserve, most, &self.inner.clock, health))
     }
 
-    /// What its tasks ask for again and again of what is wanted: see [`shards::BlockCache::hot`].
+    /// Returns the hot blocks of the cache that `is_wanted` selects: see [`shards::BlockCache::hot`].
     #[must_use]
     pub fn hot(&self, is_wanted: impl Fn(BlockPlace) -> bool, bytes_max: u64) -> Vec<HotBlock> {
         self.inner.blocks.hot(is_wanted, bytes_max)
     }
 
-    /// Keeps a block of another's cache, if there is room for it and it is whole.
+    /// Stores a block of another worker's cache if it is intact and there is memory for it. Returns whether it was
+    /// stored.
     pub fn receive(&self, rows: usize, record: &Bytes) -> bool {
         self.inner.blocks.receive(rows, record)
     }
 
-    /// Queries of which tasks run here.
+    /// Returns the number of queries with open task streams here.
     #[must_use]
     pub fn running(&self) -> usize {
         let runs = self.inner.runs.lock();
         runs.values().filter_map(Weak::upgrade).filter(|run| run.active.is_some()).count()
     }
 
-    /// Bytes of memory that its tasks have.
+    /// Returns the bytes of memory that tasks have reserved.
     #[must_use]
     pub fn memory_used(&self) -> usize {
         self.inner.memory.used()
     }
 
-    /// How the caches of columns and of groups are used.
+    /// Returns the use of the column cache and the fragment cache.
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.inner.scans.cache_tiers()
@@ -211,7 +216,7 @@ impl fmt::Debug for Worker {
 }
 
 impl Inner {
-    /// The run of a query, which the first of its tasks begins.
+    /// Returns the run with this id, which its first task creates.
     fn run(&self, facts: &QueryFacts) -> Arc<Run> {
         let mut runs = self.runs.lock();
         if let Some(run) = runs.get(&facts.run).and_then(Weak::upgrade) {
@@ -224,7 +229,8 @@ impl Inner {
         run
     }
 
-    /// The part of a plan as this worker runs it: what the engine can run of it is its own. The exchange above it is the library's.
+    /// Prepares a task's plan for this worker. A repartition or broadcast at the top belongs to the library and stays
+    /// above the stage operator.
     fn staged(&self, plan: Arc<dyn ExecutionPlan>, here: &Here) -> DfResult<Arc<dyn ExecutionPlan>> {
         if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
             let below = plan.children().into_iter().map(|below| self.stage(below, here)).collect::<DfResult<_>>()?;
@@ -233,6 +239,7 @@ impl Inner {
         self.stage(&plan, here)
     }
 
+    /// Wraps a fragment in a [`StageExec`], compiled if the engine is on.
     fn stage(&self, plan: &Arc<dyn ExecutionPlan>, here: &Here) -> DfResult<Arc<dyn ExecutionPlan>> {
         let stop = CancellationToken::new();
         let watched = stoppable(Arc::clone(plan), &stop)?;
@@ -243,7 +250,7 @@ impl Inner {
     }
 }
 
-/// A stage with programs for what the engine can run of it. Rows go to the owners of their buckets as what is below gives them.
+/// Compiles a stage. An operator that routes rows to bucket owners stays on top; its input is compiled.
 fn covered(stage: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if stage.is::<ToOwnersExec>() {
         let below = stage.children().into_iter().map(|below| covered(Arc::clone(below))).collect::<DfResult<_>>()?;
@@ -252,14 +259,14 @@ fn covered(stage: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     cover_stage(stage)
 }
 
-/// What a task's session knows of its run, which lives as long.
+/// Session extension of a task: keeps its run alive.
 #[derive(Debug)]
 struct Here {
     run: Arc<Run>,
     engine: bool,
 }
 
-/// Makes the sessions of tasks.
+/// Builder of task sessions.
 struct Sessions(Arc<Inner>);
 
 #[async_trait]
@@ -269,6 +276,7 @@ impl WorkerSessionBuilder for Sessions {
     }
 }
 
+/// Builds the session of a task from the query's header.
 fn session(worker: &Arc<Inner>, context: WorkerQueryContext) -> DfResult<SessionState> {
     let facts = QueryFacts::read(&metadata(context.headers))?;
     let run = worker.run(&facts);
@@ -276,7 +284,7 @@ fn session(worker: &Arc<Inner>, context: WorkerQueryContext) -> DfResult<Session
     let mut builder = context.builder.with_runtime_env(runtime);
     let config: &mut SessionConfig = builder.config().get_or_insert_default();
     facts.apply(config)?;
-    // Of its own threads, not of the coordinator's.
+    // Parallelism follows this worker's threads, not the coordinator's.
     let threads = worker.threads.read().1;
     let parts = facts.memory.map_or(threads, |memory| binder::parts_within(memory, threads));
     config.options_mut().execution.target_partitions = parts;
@@ -286,7 +294,7 @@ fn session(worker: &Arc<Inner>, context: WorkerQueryContext) -> DfResult<Session
     let inner = Arc::clone(worker);
     config.set_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
         let here = event.session_config.get_extension::<Here>();
-        let here = here.ok_or_else(|| datafusion::common::exec_datafusion_err!("a task without a run"))?;
+        let here = here.ok_or_else(|| datafusion::common::exec_datafusion_err!("the session of a task has no run"))?;
         let staged = inner.staged(event.plan, &here).map_err(leaving)?;
         Ok(WorkerPlanRewriteEventResponse::new(staged))
     });

@@ -1,4 +1,4 @@
-//! What others have made of the clusters, where these are kept by somebody whom others may ask too.
+//! Adoption of changes that others have made in an external store of clusters, such as Kubernetes resources.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,23 @@ use crate::events::{ClusterEvent, EventKind, History};
 #[cfg(test)]
 mod tests;
 
-/// A cluster as its keeper has it.
+/// Cluster in the external store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundCluster {
-    /// The one that it was made as; `None` for one that somebody else has made.
+    /// Id under which the instance created it; `None` if somebody else created it.
     pub id: Option<ClusterId>,
     pub spec: ClusterSpec,
     pub suspended: bool,
     pub grants: BTreeSet<Grant>,
-    /// Who has last changed it, in words.
+    /// Author of its last change.
     pub who: Option<String>,
-    /// Who has last said how many workers it has.
+    /// Author of the last change of its number of workers, such as an autoscaler.
     pub sized_by: Option<String>,
 }
 
 impl DesiredState {
-    /// The cluster of this state that was found: by its id, or by its name where it has none.
+    /// Returns the cluster of this state that corresponds to one in the external store: by id, or by name if it has no
+    /// id.
     #[must_use]
     pub fn found(&self, id: Option<ClusterId>, name: &str) -> Option<&ClusterState> {
         match id {
@@ -32,10 +33,12 @@ impl DesiredState {
         }
     }
 
-    /// The state after what others have done: `found` is all that the keeper has, of those for which `is_kept` says that it has them. No event means that
-    /// everything was so before. What breaks a limit or a name that another cluster has is left out.
+    /// Returns the state after adopting the clusters of the external store, and the events; none if nothing has
+    /// changed.
     ///
-    /// `at` is in microseconds since 1970 UTC.
+    /// `found` has all clusters of the store, and `is_kept` tells which clusters belong there: those that are missing
+    /// in `found` are dropped. Changes that violate a limit, or take the name of another cluster, are ignored. `at` is
+    /// in microseconds since 1970 UTC.
     #[must_use]
     pub fn adopt(
         &self,
@@ -49,7 +52,7 @@ impl DesiredState {
         for one in found {
             let known = step.state.found(one.id, &one.spec.name).map(|cluster| cluster.id);
             match known {
-                // Of two that claim to be one cluster the first is.
+                // Two objects have the same id or name: the first one wins.
                 Some(id) if !there.insert(id) => {}
                 Some(id) => step.change(id, one),
                 None => there.extend(step.create(one)),
@@ -70,12 +73,12 @@ impl DesiredState {
         for event in &step.events {
             step.state.history.push(event.clone(), History::CHANGES_KEPT);
         }
-        debug_assert_eq!(step.state.check(), Ok(()), "what is adopted keeps what states fulfil");
+        debug_assert_eq!(step.state.check(), Ok(()), "adoption preserves the invariants of the desired state");
         (step.state, step.events)
     }
 }
 
-/// A state while others' changes come into it.
+/// State under construction by an adoption.
 struct Step {
     state: DesiredState,
     at: i64,
@@ -85,7 +88,7 @@ struct Step {
 impl Step {
     fn change(&mut self, id: ClusterId, found: &FoundCluster) {
         let before = self.state.clusters[&id].clone();
-        // Who owns it is said by statements alone, and `default` is called so.
+        // The owner changes by statements only, and `default` is never renamed.
         let mut spec = ClusterSpec { owner: before.spec.owner, ..found.spec.clone() };
         let is_taken = self.state.clusters().any(|other| other.id != id && other.spec.name == spec.name);
         if is_taken || before.is_default() {
@@ -98,7 +101,7 @@ impl Step {
             self.put(id, found.who.as_deref(), |cluster| cluster.spec.name.clone_from(&spec.name));
             self.record(id, found.who.as_deref(), EventKind::Renamed, format!("{} -> {}", before.spec.name, spec.name));
         }
-        // Who scales a cluster need not be who says the rest of it.
+        // The number of workers may have another author than the other options.
         let sized = ClusterSpec { node_count: spec.node_count, name: spec.name.clone(), ..before.spec.clone() };
         for (from, to, who) in
             [(&before.spec, &sized, found.sized_by.as_deref()), (&sized, &spec, found.who.as_deref())]
@@ -127,9 +130,10 @@ impl Step {
         if is_taken || found.spec.check().is_err() || self.is_too_many(None, found.spec.node_count) {
             return None;
         }
-        // One that was made by this instance before it lost its folder keeps its id.
+        // A cluster that this instance created before it lost its data folder keeps its id.
         let id = found.id.unwrap_or(self.state.next_cluster);
-        self.state.next_cluster = self.state.next_cluster.max(ClusterId(id.0 + 1));
+        let next = ClusterId(id.0.checked_add(1)?);
+        self.state.next_cluster = self.state.next_cluster.max(next);
         let cluster = ClusterState {
             id,
             spec: found.spec.clone(),
@@ -148,7 +152,8 @@ impl Step {
         Some(id)
     }
 
-    /// The keeper does not have it any more. The cluster that every instance has goes on without it.
+    /// Drops a cluster that is missing in the external store. The cluster `default` continues on embedded hardware
+    /// instead.
     fn lose(&mut self, id: ClusterId) {
         let cluster = &self.state.clusters[&id];
         let name = cluster.spec.name.clone();
@@ -159,7 +164,7 @@ impl Step {
             let spec = ClusterSpec { hardware_instance: HardwareInstance::EMBEDDED.to_owned(), ..cluster.spec.clone() };
             event(EventKind::Altered, cluster.spec.differences(&spec));
             let generation = self.state.generation;
-            let cluster = self.state.clusters.get_mut(&id).expect("it was just found");
+            let cluster = self.state.clusters.get_mut(&id).expect("a lost cluster is in the state");
             (cluster.spec, cluster.generation, cluster.changed_at, cluster.changed_by) =
                 (spec, generation, self.at, None);
             return;
@@ -172,19 +177,22 @@ impl Step {
         self.state.default_clusters.retain(|_, list| !list.is_empty());
     }
 
+    /// Whether a cluster with `nodes` workers would exceed the limit on all workers, instead of or beside the others.
     fn is_too_many(&self, instead_of: Option<ClusterId>, nodes: u32) -> bool {
         let others = self.state.clusters().filter(|cluster| Some(cluster.id) != instead_of);
         WORKERS_MAX < others.map(|cluster| cluster.spec.node_count).sum::<u32>() + nodes.min(NODES_MAX)
     }
 
+    /// Changes a cluster and records time and author of the change in it.
     fn put(&mut self, id: ClusterId, who: Option<&str>, change: impl FnOnce(&mut ClusterState)) {
-        let cluster = self.state.clusters.get_mut(&id).expect("it was just found");
+        let cluster = self.state.clusters.get_mut(&id).expect("an adopted change refers to a cluster of the state");
         change(cluster);
         cluster.generation = self.state.generation;
         cluster.changed_at = self.at;
         cluster.changed_by = who.map(str::to_owned);
     }
 
+    /// Records an event of a cluster.
     fn record(&mut self, id: ClusterId, who: Option<&str>, what: EventKind, detail: String) {
         let cluster = Some(self.state.clusters[&id].spec.name.clone());
         self.events.push(ClusterEvent { at: self.at, cluster, who: who.map(str::to_owned), what, detail });

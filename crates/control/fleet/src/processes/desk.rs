@@ -1,4 +1,4 @@
-//! The host's side of what workers say: who may come in, and what is known of who has.
+//! Admission of joining workers and handling of their messages.
 
 use cluster_model::{WorkerId, WorkerState};
 use control_plane::{Vouched, Vouching};
@@ -9,24 +9,25 @@ use super::{Hosted, Processes};
 use crate::identity::Name;
 use crate::join::{Base64, Desk, FromInstance, FromWorker, Hello, LinkNumber, PROTOCOL, Place, Welcome};
 
-/// No worker's address or version is longer.
+/// Longest accepted address or version of a worker.
 const TEXT_BYTES_MAX: usize = 255;
 
 impl Processes {
-    /// Whether it may come in: who was told a secret once or is vouched for, afterwards who has the certificate.
+    /// Checks whether a worker may join: the first time with the secret of its ticket or a verified token, later with
+    /// its certificate. Returns the reason for a refusal.
     fn check(&self, hello: &Hello, is_certified: bool, is_vouched: bool, hosted: &mut Hosted) -> Result<(), String> {
         let Some(one) = hosted.workers.get_mut(&hello.worker).filter(|one| !one.is_gone()) else {
-            return Err("it is none of this instance's workers".to_owned());
+            return Err("this instance has no worker with this id".to_owned());
         };
         let is_expected = match &hello.secret {
             Some(shown) => one.secret.as_ref().is_some_and(|expected| expected.is(&shown.0)),
             None => is_vouched || (is_certified && one.has_joined),
         };
         if !is_expected {
-            return Err("its ticket is not the one that was given to it, or was used before".to_owned());
+            return Err("its ticket is wrong or has been used already".to_owned());
         }
         if TEXT_BYTES_MAX < hello.version.len() {
-            return Err("its version is no version".to_owned());
+            return Err("its version is too long".to_owned());
         }
         one.seen_mut().version = Some(hello.version.clone());
         if hello.protocol != PROTOCOL {
@@ -43,19 +44,21 @@ impl Processes {
 }
 
 impl Processes {
-    /// Has one in that nobody has invited. Who came before it from where it lives is gone: its process was started again.
+    /// Registers a worker with a verified token. An earlier worker with the same life (such as a pod) is marked as
+    /// gone, because its process was restarted.
     fn admit(&self, worker: WorkerId, vouched: Vouched, hosted: &mut Hosted) -> Result<(), String> {
         if hosted.is_closing {
-            return Err("the instance ends".to_owned());
+            return Err("the instance is shutting down".to_owned());
         }
         if let Some(known) = hosted.workers.get(&worker) {
-            // It has not heard that it is welcome. Ids are drawn: of another life it is one that somebody has seen.
+            // The same worker repeats a join whose answer got lost. Ids are random, so with another life somebody
+            // reuses an id that it has seen.
             let is_same = known.life.as_ref() == Some(&vouched.life) && !known.is_gone();
-            return if is_same { Ok(()) } else { Err("its id is another's".to_owned()) };
+            return if is_same { Ok(()) } else { Err("its id belongs to another worker".to_owned()) };
         }
         let now = self.clock.monotonic();
         for one in hosted.workers.values_mut().filter(|one| one.life.as_ref() == Some(&vouched.life)) {
-            one.gone("its process was started again", now);
+            one.gone("its process was restarted", now);
         }
         hosted.workers.insert(worker, One::vouched(worker, vouched, now));
         Ok(())
@@ -66,7 +69,7 @@ impl Desk for Processes {
     fn vouch<'a>(&'a self, token: &'a str) -> Vouching<'a> {
         match &self.settings.vouch {
             Some(vouch) => vouch.vouch(token),
-            None => Box::pin(std::future::ready(Err("nobody here knows tokens".to_owned()))),
+            None => Box::pin(std::future::ready(Err("this instance accepts no tokens".to_owned()))),
         }
     }
 
@@ -82,19 +85,24 @@ impl Desk for Processes {
         let is_vouched = vouched.is_some();
         let admitted = vouched.map_or(Ok(()), |vouched| self.admit(hello.worker, vouched, &mut hosted));
         let checked = admitted.and_then(|()| self.check(hello, is_certified, is_vouched, &mut hosted));
-        if let Err(reason) = checked {
-            // Who is not taken was not here: it may come as another one.
-            hosted.workers.retain(|id, one| *id != hello.worker || one.life.is_none() || one.has_joined);
-            drop(hosted);
-            self.changes.advance();
-            return Err(reason);
-        }
-        let signed = self.authority.sign(Name::Worker(hello.worker), &hello.public_key.0);
-        let certificate = signed.map_err(|error| error.to_string())?;
+        let signed = checked.and_then(|()| {
+            let signed = self.authority.sign(Name::Worker(hello.worker), &hello.public_key.0);
+            signed.map_err(|error| error.to_string())
+        });
+        let certificate = match signed {
+            Ok(certificate) => certificate,
+            Err(reason) => {
+                // A refused worker leaves no entry, so that it can join under another token later.
+                hosted.workers.retain(|id, one| *id != hello.worker || one.life.is_none() || one.has_joined);
+                drop(hosted);
+                self.changes.advance();
+                return Err(reason);
+            }
+        };
         hosted.next_link += 1;
         let number = hosted.next_link;
-        let one = hosted.workers.get_mut(&hello.worker).ok_or("it is gone")?;
-        // A ticket is good for once.
+        let one = hosted.workers.get_mut(&hello.worker).ok_or("the worker is gone")?;
+        // Tickets are single-use.
         (one.secret, one.has_joined) = (None, true);
         one.public_key.clone_from(&hello.public_key.0);
         one.link = Some(Link { number, say });
@@ -120,7 +128,7 @@ impl Desk for Processes {
         let (was_hung, state, since) = (one.seen().hung, one.seen().state, one.seen().since);
         match said {
             FromWorker::Joined(joined) if joined.address.len() <= TEXT_BYTES_MAX => one.joined(joined.address, now),
-            FromWorker::Joined(_) => tracing::warn!(%worker, "its address is too long to be one"),
+            FromWorker::Joined(_) => tracing::warn!(%worker, "ignored a worker's task address: too long"),
             FromWorker::Beat(beat) => one.beat(beat, now),
             FromWorker::TookOver(took) => one.took_over(took.number),
             FromWorker::Leaving => one.drain(now),
@@ -129,7 +137,7 @@ impl Desk for Processes {
         if is_news && state == WorkerState::Starting {
             let (cluster, slot) = (one.seen().cluster, one.seen().slot);
             let took_ms = now.saturating_sub(since).as_millis();
-            tracing::info!(%worker, %cluster, slot, took_ms, "a worker has joined");
+            tracing::info!(%worker, %cluster, slot, took_ms, "worker joined");
         }
         drop(hosted);
         if is_news {
@@ -143,13 +151,13 @@ impl Desk for Processes {
             && one.link.as_ref().is_some_and(|current| current.number == link)
         {
             one.link = None;
-            // What it takes over ends with the connection.
+            // Its cache hand-overs end with the connection.
             one.taking.clear();
-            // One whose process nobody here sees has ended where it was told to.
+            // A worker whose process is not visible here counts as ended once it disconnects after a stop message.
             let has_ended = one.life.is_some() && one.stopping.is_some();
             drop(hosted);
             if has_ended {
-                self.note_end(worker, "told to end");
+                self.note_end(worker, "stopped by the instance");
                 self.save();
                 self.changes.advance();
             }

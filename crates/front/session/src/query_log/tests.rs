@@ -37,6 +37,8 @@ fn passwords_are_not_kept() {
     let kept = |query| without_password(query);
     assert_eq!(kept("CREATE ROLE ana LOGIN PASSWORD 'secret' CREATEDB"), "CREATE ROLE ana LOGIN PASSWORD …");
     assert_eq!(kept(" alter user ana with encrypted password'x'"), " alter user ana with encrypted password …");
+    assert_eq!(kept("-- x\nALTER USER ana PASSWORD 'x'"), "-- x\nALTER USER ana PASSWORD …");
+    assert_eq!(kept("SELECT 1; ALTER ROLE ana PASSWORD 'x'"), "SELECT 1; ALTER ROLE ana PASSWORD …");
     for harmless in ["SELECT password FROM users", "CREATE TABLE u (password_hash text)", "ALTER ROLE ä CREATEDB", ""]
     {
         assert_eq!(kept(harmless), harmless);

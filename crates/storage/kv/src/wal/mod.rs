@@ -1,7 +1,14 @@
-//! The store of a server: each batch is durable by one sync of a write-ahead log and goes to the B-trees later, with many others.
+//! Backend of a server: a write-ahead log makes each batch durable with one sync; a thread flushes batches to B-trees.
 //!
-//! What the trees do not have yet lies in memory, in two parts: changes of the log file that is written to, and those of the other, which a
-//! thread is putting into the trees. The files change roles when the first has grown to its size and the second is done.
+//! Changes that are not in the B-trees yet are held in memory, in two memtables: one for the active log file and a
+//! frozen one for the other file, which a thread is flushing to the trees. The files swap roles when the active file is
+//! full and the frozen memtable has been flushed.
+//!
+//! In reading order:
+//! - `files.rs`: the two log files, appends and recovery
+//! - `frame.rs`: framing of records in a log file
+//! - `memtable.rs`: changes in memory
+//! - `merge.rs`: merging of tree entries with the memtables for scans
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -30,16 +37,18 @@ use files::{Found, Medium, Unreadable, Wal};
 pub(crate) use memtable::Memtable;
 use merge::{Merged, Newest};
 
-/// The length of a log file at which the other takes its turn, if nothing else is asked for.
+/// Default size of a log file, in bytes, at which the store switches to the other file.
 pub const FILE_BYTES: u64 = 32 * 1024 * 1024;
-/// A file grows to this many times its size while the trees are behind; then writes wait.
+/// Factor by which the active file may exceed its size while a flush is running; beyond it, writes block.
 const OVERGROWTH: u64 = 4;
 
-/// Opens the store whose trees are in the file `path`, or makes an empty one; the folder must exist. The log lies beside it, in two files of
-/// about `file_bytes`; `cache_bytes` is memory for pages of the trees.
+/// Opens the store whose B-trees are in the file `path`, or creates an empty one; the folder must exist.
+///
+/// The log is in two files beside it, of about `file_bytes` each. `cache_bytes` is the page cache of the trees.
 ///
 /// # Errors
-/// [`Error::AlreadyOpen`] where any process has it open, [`Error::Damaged`] where the log lacks something that was acknowledged.
+/// [`Error::AlreadyOpen`] if this or another process has the store open, [`Error::Damaged`] if the log lacks
+/// acknowledged records.
 pub fn open(path: impl AsRef<Path>, file_bytes: u64, cache_bytes: usize) -> Result<Store> {
     let path = path.as_ref();
     let trees = trees::open_behind_log(path, cache_bytes)?;
@@ -53,53 +62,58 @@ pub fn open(path: impl AsRef<Path>, file_bytes: u64, cache_bytes: usize) -> Resu
     if is_new {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder.to_owned()))?;
-        // From here on a store without its files is known to lack something.
+        // From here on, opening the store without its log files fails.
         trees.begin_log()?;
     }
     Store::open(trees, media, file_bytes, Flush::ByThread)
 }
 
-/// The files of the log of the store at `path`.
+/// Returns the path of log file `number` of the store at `path`.
 fn file_path(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".wal{number}"));
     PathBuf::from(name)
 }
 
+/// Opens a log file.
 fn medium(path: &Path, may_create: bool) -> io::Result<Medium> {
     let file = OpenOptions::new().read(true).write(true).create(may_create).truncate(false).open(path)?;
     Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
 }
 
-/// Who puts what the log says into the trees.
+/// The thread that flushes frozen memtables to the trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flush {
+    /// A background thread.
     ByThread,
-    /// The writer, so that a test is the same each time.
+    /// The writing thread, so that tests are deterministic.
     #[cfg(test)]
     ByWriter,
 }
 
-/// A store with a write-ahead log.
+/// B-trees with a write-ahead log in front of them.
 #[derive(Debug)]
 pub struct Store {
     shared: Arc<Shared>,
-    /// Writers take turns.
+    /// The log; its lock serializes writers.
     wal: Mutex<Wal>,
+    /// Size at which the active log file is switched, in bytes.
     file_bytes: u64,
+    /// The background flush thread; `None` where writers flush.
     flusher: Option<JoinHandle<()>>,
 }
 
+/// State that the store shares with its flush thread.
 #[derive(Debug)]
 struct Shared {
     trees: trees::Store,
     layers: Mutex<Layers>,
-    /// A layer came or went, or the store ends.
+    /// Notified when a memtable is frozen or flushed, and when the store closes or is poisoned.
     changed: Condvar,
     poisoned: AtomicBool,
 }
 
-/// What lies over the trees.
+/// The memtables over the trees, newest first.
 #[derive(Debug, Default)]
 struct Layers {
     active: Memtable,
@@ -107,11 +121,11 @@ struct Layers {
     ends: bool,
 }
 
-/// The changes of the log file that waits.
+/// Immutable memtable of the inactive log file, being flushed to the trees.
 #[derive(Debug, Clone)]
 struct Frozen {
     changes: Arc<Memtable>,
-    /// The number of its newest record.
+    /// Number of its newest record.
     through: u64,
 }
 
@@ -152,7 +166,8 @@ impl Store {
         Ok(Self { shared, wal: Mutex::new(wal), file_bytes, flusher })
     }
 
-    /// Lets the files change roles where the one that is written to is full.
+    /// Switches log files and freezes the active memtable if the active file is full; blocks while the file is far over
+    /// its size and the previous flush has not finished.
     fn rotate(&self, wal: &mut Wal) -> Result<()> {
         if wal.active_bytes() < self.file_bytes {
             return Ok(());
@@ -188,12 +203,13 @@ impl Shared {
 
     fn poison(&self, source: Source) -> Error {
         let path = self.trees.path().to_owned();
-        tracing::error!(path = %path.display(), error = %source, "a write failed, the store is closed to all use");
+        tracing::error!(path = %path.display(), error = %source, "write failed; the store is now unusable");
         self.poisoned.store(true, Ordering::Release);
         self.changed.notify_all();
         Error::Write { path, source }
     }
 
+    /// Flushes each frozen memtable until the store closes or a flush fails: body of the flush thread.
     fn keep_flushed(&self) {
         loop {
             let mut layers = self.layers.lock();
@@ -202,7 +218,8 @@ impl Shared {
             }
             let frozen = layers.frozen.clone().filter(|_| !layers.ends);
             drop(layers);
-            // At the end the log keeps what the trees lack. Whoever writes next hears about a failure.
+            // On close nothing is flushed: the log still has what the trees lack. A flush failure poisons the store, so
+            // the next write reports it.
             let Some(frozen) = frozen else { return };
             if self.flush(&frozen).is_err() {
                 return;
@@ -210,8 +227,15 @@ impl Shared {
         }
     }
 
+    /// Writes a frozen memtable to the trees and drops it.
     fn flush(&self, frozen: &Frozen) -> Result<()> {
-        self.trees.apply(&frozen.changes, frozen.through).map_err(|source| self.poison(source))?;
+        if let Err(source) = self.trees.apply(&frozen.changes, frozen.through) {
+            let error = self.poison(source);
+            // A writer that found the store usable before holds the lock until it waits, and has to be woken then.
+            drop(self.layers.lock());
+            self.changed.notify_all();
+            return Err(error);
+        }
         self.layers.lock().frozen = None;
         self.changed.notify_all();
         Ok(())
@@ -219,12 +243,13 @@ impl Shared {
 }
 
 impl Layers {
+    /// Returns the newest change of `key`: a value, or `Some(None)` for a deletion; `None` if no memtable has one.
     fn get(&self, space: Space, key: &[u8]) -> Option<Option<Bytes>> {
         let frozen = || self.frozen.as_ref().and_then(|frozen| frozen.changes.get(space, key));
         self.active.get(space, key).or_else(frozen)
     }
 
-    /// The changes in `range`, as of now.
+    /// Iterates over a snapshot of the newest changes in `range`.
     fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> Newest {
         let frozen = self.frozen.as_ref().map(|frozen| frozen.changes.range(space, range, direction));
         Newest::new(self.active.range(space, range, direction), frozen, direction)
@@ -250,7 +275,7 @@ impl TxKv for Store {
     }
 
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.multi_get(space, &[key])?.pop().expect("a value for each key"))
+        Ok(self.multi_get(space, &[key])?.pop().expect("multi_get returns one result per key"))
     }
 
     fn multi_get(&self, space: Space, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
@@ -315,7 +340,7 @@ impl Drop for Store {
         self.shared.layers.lock().ends = true;
         self.shared.changed.notify_all();
         if let Some(flusher) = self.flusher.take() {
-            // It has said what went wrong.
+            // A failed flush has already been logged.
             drop(flusher.join());
         }
     }

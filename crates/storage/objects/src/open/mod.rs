@@ -1,4 +1,4 @@
-//! From a URL and the usual environment variables to a storage.
+//! Opening of storages by URL and environment variables.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::{Error, FolderDisk, LocalStore, Result};
 #[cfg(test)]
 mod tests;
 
-/// Opens the storage that `url` names; the path is the prefix inside it.
+/// Opens the storage that `url` denotes; returns it with the prefix that the URL's path gives.
 ///
-/// `variables` are those of the process, or a test's: `AWS_*`, `GOOGLE_*` and `AZURE_*` as the clouds' own tools read them.
+/// `variables` are environment variables; `AWS_*`, `GOOGLE_*` and `AZURE_*` have the meaning of the clouds' own tools.
 pub(crate) fn open(
     url: &str,
     variables: impl IntoIterator<Item = (String, String)>,
@@ -31,12 +31,12 @@ pub(crate) fn open(
     let prefix = || Path::from_url_path(parsed.path()).map_err(|error| refused(&error.to_string()));
     let failed = |source| Error::Open { url: url.to_owned(), source };
     if parsed.query().is_some() || parsed.fragment().is_some() {
-        return Err(refused("it has a query or a fragment"));
+        return Err(refused("a storage URL must not have a query or a fragment"));
     }
     match parsed.scheme() {
         "file" => {
             let folder =
-                parsed.to_file_path().map_err(|()| refused("file URLs have three slashes and an absolute path"))?;
+                parsed.to_file_path().map_err(|()| refused("a file URL needs three slashes and an absolute path"))?;
             let disk = Arc::new(FolderDisk::of(&folder));
             let reserve = (0 < reserve_bytes).then_some(Reserve { disk, bytes: reserve_bytes });
             let store = LocalStore::keeping(&folder, Arc::clone(clock), reserve).map_err(failed)?;
@@ -76,7 +76,7 @@ pub(crate) fn open(
             }
             Ok((Arc::new(builder.build().map_err(failed)?), prefix()?))
         }
-        _ => Err(refused("the scheme is none of file, s3, gs, az, abfss, memory")),
+        _ => Err(refused("the scheme must be one of file, s3, s3a, gs, az, abfs, abfss, memory")),
     }
 }
 
@@ -84,7 +84,7 @@ fn bucket(url: &Url) -> Option<&str> {
     url.host_str().filter(|host| !host.is_empty())
 }
 
-/// The variables a cloud's tools read, with the names its client takes.
+/// Filters `variables` by the prefix `family` and lower-cases their names, as the client's settings are named.
 fn settings(
     variables: impl IntoIterator<Item = (String, String)>,
     family: &'static str,
@@ -95,12 +95,13 @@ fn settings(
         .map(|(key, value)| (key.to_ascii_lowercase(), value))
 }
 
-/// Whether the setting names a server without TLS: who writes `http://` there means it.
+/// Whether the setting is an S3 endpoint with an explicit `http://`, which permits connections without TLS.
 fn is_plain_endpoint(key: &str, value: &str) -> bool {
     key.starts_with("aws_endpoint") && value.starts_with("http://")
 }
 
-/// The client's own patience with one request: short, since [`crate::retry`] stands above it. Parts of an upload have only this.
+/// Returns the client's own retry settings: short, because [`crate::retry`] retries above it. Upload parts have only
+/// this.
 fn retry_config() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {

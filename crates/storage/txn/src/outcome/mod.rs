@@ -1,8 +1,15 @@
-//! What became of transactions that a client has named: by a token, so that each happens once, however often the client asks for it.
+//! Idempotent transactions: outcomes of transactions that clients identify by a token, so that each is executed once,
+//! however often the client sends it.
 //!
-//! An outcome is stored by the batch of the commit that it tells of, so one is there exactly when the other is. Whoever claims a token
-//! holds a lock on it to the end of the transaction, which is when others see the commit: so nobody finds a token free that is being
-//! committed. Start at `naming.rs` for what a transaction does under its token; `stored.rs` is what lies on disk.
+//! An outcome is stored in the batch of its commit, so either both are durable or neither is. A transaction that claims
+//! a token locks it until its commit is visible, so no other transaction finds the token unused while it is being
+//! committed.
+//!
+//! - `naming.rs`: the token of a transaction and the statements that ran under it
+//! - `work.rs`: digests that identify a statement and its data
+//! - `running.rs`: tokens of running transactions
+//! - `stored.rs`: outcomes in the store
+//! - `forget.rs`: removal of expired outcomes
 
 mod forget;
 mod naming;
@@ -30,51 +37,51 @@ use crate::locks::LockWait;
 use crate::transactions::Core;
 use crate::{Error, Result, Transaction, Transactions};
 
-/// A client's name for a transaction. Each role has names of its own.
+/// Idempotency token: a client's name for a transaction. Each role has its own namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     pub role: Oid,
     pub text: Arc<str>,
 }
 
-/// A writing statement that has run under a token.
+/// Writing statement that ran under a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// What was asked for.
+    /// Digest of the statement's text and parameters.
     pub work: WorkDigest,
-    /// Of what the client sent beside its text: the data of COPY FROM STDIN.
+    /// Digest of the data of COPY FROM STDIN, if the client sent any.
     pub data: Option<WorkDigest>,
     /// The command tag: `INSERT 0 5`.
     pub tag: String,
     pub rows: u64,
-    /// It gave rows, which nobody has kept.
+    /// True if the statement returned rows, which are not stored.
     pub gave_rows: bool,
 }
 
-/// What was committed under a token.
+/// Result of a transaction that committed under a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     pub commit: CommitTs,
-    /// Microseconds since 1970.
+    /// Time of the commit in microseconds since 1970.
     pub at_us: i64,
-    /// In the order in which they ran; at least one.
+    /// Statements of the transaction in execution order; at least one.
     pub statements: Vec<Written>,
 }
 
-/// What is known of a token.
+/// Status of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub token: Token,
-    /// `None` while a transaction runs under it.
+    /// The stored outcome; `None` while the transaction runs.
     pub outcome: Option<Arc<Outcome>>,
 }
 
-/// How long outcomes are kept, and how many.
+/// Retention of outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutcomeSettings {
-    /// Every one for so long after its commit.
+    /// Time that each outcome is retained after its commit.
     pub kept_for: Duration,
-    /// Where there are so many, no transaction begins under a new token.
+    /// Maximum number of outcomes. At this number no transaction can begin under a new token.
     pub most: u64,
 }
 
@@ -84,22 +91,22 @@ impl Default for OutcomeSettings {
     }
 }
 
-/// What transactions share about tokens.
+/// State of tokens shared by all transactions.
 #[derive(Debug)]
 pub(crate) struct Outcomes {
     pub(crate) running: RunningTokens,
-    /// Outcomes in the store.
-    count: AtomicU64,
+    /// Number of outcomes in the store; below zero for a moment where one is removed before it was counted.
+    count: AtomicI64,
     kept_for_us: AtomicI64,
     most: AtomicU64,
 }
 
 impl Outcomes {
-    /// Counts what the store has.
+    /// Counts the outcomes in the store.
     pub(crate) fn recover(kv: &dyn TxKv) -> Result<Self> {
         let outcomes = Self {
             running: RunningTokens::default(),
-            count: AtomicU64::new(stored::count(kv)?),
+            count: AtomicI64::new(i64::try_from(stored::count(kv)?).expect("a disk holds fewer")),
             kept_for_us: AtomicI64::default(),
             most: AtomicU64::default(),
         };
@@ -112,29 +119,30 @@ impl Outcomes {
         self.most.store(settings.most, Ordering::Relaxed);
     }
 
-    /// Another one is in the store.
+    /// Counts an outcome that was added to the store.
     pub(crate) fn note_committed(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many there may be, where there are so many.
+    /// Returns the maximum number of outcomes if it is reached.
     fn is_full(&self) -> Option<u64> {
         let most = self.most.load(Ordering::Relaxed);
-        (most <= self.count.load(Ordering::Relaxed)).then_some(most)
+        let count = u64::try_from(self.count.load(Ordering::Relaxed)).unwrap_or_default();
+        (most <= count).then_some(most)
     }
 }
 
 impl Transactions {
-    /// From now on outcomes are kept so.
+    /// Sets the retention of outcomes.
     pub fn keep_outcomes(&self, settings: OutcomeSettings) {
         self.core.outcomes.set(settings);
     }
 
-    /// What is known of tokens, in their order: of all roles or one's, of all tokens or one. A token that is in none of these rows was
-    /// not committed when this was called, or so long ago that its outcome is forgotten. Waits for the store.
+    /// Returns the status of tokens, sorted by token, optionally only those of one role or one token. A token that is
+    /// missing from the result was not committed before this call, or its outcome has expired. Blocks on the store.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn outcomes(&self, role: Option<Oid>, token: Option<&str>) -> Result<Vec<Known>> {
         if self.is_poisoned() {
             return Err(Error::Poisoned);
@@ -142,10 +150,11 @@ impl Transactions {
         let is_asked = |known: &Token| {
             role.is_none_or(|role| role == known.role) && token.is_none_or(|token| *token == *known.text)
         };
-        // Who has begun before this and is not in the store after it has not committed before this.
+        // The order matters: a transaction that began before this and is not in the store afterwards has not committed
+        // before the call.
         let running = self.core.outcomes.running.list();
         let stored = stored::list(&*self.core.kv, role, token)?;
-        // What is durable and not visible is still running.
+        // A durable transaction that is not visible yet still counts as running.
         let later = self.core.outcomes.running.list();
         let mut known: Vec<Known> = (stored.into_iter())
             .filter(|(token, _)| is_asked(token) && !later.contains(token))
@@ -163,12 +172,13 @@ impl Transactions {
 }
 
 impl Transaction {
-    /// A writing statement is about to run under a token, which is the transaction's from now on: whether it has to, or is the repeat of
-    /// one that has committed. Waits for a transaction that runs under the same token. To be called again where the statement begins again.
+    /// Claims a token for the transaction's next writing statement, and returns whether it must run or repeats a
+    /// committed one. Waits for another transaction that runs under the same token. Must be called again if the
+    /// statement is restarted.
     ///
     /// # Errors
-    /// Where the transaction has written without a token or under another, the token was committed with another statement, or
-    /// no lock on it is to be had.
+    /// Fails if the transaction has written without a token or under another one, if the token was committed with
+    /// another statement, if the token cannot be locked, or if too many outcomes are stored.
     pub async fn claim(&mut self, token: &Token, work: WorkDigest, wait: LockWait) -> Result<Claim, ClaimError> {
         if !self.naming.has(token)? {
             let core = Arc::clone(self.core());
@@ -185,23 +195,24 @@ impl Transaction {
         self.naming.next(work)
     }
 
-    /// The statement that [`Claim::Run`] was said to has done what it was to do.
+    /// Records that a statement for which [`Claim::Run`] was returned has run.
     pub fn note_written(&mut self, written: Written) {
         self.naming.note(written);
     }
 
-    /// A writing statement is about to run without a token.
+    /// Declares that a writing statement is about to run without a token.
     ///
     /// # Errors
-    /// Where the transaction has one: a repeat would run this statement again.
+    /// Fails if the transaction has a token: a repetition would execute this statement again.
     pub fn write_unnamed(&mut self) -> Result<(), ClaimError> {
         self.naming.write_unnamed()
     }
 
-    /// Whether [`Self::claim`] would find this statement committed already. Takes no lock and waits for nobody.
+    /// Returns whether [`Self::claim`] would find this statement committed. Takes no lock and does not wait for other
+    /// transactions.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// Fails if the store cannot be read.
     pub async fn is_committed(&self, token: &Token, work: WorkDigest) -> Result<bool> {
         match self.naming.would_repeat(token, work) {
             Some(answer) => Ok(answer),
@@ -214,7 +225,7 @@ impl Transaction {
 }
 
 impl Core {
-    /// What the store has of a token.
+    /// Reads the stored outcome of a token.
     async fn outcome(&self, token: &Token) -> Result<Option<Outcome>> {
         let key = stored::key(token);
         self.blocking(move |kv| stored::read(kv, &key)).await
