@@ -138,7 +138,7 @@ fn the_command_of_a_workers_pod_looks_for_its_instance() {
         .collect();
     let ended = Command::new(kiln()).args(&arguments).output().expect("it runs");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success() && said.contains("nobody to work for"), "{said}");
+    assert!(ended.status.success() && said.contains("the warehouse is gone"), "{said}");
 }
 
 #[test]

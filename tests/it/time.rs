@@ -191,10 +191,10 @@ async fn a_server_whose_warehouse_was_restored_elsewhere_stops() {
         ended = old.ended().await;
     }
     assert!(!ended.expect("it stops").success(), "it says that it failed");
-    assert!(old.log().contains("belongs to another server now"), "{}", old.log());
+    assert!(old.log().contains("another server has claimed the storage"), "{}", old.log());
     let again = Server::try_start_on(&house.data("a"), &["--storage", &house.storage]);
     let refused = again.err().expect("the old data folder is left behind");
-    assert!(refused.contains("left behind"), "{refused}");
+    assert!(refused.contains("abandoned timeline"), "{refused}");
     let client = new.connect().await;
     assert_eq!(answers(&client).await, before);
     run(&client, "INSERT INTO orders VALUES (10, 'again'); VACUUM").await;

@@ -1,10 +1,10 @@
-//! The activity of a cluster: statements choose a cluster by it, and an idle one is suspended by it.
+//! Activity of a cluster, for load balancing and for suspending idle clusters.
 
-/// The statements of a cluster, and since when it has none.
+/// Numbers of running and queued statements of a cluster, and the start of its idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Activity {
     pub running: u32,
     pub queued: u32,
-    /// Since when nothing runs or waits, in microseconds since 1970 UTC; `None` where something does.
+    /// Start of the idle time in microseconds since 1970 UTC; `None` if a statement runs or waits.
     pub idle_since: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! Which of a user's clusters a statement runs on: the one with the least to do.
+//! Load balancing: the choice of the cluster that a statement runs on.
 
 use crate::activity::Activity;
 use crate::desired::{ClusterId, ClusterState};
@@ -6,65 +6,67 @@ use crate::desired::{ClusterId, ClusterState};
 #[cfg(test)]
 mod tests;
 
-/// A cluster that the statement may run on, as it is now.
+/// Cluster that the statement may run on, with its present load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     pub cluster: ClusterId,
     pub suspended: bool,
     pub auto_resume: bool,
-    /// Workers that get work now.
+    /// Number of serving workers.
     pub serving: u32,
-    /// Statements that run on it.
+    /// Number of running statements.
     pub running: u32,
-    /// Statements that wait for it.
+    /// Number of queued statements.
     pub queued: u32,
 }
 
 impl Candidate {
-    /// A candidate of what is known about a cluster.
+    /// Creates a candidate from a cluster's state, its number of serving workers and its activity.
     #[must_use]
     pub fn new(cluster: &ClusterState, serving: usize, activity: &Activity) -> Candidate {
         Candidate {
             cluster: cluster.id,
             suspended: cluster.suspended,
             auto_resume: cluster.spec.auto_resume,
-            serving: u32::try_from(serving).expect("a cluster has few workers"),
+            serving: u32::try_from(serving).expect("a cluster has at most NODES_MAX workers"),
             running: activity.running,
             queued: activity.queued,
         }
     }
 }
 
-/// Where the statement goes.
+/// Cluster for a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// To a cluster that is awake. It may have no worker yet: then it waits there.
+    /// Cluster that is not suspended. The statement waits there if the cluster has no worker yet.
     Run(ClusterId),
-    /// To a cluster that has to be woken; it waits there meanwhile.
+    /// Suspended cluster that has to be resumed first; the statement waits there meanwhile.
     Wake(ClusterId),
 }
 
-/// Why it goes nowhere.
+/// Reason why no cluster can run the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// All clusters are suspended and wake only when they are told to. Holds the first.
+    /// All clusters are suspended without AUTO_RESUME; `first` is the preferred one.
     #[error("all clusters of the statement are suspended")]
     Suspended { first: ClusterId },
-    /// The transaction has written on a cluster that is no longer one of its role's.
-    #[error("the cluster that the transaction has written on is not there any more")]
+    /// The role may no longer use the cluster that the transaction has written on, or the cluster is dropped.
+    #[error("the cluster that the transaction has written on is no longer available")]
     WrittenOn { cluster: ClusterId },
     /// There is no cluster to choose from.
-    #[error("there is no cluster for the statement")]
+    #[error("no cluster is available for the statement")]
     None,
 }
 
-/// Chooses among `candidates`, the preferred first. `written` is where the transaction has written: it stays there.
+/// Chooses among `candidates`, which are in order of preference. A transaction stays on the cluster `written` that it
+/// has written on.
 ///
-/// Clusters that have workers at work come before those that wait for theirs, and those before suspended ones. Of several the one
-/// with the fewest statements, running and waiting, is taken, of equals the first; of suspended ones the first that may be woken.
+/// Clusters with serving workers come before those without, and those before suspended ones. Among equals, the cluster
+/// with the fewest running and queued statements is chosen, then the first. Among suspended clusters, the first with
+/// AUTO_RESUME is chosen.
 ///
 /// # Errors
-/// None of them can run the statement.
+/// [`Unavailable`] if none of them can run the statement.
 pub fn choose(candidates: &[Candidate], written: Option<ClusterId>) -> Result<Choice, Unavailable> {
     if let Some(cluster) = written {
         let own = candidates.iter().find(|candidate| candidate.cluster == cluster);
@@ -72,7 +74,7 @@ pub fn choose(candidates: &[Candidate], written: Option<ClusterId>) -> Result<Ch
         return choose(&[*own], None);
     }
     let awake = candidates.iter().filter(|candidate| !candidate.suspended);
-    // Of equals `min_by_key` takes the first.
+    // `min_by_key` returns the first of equal elements.
     let least = awake
         .min_by_key(|candidate| (candidate.serving == 0, u64::from(candidate.running) + u64::from(candidate.queued)));
     if let Some(least) = least {

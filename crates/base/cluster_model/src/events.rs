@@ -1,8 +1,8 @@
-//! What happened to clusters and workers, as `sys.cluster_event` shows it, and the last part of it in memory.
+//! Events of clusters and workers, as `sys.cluster_event` shows them.
 //!
-//! There are two histories. That of changes lies in the desired state: it is written with the change, in one write, so there is no change
-//! without its record. That of workers is in memory alone: a crash loop would write once a second, and after a start of the instance its
-//! workers are observed anew.
+//! There are two histories. Changes of clusters are recorded in the desired state, in the same write as the change
+//! itself. Events of workers are kept in memory only: a crash loop would write every second, and a restarted instance
+//! observes its workers afresh.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 mod tests;
 
-/// What happened. Names are stored: never reuse one.
+/// Kind of event. The names are stored, so never reuse one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -32,29 +32,29 @@ pub enum EventKind {
     WorkerReady,
     WorkerDraining,
     WorkerHung,
-    /// A worker that hung answers again.
+    /// A hung worker answers again.
     WorkerRecovered,
-    /// A worker is gone that was told to go.
+    /// A worker ended as ordered.
     WorkerStopped,
-    /// A worker is gone that was not told to, or did not come up.
+    /// A worker ended on its own, hung, or did not join in time.
     WorkerFailed,
 }
 
-/// One thing that happened.
+/// Event in the history of a cluster or worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterEvent {
     /// Microseconds since 1970 UTC.
     pub at: i64,
-    /// The cluster by the name that it had; `None` where it is no one cluster's.
+    /// Name of the cluster at that time; `None` for an event that concerns no single cluster.
     pub cluster: Option<String>,
-    /// Who made it happen, by the name at the time; the instance itself where `None`.
+    /// Name of the author at that time; `None` for the instance itself.
     pub who: Option<String>,
     pub what: EventKind,
-    /// More of it in words.
+    /// Further details as text.
     pub detail: String,
 }
 
-/// The last events, oldest first.
+/// Bounded list of the latest events, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct History {
@@ -62,12 +62,12 @@ pub struct History {
 }
 
 impl History {
-    /// How many changes are kept with the desired state: some 200 KB of it.
+    /// Number of changes kept with the desired state, some 200 KB.
     pub const CHANGES_KEPT: usize = 1_000;
-    /// How many events of workers are kept in memory: each of 3,000 workers coming and going.
+    /// Number of worker events kept in memory: enough for 3,000 workers to start and stop.
     pub const WORKERS_KEPT: usize = 10_000;
 
-    /// Adds an event and forgets the oldest where there are more than `kept`.
+    /// Adds an event and drops the oldest if there are more than `kept`.
     pub fn push(&mut self, event: ClusterEvent, kept: usize) {
         self.events.push_back(event);
         while kept < self.events.len() {
@@ -75,12 +75,12 @@ impl History {
         }
     }
 
-    /// All events that are kept, oldest first.
+    /// Iterates over the events, oldest first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ClusterEvent> {
         self.events.iter()
     }
 
-    /// The events of both, oldest first; of the same moment, those of `self` first.
+    /// Merges the events of both by time, oldest first; at equal times, those of `self` come first.
     #[must_use]
     pub fn merged(&self, other: &History) -> Vec<ClusterEvent> {
         let mut all: Vec<ClusterEvent> = self.iter().chain(other.iter()).cloned().collect();

@@ -1,4 +1,4 @@
-//! States and actors for tests of several modules.
+//! Test fixtures shared by several modules: states and actors.
 
 use types::Oid;
 
@@ -18,7 +18,7 @@ pub(crate) fn role(oid: u32, name: &str) -> RoleRef {
     RoleRef { oid: Oid(oid), name: name.to_owned() }
 }
 
-/// A role that may do nothing by itself.
+/// Returns a role without any special right.
 pub(crate) fn user(oid: u32, name: &str) -> Author {
     Author::Role(Actor { role: role(oid, name), superuser: false, create_cluster: false, create_role: false })
 }
@@ -43,7 +43,7 @@ pub(crate) fn create(name: &str, options: ClusterOptions) -> Change {
     Change::Create { name: name.to_owned(), options, if_exists: IfExists::Refuse }
 }
 
-/// The state after changes that a superuser makes and nothing refuses.
+/// Applies changes as a superuser; panics if one is refused.
 pub(crate) fn after(state: &DesiredState, changes: &[Change]) -> DesiredState {
     changes.iter().fold(state.clone(), |state, change| {
         state.change(&Inventory::built_in(), change, &superuser(), 7).unwrap_or_else(|error| panic!("{error}")).0

@@ -1,10 +1,16 @@
-//! Clusters and workers as plain data: which clusters there should be, which workers there are, what is to be done to make the one of the
-//! other, which worker owns which part of a shard.
+//! Clusters and workers as plain data: desired state, observed workers, reconciliation, and placement of parts of
+//! shards.
 //!
-//! Decides and never acts: no SQL, no network, no files, no threads. Time is given by the caller.
+//! Pure decisions: no SQL, network, files or threads, and the caller passes the time.
 //!
-//! Start at `desired/mod.rs` for what a cluster is and `reconcile/mod.rs` for how it comes to be; `placement` and `balance.rs` are what a
-//! statement meets.
+//! - `desired/`: the clusters that an instance should have, and changes to them
+//! - `worker.rs`: observed workers
+//! - `reconcile/`: the actions that make the workers match the desired state
+//! - `serving.rs`: the workers of a cluster that get statements, and the cluster's phase
+//! - `balance.rs`, `activity.rs`: the choice of a cluster for a statement
+//! - `placement/`: the owner of each part of a shard
+//! - `events.rs`: the history of clusters and workers
+//! - `stop_reason.rs`: reasons for stopping a worker
 
 pub mod activity;
 pub mod balance;

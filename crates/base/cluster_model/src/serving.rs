@@ -1,4 +1,4 @@
-//! Which workers of a cluster get work, and how far a cluster is, of what was last observed.
+//! The workers of a cluster that get statements, and the cluster's phase, from the last observation.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use crate::worker::{Worker, WorkerState};
 #[cfg(test)]
 mod tests;
 
-/// The workers that a new statement on the cluster is given to, by slot: one for each of its slots at most. Those that hang, drain, are
-/// of another version or not up yet are left out, and so are all of a cluster that should sleep.
+/// Returns the workers that a new statement on the cluster runs on, by slot, at most one of each slot. Workers that are
+/// hung, draining, starting or of another version are excluded, and all workers of a suspended cluster.
 #[must_use]
 pub fn serving<'a>(
     cluster: &ClusterState,
@@ -24,14 +24,14 @@ pub fn serving<'a>(
         .iter()
         .filter(|worker| worker.cluster == cluster.id && worker.slot < wanted && is_able(worker, now, settings))
         .collect();
-    // While hardware is exchanged a slot may have two: then the new one, else who has been there longest.
+    // During a change of hardware a slot may have two workers: prefer the new hardware, then the oldest worker.
     let is_old = |worker: &Worker| worker.spec.hardware_instance != cluster.spec.hardware_instance;
     serving.sort_by_key(|worker| (worker.slot, is_old(worker), worker.since, worker.id));
     serving.dedup_by_key(|worker| worker.slot);
     serving
 }
 
-/// Whether the worker could do something now.
+/// Whether the worker can run statements now.
 fn is_able(worker: &Worker, now: Duration, settings: &Settings) -> bool {
     worker.state == WorkerState::Ready
         && !worker.hung
@@ -39,24 +39,24 @@ fn is_able(worker: &Worker, now: Duration, settings: &Settings) -> bool {
         && !worker.is_other_version(&settings.version)
 }
 
-/// How far a cluster is on its way to what it should be, as `sys.cluster` shows it.
+/// Phase of a cluster: its progress towards the desired state, as `sys.cluster` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// As many workers as it should have get work, on the hardware that it should have, and there are no others.
+    /// The desired number of workers serves on the desired hardware, and there are no others.
     Running,
-    /// Some of its workers get work, and others are to come or to go.
+    /// Some workers serve, and others are starting or leaving.
     Resizing,
-    /// It should be awake, and none of its workers gets work yet.
+    /// The cluster is not suspended, and none of its workers serves yet.
     Starting,
-    /// It should sleep, and some of its workers are still there.
+    /// The cluster is suspended, and some of its workers still run.
     Suspending,
-    /// It sleeps.
+    /// The cluster is suspended and has no workers.
     Suspended,
-    /// It is dropped, and some of its workers are still there.
+    /// The cluster is dropped, and some of its workers still run.
     Dropping,
 }
 
-/// How far the cluster is; `None` where there is no such cluster and no worker of one.
+/// Returns the phase of the cluster; `None` if neither it nor any worker of it exists.
 #[must_use]
 pub fn phase(
     desired: &DesiredState,

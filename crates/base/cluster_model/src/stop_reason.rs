@@ -1,26 +1,26 @@
-//! The reasons for which a worker is ended.
+//! Reasons for stopping a worker.
 
 use std::fmt;
 
-/// Why a worker is ended.
+/// Reason for stopping a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StopReason {
-    /// Nothing runs on it any more.
+    /// Draining is complete.
     Drained,
-    /// Its statements have had their time to end.
+    /// Draining exceeded its grace period.
     GraceOver,
-    /// It is not needed, and had not come up yet.
+    /// A starting worker is not needed any more.
     Unwanted,
-    /// It runs another version, and had not come up yet.
+    /// A starting worker runs another version.
     OtherVersion,
-    /// It did not join in time.
+    /// The worker did not join in time.
     NotStarted,
-    /// It does not answer.
+    /// The worker does not answer.
     Hung,
 }
 
 impl StopReason {
-    /// Whether the worker failed, so that its slot waits before the next one.
+    /// Whether the reason is a failure, so that the slot's next worker starts after a backoff.
     #[must_use]
     pub fn is_failure(self) -> bool {
         matches!(self, Self::NotStarted | Self::Hung)
@@ -31,7 +31,7 @@ impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Drained => "drained",
-            Self::GraceOver => "drained for as long as it may",
+            Self::GraceOver => "drain grace period is over",
             Self::Unwanted => "not needed",
             Self::OtherVersion => "another version",
             Self::NotStarted => "did not join in time",

@@ -1,4 +1,4 @@
-//! A worker as it was last observed, and what it is told to be.
+//! Workers: identity, specification and last observed state.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::desired::ClusterId;
 
-/// Identity of one life of a worker: who replaces it has another id. Random, and never given twice.
+/// Id of a worker. Random and never reused; the worker that replaces another has a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkerId(pub u64);
 
-/// A part of a machine.
+/// Share of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     /// Thousandths of a core.
@@ -20,63 +20,67 @@ pub struct Resources {
     pub memory_bytes: u64,
 }
 
-/// What a worker is told to be. A new share or percentage reaches it while it runs; other hardware needs another worker.
+/// Specification of a worker. A running worker accepts a new share and new percentages; other hardware needs a new
+/// worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSpec {
+    /// Name of the hardware instance.
     pub hardware_instance: String,
+    /// Cores and memory.
     pub share: Resources,
-    /// How much of its disk a worker may spill to; no limit of its own where `None`.
+    /// Percentage of its disk for spill files; `None` for no limit of its own.
     pub max_spill_pct: Option<u8>,
-    /// How much of its disk a worker's cache may take; no limit of its own where `None`.
+    /// Percentage of its disk for the cache; `None` for no limit of its own.
     pub max_cache_pct: Option<u8>,
 }
 
-/// Where a worker is in its life, as `sys.worker` shows it.
+/// Lifecycle state of a worker, as `sys.worker` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkerState {
-    /// Told to start, not joined yet.
+    /// Started, but not joined yet.
     Starting,
-    /// Has joined and can work.
+    /// Joined and able to run statements.
     Ready,
-    /// Ends what it does and gets nothing new.
+    /// Finishing its statements; gets no new ones.
     Draining,
-    /// Does not run any more. Kept for a while: how often a slot's workers failed decides when the next one starts.
+    /// Ended. Remembered for a while, because the number of a slot's failures decides when its next worker starts.
     Gone,
 }
 
-/// A worker as it was last observed. Times are of the observer's monotonic clock.
+/// Last observed state of a worker. Times are of the observer's monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
     pub id: WorkerId,
     pub cluster: ClusterId,
-    /// Its place in the cluster, from 0: whoever replaces it takes it over, with what it owns.
+    /// Number of its slot in the cluster, from 0. Its replacement gets the same slot and owns the same parts.
     pub slot: u32,
-    /// What it was last told to be.
+    /// Specification that was last applied.
     pub spec: WorkerSpec,
     pub state: WorkerState,
-    /// When it came to this state.
+    /// Time of the last change of `state`.
     pub since: Duration,
-    /// When it last answered; when it was started, before it has.
+    /// Time of the last heartbeat, or of the start before the first one.
     pub heard: Duration,
-    /// It was told to be hung and has not answered since.
+    /// True if it was marked as hung and has not answered since.
     pub hung: bool,
-    /// It is gone without having been told to, or because it hung or did not come up.
+    /// True if it ended on its own, hung, or did not join in time.
     pub failed: bool,
-    /// Others take over what is hot in its cache: where it is to go it stays until they have.
+    /// True while other workers fetch warm blocks from its cache, which delays its removal.
     pub hands_over: bool,
-    /// The version that it runs, known when it has joined.
+    /// Version of its program; `None` before it has joined.
     pub version: Option<String>,
-    /// Where other workers reach it, known when it has joined.
+    /// Task address for other workers; `None` before it has joined.
     pub address: Option<String>,
-    /// Statements that have a part running on it.
+    /// Number of statements that have a part running on it.
     pub running: u32,
+    /// Bytes of its cache in memory.
     pub cache_bytes: u64,
-    /// Why it is gone, in words, where that is known.
+    /// Explanation of its state, such as the reason for its end.
     pub detail: Option<String>,
 }
 
 impl Worker {
-    /// Whether it is known to run another version than `version`.
+    /// Whether its version is known and differs from `version`.
     #[must_use]
     pub fn is_other_version(&self, version: &str) -> bool {
         self.version.as_deref().is_some_and(|own| own != version)

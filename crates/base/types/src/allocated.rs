@@ -1,31 +1,36 @@
-//! Counts the bytes that each thread allocates and frees, and the large blocks of the process. The program's allocator counts;
-//! [`crate::interrupt`] reads the counts to bound the memory of planning, and who makes large values asks whether there is room for them.
+//! Allocation counters: bytes that each thread allocates and frees, and bytes in large blocks of the process.
 //!
-//! The counters of threads are thread-local, so that counting costs a few instructions and no synchronization. Blocks may be freed by another thread
-//! than the one that allocated them, and threads end: what the process holds is counted of large blocks alone, whose cost hides that of counting.
+//! The program's allocator updates the counters. [`crate::interrupt`] reads those of a thread to limit the memory of
+//! planning; code that creates large values checks the process's total with [`check_room`].
+//!
+//! Thread counters are thread-local, so counting takes a few instructions without synchronization. They cannot give the
+//! memory of the process, because blocks may be freed by other threads and threads end. That is counted for large
+//! blocks only, whose allocation costs much more than the counting.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use crate::{Condition, SqlError, SqlResult};
 
-/// Blocks of at least this size are counted for the process: large values lie in such blocks, and most of what operators hold.
+/// Minimum size of a block that counts for the process, in bytes. Large values and most memory of operators are in such
+/// blocks.
 const LARGE_BYTES: usize = 4 << 10;
 
-/// Threads that count at the same time rarely count in the same place.
+/// Number of counters over which threads are spread to avoid contention.
 const STRIPES: usize = 16;
 
-/// On a cache line of its own, and beside the one that is fetched with it.
+/// A counter with its own pair of cache lines, because processors fetch lines in pairs.
 #[repr(align(128))]
 struct Stripe(AtomicI64);
 
-/// The bytes of all large blocks: the sum of these counters. One of them may be negative: another thread may free what its threads allocated.
+/// Bytes in large blocks, as the sum of striped counters. A single counter may be negative, because other threads may
+/// free the blocks.
 struct HeldBytes([Stripe; STRIPES]);
 
-/// Those of the process.
+/// Bytes in large blocks of the process.
 static LARGE_HELD: HeldBytes = HeldBytes::new();
 
-/// The most that large blocks may hold when more values are to be made.
+/// Limit of [`check_room`] on the bytes in large blocks.
 static LARGE_BYTES_MAX: AtomicI64 = AtomicI64::new(i64::MAX);
 
 thread_local! {
@@ -36,7 +41,7 @@ thread_local! {
 /// Counts an allocation of `bytes`.
 #[inline]
 pub fn note_allocated(bytes: usize) {
-    // A thread that is ending has no counters any more.
+    // The counters of a thread that is ending may be destroyed already.
     let _ = ALLOCATED_BYTES.try_with(|noted| noted.set(noted.get().wrapping_add(bytes as u64)));
     if LARGE_BYTES <= bytes {
         LARGE_HELD.add(bytes.cast_signed());
@@ -53,7 +58,7 @@ pub fn note_freed(bytes: usize) {
 }
 
 thread_local! {
-    /// Which stripe is the thread's; none yet.
+    /// Index of the thread's counter; `usize::MAX` if not assigned yet.
     static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -70,7 +75,7 @@ impl HeldBytes {
             }
             own.get()
         });
-        // A thread that is ending has none any more.
+        // The index of a thread that is ending may be destroyed already.
         self.0[stripe.unwrap_or(0)].0.fetch_add(bytes as i64, Ordering::Relaxed);
     }
 
@@ -79,15 +84,15 @@ impl HeldBytes {
     }
 }
 
-/// Has [`check_room`] refuse what would have the large blocks of the process hold more than `bytes`.
+/// Sets the limit of [`check_room`] on the bytes in large blocks of the process.
 pub fn limit_large(bytes: usize) {
     LARGE_BYTES_MAX.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
 }
 
-/// Whether the process may hold `bytes` more.
+/// Checks whether the process may allocate `bytes` more.
 ///
 /// # Errors
-/// `53200` if not.
+/// `53200` if it would exceed its limit.
 pub fn check_room(bytes: usize) -> SqlResult<()> {
     let (held, most) = (LARGE_HELD.sum(), LARGE_BYTES_MAX.load(Ordering::Relaxed));
     if held.saturating_add_unsigned(bytes as u64) <= most {
@@ -95,20 +100,20 @@ pub fn check_room(bytes: usize) -> SqlResult<()> {
     }
     Err(SqlError::new(Condition::OutOfMemory, "out of memory")
         .with_detail(format!(
-            "The process holds {} MB of at most {} MB, and large values are to be made.",
+            "The process uses {} MB of at most {} MB and cannot create more large values.",
             held >> 20,
             most >> 20
         ))
         .with_hint("Make shorter values or fewer at a time, or give the server more memory (--memory-mb)."))
 }
 
-/// Bytes that this thread has allocated so far; 0 where the program's allocator notes nothing.
+/// Returns the bytes that this thread has allocated so far; 0 if the program's allocator does not count.
 #[must_use]
 pub fn allocated_bytes() -> u64 {
     ALLOCATED_BYTES.get()
 }
 
-/// Allocated less freed bytes of this thread.
+/// Returns the allocated minus the freed bytes of this thread.
 pub(crate) fn held_bytes() -> i64 {
     ALLOCATED_BYTES.get().wrapping_sub(FREED_BYTES.get()).cast_signed()
 }
@@ -117,7 +122,7 @@ pub(crate) fn held_bytes() -> i64 {
 mod tests {
     use super::*;
 
-    // Other tests allocate meanwhile, so that the counters of the process say nothing here.
+    // Other tests allocate concurrently, so the process's counters cannot be tested here.
     #[test]
     fn what_one_thread_allocates_another_may_free() {
         let held = HeldBytes::new();

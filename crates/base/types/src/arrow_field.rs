@@ -1,4 +1,4 @@
-//! How a SQL type travels in Arrow: a data type, and the SQL type's name in the field's metadata where Arrow alone cannot tell.
+//! Mapping of SQL types to Arrow: a data type, and field metadata with the SQL type if the data type is ambiguous.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use crate::SqlType;
 #[cfg(test)]
 mod tests;
 
-/// Metadata key that holds a type's number and modifier, `oid:typmod`.
+/// Metadata key for a type's OID and modifier, `oid:typmod`.
 pub const TYPE_KEY: &str = "kiln.type";
 
-/// The zone written on every `timestamptz` array: values are microseconds since 1970-01-01 UTC whatever the session shows.
+/// Time zone of every `timestamptz` array: values are microseconds since 1970-01-01 UTC, independent of the session's
+/// zone.
 pub const UTC: &str = "UTC";
 
 impl SqlType {
-    /// The Arrow type values of this type have in every batch.
+    /// Returns the Arrow type of this type's values in all batches.
     #[must_use]
     pub fn arrow_type(&self) -> DataType {
         match self {
@@ -59,20 +60,20 @@ impl SqlType {
         }
     }
 
-    /// The field of an array's elements of this type. It has no mark: the array's own field says what they are, and arrays
-    /// that go through single values lose the marks within.
+    /// Returns the field of an array's elements of this type. It has no metadata: the array's own field has the SQL
+    /// type, and arrays that are converted to single values and back lose inner metadata.
     #[must_use]
     pub fn item_field(&self) -> Field {
         Field::new("item", self.arrow_type(), true)
     }
 
-    /// A field of this type, carrying the SQL type in its metadata.
+    /// Returns a field of this type with the SQL type in its metadata.
     #[must_use]
     pub fn arrow_field(&self, name: &str, nullable: bool) -> Field {
         Field::new(name, self.arrow_type(), nullable).with_metadata(self.arrow_metadata())
     }
 
-    /// The metadata that marks a field as this type; empty where the Arrow type alone says it.
+    /// Returns the metadata for a field of this type; empty if the Arrow type implies it.
     #[must_use]
     pub fn arrow_metadata(&self) -> HashMap<String, String> {
         if SqlType::from_arrow_type(&self.arrow_type()).as_ref() == Some(self) {
@@ -81,7 +82,8 @@ impl SqlType {
         HashMap::from([(TYPE_KEY.to_owned(), format!("{}:{}", self.oid(), self.typmod()))])
     }
 
-    /// The SQL type of a field: what its metadata says if that fits its Arrow type, else what the Arrow type suggests.
+    /// Returns the SQL type of a field: that of its metadata if it fits the Arrow type, else the one that the Arrow
+    /// type implies.
     #[must_use]
     pub fn from_arrow_field(field: &Field) -> Option<SqlType> {
         let marked = field.metadata().get(TYPE_KEY).and_then(|mark| {
@@ -89,13 +91,14 @@ impl SqlType {
             SqlType::from_oid(oid.parse().ok()?, typmod.parse().ok()?)
         });
         match marked {
-            // A function may keep its argument's metadata and change the type: the values decide.
+            // Functions may copy their argument's metadata and change the type, so the Arrow type decides.
             Some(marked) if same_values(&marked.arrow_type(), field.data_type()) => Some(marked),
             _ => SqlType::from_arrow_type(field.data_type()),
         }
     }
 
-    /// The SQL type an unmarked Arrow type stands for; `None` for types SQL cannot show (structs, maps).
+    /// Returns the SQL type that an Arrow type without metadata implies; `None` for types without an SQL type (structs,
+    /// maps).
     #[must_use]
     pub fn from_arrow_type(data_type: &DataType) -> Option<SqlType> {
         Some(match data_type {
@@ -134,7 +137,7 @@ impl SqlType {
     }
 }
 
-/// Whether two Arrow types hold the same values: string layouts are interchangeable.
+/// Whether two Arrow types represent the same values; string layouts are interchangeable.
 fn same_values(wanted: &DataType, found: &DataType) -> bool {
     let is_text = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     match (wanted, found) {

@@ -1,23 +1,23 @@
-//! How much a table's columns are worth keeping.
+//! Cache policies of tables.
 
 use serde::{Deserialize, Serialize};
 
-/// What the cache of columns does with those of a table: its parameter `cache`.
+/// Policy of the column cache for a table: the value of its storage parameter `cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum CachePolicy {
-    /// What is read often stays.
+    /// Columns are cached according to how often they are read.
     #[default]
     Normal,
-    /// What was read stays, whatever else is read.
+    /// Columns that were read stay cached and are not evicted for other tables.
     Pin,
-    /// They are read around the cache.
+    /// Columns are never cached.
     Never,
 }
 
 impl CachePolicy {
     const ALL: [Self; 3] = [Self::Pin, Self::Normal, Self::Never];
 
-    /// The word for it.
+    /// Returns the parameter value of the policy.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -27,13 +27,13 @@ impl CachePolicy {
         }
     }
 
-    /// The policy of this word, if there is one.
+    /// Returns the policy with this parameter value; `None` if there is none.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.word() == word)
     }
 
-    /// Whether nothing was said.
+    /// Whether this is the default policy.
     #[must_use]
     pub fn is_normal(&self) -> bool {
         *self == Self::Normal

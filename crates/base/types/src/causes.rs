@@ -1,8 +1,8 @@
-//! Errors with what they came from, in one line.
+//! Formatting of errors with their causes.
 
 use std::error::Error;
 
-/// The error's text and those of its causes that it does not repeat.
+/// Returns the error's text followed by the texts of its causes, without causes that the text already contains.
 #[must_use]
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();

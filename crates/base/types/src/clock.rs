@@ -1,4 +1,4 @@
-//! Time through a trait, so that storage and clusters can be simulated from a seed.
+//! Time behind a trait, so that storage and clusters can be simulated deterministically.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -8,24 +8,24 @@ use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 
-/// Where time comes from: the wall for timestamps people see, a monotonic count for durations, and sleep.
+/// Source of time: wall-clock time for timestamps, monotonic time for durations, and sleeping.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// Microseconds since 1970-01-01 UTC.
+    /// Returns the wall-clock time in microseconds since 1970-01-01 UTC.
     fn now_us(&self) -> i64;
-    /// Time since an arbitrary start; never goes back.
+    /// Returns the time since an arbitrary start; it never decreases.
     fn monotonic(&self) -> Duration;
     /// Completes once `duration` has passed on this clock.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// The machine's own clock.
+/// The machine's clock.
 #[derive(Debug)]
 pub struct SystemClock {
     start: Instant,
 }
 
 impl SystemClock {
-    /// A clock whose monotonic count starts now.
+    /// Creates a clock whose monotonic time starts at zero.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
     pub fn new() -> Self {
@@ -56,7 +56,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that is moved by hand: for tests. It begins at zero, and the wall shows what has passed since.
+/// Manually advanced clock for tests. Both of its times start at zero.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     state: Arc<Mutex<ManualState>>,
@@ -69,7 +69,7 @@ struct ManualState {
 }
 
 impl ManualClock {
-    /// Lets time pass. All sleepers wake, and those who have not slept for long enough sleep on.
+    /// Advances the time by `duration` and wakes the sleepers whose time has come.
     pub fn advance(&self, duration: Duration) {
         let mut state = self.state.lock();
         state.now += duration;
@@ -81,7 +81,7 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn now_us(&self) -> i64 {
-        i64::try_from(self.monotonic().as_micros()).expect("nobody moves it by 292,000 years")
+        i64::try_from(self.monotonic().as_micros()).expect("microseconds fit 63 bits for 292,000 years")
     }
 
     fn monotonic(&self) -> Duration {

@@ -1,40 +1,46 @@
-//! In which order conditions are tried that must all hold: what leaves most rows out in the least time comes first.
+//! Adaptive order of conjuncts, filter conditions that must all hold: the most selective per unit of time comes first.
 
-/// After so many rounds the order is looked at again. A round is a page or a batch.
+/// Number of rounds after which the order is reconsidered. A round is a page or a batch.
 const ROUNDS: u32 = 16;
 
-/// A condition that may be left out is, for so many rounds, where at least so many of a hundred rows pass it.
+/// Number of rounds for which an optional condition is skipped after it was not selective.
 const ROUNDS_WITHOUT: u32 = 128;
+/// Percentage of passing rows above which an optional condition is skipped.
 const PASSING_MIN: u64 = 85;
 
-/// What may be done with a condition.
+/// Permission to move or skip a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// It may fail where those before it leave rows out: it stays where it is, and so do those on either side of it.
+    /// The condition keeps its position, and no other condition moves across it, because it may fail on rows that the
+    /// conditions before it remove.
     Fixed,
+    /// The condition may be evaluated earlier or later.
     Movable,
-    /// It need not be tried at all: another will leave the same rows out, later.
+    /// The condition may be moved or skipped: a later operator removes the same rows.
     Optional,
 }
 
 impl Place {
-    /// Of a condition that must be tried.
+    /// Returns the permission for a condition that must be evaluated.
     #[must_use]
     pub fn of(never_fails: bool) -> Self {
         if never_fails { Self::Movable } else { Self::Fixed }
     }
 }
 
-/// What trying a condition has cost and brought.
+/// Measured selectivity and cost of a condition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Effect {
+    /// Rows on which the condition was evaluated.
     pub rows_in: u64,
+    /// Rows that passed.
     pub rows_out: u64,
+    /// Time in nanoseconds.
     pub ns: u64,
 }
 
 impl Effect {
-    /// What it costs to leave a row out; `None` where it has never been tried.
+    /// Returns the time per removed row; `None` if the condition was never evaluated.
     #[expect(clippy::cast_precision_loss, reason = "orders of magnitude decide")]
     fn cost(self) -> Option<f64> {
         let left_out = self.rows_in.saturating_sub(self.rows_out) as f64;
@@ -49,14 +55,14 @@ impl Effect {
         Self { rows_in: self.rows_in + other.rows_in, rows_out: self.rows_out + other.rows_out, ns: self.ns + other.ns }
     }
 
-    /// What is long ago counts less.
+    /// Halves all measurements, so that older ones count less.
     fn halved(self) -> Self {
         Self { rows_in: self.rows_in / 2, rows_out: self.rows_out / 2, ns: self.ns / 2 }
     }
 }
 
-/// The order in which to try conditions, so far tried in `order`: by what it costs to leave a row out, within stretches of those that may
-/// change places. What has not been tried, because no row came to it, stays behind those that have.
+/// Returns a better order of conditions than `order`: within each run of movable conditions they are sorted by time per
+/// removed row. Conditions that no row has reached come last in their run.
 fn best_order(order: &[usize], places: &[Place], effects: &[Effect]) -> Vec<usize> {
     let mut order = order.to_vec();
     let cost = |condition: &usize| effects[*condition].cost().unwrap_or(f64::INFINITY);
@@ -66,19 +72,23 @@ fn best_order(order: &[usize], places: &[Place], effects: &[Effect]) -> Vec<usiz
     order
 }
 
-/// Conditions by their numbers, and what one worker has seen of them.
+/// Evaluation order of conditions, given by their numbers, adapted to the measurements of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct Conjuncts {
+    /// Permissions, by condition.
     places: Vec<Place>,
+    /// Conditions in evaluation order.
     order: Vec<usize>,
+    /// Measurements, by condition.
     effects: Vec<Effect>,
-    /// Those that are left out until that round.
+    /// Round until which each condition is skipped.
     without: Vec<u32>,
+    /// Number of the current round.
     round: u32,
 }
 
 impl Conjuncts {
-    /// In the order of their numbers.
+    /// Creates the initial order, that of the conditions' numbers.
     #[must_use]
     pub fn new(places: Vec<Place>) -> Self {
         let count = places.len();
@@ -86,38 +96,38 @@ impl Conjuncts {
         Self { places, order: (0..count).collect(), effects, without, round: 0 }
     }
 
-    /// How many there are.
+    /// Returns the number of conditions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no conditions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// Whether it matters what they do: where nothing can change, nobody need measure it.
+    /// Whether the order can change, so that callers should measure the conditions.
     #[must_use]
     pub fn learn(&self) -> bool {
         self.places.contains(&Place::Optional)
             || self.places.windows(2).any(|places| places.iter().all(|place| *place != Place::Fixed))
     }
 
-    /// The condition at a place of the order; `None` where it is left out in this round.
+    /// Returns the condition at a position of the order; `None` if it is skipped in this round.
     #[must_use]
     pub fn at(&self, place: usize) -> Option<usize> {
         let condition = self.order[place];
         (self.without[condition] <= self.round).then_some(condition)
     }
 
-    /// Remembers what a condition has done.
+    /// Records a measurement of a condition.
     pub fn note(&mut self, condition: usize, effect: Effect) {
         self.effects[condition] = self.effects[condition].and(effect);
     }
 
-    /// Ends a round, after some of which another order may be better.
+    /// Ends a round; every 16 rounds the order is adapted.
     pub fn end_round(&mut self) {
         self.round += 1;
         if !self.round.is_multiple_of(ROUNDS) {
@@ -154,14 +164,14 @@ mod tests {
         ];
         assert_eq!(best_order(&[0, 1, 2, 3, 4], &[Movable; 5], &effects), [2, 0, 1, 3, 4]);
         assert_eq!(best_order(&[4, 3, 2, 1, 0], &[Movable; 5], &effects), [2, 0, 1, 3, 4]);
-        // What may fail stays behind what was before it, and before what was behind it.
+        // No condition moves across a fixed one.
         let places = [Movable, Movable, Fixed, Movable, Movable];
         assert_eq!(best_order(&[0, 1, 2, 3, 4], &places, &effects), [0, 1, 2, 3, 4]);
         assert_eq!(best_order(&[1, 0, 2, 4, 3], &places, &effects), [0, 1, 2, 3, 4]);
         assert_eq!(best_order(&[0, 1, 2, 3, 4], &[Fixed; 5], &effects), [0, 1, 2, 3, 4]);
     }
 
-    /// One round, in which each condition lets so many of ten rows pass, at the same cost.
+    /// Runs one round in which `passing[c]` of ten rows pass condition `c`, all at the same cost per row.
     fn round(conjuncts: &mut Conjuncts, passing: &[u64]) -> Vec<usize> {
         let mut tried = Vec::new();
         let mut rows = 1_000_000;
@@ -200,7 +210,7 @@ mod tests {
         for _ in 0..ROUNDS_WITHOUT {
             assert_eq!(round(&mut conjuncts, &[9, 5]), [1]);
         }
-        // Then it is tried again, and stays where it is of use by now.
+        // Then it is evaluated again, and stays if it is selective now.
         for _ in 0..ROUNDS_WITHOUT {
             assert_eq!(round(&mut conjuncts, &[5, 5]), [0, 1]);
         }

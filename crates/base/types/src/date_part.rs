@@ -1,26 +1,26 @@
-//! Parts of dates and of times of the day.
+//! Fields of dates and times of day.
 
 use crate::text::{civil_from_days, days_from_civil};
 
-/// What EXTRACT takes of a date, in the calendar that is extended to all times.
+/// Field that EXTRACT returns, in the proleptic Gregorian calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DatePart {
     Year,
     Quarter,
     Month,
     Day,
-    /// From 0, a Sunday.
+    /// Day of the week, from 0 for Sunday.
     DayOfWeek,
-    /// From 1, a Monday.
+    /// ISO day of the week, from 1 for Monday.
     IsoDayOfWeek,
-    /// From 1.
+    /// Day of the year, from 1.
     DayOfYear,
     Hour,
     Minute,
 }
 
 impl DatePart {
-    /// Of a day, counted from 1970-01-01, and of a time of the day in microseconds.
+    /// Returns the field's value for a day, counted from 1970-01-01, and a time of day in microseconds.
     #[inline]
     #[must_use]
     pub fn of(self, days: i32, time_us: i64) -> i64 {

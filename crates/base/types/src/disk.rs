@@ -1,34 +1,36 @@
-//! Room on disks through a trait, so that tests can fill one.
+//! Free disk space behind a trait, so that tests can simulate a full disk.
 
 use std::io;
 use std::sync::Arc;
 
-/// A disk, as far as its room goes.
+/// A disk whose free space can be queried.
 pub trait Disk: Send + Sync + std::fmt::Debug {
-    /// Bytes that can still be written.
+    /// Returns the free space, in bytes.
     ///
     /// # Errors
-    /// Where the system does not tell.
+    /// If the operating system does not report it.
     fn free_bytes(&self) -> io::Result<u64>;
 }
 
-/// Room on a disk that is left to those who must not fail.
+/// Disk space that ordinary writes must leave free, for writes that must not fail.
 #[derive(Debug, Clone)]
 pub struct Reserve {
+    /// The disk.
     pub disk: Arc<dyn Disk>,
+    /// Bytes to keep free.
     pub bytes: u64,
 }
 
 impl Reserve {
-    /// Whether `bytes` can be written beside what is kept.
+    /// Checks that writing `bytes` leaves the reserve free.
     ///
     /// # Errors
-    /// [`io::ErrorKind::StorageFull`] where not. A disk that does not tell its room has some.
+    /// [`io::ErrorKind::StorageFull`] if it does not. If the free space is unknown, the check succeeds.
     pub fn check(&self, bytes: u64) -> io::Result<()> {
         match self.disk.free_bytes() {
             Ok(free) if free < self.bytes.saturating_add(bytes) => {
                 let kept = self.bytes;
-                let what = format!("no space left on device: {free} bytes are free, of which {kept} are kept free");
+                let what = format!("no space left on device: {free} bytes are free, of which {kept} are reserved");
                 Err(io::Error::new(io::ErrorKind::StorageFull, what))
             }
             _ => Ok(()),

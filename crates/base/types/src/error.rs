@@ -1,16 +1,16 @@
-//! What a client can be told: a named condition, a message and PostgreSQL's error fields.
+//! Errors for clients: a named condition, a message and PostgreSQL's error fields.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Result of anything whose failure is reported to a client.
+/// Result of an operation whose failure is reported to a client.
 pub type SqlResult<T> = Result<T, SqlError>;
 
-/// A condition of PostgreSQL's appendix A, by name; `sqlstate.rs` alone turns it into the five characters of a SQLSTATE.
+/// Error condition of PostgreSQL's appendix A, by name. Its SQLSTATE is [`Condition::sqlstate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Condition {
-    /// Nothing is wrong: the condition of a plain notice.
+    /// No error: the condition of a plain notice.
     SuccessfulCompletion,
     SyntaxError,
     UndefinedTable,
@@ -115,7 +115,7 @@ pub enum Condition {
     ConnectionFailure,
     ObjectNotInPrerequisiteState,
     ObjectInUse,
-    /// The past is no longer kept so far back.
+    /// The requested historical state is older than the retention.
     SnapshotTooOld,
     CantChangeRuntimeParam,
     IoError,
@@ -124,17 +124,18 @@ pub enum Condition {
     InternalError,
 }
 
-/// A failure with the fields a PostgreSQL client can show. Construct with [`SqlError::new`] and add facts with the `with_` methods.
+/// An error with the fields that a PostgreSQL client can show. Create it with [`SqlError::new`] and add fields with the
+/// `with_` methods.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SqlError {
     pub condition: Condition,
-    /// One lowercase fragment, as PostgreSQL words it where PostgreSQL has the error.
+    /// Primary message: one lowercase fragment, in PostgreSQL's words if PostgreSQL has the error.
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
     /// Character position in the statement's text, from 1.
     pub position: Option<u32>,
-    /// Where it happened, for COPY: file, line and column.
+    /// Context of the error, such as file, line and column in COPY.
     pub context: Option<String>,
     pub schema: Option<String>,
     pub table: Option<String>,
@@ -143,7 +144,7 @@ pub struct SqlError {
 }
 
 impl SqlError {
-    /// An error with only its condition and message.
+    /// Creates an error with a condition and a message.
     #[must_use]
     pub fn new(condition: Condition, message: impl Into<String>) -> Self {
         Self {
@@ -160,13 +161,13 @@ impl SqlError {
         }
     }
 
-    /// `0A000`: parsed and understood, but Kiln does not do it.
+    /// Creates the error `0A000` for a feature that Kiln does not support.
     #[must_use]
     pub fn unsupported(what: impl fmt::Display) -> Self {
         Self::new(Condition::FeatureNotSupported, format!("{what} is not supported"))
     }
 
-    /// `XX000`: a bug of ours.
+    /// Creates the error `XX000` for a bug in Kiln.
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Condition::InternalError, message)
@@ -184,7 +185,7 @@ impl SqlError {
         self
     }
 
-    /// `position` counts characters of the statement from 1; an earlier, more exact position stays.
+    /// Sets the character position in the statement, from 1, unless a more exact one is already set.
     #[must_use]
     pub fn with_position(mut self, position: u32) -> Self {
         self.position.get_or_insert(position);

@@ -1,35 +1,36 @@
-//! Named moments at which a test lets a server process die, a request fail or a task panic.
+//! Failpoints: named places in the code at which a test makes the server process abort, a request fail or a task panic.
 //!
-//! `KILN_FAILPOINT=commit-durable:2` ends the process when it comes to that moment for the second time; `store-write:1:error` lets it fail
-//! there, and `sealed:1:panic` lets the task that comes there panic. A server that was not told so pays one relaxed load for each.
+//! `KILN_FAILPOINT=commit-durable:2` aborts the process when it reaches the failpoint for the second time,
+//! `store-write:1:error` injects an error at the first time, and `sealed:1:panic` a panic. Without a plan, a failpoint
+//! costs one relaxed load.
 
 use std::io;
 use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A moment after which less is left than a caller would like.
+/// A failpoint. The name that tests use is the variant in kebab case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failpoint {
-    /// A new store file is complete and has not got its name.
+    /// A new store file is complete but not renamed to its final name.
     StoreMade,
-    /// The write-ahead log does not have a write yet. Can fail.
+    /// Before a batch is written to the write-ahead log. Can fail.
     StoreWrite,
-    /// … and has it durably.
+    /// The batch is durable in the write-ahead log.
     StoreWritten,
-    /// The trees of the store have what the log says, but for their commit. Can fail.
+    /// The log's batches are written to the store's trees but not committed. Can fail.
     StoreFlush,
-    /// … and have it durably.
+    /// The log's batches are durable in the trees.
     StoreFlushed,
-    /// An object's bytes are durable, its name is not there. Can fail.
+    /// An object's bytes are durable but not renamed to its name. Can fail.
     ObjectWritten,
-    /// An object has its name, perhaps not durably.
+    /// An object has its name, but the rename may not be durable.
     ObjectNamed,
-    /// An object is there, its writer does not know.
+    /// An object is stored durably, but its writer has no response yet.
     ObjectStored,
-    /// An object is deleted, its record is not.
+    /// An object is deleted, but not durably.
     ObjectDeleted,
-    /// The storage is claimed.
+    /// The storage prefix is claimed.
     Claimed,
     /// A new catalog is durable.
     CatalogMade,
@@ -37,62 +38,62 @@ pub enum Failpoint {
     Recovered,
     /// Ids of rows are reserved.
     RowIdsReserved,
-    /// An object is announced, nothing of it written.
+    /// An upload is announced, but nothing is written.
     UploadAnnounced,
-    /// A group of commits is put together.
+    /// A group of commits is assembled.
     CommitAdmitted,
-    /// … is durable, and nobody sees it.
+    /// The group is durable, but not visible.
     CommitDurable,
-    /// … is seen by all, and its clients do not know.
+    /// The group is visible, but its clients have no response yet.
     CommitVisible,
-    /// Objects of transactions that failed are deleted, their records are not.
+    /// Objects of failed transactions are deleted, but their records are not.
     UploadsDeleted,
-    /// Objects that nobody needs are deleted, their records are not.
+    /// Garbage objects are deleted, but their records are not.
     GarbageDeleted,
-    /// Some records of rows that settled are deleted.
+    /// Some records of flushed rows are deleted.
     RowsRetired,
     /// Fresh rows are sealed.
     Sealed,
-    /// The shards of sealed rows are written.
+    /// The shards of sealed rows are written, but not committed.
     SettleWritten,
-    /// Sealed rows are in shards.
+    /// The flush of sealed rows is committed.
     Settled,
-    /// Shards are written that take the place of others.
+    /// Compacted shards are written, but not committed.
     CompactWritten,
-    /// They have taken it.
+    /// The compaction is committed.
     Compacted,
-    /// Records of the log are read, nothing of them is copied.
+    /// Log records are read, but not archived.
     LogRead,
-    /// … are copied, and the store does not know.
+    /// Log records are archived, but not marked so.
     LogCopied,
-    /// A checkpoint is made, and still in the data folder.
+    /// A checkpoint is created in the data folder, but not uploaded.
     CheckpointMade,
-    /// … is in the storage, and nothing says that it is whole.
+    /// The checkpoint is uploaded, but not marked as complete.
     CheckpointStored,
-    /// … counts; what it makes superfluous is still there.
+    /// The checkpoint is marked as complete; objects that it makes obsolete are not deleted.
     CheckpointNamed,
-    /// An object of the past that nobody needs is deleted, others are not.
+    /// One obsolete archive object is deleted, others are not.
     PastDeleted,
-    /// A restored store's timeline is begun, and the store does not know.
+    /// The timeline of a restored store is created in the storage, but the store does not record it.
     TimelineBegun,
-    /// A restore has made its folder.
+    /// A restore has created its working folder.
     RestoreBegun,
-    /// … has the checkpoint that it starts from.
+    /// The restore has fetched its checkpoint.
     RestoreFetched,
-    /// … has applied the log.
+    /// The restore has replayed the archived log.
     RestoreRebuilt,
-    /// … has a store that is to begin a timeline.
+    /// The restore has prepared the store for a new timeline.
     RestoreForked,
-    /// … has given the data folder its instance.
+    /// The restore has written the instance to the data folder.
     RestoreNamed,
-    /// … has put the store in its place, and not cleaned up.
+    /// The restore has moved the store to its final place, but not cleaned up.
     RestorePlaced,
-    /// One space of a store that an older version has written is in the present format, others are not.
+    /// One key space of an older store is upgraded, others are not.
     StoreUpgraded,
 }
 
 impl Failpoint {
-    /// All of them, in the order of a server's life.
+    /// All failpoints, in the order of a server's life.
     pub const ALL: [Failpoint; 39] = [
         Failpoint::StoreMade,
         Failpoint::StoreWrite,
@@ -135,25 +136,25 @@ impl Failpoint {
         Failpoint::StoreUpgraded,
     ];
 
-    /// Those of a server that was neither restored nor upgraded.
+    /// Returns the failpoints of a server that was neither restored nor upgraded.
     #[must_use]
     pub fn of_serving() -> &'static [Failpoint] {
         &Self::ALL[..29]
     }
 
-    /// Those of `kiln restore`, and of the first start after it.
+    /// Returns the failpoints of `kiln restore` and of the first start after it.
     #[must_use]
     pub fn of_restoring() -> &'static [Failpoint] {
         &Self::ALL[29..38]
     }
 
-    /// Those of the first start after an older version.
+    /// Returns the failpoints of the first start after an upgrade.
     #[must_use]
     pub fn of_upgrading() -> &'static [Failpoint] {
         &Self::ALL[38..]
     }
 
-    /// What it is called in the environment.
+    /// Returns the name used in `KILN_FAILPOINT`.
     #[must_use]
     pub fn name(self) -> String {
         let mut name = String::new();
@@ -166,31 +167,31 @@ impl Failpoint {
         name
     }
 
-    /// Whether what is done there can fail.
+    /// Whether an error can be injected.
     #[must_use]
     pub fn can_fail(self) -> bool {
         matches!(self, Self::StoreWrite | Self::StoreFlush | Self::ObjectWritten)
     }
 
-    /// The process is at this moment: perhaps it ends here.
+    /// Marks that execution has reached this failpoint, at which no error can be injected.
     ///
     /// # Panics
-    /// If a test asks for it.
+    /// If a test has planned a panic.
     #[inline]
     pub fn pass(self) {
         if IS_SET.load(Ordering::Relaxed) {
-            // A moment that cannot fail is never set to fail.
+            // `Plan::from_str` rejects errors at failpoints that cannot fail.
             drop(self.reached());
         }
     }
 
-    /// The process is at this moment: perhaps it ends here, or what it does fails.
+    /// Marks that execution has reached this failpoint, and fails if a test has planned it.
     ///
     /// # Errors
-    /// An injected one, if a test asks for it.
+    /// The injected error.
     ///
     /// # Panics
-    /// If a test asks for that.
+    /// If a test has planned a panic.
     #[inline]
     pub fn check(self) -> io::Result<()> {
         if IS_SET.load(Ordering::Relaxed) { self.reached() } else { Ok(()) }
@@ -202,7 +203,7 @@ impl Failpoint {
         if TIMES.fetch_add(1, Ordering::Relaxed) + 1 != plan.time {
             return Ok(());
         }
-        tracing::error!(failpoint = self.name(), effect = ?plan.effect, "reached as a test wants it");
+        tracing::error!(failpoint = self.name(), effect = ?plan.effect, "failpoint reached");
         match plan.effect {
             Effect::End => std::process::abort(),
             Effect::Fail => Err(io::Error::other(format!("injected at {}", self.name()))),
@@ -215,36 +216,38 @@ static IS_SET: AtomicBool = AtomicBool::new(false);
 static PLAN: OnceLock<Plan> = OnceLock::new();
 static TIMES: AtomicU64 = AtomicU64::new(0);
 
-/// A failpoint, the time that counts, and the effect: `name:time` ends the process, `name:time:error` fails, `name:time:panic` panics.
+/// A planned effect at the n-th passage of a failpoint: `name:n` aborts the process, `name:n:error` injects an error,
+/// `name:n:panic` a panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     point: Failpoint,
+    /// Number of the passage, from 1.
     time: u64,
     effect: Effect,
 }
 
-/// The effect of a failpoint.
+/// Effect of a failpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// The process ends.
+    /// The process aborts.
     End,
-    /// The step at the failpoint fails.
+    /// An error is injected.
     Fail,
-    /// The task that comes there panics.
+    /// The task panics.
     Panic,
 }
 
 impl Plan {
-    /// Sets it for the rest of the process's life; once.
+    /// Activates the plan for the rest of the process's life. Only the first plan has an effect.
     pub fn set(self) {
         IS_SET.store(PLAN.set(self).is_ok() || IS_SET.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-/// Sets what `KILN_FAILPOINT` says, if it says anything.
+/// Activates the plan in the environment variable `KILN_FAILPOINT`, if it is set.
 ///
 /// # Errors
-/// Where it says something else.
+/// [`NotAPlan`] if the variable is malformed.
 pub fn set_from_environment() -> Result<(), NotAPlan> {
     if let Ok(plan) = std::env::var("KILN_FAILPOINT") {
         plan.parse::<Plan>()?.set();
@@ -252,9 +255,9 @@ pub fn set_from_environment() -> Result<(), NotAPlan> {
     Ok(())
 }
 
-/// Not the form of a [`Plan`].
+/// Error for text that is not a [`Plan`].
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no failpoint: name:time, name:time:error or name:time:panic")]
+#[error("invalid failpoint {0:?}: expected name:count, name:count:error or name:count:panic")]
 pub struct NotAPlan(String);
 
 impl FromStr for Plan {
@@ -285,9 +288,9 @@ mod tests {
     #[test]
     fn names_are_read_as_they_are_written() {
         for point in Failpoint::ALL {
-            let plan = format!("{}:3", point.name()).parse::<Plan>().expect("its own name");
+            let plan = format!("{}:3", point.name()).parse::<Plan>().expect("every failpoint's name parses");
             assert_eq!(plan, Plan { point, time: 3, effect: Effect::End });
-            let panics = format!("{}:1:panic", point.name()).parse::<Plan>().expect("any may panic");
+            let panics = format!("{}:1:panic", point.name()).parse::<Plan>().expect("every failpoint can panic");
             assert_eq!(panics.effect, Effect::Panic);
             assert_eq!(format!("{}:1:error", point.name()).parse::<Plan>().is_ok(), point.can_fail());
         }

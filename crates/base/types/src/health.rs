@@ -1,28 +1,28 @@
-//! The health of a background service.
+//! Health of a background service.
 
 use std::fmt::Display;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The outcome of a service's last piece of work, as the service reports it. Clones share it.
+/// Outcome of a service's latest work, as reported by the service. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     trouble: Arc<Mutex<Option<String>>>,
 }
 
 impl Health {
-    /// The work succeeds.
+    /// Records a success.
     pub fn report_success(&self) {
         *self.trouble.lock() = None;
     }
 
-    /// The work fails for this reason, and will be tried again.
+    /// Records a failure, after which the service will retry.
     pub fn report_failure(&self, reason: impl Display) {
         *self.trouble.lock() = Some(reason.to_string());
     }
 
-    /// The reason of the last failure; `None` where the work succeeds or nothing was reported yet.
+    /// Returns the reason of the latest failure; `None` if the latest work succeeded or nothing was reported yet.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.trouble.lock().clone()

@@ -1,40 +1,43 @@
-//! Identities as newtypes, so that a table's id is never taken for a column's.
+//! Ids as newtypes, so that different ids cannot be confused.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Identity of a catalog object (schema, table, view, role, constraint), as PostgreSQL's `oid`: one counter for all, never reused.
+/// Id of a catalog object (schema, table, view, role, constraint), like PostgreSQL's `oid`: from one counter, never
+/// reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Oid(pub u32);
 
 impl Oid {
-    /// The first id given to a user's object; PostgreSQL keeps lower ones for itself, and tools rely on it.
+    /// First id of user objects. PostgreSQL reserves lower ids, and tools rely on that.
     pub const FIRST_USER: Oid = Oid(16_384);
 }
 
-/// Identity of a column within its table: attnum in `pg_attribute` and field id in Parquet. From 1, never reused after DROP COLUMN.
+/// Id of a column within its table: `attnum` in `pg_attribute` and field id in Parquet. From 1, not reused by DROP
+/// COLUMN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ColumnId(pub i32);
 
-/// Identity of a shard, random: two writers never collide and an object's name says which shard it is.
+/// Random id of a shard, contained in the object's name; concurrent writers never collide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "[u8; 16]", into = "[u8; 16]")]
 pub struct ShardId(pub uuid::Uuid);
 
-/// Identity of a row within its table, from its insertion to its deletion: updates keep it, and so do the moves between stores.
+/// Id of a row within its table, unchanged from insertion to deletion by updates, flushes and compactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RowId(pub u64);
 
-/// Position in the one order of commits; also the snapshot that sees this commit and all before it.
+/// Position in the order of commits; also identifies the snapshot that sees this commit and all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CommitTs(pub u64);
 
-/// Identity of one statement's run, carried by its logs, errors and spans. Unique within a server's life and, by its random start, across restarts.
+/// Id of one execution of a statement, attached to its logs, errors and spans. It counts from a random start, so that
+/// it is unique across restarts as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct QueryId(pub u64);

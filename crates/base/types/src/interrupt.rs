@@ -1,5 +1,5 @@
-//! Ends the planning of a statement when its client waits no longer, or when it takes more memory than there is: recursions and rules call [`check`].
-//! [`canceled`] is the error of every statement that its user stopped.
+//! Cancellation and memory limit of planning. Recursive functions and optimizer rules call [`check`], which fails when
+//! the statement is canceled or planning exceeds its memory.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,39 +8,40 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use crate::allocated::held_bytes;
 use crate::{Condition, SqlError, SqlResult};
 
-/// Set once nobody waits for the work any more.
+/// Cancellation flag: true once nobody waits for the work any more.
 pub type Interrupt = Arc<AtomicBool>;
 
-/// Planning one statement may always take so much, even where the shared limit is reached.
+/// Memory that planning of one statement may always use, even if the shared limit is reached, in bytes.
 const OWN_BYTES: i64 = 8 << 20;
 
-/// A thread reports its memory after it has changed by this many bytes, so that most checks touch nothing shared.
+/// Change of a thread's memory after which it is reported, in bytes, so that most checks touch no shared data.
 const STEP_BYTES: i64 = 1 << 20;
 
-/// Memory of all statements that are planned at the same time, as far as they ask whether to go on.
+/// Shared memory limit of all statements that are being planned.
 #[derive(Debug)]
 pub struct PlanningMemory {
     limit_bytes: i64,
-    /// The sum of what the planning threads have reported.
+    /// Sum of the memory that planning threads have reported.
     held_bytes: AtomicI64,
 }
 
 impl PlanningMemory {
-    /// Limits the planning of all statements together to `bytes`.
+    /// Creates a limit of `bytes` for all planning together.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self { limit_bytes: i64::try_from(bytes).unwrap_or(i64::MAX), held_bytes: AtomicI64::new(0) }
     }
 }
 
-/// One planning job on this thread.
+/// The planning job that runs on this thread.
 struct Work {
     interrupt: Interrupt,
     memory: Arc<PlanningMemory>,
-    /// Bytes that the thread held when the job began.
+    /// Memory of the thread when the job started.
     before_bytes: i64,
-    /// Its part of [`PlanningMemory::held_bytes`].
+    /// The job's share of [`PlanningMemory::held_bytes`].
     reported_bytes: i64,
+    /// Whether the job has exceeded its memory; it stays true.
     has_no_memory: bool,
 }
 
@@ -69,17 +70,17 @@ impl Drop for Work {
 fn out_of_memory(own_bytes: i64) -> SqlError {
     SqlError::new(Condition::OutOfMemory, "out of memory")
         .with_detail(format!(
-            "Planning the statement takes {} MB, and there is no more memory for planning.",
+            "Planning the statement uses {} MB, and the memory for planning is exhausted.",
             own_bytes >> 20
         ))
-        .with_hint("Split the statement, or send it when fewer others are planned.")
+        .with_hint("Split the statement, or run it when fewer statements are being planned.")
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Work>> = const { RefCell::new(None) };
 }
 
-/// Does `work`, which [`check`] ends when `interrupt` is set, or `memory` has no more for it.
+/// Runs `work` as a planning job, in which [`check`] fails once `interrupt` is set or `memory` is exhausted.
 pub fn interruptible<T>(interrupt: Interrupt, memory: &Arc<PlanningMemory>, work: impl FnOnce() -> T) -> T {
     let memory = Arc::clone(memory);
     let own = Work { interrupt, memory, before_bytes: held_bytes(), reported_bytes: 0, has_no_memory: false };
@@ -87,6 +88,7 @@ pub fn interruptible<T>(interrupt: Interrupt, memory: &Arc<PlanningMemory>, work
     work()
 }
 
+/// Guard that restores the outer planning job.
 struct Restored(Option<Work>);
 
 impl Drop for Restored {
@@ -95,16 +97,17 @@ impl Drop for Restored {
     }
 }
 
-/// `57014`: the statement was stopped by its user.
+/// Returns the error `57014` for a statement that its user canceled.
 #[must_use]
 pub fn canceled() -> SqlError {
     SqlError::new(Condition::QueryCanceled, "canceling statement due to user request")
 }
 
-/// For loops and recursions whose length or depth a statement's text decides.
+/// Checks whether the planning job of this thread may continue. For loops and recursion whose length or depth depends
+/// on the statement.
 ///
 /// # Errors
-/// `57014` once nobody waits for the work of this thread, `53200` once there is no memory for it.
+/// `57014` if the statement is canceled, `53200` if planning has exceeded its memory.
 pub fn check() -> SqlResult<()> {
     CURRENT.with_borrow_mut(|work| work.as_mut().map_or(Ok(()), Work::check))
 }
@@ -125,7 +128,7 @@ mod tests {
             assert_eq!(held(), (1 << 30) + OWN_BYTES);
             note_allocated(2 * STEP_BYTES as usize);
             assert_eq!(check().unwrap_err().condition, Condition::OutOfMemory);
-            // Whoever goes on all the same is told again.
+            // Later checks keep failing.
             note_freed(4 * STEP_BYTES as usize);
             assert_eq!(check().unwrap_err().condition, Condition::OutOfMemory);
         });

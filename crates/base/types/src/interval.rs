@@ -1,4 +1,4 @@
-//! `interval`: months, days and microseconds kept apart, and PostgreSQL's arithmetic on them.
+//! The type `interval`: separate months, days and microseconds, with PostgreSQL's arithmetic.
 
 use crate::text::{TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, civil_from_days, days_from_civil, days_in_month};
 use crate::{Condition, SessionZone, SqlError, SqlResult};
@@ -8,7 +8,7 @@ mod tests;
 
 const DAYS_PER_MONTH: i64 = 30;
 
-/// A span of time. Equality here is of the parts; SQL's comparison is [`Interval::span_us`].
+/// A time interval. `==` compares the parts; SQL compares [`Interval::span_us`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Interval {
     pub months: i32,
@@ -17,20 +17,21 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The span of these parts.
+    /// Creates an interval of these parts.
     #[must_use]
     pub const fn new(months: i32, days: i32, microseconds: i64) -> Self {
         Self { months, days, microseconds }
     }
 
-    /// What SQL compares and groups by: microseconds, with 30-day months and 24-hour days.
+    /// Returns the length in microseconds with 30-day months and 24-hour days, by which SQL compares and groups
+    /// intervals.
     #[must_use]
     pub fn span_us(&self) -> i128 {
         let days = i64::from(self.months) * DAYS_PER_MONTH + i64::from(self.days);
         i128::from(days) * i128::from(US_PER_DAY) + i128::from(self.microseconds)
     }
 
-    /// The sum, part by part; `22008` on overflow.
+    /// Adds part by part; `22008` on overflow.
     pub fn checked_add(self, other: Interval) -> SqlResult<Interval> {
         Self::from_parts(
             self.months.checked_add(other.months),
@@ -39,7 +40,7 @@ impl Interval {
         )
     }
 
-    /// The difference, part by part; `22008` on overflow.
+    /// Subtracts part by part; `22008` on overflow.
     pub fn checked_sub(self, other: Interval) -> SqlResult<Interval> {
         Self::from_parts(
             self.months.checked_sub(other.months),
@@ -48,17 +49,17 @@ impl Interval {
         )
     }
 
-    /// Every part with its sign turned; `22008` on overflow.
+    /// Negates every part; `22008` on overflow.
     pub fn checked_neg(self) -> SqlResult<Interval> {
         Interval::default().checked_sub(self)
     }
 
-    /// The span times a factor: fractions of months spill into days, fractions of days into microseconds.
+    /// Multiplies by a factor: fractions of months become days, fractions of days microseconds.
     pub fn multiply(self, factor: f64) -> SqlResult<Interval> {
         self.scale(|part| part * factor)
     }
 
-    /// The span divided; a zero divisor is `22012`.
+    /// Divides by a number; a zero divisor is `22012`.
     pub fn divide(self, divisor: f64) -> SqlResult<Interval> {
         if divisor == 0.0 {
             return Err(SqlError::new(Condition::DivisionByZero, "division by zero"));
@@ -92,7 +93,7 @@ impl Interval {
         Ok(Interval::new(months as i32, days as i32, microseconds as i64))
     }
 
-    /// `justify_hours`: every 24 hours become a day.
+    /// Computes `justify_hours`: every 24 hours become a day.
     pub fn justify_hours(self) -> SqlResult<Interval> {
         let whole_days = self.microseconds / US_PER_DAY;
         let mut result = Self::from_parts(
@@ -110,7 +111,7 @@ impl Interval {
         Ok(result)
     }
 
-    /// `justify_days`: every 30 days become a month.
+    /// Computes `justify_days`: every 30 days become a month.
     pub fn justify_days(self) -> SqlResult<Interval> {
         let mut result =
             Self::from_parts(self.months.checked_add(self.days / 30), Some(self.days % 30), Some(self.microseconds))?;
@@ -124,7 +125,7 @@ impl Interval {
         Ok(result)
     }
 
-    /// `justify_interval`: both, with one sign throughout.
+    /// Computes `justify_interval`: both, and all parts get the same sign.
     pub fn justify(self) -> SqlResult<Interval> {
         let whole_days = i64::from(self.days) + self.microseconds / US_PER_DAY;
         let mut months = i64::from(self.months) + whole_days / 30;
@@ -147,12 +148,14 @@ impl Interval {
         Self::from_parts(i32::try_from(months).ok(), i32::try_from(days).ok(), Some(microseconds))
     }
 
-    /// `timestamp + interval`: months first (the day clamped to the month's end), then days, then microseconds.
+    /// Computes `timestamp + interval`: adds months first (clamping the day to the month's end), then days, then
+    /// microseconds.
     pub fn add_to_timestamp(self, timestamp_us: i64) -> SqlResult<i64> {
         self.checked_added(timestamp_us).filter(in_timestamp_range).ok_or_else(timestamp_out_of_range)
     }
 
-    /// `timestamptz + interval`: months and days move the clock in `zone`, microseconds move the instant.
+    /// Computes `timestamptz + interval`: adds months and days in the local time of `zone`, microseconds in universal
+    /// time.
     pub fn add_to_timestamptz(self, universal_us: i64, zone: &SessionZone) -> SqlResult<i64> {
         let moved = if self.months == 0 && self.days == 0 {
             Some(universal_us)
@@ -175,7 +178,7 @@ impl Interval {
         us.checked_add(i64::from(self.days) * US_PER_DAY)?.checked_add(self.microseconds)
     }
 
-    /// `age(end, start)`: the difference in years, months, days and time, as a calendar would tell it.
+    /// Computes `age(end, start)`: the calendar difference in months, days and time.
     #[must_use]
     pub fn age(end_us: i64, start_us: i64) -> Interval {
         let is_negative = end_us < start_us;
@@ -190,7 +193,7 @@ impl Interval {
             days -= 1;
         }
         while days < 0 {
-            // Borrowed days are those of the month the earlier time is in.
+            // Days are borrowed from the month of the earlier time.
             days += i64::from(days_in_month(from.year, from.month));
             months -= 1;
         }
@@ -202,13 +205,13 @@ impl Interval {
         )
     }
 
-    /// The parts as Arrow's month-day-nano keeps them; `22008` where nanoseconds overflow (292 years of hours).
+    /// Converts to Arrow's month-day-nano; `22008` if nanoseconds overflow (292 years of hours).
     pub fn to_month_day_nano(self) -> SqlResult<(i32, i32, i64)> {
         let nanoseconds = self.microseconds.checked_mul(1000).ok_or_else(out_of_range)?;
         Ok((self.months, self.days, nanoseconds))
     }
 
-    /// From Arrow's month-day-nano; what lies below a microsecond is dropped.
+    /// Converts from Arrow's month-day-nano, truncating to microseconds.
     #[must_use]
     pub const fn from_month_day_nano(months: i32, days: i32, nanoseconds: i64) -> Self {
         Self { months, days, microseconds: nanoseconds / 1000 }
@@ -222,13 +225,13 @@ impl Interval {
     }
 }
 
-/// A date some months away, its day clamped to the month's end; `None` outside 32 bits.
+/// Adds months to a date (days since 1970-01-01), clamping the day to the month's end; `None` outside of 32 bits.
 #[must_use]
 pub fn add_months(days: i32, months: i32) -> Option<i32> {
     let civil = civil_from_days(days);
     let total = i64::from(civil.year) * 12 + i64::from(civil.month) - 1 + i64::from(months);
     let year = i32::try_from(total.div_euclid(12)).ok().filter(|year| (-4000..=300_000).contains(year))?;
-    let month = u32::try_from(total.rem_euclid(12)).expect("0 to 11") + 1;
+    let month = u32::try_from(total.rem_euclid(12)).expect("rem_euclid(12) is 0 to 11") + 1;
     Some(days_from_civil(year, month, civil.day.min(days_in_month(year, month))))
 }
 

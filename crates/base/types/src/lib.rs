@@ -1,9 +1,18 @@
-//! The words every crate shares: ids, SQL types, conditions, numeric and date arithmetic in PostgreSQL's manner, clock and randomness, and the
-//! bounds of a statement's work: its stack, its cancel, its memory.
+//! Types shared by all crates.
 //!
-//! Never does I/O, and knows neither DataFusion nor files. A type moves here on its second user, never on its first.
+//! The crate does no I/O and knows neither DataFusion nor files. A type moves here when a second crate needs it.
 //!
-//! Start at `sql_type.rs` for what a column can hold and `error.rs` for what a client can be told.
+//! In reading order:
+//! - `sql_type.rs`, `arrow_field.rs`: SQL types and their Arrow types; `ids.rs`: identities of objects, rows and
+//!   commits
+//! - `error.rs`, `sqlstate.rs`, `causes.rs`: errors for clients and their SQLSTATEs
+//! - `text/`: text forms of all types; `numeric.rs`, `interval.rs`, `date_part.rs`, `zone.rs`: PostgreSQL's arithmetic
+//!   on them
+//! - `clock.rs`, `random.rs`, `disk.rs`: time, randomness and disk space behind traits, for simulation
+//! - `interrupt.rs`, `stack.rs`, `value_guard.rs`, `allocated.rs`: cancellation, stack and memory limits of a statement
+//! - `conjuncts.rs`: adaptive order of filter conditions
+//! - `row_lock.rs`, `moment.rs`, `on_commit.rs`, `cache_policy.rs`, `object_names.rs`, `health.rs`: small shared types
+//! - `failpoint.rs`, `mutation.rs`: fault injection for tests
 
 pub mod allocated;
 pub mod arrow_field;

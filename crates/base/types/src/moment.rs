@@ -1,14 +1,14 @@
-//! Points in the past of a warehouse.
+//! Targets of time travel.
 
 use crate::CommitTs;
 
-/// A moment whose committed state can be asked for.
+/// Historical state of a warehouse, as selected by AS OF and `kiln restore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Moment {
-    /// As late as can be.
+    /// The newest committed state.
     Newest,
-    /// Microseconds since 1970: all that was committed until then.
+    /// The state at a time, in microseconds since 1970: all commits up to then.
     Time(i64),
-    /// What is seen by who sees this commit and none after it.
+    /// The state after a commit: this commit and all before it.
     Commit(CommitTs),
 }

@@ -1,56 +1,57 @@
-//! Rules that a simulation lets the code forget on its own thread, to prove that it would notice. A release build forgets none.
+//! Mutations: rules that a simulation makes its thread violate, to prove that it detects the violation. Debug builds
+//! only.
 
 use std::cell::Cell;
 
-/// A rule that is not followed.
+/// A rule that the code violates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutation {
-    /// Rows that were changed or deleted while their layer settled are not deleted in its shards.
+    /// Rows changed or deleted during the flush of their layer are not deleted in the new shards.
     SettleForgetsLate,
-    /// The same of compaction.
+    /// Rows changed or deleted during a compaction are not deleted in the new shards.
     CompactForgetsLate,
-    /// Nobody remembers how rows moved.
+    /// Moves of rows by flushes and compactions are not remembered.
     MovesUnknown,
-    /// A deleted row of the sealed layer leaves nothing in the store.
+    /// A deleted row of the sealed layer leaves no tombstone in the store.
     NoTombstone,
     /// Deleted rows of shards are not written to the store.
     DeletesNotStored,
-    /// Two transactions may change one row.
+    /// Two transactions may change the same row concurrently.
     NoRowLocks,
-    /// Two transactions may add one key.
+    /// Two transactions may add the same key concurrently.
     NoKeyLocks,
-    /// Two transactions may have one token.
+    /// Two transactions may use the same statement token concurrently.
     NoTokenLocks,
-    /// What a client is told of a commit by its token is not in the commit.
+    /// The outcome of a statement token is not written with the commit.
     OutcomeNotStored,
-    /// A row is changed though another transaction has changed it since the statement saw it.
+    /// A row is changed although another transaction has changed it since the statement read it.
     ChangesUnnoticed,
-    /// Rows come back from a savepoint as they were last.
+    /// Rolling back to a savepoint does not restore rows.
     SavepointKeepsRows,
-    /// An object is written before it is known, durably, that it will be.
+    /// An object is written before its upload is announced durably.
     UploadNotAnnounced,
-    /// Objects are deleted that a snapshot needs.
+    /// Objects that a snapshot needs are deleted.
     CleaningIgnoresSnapshots,
-    /// Objects are deleted that are on their way into the catalog.
+    /// Uploaded objects that are not committed yet are deleted.
     CleaningIgnoresUploads,
-    /// Objects are deleted before the storage knows of the commits that let go of them.
+    /// Objects are deleted before the commits that dereference them are archived.
     GarbageBeforeLog,
-    /// Records of the log count as copied before they are.
+    /// Log records are marked as archived before they are.
     CopiedTooEarly,
-    /// A checkpoint is said to contain records after it.
+    /// A checkpoint claims to contain records that were written after it.
     CheckpointClaimsMore,
-    /// The log before the newest checkpoint is removed, whatever the retention.
+    /// The archived log before the newest checkpoint is deleted regardless of the retention.
     LogPrunedTooEarly,
-    /// A restored warehouse goes on in the timeline that it was restored from.
+    /// A restored warehouse continues the timeline that it was restored from.
     RestoreKeepsTimeline,
-    /// A start does not compare its log with the storage's.
+    /// A start does not compare its log with the archived log.
     StartIgnoresStorage,
-    /// A restore does not look whether records follow each other.
+    /// A restore does not check the chain of record checksums.
     HistoryNotChained,
 }
 
 impl Mutation {
-    /// All of them.
+    /// All mutations.
     pub const ALL: [Mutation; 21] = [
         Mutation::SettleForgetsLate,
         Mutation::CompactForgetsLate,
@@ -75,14 +76,14 @@ impl Mutation {
         Mutation::HistoryNotChained,
     ];
 
-    /// Whether the rule is forgotten on this thread.
+    /// Whether this thread violates the rule.
     #[inline]
     #[must_use]
     pub fn is_on(self) -> bool {
         cfg!(debug_assertions) && ON.get() == Some(self)
     }
 
-    /// Lets this thread forget the rule until the guard is dropped.
+    /// Makes this thread violate the rule until the guard is dropped.
     #[must_use]
     pub fn switch_on(self) -> Mutated {
         ON.set(Some(self));
@@ -90,7 +91,7 @@ impl Mutation {
     }
 }
 
-/// Ends a mutation when it is dropped.
+/// Guard that ends a mutation when it is dropped.
 #[derive(Debug)]
 pub struct Mutated;
 

@@ -1,7 +1,8 @@
-//! Precision and scale of numeric results, and arithmetic on scaled 128-bit integers: the one table planner, engine and tests share.
+//! Precision and scale of numeric results, and arithmetic on scaled 128-bit integers.
 //!
-//! PostgreSQL's numeric has no fixed scale; Kiln's has at most 38 digits, so a result type is fixed per expression. Addition, subtraction,
-//! multiplication and remainder are exact or fail; division and averages keep at least 16 digits after the point.
+//! PostgreSQL's numeric has no fixed scale; Kiln's has at most 38 digits, so each expression has a fixed result type.
+//! Addition, subtraction, multiplication and remainder are exact or fail; division and averages have at least 16 digits
+//! after the point.
 
 use crate::sql_type::NUMERIC_PRECISION_MAX;
 use crate::text::format_numeric;
@@ -10,10 +11,10 @@ use crate::{Condition, SqlError, SqlResult, SqlType};
 #[cfg(test)]
 mod tests;
 
-/// Digits after the point that a division or an average keeps at least.
+/// Minimum scale of a quotient or an average.
 pub const DIVISION_SCALE_MIN: u8 = 16;
 
-/// Digits and scale of a numeric type.
+/// Precision and scale of a numeric type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digits {
     pub precision: u8,
@@ -21,13 +22,13 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// `numeric(precision, scale)`.
+    /// Creates the precision and scale of `numeric(precision, scale)`.
     #[must_use]
     pub const fn new(precision: u8, scale: u8) -> Self {
         Self { precision, scale }
     }
 
-    /// The digits every value of a number type fits in; `None` for types that are not exact numbers.
+    /// Returns the precision and scale that fit all values of an exact number type; `None` for other types.
     #[must_use]
     pub fn of(sql_type: &SqlType) -> Option<Digits> {
         Some(match sql_type {
@@ -39,7 +40,7 @@ impl Digits {
         })
     }
 
-    /// The type with these digits.
+    /// Returns the numeric type with this precision and scale.
     #[must_use]
     pub const fn sql_type(self) -> SqlType {
         SqlType::Numeric { precision: self.precision, scale: self.scale }
@@ -54,50 +55,50 @@ impl Digits {
         Digits { precision: whole.saturating_add(scale).clamp(1, NUMERIC_PRECISION_MAX), scale }
     }
 
-    /// `a + b` and `a - b`.
+    /// Returns the result type of `a + b` and `a - b`.
     #[must_use]
     pub fn sum_of(self, other: Digits) -> Digits {
         Digits::capped(self.whole().max(other.whole()) + 1, self.scale.max(other.scale))
     }
 
-    /// `a * b`: every digit of the exact product.
+    /// Returns the result type of `a * b`, which fits the exact product.
     #[must_use]
     pub fn product_with(self, other: Digits) -> Digits {
         Digits::capped(self.whole() + other.whole(), self.scale + other.scale)
     }
 
-    /// `a / b`.
+    /// Returns the result type of `a / b`.
     #[must_use]
     pub fn quotient_by(self, other: Digits) -> Digits {
         Digits::capped(NUMERIC_PRECISION_MAX, self.scale.max(other.scale).max(DIVISION_SCALE_MIN))
     }
 
-    /// `a % b`.
+    /// Returns the result type of `a % b`.
     #[must_use]
     pub fn remainder_by(self, other: Digits) -> Digits {
         Digits::capped(self.whole().max(other.whole()), self.scale.max(other.scale))
     }
 
-    /// A type that holds both, for CASE, UNION and comparisons.
+    /// Returns the common type of both, for CASE, UNION and comparisons.
     #[must_use]
     pub fn union_with(self, other: Digits) -> Digits {
         Digits::capped(self.whole().max(other.whole()), self.scale.max(other.scale))
     }
 
-    /// `sum(a)`.
+    /// Returns the result type of `sum(a)`.
     #[must_use]
     pub fn sum(self) -> Digits {
         Digits::new(NUMERIC_PRECISION_MAX, self.scale)
     }
 
-    /// `avg(a)`.
+    /// Returns the result type of `avg(a)`.
     #[must_use]
     pub fn average(self) -> Digits {
         Digits::new(NUMERIC_PRECISION_MAX, self.scale.max(DIVISION_SCALE_MIN))
     }
 }
 
-/// Looked up for each value that is divided.
+/// Table of the powers of ten.
 const POWERS_OF_TEN: [i128; 39] = {
     let mut powers = [1; 39];
     let mut exponent = 1;
@@ -108,25 +109,25 @@ const POWERS_OF_TEN: [i128; 39] = {
     powers
 };
 
-/// 10^`exponent` for exponents to 38.
+/// Returns 10^`exponent`; panics for exponents above 38.
 #[must_use]
 pub const fn power_of_ten(exponent: u8) -> i128 {
     POWERS_OF_TEN[exponent as usize]
 }
 
-/// 10^`exponent`; `None` beyond 38.
+/// Returns 10^`exponent`; `None` for exponents above 38.
 #[must_use]
 pub fn checked_power_of_ten(exponent: u8) -> Option<i128> {
     POWERS_OF_TEN.get(usize::from(exponent)).copied()
 }
 
-/// How many decimal digits a value takes; 0 for 0.
+/// Returns the number of decimal digits of a value; 0 for 0.
 #[must_use]
 pub fn digit_count(value: i128) -> u8 {
-    value.unsigned_abs().checked_ilog10().map_or(0, |log| u8::try_from(log + 1).expect("at most 39 digits"))
+    value.unsigned_abs().checked_ilog10().map_or(0, |log| u8::try_from(log + 1).expect("128 bits have 39 digits"))
 }
 
-/// `value` from scale `from` to scale `to`, rounded half away from zero; `None` on overflow of 128 bits.
+/// Converts `value` from scale `from` to scale `to`, rounding half away from zero; `None` on overflow of 128 bits.
 #[must_use]
 pub fn rescale(value: i128, from: u8, to: u8) -> Option<i128> {
     if from <= to {
@@ -135,7 +136,7 @@ pub fn rescale(value: i128, from: u8, to: u8) -> Option<i128> {
     Some(divide_rounding(value, power_of_ten((from - to).min(38))))
 }
 
-/// `value / divisor` rounded half away from zero. The divisor must not be 0.
+/// Computes `value / divisor`, rounding half away from zero. The divisor must not be 0.
 #[must_use]
 pub fn divide_rounding(value: i128, divisor: i128) -> i128 {
     let quotient = value / divisor;
@@ -149,9 +150,9 @@ pub fn divide_rounding(value: i128, divisor: i128) -> i128 {
     }
 }
 
-/// The nearest double of a numeric's digits.
+/// Returns the double nearest to `value * 10^-scale`.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "the fast way is taken only where both parts are exact")]
+#[expect(clippy::cast_precision_loss, reason = "the fast path requires that both parts are exact")]
 pub fn to_float(value: i128, scale: u8) -> f64 {
     // Both parts are exact doubles, so their quotient is rounded once.
     if value.unsigned_abs() < 1 << 53 && scale <= 22 {
@@ -159,10 +160,10 @@ pub fn to_float(value: i128, scale: u8) -> f64 {
     }
     let mut text = String::with_capacity(44);
     format_numeric(value, scale, &mut text);
-    text.parse().expect("a printed numeric is a number")
+    text.parse().expect("format_numeric prints a valid float literal")
 }
 
-/// `value` if it fits `digits`, else `22003` as PostgreSQL words it.
+/// Returns `value` if it fits `digits`; else fails with PostgreSQL's `22003`.
 pub fn check(value: i128, digits: Digits) -> SqlResult<i128> {
     if value.unsigned_abs() < power_of_ten(digits.precision).unsigned_abs() {
         Ok(value)
@@ -171,7 +172,7 @@ pub fn check(value: i128, digits: Digits) -> SqlResult<i128> {
     }
 }
 
-/// `22003` for a value too large for `numeric(precision, scale)`.
+/// Returns the error `22003` for a value too large for `numeric(precision, scale)`.
 #[must_use]
 pub fn field_overflow(precision: u8, scale: u8) -> SqlError {
     let whole = precision.saturating_sub(scale);

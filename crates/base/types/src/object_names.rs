@@ -1,20 +1,21 @@
-//! Names for the numbers of catalog objects.
+//! Name lookup for values of the `reg…` types.
 
 use std::fmt;
 
 use crate::{SqlError, SqlResult, SqlType};
 
-/// The names of objects in the catalog that one statement sees: values of the `reg…` types are shown and read by them.
+/// Names of catalog objects as visible to one statement, for printing and parsing values of the `reg…` types.
 pub trait ObjectNames: fmt::Debug + Send + Sync {
-    /// The name of object `oid` as a value of `sql_type` (`regclass`, `regtype`, …) shows it: `-` for none, the number of
-    /// what is unknown.
+    /// Returns the text of object `oid` as a value of `sql_type` (`regclass`, `regtype`, …): its name, `-` for 0, or
+    /// the number of an unknown object.
     fn show(&self, sql_type: &SqlType, oid: u32) -> String;
 
-    /// The number of the object that `text` names as a value of `sql_type`; digits are the number itself, `-` is none.
+    /// Parses `text` as a value of `sql_type`: a name, the number itself, or `-` for 0.
     ///
     /// # Errors
-    /// The condition of an unknown or ambiguous name of that kind, as `42P01` of a relation; `XX000` for names without a catalog.
+    /// The condition for an unknown or ambiguous name of that type, such as `42P01` for a relation; `XX000` without a
+    /// catalog.
     fn read(&self, sql_type: &SqlType, _text: &str) -> SqlResult<u32> {
-        Err(SqlError::internal(format!("a {sql_type} is read by its name, and the session has no catalog")))
+        Err(SqlError::internal(format!("cannot look up a {sql_type} by name: no catalog is available here")))
     }
 }

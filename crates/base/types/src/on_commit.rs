@@ -1,8 +1,8 @@
-//! ON COMMIT of temporary tables.
+//! ON COMMIT clause of temporary tables.
 
 use serde::{Deserialize, Serialize};
 
-/// The rule for a temporary table at each commit.
+/// Action on a temporary table at each commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum OnCommit {
     /// The rows stay until the session ends.

@@ -1,18 +1,18 @@
-//! Chance through a trait, so that a failure found by simulation replays from its seed.
+//! Randomness behind a trait, so that failures found by simulation can be replayed from their seed.
 
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 use uuid::Uuid;
 
-/// Where chance comes from.
+/// Source of randomness.
 pub trait Random: Send + Sync + std::fmt::Debug {
-    /// 64 uniform bits.
+    /// Returns 64 uniformly random bits.
     fn next_u64(&self) -> u64;
-    /// Fills `bytes`; secrets (salts, nonces, keys) come from here too.
+    /// Fills `bytes` with random bytes, also for secrets (salts, nonces, keys).
     fn fill(&self, bytes: &mut [u8]);
 
-    /// A random (version 4) UUID.
+    /// Returns a random (version 4) UUID.
     fn uuid(&self) -> Uuid {
         let mut bytes = [0; 16];
         self.fill(&mut bytes);
@@ -20,30 +20,30 @@ pub trait Random: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// The operating system's generator.
+/// Cryptographically secure generator, seeded by the operating system.
 #[derive(Debug, Default)]
 pub struct SystemRandom;
 
 impl Random for SystemRandom {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system for chance")]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that uses the system's generator")]
     fn next_u64(&self) -> u64 {
         rand::rng().next_u64()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system for chance")]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that uses the system's generator")]
     fn fill(&self, bytes: &mut [u8]) {
         rand::rng().fill_bytes(bytes);
     }
 }
 
-/// The same numbers for the same seed: for tests and simulations.
+/// Deterministic generator for tests and simulations.
 #[derive(Debug)]
 pub struct SeededRandom {
     generator: Mutex<StdRng>,
 }
 
 impl SeededRandom {
-    /// A generator that starts from `seed`.
+    /// Creates a generator whose numbers are determined by `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { generator: Mutex::new(StdRng::seed_from_u64(seed)) }

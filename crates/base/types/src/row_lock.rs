@@ -1,32 +1,32 @@
-//! How rows are locked: what SELECT … FOR UPDATE and its like ask for, and what UPDATE and DELETE take.
+//! Row lock modes of SELECT … FOR UPDATE and similar clauses, UPDATE and DELETE.
 
-/// How strong a lock on a row is, weakest first.
+/// Mode of a row lock, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockMode {
-    /// The row stays, and its keys stay as they are: what a referring row asks of the one it refers to.
+    /// FOR KEY SHARE: prevents deletion and changes of key columns. Foreign key checks take it on the referenced row.
     KeyShare,
-    /// The row stays as it is.
+    /// FOR SHARE: prevents deletion and any change.
     Share,
-    /// Columns other than keys may change.
+    /// FOR NO KEY UPDATE: allows the owner to change non-key columns.
     NoKeyUpdate,
-    /// The row may change and go.
+    /// FOR UPDATE: allows the owner to change any column and to delete the row.
     Update,
 }
 
-/// What to do about a row that someone else has locked.
+/// Behavior on a row that another transaction has locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LockWait {
-    /// Wait for it.
+    /// Wait for the lock.
     #[default]
     Block,
     /// Fail with `55P03`.
     NoWait,
-    /// Leave the row out.
+    /// Skip the row.
     SkipLocked,
 }
 
 impl LockMode {
-    /// Whether a row can be locked so while another transaction has locked it in mode `held`.
+    /// Whether this mode is compatible with a lock in mode `held` of another transaction.
     #[must_use]
     pub fn goes_with(self, held: LockMode) -> bool {
         match (self.min(held), self.max(held)) {

@@ -1,4 +1,4 @@
-//! What a column or expression can hold, as PostgreSQL names, numbers and modifies it.
+//! SQL types with PostgreSQL's names, OIDs and modifiers.
 
 use std::fmt;
 
@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 mod tests;
 
-/// A SQL type with its modifiers. `Display` gives PostgreSQL's `format_type` name: `numeric(12,2)`, `character varying(20)`, `integer[]`.
+/// A SQL type with its modifiers. `Display` prints it as PostgreSQL's `format_type` does: `numeric(12,2)`,
+/// `character varying(20)`, `integer[]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SqlType {
     Bool,
     Int2,
     Int4,
     Int8,
-    /// Precision 1–38 and scale 0–precision; bare `numeric` is (38,10).
+    /// `numeric` with precision 1–38 and scale 0–precision; `numeric` without modifiers is (38,10).
     Numeric {
         precision: u8,
         scale: u8,
@@ -22,27 +23,27 @@ pub enum SqlType {
     Float4,
     Float8,
     Text,
-    /// At most so many characters; without a number as `text`.
+    /// `varchar` with the maximum number of characters; `None` is unlimited, like `text`.
     Varchar(Option<u32>),
-    /// Exactly so many characters, blank-padded; trailing blanks are insignificant. Without a number it is PostgreSQL's `bpchar`: as many
-    /// characters as there are.
+    /// `char` with the exact number of characters, blank-padded; trailing blanks are insignificant. `None` is
+    /// PostgreSQL's `bpchar` of any length.
     Char(Option<u32>),
     Date,
-    /// Microseconds since midnight.
+    /// `time`: microseconds since midnight.
     Time,
-    /// Microseconds since 1970-01-01, without a zone.
+    /// `timestamp`: microseconds since 1970-01-01, without a zone.
     Timestamp,
-    /// Microseconds since 1970-01-01 UTC.
+    /// `timestamptz`: microseconds since 1970-01-01 UTC.
     TimestampTz,
-    /// Months, days and microseconds, kept apart.
+    /// `interval`: separate months, days and microseconds.
     Interval,
     Bytea,
     Uuid,
     Json,
     Jsonb,
-    /// Elements of one type, one dimension.
+    /// One-dimensional array of an element type.
     Array(Box<SqlType>),
-    /// The types of PostgreSQL's own catalog, for its system tables only.
+    /// `oid`. It and the following types occur only in system tables.
     Oid,
     Name,
     InternalChar,
@@ -53,36 +54,36 @@ pub enum SqlType {
     Regrole,
     Regprocedure,
     Regoperator,
-    /// A list of `int2` that prints as `1 2` and is counted from 0.
+    /// `int2vector`: array of `int2` that prints as `1 2`, with subscripts from 0.
     Int2Vector,
-    /// A list of `oid` that prints as `23 25` and is counted from 0.
+    /// `oidvector`: array of `oid` that prints as `23 25`, with subscripts from 0.
     OidVector,
-    /// An untyped literal or parameter that nothing has given a type yet.
+    /// Untyped literal or parameter whose type is not resolved yet.
     Unknown,
 }
 
-/// Scale of `numeric` written without precision and scale.
+/// Scale of `numeric` without precision and scale.
 pub const BARE_NUMERIC_SCALE: u8 = 10;
-/// The most digits a `numeric` holds.
+/// Maximum precision of `numeric`.
 pub const NUMERIC_PRECISION_MAX: u8 = 38;
 
 impl SqlType {
-    /// `numeric` without precision and scale.
+    /// The type `numeric` without precision and scale.
     pub const BARE_NUMERIC: SqlType = SqlType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: BARE_NUMERIC_SCALE };
 
-    /// The type's number in PostgreSQL's `pg_type`.
+    /// Returns the type's OID in PostgreSQL's `pg_type`.
     #[must_use]
     pub fn oid(&self) -> u32 {
         self.entry().oid
     }
 
-    /// The number of the array type over this type; 0 for an array.
+    /// Returns the OID of the array type of this type; 0 for an array.
     #[must_use]
     pub fn array_oid(&self) -> u32 {
         self.entry().array_oid
     }
 
-    /// `pg_type.typname`: `int4`, `bpchar`, `_text`.
+    /// Returns `pg_type.typname`, such as `int4`, `bpchar` or `_text`.
     #[must_use]
     pub fn typname(&self) -> String {
         match self {
@@ -91,13 +92,13 @@ impl SqlType {
         }
     }
 
-    /// `pg_type.typlen`: bytes, or -1 where values vary in length.
+    /// Returns `pg_type.typlen`: the length in bytes, or -1 for variable length.
     #[must_use]
     pub fn typlen(&self) -> i16 {
         self.entry().typlen
     }
 
-    /// PostgreSQL's `atttypmod`: -1 where the type carries no modifier.
+    /// Returns PostgreSQL's `atttypmod`, or -1 if the type has no modifier.
     #[must_use]
     pub fn typmod(&self) -> i32 {
         match self {
@@ -112,7 +113,7 @@ impl SqlType {
         }
     }
 
-    /// The type with number `oid` and modifier `typmod` (-1 for none), if Kiln has it.
+    /// Returns the type with OID `oid` and modifier `typmod` (-1 for none); `None` if Kiln does not have it.
     #[must_use]
     pub fn from_oid(oid: u32, typmod: i32) -> Option<SqlType> {
         let unmodified = SCALARS.iter().find_map(|(sql_type, entry)| {
@@ -127,7 +128,7 @@ impl SqlType {
         Some(unmodified.with_typmod(typmod))
     }
 
-    /// This type with PostgreSQL's modifier applied; unchanged where the type takes none or `typmod` is -1.
+    /// Applies PostgreSQL's type modifier; returns the type unchanged if it takes none or `typmod` is -1.
     #[must_use]
     pub fn with_typmod(self, typmod: i32) -> SqlType {
         if typmod < 4 {
@@ -146,7 +147,8 @@ impl SqlType {
         }
     }
 
-    /// The type without length, precision and scale: what PostgreSQL gives an untyped literal or parameter beside a value of this type.
+    /// Returns the type without length, precision and scale, which an untyped literal or parameter takes from a value
+    /// of this type.
     #[must_use]
     pub fn without_modifier(&self) -> SqlType {
         match self {
@@ -158,7 +160,7 @@ impl SqlType {
         }
     }
 
-    /// The type of an array's or vector's elements.
+    /// Returns the element type of an array or vector.
     #[must_use]
     pub fn element(&self) -> Option<SqlType> {
         match self {
@@ -169,7 +171,7 @@ impl SqlType {
         }
     }
 
-    /// Whether values are text underneath: text, varchar, char, name.
+    /// Whether values are represented as text: `text`, `varchar`, `char`, `name`.
     #[must_use]
     pub fn is_textual(&self) -> bool {
         matches!(self, SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name | SqlType::Unknown)
@@ -190,7 +192,7 @@ impl SqlType {
         )
     }
 
-    /// Whether values are numbers of catalog objects that are shown as names: `regclass` and its like.
+    /// Whether values are OIDs of catalog objects that are printed as names: `regclass` and similar types.
     #[must_use]
     pub fn names_objects(&self) -> bool {
         matches!(
@@ -205,7 +207,7 @@ impl SqlType {
         )
     }
 
-    /// Whether values name objects of the catalog, or are arrays of such values: their text is not without it.
+    /// Whether printing values requires the catalog: types printed as names of objects, and arrays of them.
     #[must_use]
     pub fn has_names(&self) -> bool {
         match self {
@@ -214,13 +216,13 @@ impl SqlType {
         }
     }
 
-    /// Whether values are numbers of catalog objects, named or not.
+    /// Whether values are OIDs, printed as numbers or names.
     #[must_use]
     pub fn is_oid(&self) -> bool {
         *self == SqlType::Oid || self.names_objects()
     }
 
-    /// All scalar types, modifiers at their widest, in `pg_type` order of use.
+    /// Iterates over all scalar types, without length modifiers.
     pub fn scalars() -> impl Iterator<Item = SqlType> {
         SCALARS.iter().map(|(sql_type, _)| sql_type.clone())
     }
@@ -251,7 +253,7 @@ const fn row(oid: u32, array_oid: u32, typlen: i16, typname: &'static str, name:
     TypeEntry { oid, array_oid, typlen, typname, name }
 }
 
-/// Numbers and names from PostgreSQL's `pg_type.dat`.
+/// OIDs and names from PostgreSQL's `pg_type.dat`.
 const SCALARS: &[(SqlType, TypeEntry)] = &[
     (SqlType::Bool, row(16, 1000, 1, "bool", "boolean")),
     (SqlType::Int2, row(21, 1005, 2, "int2", "smallint")),

@@ -1,9 +1,9 @@
-//! Named conditions become the five characters of a SQLSTATE, here and nowhere else.
+//! SQLSTATEs of the named conditions; the only place in the code that contains them.
 
 use crate::Condition;
 
 impl Condition {
-    /// Its code, from PostgreSQL's appendix A.
+    /// Returns the SQLSTATE from PostgreSQL's appendix A.
     #[must_use]
     pub fn sqlstate(self) -> &'static str {
         match self {

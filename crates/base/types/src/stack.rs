@@ -1,8 +1,10 @@
-//! Stack for work whose depth a statement decides: parsing, binding, optimizing, running and dropping of plans.
+//! Stack limits for recursion whose depth depends on a statement: parsing, binding, optimizing, running and dropping
+//! plans.
 //!
-//! Every thread that does such work has [`PLAN_STACK`]; where less is left, planning borrows another one ([`with_planning_stack`],
-//! [`PlanningStack`]). Kiln's recursions measure what is left of it ([`check`]). Those of libraries do not, so that a plan whose
-//! [levels](PLAN_LEVELS) would not fit is refused before one of them sees it. Memory is taken for the pages that are touched, not for the size.
+//! Threads that do such work have a stack of [`PLAN_STACK`]; if too little of it is left, planning switches to a new
+//! stack ([`with_planning_stack`], [`PlanningStack`]). Kiln's recursive functions measure the remaining stack
+//! ([`check`]). Libraries do not, so plans with more than [`PLAN_LEVELS`] levels are rejected before a library sees
+//! them. A stack uses memory only for the pages that were touched.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,45 +12,46 @@ use std::task::{Context, Poll};
 
 use crate::{Condition, SqlError, SqlResult};
 
-/// Stack of threads that parse, plan, run, hold or drop plans, in bytes.
+/// Stack size of threads that parse, plan, run, hold or drop plans, in bytes.
 pub const PLAN_STACK: usize = 320 << 20;
 
-/// Planning borrows a stack where less than this is left, in bytes: to map one for each short statement would take longer than to plan it.
+/// Remaining stack below which planning switches to a new stack, in bytes. Mapping a stack takes longer than planning a
+/// short statement, so it is not done for each one.
 const PLAN_STACK_MIN: usize = 256 << 20;
 
-/// Stack that a level of a plan takes at most, in bytes: DataFusion's SQL planner, without optimization, needs most.
+/// Maximum stack per level of a plan, in bytes; DataFusion's SQL planner in an unoptimized build needs most.
 const LEVEL_STACK: usize = 64 << 10;
 
-/// Levels of a plan and of the expressions in it, one below the other, that a plan has at most.
+/// Maximum nesting depth of a plan, including its expressions.
 pub const PLAN_LEVELS: usize = PLAN_STACK_MIN / LEVEL_STACK;
 
-/// What must be left for a step without recursion, in bytes.
+/// Minimum remaining stack for a step without recursion, in bytes.
 const STEP: usize = 1 << 20;
 
-/// Calls `work` on a stack for planning: this one where enough of it is left, else a new one.
+/// Runs `work` on the current stack if enough of it is left, else on a new planning stack.
 pub fn with_planning_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(PLAN_STACK_MIN, PLAN_STACK, work)
 }
 
-/// Fails when too little stack is left to go one level deeper.
+/// Checks that enough stack is left for one more level of recursion.
 ///
 /// # Errors
-/// `54001`.
+/// `54001` if it is not.
 pub fn check() -> SqlResult<()> {
     if stacker::remaining_stack().is_some_and(|left| left < STEP) { Err(too_complex()) } else { Ok(()) }
 }
 
-/// `54001`: nested too deeply.
+/// Returns the error `54001` for a statement that is nested too deeply.
 #[must_use]
 pub fn too_complex() -> SqlError {
     SqlError::new(Condition::StatementTooComplex, "stack depth limit exceeded")
         .with_hint("Split the statement: it nests expressions or subqueries too deeply.")
 }
 
-/// Future whose every poll, and whose drop, runs on a stack for planning.
+/// Future that is polled and dropped on a planning stack.
 #[derive(Debug)]
 pub struct PlanningStack<F> {
-    /// Boxed, so that it is dropped where this says. `None` after that.
+    /// The future, boxed so that it can be dropped on the planning stack; `None` after that.
     work: Option<Pin<Box<F>>>,
 }
 
@@ -63,7 +66,7 @@ impl<F: Future> Future for PlanningStack<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let work = self.work.as_mut().expect("a future is not polled after its drop");
+        let work = self.work.as_mut().expect("the future is only taken by drop");
         with_planning_stack(|| work.as_mut().poll(context))
     }
 }
@@ -94,7 +97,7 @@ mod tests {
 
     #[test]
     fn planning_stays_on_its_stack() {
-        let left = || stacker::remaining_stack().expect("Linux tells");
+        let left = || stacker::remaining_stack().expect("the remaining stack is known on Linux");
         let (outer, inner) = with_planning_stack(|| (left(), with_planning_stack(left)));
         assert!(outer > PLAN_STACK_MIN, "{outer}");
         assert!(outer - inner < 64 << 10, "{outer} and {inner} are of one stack");
@@ -104,7 +107,7 @@ mod tests {
     fn threads_that_plan_borrow_none() {
         let thread = std::thread::Builder::new().stack_size(PLAN_STACK);
         let inside = || {
-            let left = || stacker::remaining_stack().expect("Linux tells");
+            let left = || stacker::remaining_stack().expect("the remaining stack is known on Linux");
             (left(), with_planning_stack(left))
         };
         let (outer, inner) = thread.spawn(inside).expect("a thread can be made").join().expect("it ends");

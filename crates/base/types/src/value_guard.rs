@@ -1,42 +1,46 @@
-//! Bounds the values that functions make of a batch's rows: such values end with the cancel of their statement, with the process's memory, and where
-//! a step makes more of them than it may.
+//! Memory limits and cancellation for functions that create large values.
 //!
-//! Pools of memory count what operators hold. What one call of a function makes of thousands of rows is there before any operator has seen it, and takes
-//! as long as its values are large. So whoever makes values asks while it makes them.
+//! Memory pools count only memory of operators. The values that one call of a function creates from a batch exist
+//! before an operator can count them, and creating them can take long. Code that creates values therefore reports their
+//! sizes here and fails when its statement is canceled, the process is out of memory, or its step exceeds its limit.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
 
 use crate::{Condition, SqlError, SqlResult};
 
-/// No value is as long as this, as in PostgreSQL.
+/// Exclusive maximum of a value's length in bytes, as in PostgreSQL.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// Questions are asked after so many bytes, and after so many rows: those that take long take milliseconds.
+/// Bytes between two checks.
 const BYTES_BETWEEN: usize = 1 << 20;
+/// Rows between two checks. With the limit of bytes, checks are milliseconds apart even for slow functions.
 const ROWS_BETWEEN: usize = 256;
 
-/// Says whether the statement that this thread works for may go on, and whether the process may hold so many bytes more: 0 where no large values are made.
+/// Function that fails if the statement of the current thread is canceled or the process may not allocate the given
+/// number of bytes (0 for small values).
 pub type Permission = fn(usize) -> SqlResult<()>;
 
 static PERMISSION: OnceLock<Permission> = OnceLock::new();
 
-/// Sets who answers in this process. Only the first call has an effect.
+/// Sets the permission function of this process. Only the first call has an effect.
 pub fn answer_by(permission: Permission) {
     PERMISSION.get_or_init(|| permission);
 }
 
-/// The error of a value that is too long.
+/// Returns the error `54000` for a value that is too long.
 #[must_use]
 pub fn too_long() -> SqlError {
     SqlError::new(Condition::ProgramLimitExceeded, "requested length too large")
         .with_detail("A value has less than 1 GB.")
 }
 
-/// The bytes that a step may still make, and whether it has asked for more.
+/// Memory limit of a step.
 #[derive(Debug, Clone, Copy)]
 struct StepBound {
+    /// Bytes that the step may still create.
     left_bytes: usize,
+    /// Whether the step has requested more.
     is_exceeded: bool,
 }
 
@@ -48,8 +52,9 @@ thread_local! {
     static STEP: Cell<StepBound> = const { Cell::new(StepBound::NONE) };
 }
 
-/// Does `step`, whose guarded values have at most `bytes`, roughly; whether that was too little. It has failed then, and is to be done for fewer rows. The
-/// bound is this thread's; of a step within a step nothing counts for the outer one.
+/// Runs `step` with a limit of about `bytes` for the values that it creates on this thread; returns its result and
+/// whether it exceeded the limit. In that case it has failed and should be repeated with fewer rows. Values of a nested
+/// step do not count for the outer one.
 pub fn within<T>(bytes: usize, step: impl FnOnce() -> T) -> (T, bool) {
     let before = Restored(STEP.replace(StepBound { left_bytes: bytes, is_exceeded: false }));
     let outcome = step();
@@ -58,6 +63,7 @@ pub fn within<T>(bytes: usize, step: impl FnOnce() -> T) -> (T, bool) {
     (outcome, is_exceeded)
 }
 
+/// Guard that restores the limit of the outer step.
 struct Restored(StepBound);
 
 impl Drop for Restored {
@@ -66,32 +72,34 @@ impl Drop for Restored {
     }
 }
 
-/// Asks before values of so many bytes together are made.
+/// Checks whether values of `bytes` in total may be created.
 ///
 /// # Errors
-/// `57014` where nobody waits for the statement any more, `53200` where the process has no memory for them, and where the step may not make so many.
+/// `57014` if the statement is canceled, `53200` if the process is out of memory or the step's limit is exceeded.
 pub fn check(bytes: usize) -> SqlResult<()> {
     let step = STEP.get();
     if step.left_bytes < bytes {
         STEP.set(StepBound { is_exceeded: true, ..step });
         return Err(
-            SqlError::new(Condition::OutOfMemory, "out of memory").with_detail("A step makes too large values.")
+            SqlError::new(Condition::OutOfMemory, "out of memory").with_detail("The values of a batch are too large.")
         );
     }
-    // Small values are made whatever others hold.
+    // Small values are always allowed.
     let large = if bytes < BYTES_BETWEEN { 0 } else { bytes };
     PERMISSION.get().map_or(Ok(()), |permission| permission(large))
 }
 
-/// Counts the values that one call makes, and asks now and then.
+/// Counter of the values that one call creates, with periodic checks.
 #[derive(Debug, Default)]
 pub struct ValueGuard {
+    /// Rows since the last check.
     rows: usize,
+    /// Bytes since the last check.
     bytes: usize,
 }
 
 impl ValueGuard {
-    /// Counts one more value, which has `bytes` of its own.
+    /// Counts a value of `bytes`.
     ///
     /// # Errors
     /// As [`check`].
@@ -99,20 +107,20 @@ impl ValueGuard {
     pub fn add(&mut self, bytes: usize) -> SqlResult<()> {
         self.rows += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        // Both limits are powers of two: one comparison is enough, and this is asked of each value.
+        // Both limits are powers of two, so one comparison suffices; this runs for each value.
         if (self.rows * (BYTES_BETWEEN / ROWS_BETWEEN)) | self.bytes < BYTES_BETWEEN { Ok(()) } else { self.ask() }
     }
 
-    /// As [`ValueGuard::add`], for a text that may be too long.
+    /// Counts a text of `bytes`, which may exceed the maximum length of a value.
     ///
     /// # Errors
-    /// `54000` if it is, and as [`check`].
+    /// `54000` if it is too long; else as [`check`].
     #[inline]
     pub fn add_text(&mut self, bytes: usize) -> SqlResult<()> {
         if VALUE_BYTES_MAX <= bytes { Err(too_long()) } else { self.add(bytes) }
     }
 
-    /// As [`ValueGuard::add`], for memory that is free again before the step ends.
+    /// Counts temporary memory, which is freed before the step ends and does not count for its limit.
     ///
     /// # Errors
     /// As [`check`].
@@ -132,10 +140,10 @@ impl ValueGuard {
     }
 }
 
-/// Asks before one value of known length is made.
+/// Checks whether one value of `bytes` may be created.
 ///
 /// # Errors
-/// `54000` where no value may be as long, and as [`check`].
+/// `54000` if it is too long; else as [`check`].
 #[inline]
 pub fn check_length(bytes: usize) -> SqlResult<()> {
     match bytes {
@@ -145,7 +153,8 @@ pub fn check_length(bytes: usize) -> SqlResult<()> {
     }
 }
 
-/// Asks before `bytes` are put behind a text: where that is long, each time it becomes twice as long. All that is put there has to be asked for.
+/// Checks whether `bytes` may be appended to `text`. Must be called for each append; it checks the total length only
+/// when that reaches the next power of two.
 ///
 /// # Errors
 /// As [`check_length`].
@@ -173,17 +182,17 @@ mod tests {
         // Small values are counted together, and those of several calls.
         let (made, is_exceeded) = within(1 << 20, || make(8_192, 100).and_then(|()| make(8_192, 100)));
         assert!(made.is_err() && is_exceeded);
-        // Who knows a length asks before.
+        // A known length is checked in advance.
         let (made, is_exceeded) = within(2 << 20, || check_length(3 << 20));
         assert!(made.is_err() && is_exceeded);
         assert!(within(1 << 20, || make(1, 1 << 29)).1);
         assert!(within(1 << 20, || make(2, usize::MAX / 2)).0.is_err());
-        // A step in a step has a bound of its own.
+        // A nested step has its own limit.
         let ((), is_exceeded) = within(1 << 20, || assert!(within(usize::MAX, || make(20, 1 << 20)).0.is_ok()));
         assert!(!is_exceeded);
         assert_eq!(make(20, 1 << 20), Ok(()));
         assert_eq!(make(1, VALUE_BYTES_MAX).unwrap_err().condition, Condition::ProgramLimitExceeded);
-        // A little may be written between the questions.
+        // Small unchecked appends in between are tolerated.
         let (mut text, piece) = (String::new(), "y".repeat(64 << 20));
         let push = |text: &mut String| {
             check_growth(text, piece.len())?;

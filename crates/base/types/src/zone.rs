@@ -1,4 +1,4 @@
-//! A session's `TimeZone`: a zone of the tz database or a fixed offset, and how local and universal times relate in it.
+//! Time zones: parsing of `TimeZone` values and conversion between local and universal time.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -14,17 +14,17 @@ mod tests;
 
 const SECOND_US: i64 = 1_000_000;
 
-/// A parsed `TimeZone` setting.
+/// A time zone, as set by `TimeZone`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "Written", try_from = "Written")]
 pub enum SessionZone {
-    /// Seconds east of Greenwich.
+    /// Fixed offset in seconds east of Greenwich.
     Fixed(i32),
     /// A zone of the tz database.
     Named(Tz),
 }
 
-/// A zone as it is kept: the database's zones by name.
+/// Serialized form of a zone: zones of the tz database are stored by name.
 #[derive(Serialize, Deserialize)]
 enum Written {
     Fixed(i32),
@@ -52,11 +52,11 @@ impl TryFrom<Written> for SessionZone {
 }
 
 impl SessionZone {
-    /// Coordinated universal time.
+    /// Coordinated Universal Time.
     pub const UTC: SessionZone = SessionZone::Named(Tz::UTC);
 
-    /// Reads what `SET TIME ZONE` takes: a name in any case, hours east of Greenwich, or a POSIX abbreviation with an offset west.
-    /// `22023` for anything else.
+    /// Parses the argument of `SET TIME ZONE`: a name in any case, hours east of Greenwich, or a POSIX abbreviation
+    /// with an offset west. `22023` for anything else.
     pub fn parse(text: &str) -> SqlResult<SessionZone> {
         let unknown = || {
             SqlError::new(
@@ -67,13 +67,13 @@ impl SessionZone {
         named_zone(text).or_else(|| hours_east(text)).or_else(|| posix_zone(text)).ok_or_else(unknown)
     }
 
-    /// Reads a zone inside a date or after `AT TIME ZONE`: abbreviations come before names there, and a bare offset is east.
-    /// `22023` for anything unknown.
+    /// Parses a zone after `AT TIME ZONE` or in a timestamp: abbreviations take precedence over names. `22023` if
+    /// unknown.
     pub fn parse_in_value(text: &str) -> SqlResult<SessionZone> {
         let unknown =
             || SqlError::new(Condition::InvalidParameterValue, format!("time zone \"{text}\" not recognized"));
         if text.starts_with(['+', '-']) {
-            // A bare signed number is read as POSIX does: west of Greenwich is positive.
+            // As in POSIX, a bare signed number is positive west of Greenwich.
             return parse_offset(text).map(|east| SessionZone::Fixed(-east)).ok_or_else(unknown);
         }
         abbreviation(text)
@@ -83,7 +83,7 @@ impl SessionZone {
             .ok_or_else(unknown)
     }
 
-    /// The name `SHOW TimeZone` prints.
+    /// Returns the name that `SHOW TimeZone` prints.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -98,7 +98,7 @@ impl SessionZone {
         }
     }
 
-    /// Seconds east of Greenwich at a universal time, in microseconds since 1970-01-01.
+    /// Returns the offset in seconds east of Greenwich at a universal time, given in microseconds since 1970-01-01.
     #[must_use]
     pub fn offset_at(&self, universal_us: i64) -> i32 {
         match self {
@@ -111,14 +111,14 @@ impl SessionZone {
         }
     }
 
-    /// What clocks in this zone show at a universal time; both in microseconds.
+    /// Converts a universal time to local time, both in microseconds since 1970-01-01.
     #[must_use]
     pub fn to_local(self, universal_us: i64) -> i64 {
         universal_us + i64::from(self.offset_at(universal_us)) * SECOND_US
     }
 
-    /// The universal time at which clocks in this zone show `local_us`. Times skipped in spring take the offset from before the gap,
-    /// times repeated in autumn the offset from after it, as in PostgreSQL.
+    /// Converts a local time to universal time. As in PostgreSQL, local times skipped in spring use the offset before
+    /// the gap, and local times repeated in autumn the offset after the change.
     #[must_use]
     pub fn to_universal(self, local_us: i64) -> i64 {
         let east = match self {
@@ -139,7 +139,7 @@ impl SessionZone {
         local_us - i64::from(east) * SECOND_US
     }
 
-    /// The abbreviation in use at a universal time, such as `CET`; an offset where the zone has none.
+    /// Returns the abbreviation at a universal time, such as `CET`, or the offset if the zone has none.
     #[must_use]
     pub fn abbreviation_at(&self, universal_us: i64) -> String {
         match self {
@@ -156,7 +156,7 @@ impl SessionZone {
     }
 }
 
-/// Appends `+05`, `-03:30` or `+00:19:32`.
+/// Appends an offset as `+05`, `-03:30` or `+00:19:32`.
 pub fn push_offset(east: i32, out: &mut String) {
     out.push(if east < 0 { '-' } else { '+' });
     let seconds = east.unsigned_abs();
@@ -181,7 +181,7 @@ fn naive(us: i64) -> NaiveDateTime {
     DateTime::from_timestamp(us.div_euclid(SECOND_US), 0).unwrap_or_default().naive_utc()
 }
 
-/// `+5`, `-07:30`, `+0530`, `+05:30:15`: seconds in the direction written.
+/// Parses an offset such as `+5`, `-07:30`, `+0530` or `+05:30:15`; returns seconds with the written sign.
 pub(crate) fn parse_offset(text: &str) -> Option<i32> {
     let (sign, digits) = match text.as_bytes() {
         [b'+', digits @ ..] => (1, digits),
@@ -219,7 +219,7 @@ fn hours_east(text: &str) -> Option<SessionZone> {
     (hours.abs() <= 15.0).then(|| SessionZone::Fixed((hours * 3600.0).round() as i32))
 }
 
-/// `UTC+3`, `<-07>+07`: letters or a name in angle brackets, then hours west.
+/// Parses a POSIX zone such as `UTC+3` or `<-07>+07`: letters or a name in angle brackets, then hours west.
 fn posix_zone(text: &str) -> Option<SessionZone> {
     let rest = match text.strip_prefix('<') {
         Some(bracketed) => bracketed.split_once('>')?.1,
@@ -231,7 +231,7 @@ fn posix_zone(text: &str) -> Option<SessionZone> {
     parse_offset(rest).map(|west| SessionZone::Fixed(-west))
 }
 
-/// Seconds east for the abbreviations of PostgreSQL's default list that are in common use.
+/// Returns the offset in seconds east of a common abbreviation of PostgreSQL's default list.
 pub(crate) fn abbreviation(text: &str) -> Option<i32> {
     let mut lower = [0_u8; 5];
     let letters = lower.get_mut(..text.len())?;

@@ -1,4 +1,4 @@
-//! Changes of the clusters, by statements and by the server itself.
+//! Changes of the clusters by statements and by the server itself.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use types::{SqlError, SqlResult};
 use crate::clusters::Clusters;
 
 impl Clusters {
-    /// Makes the changes, one after the other, and says what happened at each; none of them is made where one is refused.
+    /// Applies the changes in order and returns the events of each; applies none of them if one is refused.
     pub fn apply<'a>(
         self: &'a Arc<Self>,
         changes: Vec<Change>,
@@ -28,7 +28,7 @@ impl Clusters {
     ) -> SqlResult<Vec<Vec<ClusterEvent>>> {
         self.check(&changes, &author)?;
         let clusters = Arc::clone(self);
-        // It waits for the disk.
+        // The control plane writes to disk.
         let applied = tokio::task::spawn_blocking(move || {
             let applied: Result<Vec<_>, PlaneError> =
                 changes.iter().map(|change| clusters.plane.apply(change, &author)).collect();
@@ -36,23 +36,23 @@ impl Clusters {
             clusters.move_gates();
             applied
         });
-        let applied = applied.await.map_err(|error| SqlError::internal(format!("changing a cluster: {error}")))?;
+        let applied = applied.await.map_err(|error| SqlError::internal(format!("changing clusters: {error}")))?;
         applied.map_err(|error| from_plane(&error))
     }
 
-    /// Wakes a cluster for a statement.
+    /// Resumes a cluster for a statement.
     pub fn wake<'a>(self: &'a Arc<Self>, cluster: ClusterId, author: Author) -> BoxFuture<'a, SqlResult<()>> {
         Box::pin(self.wake_unboxed(cluster, author))
     }
 
     async fn wake_unboxed(self: &Arc<Self>, cluster: ClusterId, author: Author) -> SqlResult<()> {
         let desired = self.plane.desired();
-        // One that is gone is not there to be chosen again.
+        // A dropped cluster: the next choice of a cluster reports it.
         let Some(cluster) = desired.cluster(cluster) else { return Ok(()) };
         self.apply(vec![Change::Wake { name: cluster.spec.name.clone() }], author).await.map(drop)
     }
 
-    /// Tries the changes on a copy.
+    /// Checks the changes on a copy of the desired state.
     fn check(&self, changes: &[Change], author: &Author) -> SqlResult<()> {
         let mut state = self.plane.desired().as_ref().clone();
         for change in changes {
@@ -63,13 +63,13 @@ impl Clusters {
         Ok(())
     }
 
-    /// Refuses clusters whose hardware cannot do what is said of them.
+    /// Refuses options that a cluster's hardware does not support.
     fn check_honoured(&self, state: &DesiredState) -> SqlResult<()> {
         let inventory = self.plane.inventory();
         for ClusterSpec { hardware_instance, max_spill_pct, max_cache_pct, .. } in
             state.clusters().map(|cluster| &cluster.spec)
         {
-            // Hardware of an earlier version starts no workers.
+            // Hardware that only an earlier version offered starts no workers.
             let Ok(HardwareInstance { kind: HardwareKind::Embedded, .. }) = inventory.hardware(hardware_instance)
             else {
                 continue;
@@ -86,7 +86,7 @@ impl Clusters {
     }
 }
 
-/// Why a change is refused, as clients are told.
+/// Converts the refusal of a change to an error for clients.
 pub(crate) fn from_cluster(error: &cluster_model::Error) -> SqlError {
     let told = SqlError::new(error.condition(), error.to_string());
     match error.hint() {
@@ -95,6 +95,7 @@ pub(crate) fn from_cluster(error: &cluster_model::Error) -> SqlError {
     }
 }
 
+/// Converts a control plane's error to one for clients.
 fn from_plane(error: &PlaneError) -> SqlError {
     match error {
         PlaneError::Refused(error) => from_cluster(error),

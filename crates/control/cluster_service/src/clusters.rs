@@ -1,4 +1,4 @@
-//! The clusters of a server: which one a statement runs on, its admission there, and its worker.
+//! The clusters of a server: choice of a cluster for a statement, admission to it, and a lease on its workers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,14 +30,14 @@ use crate::whole::WholeQueries;
 #[cfg(test)]
 mod tests;
 
-/// What an operator may choose about clusters.
+/// Server settings for clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClusterSettings {
-    /// Statements that run at a time on a cluster under the profile `default`.
+    /// Number of statements that run at a time on a cluster with the profile `default`.
     pub max_running: u32,
-    /// What still runs on a worker that is to go is ended with it after so long.
+    /// Time after which a draining worker is stopped, with the statements that still run on it.
     pub drain_grace: Duration,
-    /// How long a place whose workers fail again and again waits for the next one at most.
+    /// Longest pause of a slot whose workers fail repeatedly.
     pub backoff_max: Duration,
 }
 
@@ -51,39 +51,45 @@ impl Default for ClusterSettings {
     }
 }
 
-/// What a control plane is made of that is not of this machine alone.
+/// Building blocks for a control plane, passed to the constructor in [`Clusters::open_with`].
 #[derive(Debug)]
 pub struct PlaneParts {
-    /// In the data folder.
+    /// Store of the desired state in the data folder.
     pub store: Box<dyn StateStore>,
-    /// Of the server's own process.
+    /// Host of the workers in the server's process.
     pub embedded: Arc<dyn WorkerHost>,
+    /// Workload management profiles.
     pub profiles: Vec<WlmProfile>,
+    /// Settings of reconciliation.
     pub patience: Settings,
-    /// Who owns the cluster that every instance has.
+    /// Owner of the cluster `default` of a new instance.
     pub owner: Oid,
 }
 
-/// The clusters of a server, whose workers are in its own process, in others on its machine, or wherever its control plane makes them.
+/// The clusters of a server, with workers in its own process, in child processes, or wherever its control plane starts
+/// them.
 #[derive(Debug)]
 pub struct Clusters {
     pub(crate) plane: Box<dyn ControlPlane>,
+    /// Workers in the server's process.
     pub(crate) workers: Arc<EmbeddedWorkers>,
-    /// `None` where there are no workers in other processes.
+    /// Worker processes; `None` if there are none.
     pub(crate) processes: Option<Arc<Processes>>,
-    /// To these.
+    /// Connections to the worker processes.
     pub(crate) channels: Option<Channels>,
+    /// Admission gate of each cluster.
     pub(crate) gates: Mutex<BTreeMap<ClusterId, Gate>>,
-    /// Of clusters of processes.
+    /// Ownership of parts in each cluster of worker processes.
     pub(crate) owners: Mutex<BTreeMap<ClusterId, Owners>>,
+    /// Counts of queries that workers run alone.
     pub(crate) whole_queries: WholeQueries,
-    /// The state for which folders of workers were last cleaned.
+    /// Generation of the desired state for which the folders of workers were last cleaned.
     pub(crate) cleaned: AtomicU64,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
 }
 
-/// The admission to one cluster, and what it was last told.
+/// Admission to one cluster, with the limits and the mode that were last set.
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) admission: Arc<Admission>,
@@ -92,11 +98,11 @@ pub(crate) struct Gate {
 }
 
 impl Clusters {
-    /// The clusters that the data folder tells of, with those workers that there should be. In a fresh folder it is `default` alone. With
-    /// `processes` workers can be processes of their own too, and those of new clusters are where nothing else is said.
+    /// Opens the clusters stored in the data folder, or only `default` in an empty one, and starts their workers. With
+    /// `processes`, workers can be processes, and those of new clusters are by default.
     ///
     /// # Errors
-    /// What tells of them cannot be read, or is not what was written.
+    /// The stored state cannot be read, or is damaged.
     pub fn open(
         executor: &Executor,
         folder: &Path,
@@ -117,10 +123,11 @@ impl Clusters {
         })
     }
 
-    /// The clusters that a control plane keeps, which `make` makes. Workers that come by themselves come to `processes`.
+    /// Opens the clusters of the control plane that `make` creates. Workers that the server has not started join at
+    /// `processes`.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub fn open_with(
         executor: &Executor,
         folder: &Path,
@@ -169,11 +176,13 @@ impl Clusters {
         Ok(clusters)
     }
 
-    /// Where a statement runs: on the cluster that its session has chosen, else the best of its role's. It stays where its transaction has
-    /// written, and where its session has a statement open.
+    /// Chooses the cluster for a statement: the one that its session has chosen with USE CLUSTER, otherwise the best of
+    /// its role's. A statement stays on the cluster that its transaction has written on or that its session has an open
+    /// statement on.
     ///
     /// # Errors
-    /// `42704`, `42501`, and `55000` where no cluster can take it.
+    /// `42704` if the chosen cluster does not exist, `42501` without USAGE, `55000` if no cluster can run the
+    /// statement.
     pub fn choose(
         &self,
         actor: &Actor,
@@ -208,14 +217,14 @@ impl Clusters {
         })
     }
 
-    /// The admission to a cluster; `None` where there is no such cluster any more.
+    /// Returns the admission to a cluster; `None` if the cluster does not exist any more.
     #[must_use]
     pub fn gate(&self, cluster: ClusterId) -> Option<Arc<Admission>> {
         self.gates.lock().get(&cluster).map(|gate| Arc::clone(&gate.admission))
     }
 
-    /// The least busy worker of a cluster, or all of them where they are processes of their own, for whom this one runs the statement; `None` where
-    /// none of them takes statements at the moment.
+    /// Returns a lease for a statement: on the least busy worker of a cluster, or, for worker processes, on all of
+    /// them, with this process running what is not distributed. `None` if no worker is ready at the moment.
     #[must_use]
     pub fn lease(&self, cluster: ClusterId) -> Option<Arc<Lease>> {
         self.workers.lease(&self.plane.serving(cluster)).or_else(|| {
@@ -224,24 +233,24 @@ impl Clusters {
         })
     }
 
-    /// The name of a cluster.
+    /// Returns the name of a cluster.
     #[must_use]
     pub fn name(&self, cluster: ClusterId) -> Option<Arc<str>> {
         self.plane.desired().cluster(cluster).map(|cluster| cluster.spec.name.as_str().into())
     }
 
-    /// The cluster of this name, for USE CLUSTER.
+    /// Returns the cluster of this name, for USE CLUSTER.
     ///
     /// # Errors
-    /// `42704` where there is none, `42501` where the role may not use it.
+    /// `42704` if it does not exist, `42501` if the role may not use it.
     pub fn chosen(&self, actor: &Actor, name: &str) -> SqlResult<Chosen> {
         let desired = self.plane.desired();
         let usable = desired.usable(actor, Some(name)).map_err(|error| from_cluster(&error))?;
-        let cluster = usable.first().ok_or_else(|| SqlError::internal("the cluster that was named is usable"))?;
+        let cluster = usable.first().ok_or_else(|| SqlError::internal("Clusters::chosen: no usable cluster"))?;
         Ok(Chosen { id: cluster.id, name: name.to_owned() })
     }
 
-    /// Names of the clusters that a role owns.
+    /// Returns the names of the clusters that a role owns.
     #[must_use]
     pub fn owned_by(&self, role: Oid) -> Vec<String> {
         let desired = self.plane.desired();
@@ -249,18 +258,18 @@ impl Clusters {
         owned.map(|cluster| cluster.spec.name.clone()).collect()
     }
 
-    /// A number that grows with each change of what is said here.
+    /// Returns a number that grows with each change of the clusters or their workers.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.plane.revisions().current()
     }
 
-    /// Completes once something has changed since.
+    /// Waits until the revision is above this one.
     pub async fn changed_since(&self, revision: u64) {
         self.plane.revisions().after(revision).await;
     }
 
-    /// Completes when a cluster is suspended or dropped.
+    /// Waits until a cluster is suspended or dropped.
     pub async fn leaves(&self, cluster: ClusterId) {
         loop {
             let seen = self.revision();
@@ -271,7 +280,8 @@ impl Clusters {
         }
     }
 
-    /// Opens the gates of clusters that have workers, holds those that wait for theirs, closes those that are not to be woken.
+    /// Updates the admission gates: open for clusters with workers, holding for those whose workers are to come, closed
+    /// for suspended ones without AUTO_RESUME.
     pub(crate) fn move_gates(&self) {
         let desired = self.plane.desired();
         let inventory = self.plane.inventory();
@@ -285,7 +295,7 @@ impl Clusters {
         });
         for cluster in desired.clusters() {
             let profile = inventory.profile(&cluster.spec.wlm_profile);
-            // One that an earlier version offered is as the usual one.
+            // A profile that only an earlier version offered counts as the default one.
             let running = profile.map_or(WlmProfile::RUNNING, |profile| profile.max_running);
             let limits = Limits { running, queued: u32::MAX };
             let mode = match (self.plane.serving(cluster.id).is_empty(), cluster.suspended, cluster.spec.auto_resume) {
@@ -309,14 +319,14 @@ impl Clusters {
     }
 }
 
-/// The cluster that USE CLUSTER named: it stays the same when it is renamed.
+/// Cluster chosen with USE CLUSTER, which stays the same when it is renamed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     id: ClusterId,
     name: String,
 }
 
-/// What clusters can be made of here: where there can be processes, that is what new ones are.
+/// Returns the inventory of one machine, with processes as the default hardware if they are available.
 fn inventory(profiles: Vec<WlmProfile>, has_processes: bool) -> Inventory {
     let (local, embedded) = (HardwareInstance::local(), HardwareInstance::embedded());
     if has_processes { Inventory::new([local, embedded], profiles) } else { Inventory::new([embedded], profiles) }

@@ -1,4 +1,4 @@
-//! A cluster whose workers are processes of their own, as queries are divided among them.
+//! Distribution of statements over the worker processes of a cluster.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,19 +15,22 @@ use url::Url;
 
 use crate::clusters::Clusters;
 
-/// No worker gets more of a scan than this, in percent of the mean: what it owns beyond that its second reads.
+/// Largest part of a scan for one worker, in percent of the mean. A substitute reads the parts beyond that.
 const SHARE_MAX_PCT: u64 = 125;
-/// And of buckets, which are few: a query takes as long as who has most of them.
+/// Largest number of buckets for one worker, in percent of the mean. It is lower because buckets are few and the worker
+/// with the most buckets determines the time of a query.
 const BUCKETS_MAX_PCT: u64 = 110;
-/// So many queries for each of its cores a worker runs as a whole before others stand in for it: then they wait for each other there more than a cold cache costs.
+/// Number of queries per core that a worker runs alone before substitutes help: beyond that, waiting costs more than a
+/// cold cache.
 const WHOLE_OF_CORE: u64 = 2;
 
-/// A side of a join that reads as many rows is worth a question to the other side, which takes some ten milliseconds.
+/// Rows of a join side from which filtering it by the keys of the other side (semi-join reduction) is worth the round
+/// trip of some ten milliseconds.
 const KEYS_FROM_ROWS: f64 = 500_000.0;
 
 impl Clusters {
-    /// How a statement with this lease and these settings is divided among the workers of its cluster; `None` where they are threads of this
-    /// process.
+    /// Returns how to distribute a statement with this lease and these settings over the workers of its cluster; `None`
+    /// if they are threads of this process.
     pub fn distribution(
         self: &Arc<Self>,
         cluster: ClusterId,
@@ -57,22 +60,24 @@ impl Clusters {
     }
 }
 
-/// The workers that a statement holds.
+/// Workers on which a statement has a lease.
 #[derive(Debug)]
 struct HeldWorkers {
     clusters: Arc<Clusters>,
     cluster: ClusterId,
     held: Vec<Held>,
-    /// How many queries one of them runs as a whole before others stand in.
+    /// Number of queries that one worker runs alone before substitutes help.
     at_once: u32,
 }
 
 impl HeldWorkers {
+    /// Returns the worker with this task URL.
     fn find(&self, worker: &Url) -> Option<&Held> {
         self.held.iter().find(|held| held.url == *worker)
     }
 
-    /// Which of `among` has each of the parts, none of them many more than others: so many percent of the mean.
+    /// Places parts among the workers `among` so that none has more than `percent` of the mean. Returns an index into
+    /// `among` for each part.
     fn placed(&self, parts: impl Iterator<Item = Part>, among: &[Url], percent: u64) -> Vec<usize> {
         let slot = |worker: &Url| self.find(worker).map(|held| held.slot);
         let number: HashMap<u32, usize> =
@@ -83,6 +88,7 @@ impl HeldWorkers {
     }
 }
 
+/// Leased worker with its task URL.
 #[derive(Debug)]
 struct Held {
     id: WorkerId,
@@ -91,7 +97,7 @@ struct Held {
 }
 
 impl Held {
-    /// `None` for one that takes no tasks.
+    /// Creates the entry of a worker; `None` if it has not joined.
     fn of(worker: &Worker) -> Option<Self> {
         Some(Self { id: worker.id, slot: worker.slot, url: task_url(worker)? })
     }
@@ -102,7 +108,7 @@ impl Cluster for HeldWorkers {
         let known = self.clusters.plane.workers();
         let is_there = |held: &&Held| {
             let state = known.iter().find(|worker| worker.id == held.id);
-            // One that is told to go waits for the statements that hold it.
+            // A draining worker still runs the statements that hold a lease on it.
             state.is_some_and(|it| matches!(it.state, WorkerState::Ready | WorkerState::Draining) && !it.hung)
         };
         self.held.iter().filter(is_there).map(|held| held.url.clone()).collect()

@@ -1,4 +1,4 @@
-//! What keeps the workers as they should be.
+//! The reconciliation loop: calls the control plane periodically and when something has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use types::Health;
 
 use crate::clusters::Clusters;
 
-/// Workers are looked at so often where nothing is known to have changed.
+/// Interval of reconciliation passes if no change is reported.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What was looked at when the roles were last compared.
+/// State of clusters and catalog for which dropped roles were last looked for.
 #[derive(Default)]
 struct Compared {
     generation: u64,
@@ -24,7 +24,7 @@ struct Compared {
 }
 
 impl Clusters {
-    /// Makes the workers what they should be for as long as the server runs, and lets clusters that are idle sleep.
+    /// Runs the reconciliation loop, which also suspends idle clusters, for as long as the server runs.
     pub fn keep<'a>(self: &'a Arc<Self>, transactions: &'a Transactions, health: &'a Health) -> BoxFuture<'a, ()> {
         Box::pin(self.keep_unboxed(transactions, health))
     }
@@ -34,7 +34,7 @@ impl Clusters {
         loop {
             let seen = self.revision();
             let seen_processes = self.processes.as_ref().map_or(0, |processes| processes.changes().current());
-            // Threads are started, and a change is written to disk.
+            // A pass starts threads and writes changes to disk.
             let pass = tokio::task::spawn_blocking({
                 let clusters = Arc::clone(self);
                 move || clusters.pass()
@@ -42,7 +42,7 @@ impl Clusters {
             match pass.await {
                 Ok(()) => health.report_success(),
                 Err(error) => {
-                    tracing::error!(%error, "the workers could not be looked at");
+                    tracing::error!(%error, "reconciliation of workers panicked");
                     health.report_failure(error);
                 }
             }
@@ -55,7 +55,7 @@ impl Clusters {
         }
     }
 
-    /// Completes when a look at the workers in other processes is worth it.
+    /// Waits until the state of a worker process has changed.
     async fn processes_changed_since(&self, seen: u64) {
         match &self.processes {
             Some(processes) => drop(processes.changes().after(seen).await),
@@ -63,23 +63,23 @@ impl Clusters {
         }
     }
 
-    /// One look at the workers, and what it leads to.
+    /// Runs one reconciliation pass and updates folders, ownership and admission.
     pub(crate) fn pass(self: &Arc<Self>) {
         let activity: BTreeMap<ClusterId, Activity> =
             self.gates.lock().iter().map(|(id, gate)| (*id, gate.admission.activity())).collect();
-        // Before a worker begins that may want one of them.
+        // Before the pass, which may start a worker in one of the folders.
         self.clean_folders();
-        // Before somebody is let go of whom others take over.
+        // Before the pass, which may stop a worker whose cache others should fetch.
         self.note_owners();
         for action in self.plane.pass(&activity) {
-            tracing::debug!(?action, "workers change");
+            tracing::debug!(?action, "reconciled a worker");
         }
         self.note_owners();
         self.begin_hand_overs();
         self.move_gates();
     }
 
-    /// Takes away what workers of slots have left on the disk that are not there any more.
+    /// Deletes the folders of slots that do not exist any more, once for each generation of the desired state.
     fn clean_folders(&self) {
         let Some(processes) = &self.processes else { return };
         let desired = self.plane.desired();
@@ -92,9 +92,11 @@ impl Clusters {
         });
     }
 
-    /// Takes back what roles have on clusters that are not there any more: DROP ROLE is a transaction's, clusters are not.
+    /// Revokes the grants of dropped roles. DROP ROLE is transactional and changes of clusters are not, so this happens
+    /// afterwards.
     async fn forget_gone_roles(self: &Arc<Self>, transactions: &Transactions, compared: &mut Compared) {
-        // In this order: who is named here was there before.
+        // In this order: each role that the desired state names existed before, so one missing in the later catalog is
+        // dropped.
         let desired = self.plane.desired();
         let state = transactions.current().state;
         let definitions = state.definitions();
@@ -111,7 +113,7 @@ impl Clusters {
             .collect();
         for change in gone {
             if let Err(error) = self.apply(vec![change], Author::Instance).await {
-                tracing::warn!(error = error.message, "a dropped role keeps what it has on clusters");
+                tracing::warn!(error = error.message, "could not revoke the cluster privileges of a dropped role");
             }
         }
         *compared = Compared { generation: desired.generation(), definitions: Some(Arc::clone(definitions)) };

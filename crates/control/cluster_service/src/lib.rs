@@ -1,10 +1,15 @@
-//! The instance's view of its clusters, as sessions meet them: who may run where, whose turn it is, and on which worker.
+//! Clusters as sessions use them: choice of a cluster, admission, and leases on workers.
 //!
-//! Never runs a query and never parses a statement: which clusters there should be a control plane decides, this keeps it going.
+//! This crate neither runs queries nor parses statements. A control plane owns the clusters; this crate drives it.
 //!
-//! Start at [`Clusters`]. It is kept going (`keep.rs`), changed by statements (`change.rs`) and shown (`show.rs`). Where workers are processes, `divide.rs`
-//! says how a statement is divided among them, `owners.rs` who of them owns parts of shards, `loads.rs` what they are told of new ones, and `whole.rs` what
-//! each of them runs alone.
+//! - `clusters.rs`: [`Clusters`], with the choice of a cluster, admission and leases
+//! - `change.rs`: changes by statements
+//! - `keep.rs`: the reconciliation loop
+//! - `show.rs`: rows of the system tables
+//! - `divide.rs`: distribution of a statement over worker processes
+//! - `whole.rs`: counts of the queries that workers run alone
+//! - `owners.rs`: ownership of parts of shards, and cache hand-over when it changes
+//! - `loads.rs`: announcements of new shards to workers
 
 mod change;
 mod clusters;

@@ -1,5 +1,7 @@
-//! Workers learn of the shards that loads, settling and compaction have just made, each of those of which it owns a piece. That is beside the commits and never in
-//! their way: what is committed while workers are told comes next, all of it together.
+//! Announcements of new shards to the worker processes that own pieces of them, for pre-warming their caches.
+//!
+//! New shards come from loads, flushes and compaction. Announcing is asynchronous, so commits never wait for it:
+//! everything committed during one round is announced in the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,20 +22,20 @@ use crate::clusters::Clusters;
 #[cfg(test)]
 mod tests;
 
-/// Of more new shards of one table at a time workers are told the newest alone.
+/// Most shards of one table to announce in a round; if there are more, the newest ones are announced.
 const SHARDS_MAX: usize = 4_096;
-/// Between two looks at what tables have.
+/// Interval of rounds.
 const PACE: Duration = Duration::from_millis(100);
 
-/// A table with the shards that were added to it.
+/// Table with the shards that were added to it.
 type Added = (Arc<Table>, Vec<Arc<ShardMeta>>);
 
-/// What tables had when they were last looked at.
+/// Shard lists of all tables as of the last round.
 #[derive(Debug, Default)]
 struct Known(HashMap<Oid, TableShards>);
 
 impl Known {
-    /// Takes note of what tables have; gives what was added since.
+    /// Updates the shard lists and returns the shards added since the last call.
     fn note(&mut self, state: &CatalogState) -> Vec<Added> {
         self.0.retain(|table, _| state.table(*table).is_some());
         let mut all = Vec::new();
@@ -52,7 +54,7 @@ impl Known {
     }
 }
 
-/// What the workers of a cluster are told, by slot: shards of which they own a piece.
+/// Groups new shards by the slots that own pieces of them.
 fn by_owner(placement: &Placement, added: &[Added]) -> BTreeMap<u32, Vec<NewShards>> {
     let mut all: BTreeMap<u32, Vec<NewShards>> = BTreeMap::new();
     for (table, shards) in added {
@@ -70,7 +72,7 @@ fn by_owner(placement: &Placement, added: &[Added]) -> BTreeMap<u32, Vec<NewShar
 }
 
 impl Clusters {
-    /// Tells workers in other processes of new shards, for as long as the server runs.
+    /// Announces new shards to worker processes for as long as the server runs.
     pub async fn tell_of_loads(&self, transactions: &Transactions) {
         let mut known: Option<Known> = None;
         loop {
@@ -86,11 +88,11 @@ impl Clusters {
             let added = if let Some(known) = &mut known {
                 known.note(&snapshot.state)
             } else {
-                // What is there already was there before anybody could hear of it.
+                // The first round only records the existing shards.
                 known.insert(Known::default()).note(&snapshot.state);
                 Vec::new()
             };
-            // A state that is looked at keeps what it names.
+            // A snapshot keeps its objects from being deleted, so drop it before waiting.
             drop(snapshot);
             if !added.is_empty() {
                 let told = hearing.iter().map(|(cluster, workers)| self.tell(*cluster, workers, &added));
@@ -104,7 +106,8 @@ impl Clusters {
         }
     }
 
-    /// The workers in other processes that own parts of shards and go on to, of clusters that have some.
+    /// Returns the worker processes that own parts of shards and are not handing over, by cluster; omits clusters
+    /// without any.
     fn hearing(&self) -> Vec<(ClusterId, Vec<Worker>)> {
         let desired = self.plane.desired();
         let awake = desired.clusters().filter(|cluster| !cluster.suspended);
@@ -113,7 +116,7 @@ impl Clusters {
         hearing.filter(|(_, workers): &(ClusterId, Vec<Worker>)| !workers.is_empty()).collect()
     }
 
-    /// Tells the workers of a cluster; completes when they have heard it, or some seconds later.
+    /// Announces shards to the workers of a cluster; completes when they have received them, or after a timeout.
     async fn tell(&self, cluster: ClusterId, workers: &[Worker], added: &[Added]) {
         let Some(processes) = &self.processes else { return };
         let placement = Placement::new(cluster, workers.iter().map(|worker| worker.slot));

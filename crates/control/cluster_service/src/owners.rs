@@ -1,5 +1,8 @@
-//! Who owns parts of shards in a cluster of processes. A slot that comes later takes over what is hot in the caches of the others first; of a slot that
-//! is to go the others take it over, and until they have, it goes on as before. Who takes the place of a worker that is still there takes over from that one.
+//! Ownership of parts of shards in a cluster of worker processes, and cache hand-over when it changes.
+//!
+//! A new slot first warms its cache from the others and owns its parts afterwards. A slot that is removed keeps its
+//! parts until the others have fetched its warm blocks. A worker that replaces one that still runs in the same slot
+//! fetches the blocks of that one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,66 +16,71 @@ use crate::clusters::Clusters;
 #[cfg(test)]
 mod tests;
 
-/// What is hot has changed hands after so long, however much of it has.
+/// Time limit of a cache hand-over; ownership changes then even if it is incomplete.
 const TAKE_OVER_MAX: Duration = Duration::from_secs(30);
 
-/// The slots of one cluster that own parts, those that are about to, and those that are about to own nothing.
+/// Ownership in one cluster: the slots that own parts, and those that are about to gain or lose them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
+    /// Slots that own parts.
     own: BTreeSet<u32>,
-    /// Whether they were told to take over.
+    /// New slots that own nothing yet, with whether their hand-over has started.
     coming: BTreeMap<u32, bool>,
-    /// Some of those that own parts.
+    /// Slots in `own` that are being removed.
     leaving: BTreeMap<u32, Leaving>,
-    /// Workers in whose slot another works now.
+    /// Workers that still run although another serves their slot.
     replaced: BTreeMap<WorkerId, Replaced>,
 }
 
-/// A slot that should be empty, and whose worker has what others will own.
+/// Slot that is being removed while others fetch the warm blocks of its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Leaving {
     worker: WorkerId,
-    /// Whether the others were told to take over.
+    /// Whether the hand-over has started.
     is_told: bool,
 }
 
-/// A worker that goes because another has its slot, and how far that one is with taking over.
+/// Hand-over from a worker to the one that replaces it in its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Replaced {
     slot: u32,
+    /// Whether the hand-over has started.
     is_told: bool,
+    /// Whether the hand-over has ended.
     is_done: bool,
 }
 
-/// A cluster as it is, and as it should be.
+/// Observed and desired state of a cluster, as far as ownership depends on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
-    /// The slots that have a worker.
+    /// Slots with a serving worker.
     serving: BTreeSet<u32>,
-    /// Those beyond what there should be that have one still.
+    /// Slots from `node_count` on that still have a worker.
     beyond: BTreeMap<u32, WorkerId>,
-    /// Those that are still there in a slot that has another, with their slots.
+    /// Workers that still run although another serves their slot, with the slot.
     replaced: BTreeMap<WorkerId, u32>,
-    /// How many slots there should be.
+    /// Desired number of slots.
     node_count: u32,
+    /// Whether the cluster is not suspended.
     is_awake: bool,
+    /// Whether the cluster has run any statement, so that caches can be warm.
     was_asked: bool,
 }
 
-/// What is to change hands now.
+/// Hand-overs to start.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct HandOver {
-    /// These take over from those that own parts.
+    /// Slots that fetch blocks from all owners.
     coming: Vec<u32>,
-    /// From these those take over that stay.
+    /// Slots whose blocks all remaining owners fetch.
     leaving: Vec<(u32, WorkerId)>,
-    /// From these those take over that have their slots.
+    /// Workers whose blocks the new workers of their slots fetch.
     replaced: Vec<(WorkerId, u32)>,
 }
 
 impl Owners {
-    /// Takes note of how the cluster is. Those that come later take over first where others own parts and have been asked for them; those that go are
-    /// taken over from where others stay.
+    /// Updates the ownership from the state of the cluster. A new slot needs a hand-over if other slots own parts and
+    /// the cluster has run statements; a removed one does if others remain.
     fn note(&mut self, seen: &Seen) {
         let Seen { serving, beyond, replaced, node_count, is_awake, was_asked } = seen;
         self.coming.retain(|slot, is_told| slot < node_count && (*is_told || serving.contains(slot)));
@@ -98,7 +106,7 @@ impl Owners {
         }
     }
 
-    /// What has not been told yet, and is from now on.
+    /// Returns the hand-overs that have not started, and marks them as started.
     fn begin(&mut self) -> HandOver {
         let is_new = |is_told: &mut bool| !std::mem::replace(is_told, true);
         let coming = self.coming.iter_mut().filter_map(|(slot, is_told)| is_new(is_told).then_some(*slot));
@@ -109,25 +117,25 @@ impl Owners {
         HandOver { coming: coming.collect(), leaving: leaving.collect(), replaced: replaced.collect() }
     }
 
-    /// The slots that own parts and go on to.
+    /// Iterates over the slots that own parts and are not being removed.
     fn staying(&self) -> impl Iterator<Item = u32> {
         self.own.iter().copied().filter(|slot| !self.leaving.contains_key(slot))
     }
 
-    /// The workers that others take over from.
+    /// Iterates over the workers that others fetch blocks from.
     fn hand_over(&self) -> impl Iterator<Item = WorkerId> {
         let replaced = self.replaced.iter().filter(|(_, it)| !it.is_done).map(|(worker, _)| *worker);
         self.leaving.values().map(|leaving| leaving.worker).chain(replaced)
     }
 
-    /// A slot owns its parts now.
+    /// Ends the hand-over to a new slot, which owns its parts from now on.
     fn came(&mut self, slot: u32) {
         if self.coming.remove(&slot).is_some() {
             self.own.insert(slot);
         }
     }
 
-    /// A slot owns nothing any more, unless it is to stay after all.
+    /// Ends the hand-over from a removed slot, which owns nothing from now on, unless the removal was revoked.
     fn left(&mut self, slot: u32, worker: WorkerId) {
         if self.leaving.get(&slot).is_some_and(|leaving| leaving.worker == worker) {
             self.leaving.remove(&slot);
@@ -135,7 +143,7 @@ impl Owners {
         }
     }
 
-    /// Who has a worker's slot has what that one had.
+    /// Ends the hand-over from a replaced worker.
     fn was_replaced(&mut self, worker: WorkerId) {
         if let Some(replaced) = self.replaced.get_mut(&worker) {
             replaced.is_done = true;
@@ -144,7 +152,7 @@ impl Owners {
 }
 
 impl Clusters {
-    /// The workers of a cluster that get statements: those whose slots own parts.
+    /// Returns the workers of a cluster that get statements: those whose slots own parts.
     pub(crate) fn owning(&self, cluster: ClusterId) -> Vec<Worker> {
         let serving = self.plane.serving(cluster);
         let all = self.owners.lock();
@@ -161,16 +169,17 @@ impl Clusters {
             let leaving: Vec<&Worker> = known.iter().filter(goes_on).collect();
             owning.extend(leaving.into_iter().filter(|it| serving.iter().all(|one| one.id != it.id)).cloned());
         }
-        // Somebody has to.
+        // Without any owner all serving workers get statements.
         if owning.is_empty() { serving.to_vec() } else { owning }
     }
 
-    /// Whether a worker gets statements, as far as that is for its slot to say.
+    /// Whether a worker's slot owns its parts already, that is, does not wait for a hand-over.
     pub(crate) fn owns(&self, worker: &Worker) -> bool {
         self.owners.lock().get(&worker.cluster).is_none_or(|owners| !owners.coming.contains_key(&worker.slot))
     }
 
-    /// Takes note of who comes and who goes; who goes stays from now on until others have what is hot of it.
+    /// Updates the ownership of all clusters from the control plane, and marks the workers that hand over their caches,
+    /// so that reconciliation does not stop them meanwhile.
     pub(crate) fn note_owners(&self) {
         let Some(processes) = &self.processes else { return };
         let (desired, workers) = (self.plane.desired(), self.plane.workers());
@@ -204,7 +213,7 @@ impl Clusters {
         processes.hand_over(&all.values().flat_map(Owners::hand_over).collect());
     }
 
-    /// Has what is hot change hands where that was not said yet.
+    /// Starts all hand-overs that have not started.
     pub(crate) fn begin_hand_overs(self: &Arc<Self>) {
         let mut all = self.owners.lock();
         for (cluster, owners) in all.iter_mut() {
@@ -215,7 +224,7 @@ impl Clusters {
                 serving.iter().filter(|worker| owners.own.contains(&worker.slot)).cloned().collect();
             for slot in coming {
                 let Some(worker) = serving.iter().find(|worker| worker.slot == slot) else {
-                    // It has gone just now, and is as new when it is back.
+                    // The worker has just ended; its replacement starts over.
                     owners.coming.remove(&slot);
                     continue;
                 };
@@ -241,14 +250,15 @@ impl Clusters {
         }
     }
 
-    /// Completes when these have taken over from those what is theirs once parts are placed among the slots `then`.
+    /// Lets the workers `heirs` fetch from the workers `from` the blocks that they own once parts are placed among the
+    /// slots `then`. Completes when all have reported the end.
     fn taking_over(&self, heirs: &[WorkerId], from: &[Worker], then: Vec<u32>) -> BoxFuture<'static, ()> {
         let Some(processes) = &self.processes else { return Box::pin(std::future::ready(())) };
         let each: Vec<_> = heirs.iter().map(|heir| processes.take_over(*heir, from, then.clone())).collect();
         Box::pin(async move { drop(join_all(each).await) })
     }
 
-    /// Moves owners once `taking` has ended, or has taken long enough.
+    /// Spawns a task that calls `then` once the hand-over `taking` has ended or timed out.
     fn until_taken_over(
         self: &Arc<Self>,
         taking: BoxFuture<'static, ()>,
@@ -259,13 +269,15 @@ impl Clusters {
         drop(tokio::spawn(async move {
             tokio::select! {
                 () = taking => {}
-                () = clusters.clock.sleep(TAKE_OVER_MAX) => tracing::warn!(%cluster, "what is hot could not be taken over in time"),
+                () = clusters.clock.sleep(TAKE_OVER_MAX) => tracing::warn!(
+                    %cluster, "cache warm-up timed out; shard ownership moves with a cold cache"
+                ),
             }
             if let Some(owners) = clusters.owners.lock().get_mut(&cluster) {
                 then(owners);
             }
             if let Some(processes) = &clusters.processes {
-                // Who has left may go.
+                // Reconciliation may stop the workers now.
                 processes.changes().advance();
             }
         }));

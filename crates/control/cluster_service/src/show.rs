@@ -1,4 +1,4 @@
-//! What the system tables show of clusters and workers.
+//! Rows of the system tables about clusters and workers.
 
 use cluster_model::{ClusterEvent, Worker, WorkerState};
 use session_context::{ClusterRow, WorkerCacheUses, WorkerRow};
@@ -6,6 +6,7 @@ use session_context::{ClusterRow, WorkerCacheUses, WorkerRow};
 use crate::clusters::Clusters;
 
 impl Clusters {
+    /// Returns the rows of `sys.cluster`.
     pub fn cluster_rows(&self) -> Vec<ClusterRow> {
         let desired = self.plane.desired();
         let rows = desired.clusters().map(|cluster| {
@@ -31,6 +32,7 @@ impl Clusters {
         rows.collect()
     }
 
+    /// Returns the rows of `sys.worker`.
     pub fn worker_rows(&self) -> Vec<WorkerRow> {
         let (desired, workers) = (self.plane.desired(), self.plane.workers());
         let rows = workers.iter().map(|worker| WorkerRow {
@@ -43,22 +45,24 @@ impl Clusters {
         rows.collect()
     }
 
-    /// One that takes over what others have cached gets nothing to do yet.
+    /// Returns a worker as it is shown: one that is warming its cache counts as starting, because it gets no statements
+    /// yet.
     fn shown(&self, worker: &Worker) -> Worker {
         if worker.hands_over && worker.state == WorkerState::Ready {
-            return Worker { detail: Some("hands over what is hot".to_owned()), ..worker.clone() };
+            return Worker { detail: Some("handing over its cache".to_owned()), ..worker.clone() };
         }
         if worker.state != WorkerState::Ready || self.owns(worker) {
             return worker.clone();
         }
-        Worker { state: WorkerState::Starting, detail: Some("takes over what is hot".to_owned()), ..worker.clone() }
+        Worker { state: WorkerState::Starting, detail: Some("warming its cache".to_owned()), ..worker.clone() }
     }
 
-    /// `None` for a worker of this process.
+    /// Returns the memory used by a worker process; `None` for a worker in this process.
     fn process_memory(&self, worker: cluster_model::WorkerId) -> Option<u64> {
         self.processes.as_ref()?.memory_used(worker)
     }
 
+    /// Returns the rows of `sys.cluster_event`, oldest first.
     pub fn events(&self) -> Vec<ClusterEvent> {
         self.plane.events()
     }
@@ -74,6 +78,7 @@ fn uses(of: fleet::CacheUses) -> WorkerCacheUses {
     }
 }
 
+/// Converts a count, saturating.
 fn count(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,5 @@
-//! How many queries each worker runs as a whole: many may be small and of the same few shards, whose owner alone would have them all.
+//! Counts of the queries that each worker runs alone, so that many small queries on the same shards do not overload
+//! their owner.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,11 +7,11 @@ use std::sync::Arc;
 use cluster_model::WorkerId;
 use parking_lot::Mutex;
 
-/// Counts of workers that run some.
+/// Number of queries that each worker runs alone; workers without any have no entry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WholeQueries(Arc<Mutex<HashMap<WorkerId, u32>>>);
 
-/// A query that counts as running on its worker until this is dropped.
+/// Guard that counts a query on its worker until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     of: WholeQueries,
@@ -18,13 +19,13 @@ pub(crate) struct Counted {
 }
 
 impl WholeQueries {
-    /// How many each of these runs.
+    /// Returns the number of queries for each of these workers.
     pub(crate) fn running(&self, workers: &[WorkerId]) -> Vec<u32> {
         let counts = self.0.lock();
         workers.iter().map(|worker| counts.get(worker).copied().unwrap_or(0)).collect()
     }
 
-    /// One more runs on a worker.
+    /// Counts one more query on a worker.
     pub(crate) fn count(&self, worker: WorkerId) -> Counted {
         *self.0.lock().entry(worker).or_insert(0) += 1;
         Counted { of: self.clone(), worker }
@@ -56,6 +57,6 @@ mod tests {
         assert_eq!(queries.running(&[one]), [1]);
         drop(second);
         assert_eq!(queries.running(&[one]), [0]);
-        assert!(queries.0.lock().is_empty(), "workers come and go");
+        assert!(queries.0.lock().is_empty(), "workers without queries have no entry");
     }
 }

@@ -1,4 +1,4 @@
-//! What every control plane must fulfil, as one run that its tests make against it. Panics where it does not.
+//! Conformance test of control planes, which panics at the first violation.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use types::Oid;
 
 use super::{ControlPlane, PlaneError};
 
-/// What the run needs besides the control plane.
+/// Environment of a control plane under test.
 pub trait Surroundings {
-    /// The control plane as it is now.
+    /// Returns the present control plane.
     fn plane(&self) -> &dyn ControlPlane;
-    /// Lets it look and act at least once, and time pass.
+    /// Runs at least one reconciliation pass and lets time pass.
     fn pass(&mut self);
-    /// Lets a worker die of itself.
+    /// Lets a worker crash.
     fn kill(&mut self, worker: WorkerId);
-    /// Ends the instance and starts it again, over what it has kept.
+    /// Ends the instance and starts it again with its stored state.
     fn restart(&mut self);
 }
 
-/// So many passes are enough for any one change.
+/// Number of passes within which every change must take effect.
 const PASSES: usize = 200;
 
-/// Runs everything. The instance must be fresh, offer `hardware`, and be able to run five workers of it.
+/// Runs all checks. The instance must be new, offer `hardware`, and be able to run five workers of it.
 pub fn run(surroundings: &mut dyn Surroundings, hardware: &str) {
     let mut run = Run { around: surroundings };
     run.every_instance_has_default();
@@ -61,7 +61,7 @@ impl Run<'_> {
         let seen = self.plane().revisions().current();
         let events = self.apply(&create);
         assert_eq!(events, [EventKind::Created]);
-        assert!(seen < self.plane().revisions().current(), "a change is a revision");
+        assert!(seen < self.plane().revisions().current(), "a change advances the revision");
         let id = self.id("c");
         self.until(id, Phase::Running);
         let first = self.serving(id);
@@ -71,12 +71,12 @@ impl Run<'_> {
         self.apply(&nodes(4));
         self.until(id, Phase::Running);
         assert_eq!(self.serving(id).len(), 4);
-        assert!(first.is_subset(&self.serving(id)), "who is there stays when others come");
+        assert!(first.is_subset(&self.serving(id)), "growing keeps the existing workers");
 
         self.apply(&nodes(2));
         self.until(id, Phase::Running);
-        assert_eq!(self.serving(id), first, "who came last goes first");
-        assert!(self.apply(&nodes(2)).is_empty(), "what is so already is no change");
+        assert_eq!(self.serving(id), first, "shrinking removes the newest workers");
+        assert!(self.apply(&nodes(2)).is_empty(), "a change to the same value has no events");
     }
 
     fn what_is_refused_changes_nothing(&mut self) {
@@ -105,15 +105,15 @@ impl Run<'_> {
         }
         let after = self.serving(id);
         assert_eq!(after.len(), 2, "a dead worker is replaced");
-        assert_eq!(after.intersection(&before).count(), 1, "by another one, and the other stays");
+        assert_eq!(after.intersection(&before).count(), 1, "only the dead worker is replaced");
         let failed = self.plane().events().iter().any(|event| event.what == EventKind::WorkerFailed);
-        assert!(failed, "and that is told");
+        assert!(failed, "the failure is in the history");
     }
 
     fn clusters_sleep_and_wake(&mut self) {
         let id = self.id("c");
         assert_eq!(self.apply(&Change::Suspend { name: "c".to_owned() }), [EventKind::Suspended]);
-        assert!(self.serving(id).is_empty(), "who should sleep gets no work");
+        assert!(self.serving(id).is_empty(), "a suspended cluster serves no statements");
         self.until(id, Phase::Suspended);
         let workers = self.plane().workers();
         assert!(workers.iter().all(|worker| worker.cluster != id || worker.state == WorkerState::Gone));
@@ -144,7 +144,7 @@ impl Run<'_> {
     fn a_restart_keeps_everything(&mut self) {
         let (before, id) = (self.plane().desired(), self.id("c"));
         self.around.restart();
-        assert_eq!(self.plane().desired(), before, "an instance goes on where it ended");
+        assert_eq!(self.plane().desired(), before, "the desired state survives a restart");
         self.until(id, Phase::Running);
         assert_eq!(self.serving(id).len(), 2);
         let told = self.plane().events();
@@ -162,7 +162,7 @@ impl Run<'_> {
                 return;
             }
         }
-        panic!("the workers of a dropped cluster leave");
+        panic!("the dropped cluster still has workers after {PASSES} passes");
     }
 
     fn plane(&self) -> &dyn ControlPlane {
@@ -177,6 +177,7 @@ impl Run<'_> {
         self.plane().serving(cluster).iter().map(|worker| worker.id).collect()
     }
 
+    /// Runs passes until the cluster is in this phase.
     fn until(&mut self, cluster: ClusterId, phase: Phase) {
         for _ in 0..PASSES {
             if self.plane().phase(cluster) == Some(phase) {
@@ -199,7 +200,7 @@ impl Run<'_> {
     fn refused(&self, change: &Change) -> Error {
         match self.plane().apply(change, &superuser()) {
             Err(PlaneError::Refused(error)) => error,
-            other => panic!("{change:?} came to {other:?}"),
+            other => panic!("{change:?} was not refused but returned {other:?}"),
         }
     }
 }

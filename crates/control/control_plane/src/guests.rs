@@ -1,4 +1,4 @@
-//! Workers that are made elsewhere: they come by themselves, and somebody says who they are.
+//! Workers that the instance has not started, such as pods: they join with a token that is verified.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,32 +8,34 @@ use cluster_model::worker::{WorkerId, WorkerSpec};
 
 use super::WorkerHost;
 
-/// A host of workers that it does not start: who comes is vouched for. It ends them as any other does, by telling them.
+/// Host of workers that it does not start itself, but stops by a message like any other.
 ///
-/// What a worker lives in has a name of its own that nothing else ever has, as the uid of a pod. One life may have several workers one after the other,
-/// where its process was started again.
+/// The *life* of a worker is the unique name of what it runs in, such as the uid of a pod. One life can have several
+/// workers one after the other, if its process is restarted.
 pub trait Guests: WorkerHost {
-    /// The life of a worker; `None` where it has none, or there is no such worker.
+    /// Returns the life of a worker; `None` if it has none or does not exist.
     fn life(&self, worker: WorkerId) -> Option<String>;
 
-    /// Observes a worker as gone from now on, because what it lived in is gone; as failed where it was not told to go.
+    /// Marks a worker as gone because its life has ended; as failed if it was not told to stop.
     fn lost(&self, worker: WorkerId, how: &str);
 }
 
-/// Who says who somebody is that shows a token.
+/// Verifier of worker tokens.
 pub trait Vouch: Send + Sync + fmt::Debug {
-    /// Whose token it is, or why that one is no worker of this instance.
+    /// Verifies a token and returns the assignment of its worker, or the reason why it belongs to no worker of this
+    /// instance.
     fn vouch<'a>(&'a self, token: &'a str) -> Vouching<'a>;
 }
 
-/// What [`Vouch::vouch`] waits for.
+/// Future of [`Vouch::vouch`].
 pub type Vouching<'a> = Pin<Box<dyn Future<Output = Result<Vouched, String>> + Send + 'a>>;
 
-/// Whose place somebody takes.
+/// Assignment of a worker with a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vouched {
     pub cluster: ClusterId,
     pub slot: u32,
     pub spec: WorkerSpec,
+    /// Unique name of what the worker runs in; see [`Guests`].
     pub life: String,
 }

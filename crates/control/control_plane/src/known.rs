@@ -1,4 +1,4 @@
-//! What a control plane knows: what should be, who is there, and what happened. Asked by statements, so that it answers from memory.
+//! Last known state of a control plane, in memory: desired state, observed workers and history.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use types::Clock;
 use super::observed;
 use crate::revisions::Revisions;
 
-/// What is known, and a number that grows with each change of it.
+/// Last known state of a control plane, with a change counter.
 #[derive(Debug)]
 pub struct Known {
     settings: Settings,
@@ -27,14 +27,14 @@ pub struct Known {
 struct Content {
     desired: Arc<DesiredState>,
     workers: Arc<[Worker]>,
-    /// Who serves which cluster, as far as somebody has asked since the two above were new.
+    /// Serving workers by cluster, computed on demand and cleared when one of the fields above changes.
     serving: HashMap<ClusterId, Arc<[Worker]>>,
-    /// What happened to workers; what happened to clusters is in the desired state.
+    /// Events of workers; those of clusters are in the desired state.
     history: History,
 }
 
 impl Known {
-    /// What should be, and nobody there yet.
+    /// Creates a state without workers.
     #[must_use]
     pub fn new(desired: DesiredState, settings: Settings, clock: Arc<dyn Clock>) -> Known {
         let content = Content {
@@ -46,25 +46,25 @@ impl Known {
         Known { settings, clock, revisions: Revisions::default(), content: RwLock::new(content) }
     }
 
-    /// How patient its control plane is.
+    /// Returns the settings of reconciliation.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What should be.
+    /// Returns the desired state.
     #[must_use]
     pub fn desired(&self) -> Arc<DesiredState> {
         Arc::clone(&self.content.read().desired)
     }
 
-    /// Who is there.
+    /// Returns the workers as last observed.
     #[must_use]
     pub fn workers(&self) -> Arc<[Worker]> {
         Arc::clone(&self.content.read().workers)
     }
 
-    /// See [`super::ControlPlane::serving`].
+    /// Returns the serving workers of a cluster; see [`super::ControlPlane::serving`].
     #[must_use]
     pub fn serving(&self, cluster: ClusterId) -> Arc<[Worker]> {
         if let Some(serving) = self.content.read().serving.get(&cluster) {
@@ -78,26 +78,26 @@ impl Known {
         found
     }
 
-    /// See [`super::ControlPlane::phase`].
+    /// Returns the phase of a cluster; see [`super::ControlPlane::phase`].
     #[must_use]
     pub fn phase(&self, cluster: ClusterId) -> Option<Phase> {
         phase(&self.desired(), cluster, &self.workers(), self.clock.monotonic(), &self.settings)
     }
 
-    /// See [`super::ControlPlane::events`].
+    /// Returns the events of clusters and workers; see [`super::ControlPlane::events`].
     #[must_use]
     pub fn events(&self) -> Vec<ClusterEvent> {
         let content = self.content.read();
         content.desired.history().merged(&content.history)
     }
 
-    /// See [`super::ControlPlane::revisions`].
+    /// Returns the change counter; see [`super::ControlPlane::revisions`].
     #[must_use]
     pub fn revisions(&self) -> &Revisions {
         &self.revisions
     }
 
-    /// From now on this should be.
+    /// Replaces the desired state.
     pub fn should_be(&self, desired: DesiredState) {
         let mut content = self.content.write();
         content.desired = Arc::new(desired);
@@ -106,7 +106,7 @@ impl Known {
         self.revisions.advance();
     }
 
-    /// These workers are there now. What has happened to them since is remembered.
+    /// Replaces the observed workers and records the events since the last observation.
     pub fn are_there(&self, mut workers: Vec<Worker>) {
         workers.sort_by_key(|worker| (worker.cluster, worker.slot, worker.since, worker.id));
         let at = self.clock.now_us();

@@ -1,10 +1,14 @@
-//! Who is asked about clusters, and told to change them: the one thing about them that differs between a laptop, a machine and Kubernetes.
+//! Control plane interface: the part of cluster management that differs between a single machine and Kubernetes.
 //!
-//! A control plane owns the desired state, observes the workers and makes the one true of the other by what `cluster_model` decides. Never
-//! starts a thread, a process or a pod itself, and never runs a statement.
+//! A control plane owns the desired state, observes the workers, and reconciles them as `cluster_model` decides. It
+//! starts threads, processes and pods only through worker hosts, and never runs statements.
 //!
-//! Start at [`ControlPlane`] for what a session sees of it and [`WorkerHost`] for what workers are made by; `local.rs` is the control plane of
-//! one machine, `conformance.rs` what each must fulfil, `guests.rs` workers that are made elsewhere.
+//! - `lib.rs`: the traits [`ControlPlane`] for sessions and [`WorkerHost`] for starting workers
+//! - `guests.rs`: workers that the instance has not started
+//! - `known.rs`, `observed.rs`: last known state, and the events between two observations
+//! - `revisions.rs`: a change counter to wait on
+//! - `local.rs`: the control plane of one machine
+//! - `conformance.rs`: tests that every control plane must pass
 
 #[doc(hidden)]
 pub mod conformance;
@@ -39,89 +43,92 @@ pub use known::Known;
 pub use local::{LocalControlPlane, StateStore, go_on};
 pub use revisions::Revisions;
 
-/// What is asked about clusters and what changes them. Questions are answered from memory and never wait.
+/// Interface to clusters: reads and changes the desired state, and reconciles the workers. Reads are answered from
+/// memory and never block.
 pub trait ControlPlane: Send + Sync + fmt::Debug {
-    /// Makes a change durable, and says what happened; nothing where everything was so before. The workers follow later: whoever wants to
-    /// see them waits for [`ControlPlane::revisions`].
+    /// Applies a change durably and returns its events; none if it has no effect. The workers follow later, which
+    /// [`ControlPlane::revisions`] reports.
     ///
-    /// May wait for a disk or another server: not to be called where that is not allowed.
+    /// May block on a disk or another server.
     ///
     /// # Errors
-    /// The change is refused or cannot be kept, and has not been made.
+    /// The change is refused or cannot be stored; it is not applied then.
     fn apply(&self, change: &Change, author: &Author) -> Result<Vec<ClusterEvent>, PlaneError>;
 
-    /// What clusters can be made of here, now.
+    /// Returns the hardware and profiles that are available now.
     fn inventory(&self) -> Arc<Inventory>;
 
-    /// What has been made durable and observed, of which the questions below are answered.
+    /// Returns the last known state, from which the following methods answer.
     fn known(&self) -> &Known;
 
-    /// What should be.
+    /// Returns the desired state.
     fn desired(&self) -> Arc<DesiredState> {
         self.known().desired()
     }
 
-    /// All workers as they were last observed, with those that have gone lately.
+    /// Returns all workers as last observed, including those that have ended lately.
     fn workers(&self) -> Arc<[Worker]> {
         self.known().workers()
     }
 
-    /// The workers that a new statement on the cluster is given to, by slot; see [`cluster_model::serving::serving`]. Cheap enough for each
-    /// statement.
+    /// Returns the workers that a new statement on the cluster runs on, by slot; see
+    /// [`cluster_model::serving::serving`]. Cheap enough to call for each statement.
     fn serving(&self, cluster: ClusterId) -> Arc<[Worker]> {
         self.known().serving(cluster)
     }
 
-    /// How far the cluster is on its way to what it should be; `None` where it does not exist.
+    /// Returns the phase of the cluster; `None` if it does not exist.
     fn phase(&self, cluster: ClusterId) -> Option<Phase> {
         self.known().phase(cluster)
     }
 
-    /// What happened to clusters and workers, oldest first, as far back as it is kept.
+    /// Returns the events of clusters and workers in the histories, oldest first.
     fn events(&self) -> Vec<ClusterEvent> {
         self.known().events()
     }
 
-    /// Grows when something that can be asked here is different: the desired state, or who the workers are and what state they are in.
+    /// Returns a counter that grows with each change of the desired state, the set of workers or their states.
     fn revisions(&self) -> &Revisions {
         self.known().revisions()
     }
 
-    /// Lets clusters that were idle for long fall asleep, looks at the workers and does what makes them what they should be. Returns what
-    /// was done; nothing where all was well. Whoever owns the control plane calls it about once a second, and when its revisions grow.
+    /// Runs one reconciliation pass: suspends idle clusters, observes the workers and acts on them. Returns the
+    /// actions; none if the workers match the desired state. The owner calls it about once a second and when its
+    /// revisions grow.
     ///
-    /// May wait, as [`ControlPlane::apply`] may.
+    /// May block, like [`ControlPlane::apply`].
     fn pass(&self, activity: &BTreeMap<ClusterId, Activity>) -> Vec<Action>;
 }
 
-/// What workers of one kind of hardware are made by: threads of the process, child processes. Nothing here waits; what an action comes
-/// to is seen by [`WorkerHost::observe`].
+/// Host that starts and stops the workers of one kind of hardware, such as threads or child processes. No method
+/// blocks; the effect of an action shows in [`WorkerHost::observe`].
 ///
-/// All actions may be repeated, and come to nothing for a worker that is not there or that they have been done to.
+/// All actions are idempotent, and have no effect on an unknown worker.
 pub trait WorkerHost: Send + Sync + fmt::Debug {
-    /// Starts a worker under an id that no other ever had. It is observed from now on: as starting, or as gone where it cannot be started.
+    /// Starts a worker with a new id. It is observed from now on: as starting, or as gone if it cannot be started.
     fn start(&self, worker: &StartWorker);
 
-    /// Tells a worker what it has now.
+    /// Applies a new specification to a worker.
     fn configure(&self, worker: WorkerId, spec: &WorkerSpec);
 
-    /// Lets a worker end what it does. It is observed as draining from now on.
+    /// Starts draining a worker, which is observed as draining from now on.
     fn drain(&self, worker: WorkerId);
 
-    /// Observes a worker as hung from now on, until it answers again.
+    /// Marks a worker as hung until it answers again.
     fn mark_hung(&self, worker: WorkerId);
 
-    /// Ends a worker, with all that runs on it. It is observed as gone as soon as it is; as failed where the reason is a failure.
+    /// Stops a worker, with all statements that run on it. It is observed as gone once it has ended, and as failed if
+    /// the reason is a failure.
     fn stop(&self, worker: WorkerId, reason: StopReason);
 
-    /// Observes a worker that is gone no longer.
+    /// Removes an ended worker from the observed ones.
     fn forget(&self, worker: WorkerId);
 
-    /// All workers that were started here, or found by a new instance, and not forgotten.
+    /// Returns all workers that were started here or taken over from an earlier instance, and not forgotten.
     fn observe(&self) -> Vec<Worker>;
 }
 
-/// A worker that is to be.
+/// Request to start a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartWorker {
     pub cluster: ClusterId,
@@ -129,24 +136,24 @@ pub struct StartWorker {
     pub spec: WorkerSpec,
 }
 
-/// Why a control plane did not do what it was asked for.
+/// Failure of a control plane.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaneError {
     #[error(transparent)]
     Refused(#[from] Error),
-    /// The desired state cannot be read or kept.
-    #[error("could not {action} the desired clusters")]
+    /// The desired state cannot be read from or written to its store.
+    #[error("could not {action} the desired state of the clusters")]
     Store { action: &'static str, source: std::io::Error },
-    /// Who keeps the clusters does not answer, or does not take the change.
-    #[error("could not have the clusters changed where they are kept")]
+    /// The external store of clusters, such as the Kubernetes API server, does not answer or rejects the change.
+    #[error("could not change the clusters in their external store")]
     Keeper(#[source] Box<dyn StdError + Send + Sync>),
-    /// What was kept is not what was written.
+    /// The stored desired state is damaged or has an unknown format.
     #[error(transparent)]
     Stored(#[from] cluster_model::desired::stored::StoredError),
 }
 
 impl PlaneError {
-    /// What a client is told that it is.
+    /// Returns the condition, and thereby the SQLSTATE, that clients get.
     #[must_use]
     pub fn condition(&self) -> Condition {
         match self {

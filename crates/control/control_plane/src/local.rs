@@ -1,7 +1,7 @@
-//! The control plane of one machine: the desired state in a store of its own, workers by hosts of each kind, and passes that make the one
-//! true of the other.
+//! The control plane of one machine, with the desired state in a local store and a worker host for each kind of
+//! hardware.
 //!
-//! It has no thread: whoever owns it has it look.
+//! It has no thread of its own; its owner calls [`ControlPlane::pass`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -20,50 +20,51 @@ use types::{Clock, Oid};
 
 use super::{ControlPlane, Known, PlaneError, StartWorker, WorkerHost};
 
-/// Where the desired state is kept: one value, replaced as a whole.
+/// Store of the desired state: a single value that is replaced atomically.
 pub trait StateStore: Send + Sync + fmt::Debug {
-    /// What was last kept; `None` where nothing was.
+    /// Returns the last saved bytes; `None` if there are none.
     fn load(&self) -> io::Result<Option<Vec<u8>>>;
-    /// Keeps the bytes, durably and as a whole: after a failure or a crash there is what was kept before, or all of these.
+    /// Saves the bytes durably and atomically: after a failure or a crash, either the old or the new value is stored.
     fn save(&self, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// The state that the store has; where it has nothing, one with the cluster `default`, which `owner` owns, and which is kept there.
+/// Loads the desired state from the store. If the store is empty, saves and returns a new state with the cluster
+/// `default`, owned by `owner`.
 ///
 /// # Errors
-/// The store cannot be read or written, or has what was not written.
+/// The store cannot be read or written, or its content is damaged.
 pub fn go_on(store: &dyn StateStore, clock: &dyn Clock, owner: Oid) -> Result<DesiredState, PlaneError> {
     let kept = store.load().map_err(|source| PlaneError::Store { action: "read", source })?;
     if let Some(bytes) = kept {
         return Ok(decode(&bytes)?);
     }
     let fresh = DesiredState::fresh(owner, clock.now_us());
-    store.save(&encode(&fresh)).map_err(|source| PlaneError::Store { action: "keep", source })?;
+    store.save(&encode(&fresh)).map_err(|source| PlaneError::Store { action: "write", source })?;
     Ok(fresh)
 }
 
-/// The control plane of one machine.
+/// Control plane of one machine.
 #[derive(Debug)]
 pub struct LocalControlPlane {
     store: Box<dyn StateStore>,
     hosts: BTreeMap<HardwareKind, Arc<dyn WorkerHost>>,
     inventory: Arc<Inventory>,
     clock: Arc<dyn Clock>,
-    /// Held while a change is made and kept: readers do not wait for the store.
+    /// Lock around the computation and storing of a change, so that readers do not wait for the store.
     changing: Mutex<()>,
-    /// When the last pass began. Held during a pass: two at a time would start everything twice.
+    /// Start time of the last pass. Locked during a pass, because concurrent passes would start every worker twice.
     passing: Mutex<Duration>,
     known: Known,
 }
 
 impl LocalControlPlane {
-    /// A control plane that goes on with what the store has; where it has nothing, with the cluster `default`, which `owner` owns then.
+    /// Opens the control plane with the stored state, or a new one with the cluster `default`, owned by `owner`.
     ///
     /// # Errors
-    /// The store cannot be read, or has what was not written.
+    /// The store cannot be read or written, or its content is damaged.
     ///
     /// # Panics
-    /// Where the inventory has hardware of a kind without a host.
+    /// If the inventory has a kind of hardware without a host.
     pub fn open(
         store: Box<dyn StateStore>,
         hosts: BTreeMap<HardwareKind, Arc<dyn WorkerHost>>,
@@ -73,7 +74,7 @@ impl LocalControlPlane {
         owner: Oid,
     ) -> Result<LocalControlPlane, PlaneError> {
         for hardware in inventory.all_hardware() {
-            assert!(hosts.contains_key(&hardware.kind), "hardware \"{}\" has a host", hardware.name);
+            assert!(hosts.contains_key(&hardware.kind), "no worker host for hardware \"{}\"", hardware.name);
         }
         let desired = go_on(&*store, &*clock, owner)?;
         let began = clock.monotonic();
@@ -88,13 +89,13 @@ impl LocalControlPlane {
         })
     }
 
-    /// How patient this one is.
+    /// Returns the settings of reconciliation.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         self.known.settings()
     }
 
-    /// Looks at all workers, and says which host has each.
+    /// Observes all workers and returns the kind of host of each.
     fn observe(&self) -> HashMap<WorkerId, HardwareKind> {
         let mut workers = Vec::new();
         let mut found = HashMap::new();
@@ -107,6 +108,7 @@ impl LocalControlPlane {
         found
     }
 
+    /// Executes an action.
     fn act(&self, action: &Action, found: &HashMap<WorkerId, HardwareKind>) {
         let host = |worker: &WorkerId| &self.hosts[&found[worker]];
         match action {
@@ -118,8 +120,8 @@ impl LocalControlPlane {
                         spec: spec.clone(),
                     });
                 }
-                // An earlier version offered it.
-                Err(error) => tracing::warn!(%error, %cluster, slot, "a worker cannot be started"),
+                // Hardware that only an earlier version offered.
+                Err(error) => tracing::warn!(%error, %cluster, slot, "could not start a worker"),
             },
             Action::Configure { worker, spec } => host(worker).configure(*worker, spec),
             Action::Drain { worker } => host(worker).drain(*worker),
@@ -138,7 +140,7 @@ impl ControlPlane for LocalControlPlane {
         if events.is_empty() {
             return Ok(events);
         }
-        self.store.save(&encode(&state)).map_err(|source| PlaneError::Store { action: "keep", source })?;
+        self.store.save(&encode(&state)).map_err(|source| PlaneError::Store { action: "write", source })?;
         self.known.should_be(state);
         Ok(events)
     }
@@ -155,10 +157,10 @@ impl ControlPlane for LocalControlPlane {
         let mut last = self.passing.lock();
         for change in suspend_idle(&self.desired(), activity, self.clock.now_us()) {
             if let Err(error) = self.apply(&change, &Author::Instance) {
-                tracing::warn!(%error, "an idle cluster stays awake");
+                tracing::warn!(%error, "could not suspend an idle cluster");
             }
         }
-        // Read before: where this process itself stands still in between, nobody was silent meanwhile.
+        // Read the clock before observing: if this process is stopped in between, workers must not appear silent.
         let now = self.clock.monotonic();
         let paused = now.saturating_sub(std::mem::replace(&mut *last, now));
         let found = self.observe();
@@ -167,7 +169,7 @@ impl ControlPlane for LocalControlPlane {
             self.act(action, &found);
         }
         if !actions.is_empty() {
-            // Who drains or has begun to start is known before the next pass.
+            // Publish workers that drain or start now before the next pass.
             self.observe();
         }
         actions

@@ -1,4 +1,4 @@
-//! What happened to workers between two looks at them.
+//! Events of workers between two observations.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,8 @@ use cluster_model::desired::DesiredState;
 use cluster_model::events::{ClusterEvent, EventKind};
 use cluster_model::worker::{Worker, WorkerId, WorkerState};
 
-/// The events that make `after` of `before`, in the order of `after`. `at` is in microseconds since 1970 UTC.
+/// Returns the events between two observations, in the order of the workers in `after`. `at` is in microseconds since
+/// 1970 UTC.
 pub(super) fn events(before: &[Worker], after: &[Worker], desired: &DesiredState, at: i64) -> Vec<ClusterEvent> {
     let known: HashMap<WorkerId, &Worker> = before.iter().map(|worker| (worker.id, worker)).collect();
     let mut events = Vec::new();
@@ -38,7 +39,7 @@ pub(super) fn events(before: &[Worker], after: &[Worker], desired: &DesiredState
     events
 }
 
-/// Whether both are the same workers in the same states, whatever they have done in between.
+/// Whether two observations have the same workers in the same states, ignoring heartbeats and statistics.
 pub(super) fn is_same(before: &[Worker], after: &[Worker]) -> bool {
     fn seen(worker: &Worker) -> impl PartialEq + '_ {
         let Worker { id, state, since, hung, failed, hands_over, spec, version, address, .. } = worker;

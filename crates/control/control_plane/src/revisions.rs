@@ -1,4 +1,4 @@
-//! A number that grows with each change of something, and can be waited for by any executor.
+//! A change counter that tasks of any executor can wait on.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 #[cfg(test)]
 mod tests;
 
-/// Counts changes. Nobody who waits misses one: what is waited for is a number, not a signal.
+/// Change counter. Waiting for a number above one that was seen cannot miss a change.
 #[derive(Debug, Default)]
 pub struct Revisions {
     waiting: Mutex<Waiting>,
@@ -24,13 +24,13 @@ struct Waiting {
 }
 
 impl Revisions {
-    /// How many changes there were.
+    /// Returns the number of changes so far.
     #[must_use]
     pub fn current(&self) -> u64 {
         self.waiting.lock().current
     }
 
-    /// Says that something has changed, and wakes all who wait.
+    /// Counts a change, wakes all waiting tasks, and returns the new number.
     pub fn advance(&self) -> u64 {
         let (current, wakers) = {
             let mut waiting = self.waiting.lock();
@@ -41,13 +41,13 @@ impl Revisions {
         current
     }
 
-    /// Completes with the current number once it is above `seen`.
+    /// Returns a future that completes with the current number once it is above `seen`.
     pub fn after(&self, seen: u64) -> After<'_> {
         After { revisions: self, seen, waiter: None }
     }
 }
 
-/// Waits for a number above one that was seen. Dropping it leaves nothing behind.
+/// Future that waits for a number above `seen`. Dropping it removes its waker.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is polled"]
 pub struct After<'a> {
@@ -62,7 +62,7 @@ impl Future for After<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
         let mut waiting = self.revisions.waiting.lock();
         if self.seen < waiting.current {
-            // Its waker went with the change.
+            // `advance` has removed its waker.
             self.waiter = None;
             return Poll::Ready(waiting.current);
         }
@@ -72,7 +72,7 @@ impl Future for After<'_> {
         });
         let old = waiting.wakers.insert(waiter, context.waker().clone());
         drop(waiting);
-        // A waker may come back here when it is dropped.
+        // Outside the lock, because dropping a waker may call back into this module.
         drop(old);
         self.waiter = Some(waiter);
         Poll::Pending

@@ -15,7 +15,7 @@ use super::conformance::{self, Surroundings};
 use super::*;
 use crate::fixtures::{BOOTSTRAP, Fate, SimulatedHost, create, nodes, settings, superuser};
 
-/// A store in memory that can fail.
+/// Store in memory that can fail.
 #[derive(Debug, Default)]
 struct Memory {
     bytes: Mutex<Option<Vec<u8>>>,
@@ -36,7 +36,7 @@ impl StateStore for Arc<Memory> {
     }
 }
 
-/// One machine, with what survives the instance.
+/// Machine with a control plane, including everything that survives a restart of the instance.
 #[derive(Debug)]
 struct Machine {
     clock: Arc<ManualClock>,
@@ -53,7 +53,7 @@ impl Machine {
         let memory = Arc::new(Memory::default());
         let embedded = Arc::new(SimulatedHost::new(Arc::clone(&clock), 1, 2));
         let local = Arc::new(SimulatedHost::new(Arc::clone(&clock), 2, 2));
-        let plane = Machine::open(&clock, &memory, &embedded, &local).expect("nothing is kept yet");
+        let plane = Machine::open(&clock, &memory, &embedded, &local).expect("open with an empty store");
         Machine { clock, memory, embedded, local, plane }
     }
 
@@ -80,7 +80,7 @@ impl Machine {
     }
 
     fn id(&self, name: &str) -> ClusterId {
-        self.plane.desired().named(name).expect("it is there").id
+        self.plane.desired().named(name).expect("it exists").id
     }
 
     fn kinds(&self) -> Vec<EventKind> {
@@ -103,9 +103,9 @@ impl Surroundings for Machine {
     }
 
     fn restart(&mut self) {
-        // Threads of the process go with it; child processes are found again.
+        // Threads end with the process; child processes are taken over.
         self.embedded = Arc::new(SimulatedHost::new(Arc::clone(&self.clock), 1_001, 2));
-        self.plane = Machine::open(&self.clock, &self.memory, &self.embedded, &self.local).expect("it was kept");
+        self.plane = Machine::open(&self.clock, &self.memory, &self.embedded, &self.local).expect("reopen the state");
     }
 }
 
@@ -122,7 +122,7 @@ fn one_machine_conforms_without_processes() {
 #[test]
 fn each_kind_of_hardware_has_its_host() {
     let machine = Machine::new();
-    machine.plane.apply(&create("c", nodes(3)), &superuser()).expect("it is made");
+    machine.plane.apply(&create("c", nodes(3)), &superuser()).expect("the change is applied");
     machine.passes(4);
     assert_eq!((machine.embedded.starts(), machine.local.starts()), (1, 3));
     let all: Vec<(u32, u32)> = machine.plane.workers().iter().map(|worker| (worker.cluster.0, worker.slot)).collect();
@@ -132,14 +132,14 @@ fn each_kind_of_hardware_has_its_host() {
 #[test]
 fn a_restarted_instance_finds_its_workers() {
     let mut machine = Machine::new();
-    machine.plane.apply(&create("c", nodes(2)), &superuser()).expect("it is made");
+    machine.plane.apply(&create("c", nodes(2)), &superuser()).expect("the change is applied");
     machine.passes(4);
     let before = machine.plane.serving(machine.id("c"));
     machine.restart();
     machine.passes(1);
     let after = machine.plane.serving(machine.id("c"));
     assert_eq!(after.iter().map(|worker| worker.id).collect::<Vec<_>>(), [WorkerId(2), WorkerId(4)]);
-    assert_eq!((before.len(), machine.local.starts()), (2, 2), "nobody was started again");
+    assert_eq!((before.len(), machine.local.starts()), (2, 2), "no worker is started again");
 }
 
 #[test]
@@ -151,22 +151,22 @@ fn what_cannot_be_kept_is_not_changed() {
     assert_eq!(error.condition(), Condition::IoError);
     assert_eq!((machine.plane.desired(), machine.plane.revisions().current()), before);
     *machine.memory.fails.lock() = false;
-    machine.plane.apply(&create("c", nodes(3)), &superuser()).expect("the disk is back");
+    machine.plane.apply(&create("c", nodes(3)), &superuser()).expect("the store works again");
 }
 
 #[test]
 fn what_was_kept_and_is_damaged_is_not_guessed_at() {
     let machine = Machine::new();
-    machine.memory.bytes.lock().as_mut().expect("a fresh state is kept").push(b'!');
+    machine.memory.bytes.lock().as_mut().expect("the initial state is stored").push(b'!');
     let error = Machine::open(&machine.clock, &machine.memory, &machine.embedded, &machine.local);
-    assert_eq!(error.expect_err("it is damaged").condition(), Condition::DataCorrupted);
+    assert_eq!(error.expect_err("the stored state is damaged").condition(), Condition::DataCorrupted);
 }
 
 #[test]
 fn an_idle_cluster_falls_asleep_and_wakes_for_a_statement() {
     let machine = Machine::new();
     let options = ClusterOptions { auto_suspend: Some(Some(30)), ..nodes(2) };
-    machine.plane.apply(&create("c", options), &superuser()).expect("it is made");
+    machine.plane.apply(&create("c", options), &superuser()).expect("the change is applied");
     machine.passes(4);
     let id = machine.id("c");
     let now = machine.clock.now_us();
@@ -178,13 +178,13 @@ fn an_idle_cluster_falls_asleep_and_wakes_for_a_statement() {
     }
     assert_eq!(machine.plane.phase(id), Some(Phase::Running));
     machine.plane.pass(&idle);
-    assert!(machine.plane.desired().cluster(id).expect("it is there").suspended);
-    assert_eq!(machine.plane.serving(id).len(), 0, "at once");
+    assert!(machine.plane.desired().cluster(id).expect("it exists").suspended);
+    assert_eq!(machine.plane.serving(id).len(), 0, "a suspended cluster serves no statements immediately");
     machine.passes(2);
     assert_eq!(machine.plane.phase(id), Some(Phase::Suspended));
-    machine.plane.apply(&Change::Wake { name: "c".to_owned() }, &superuser()).expect("it is woken");
+    machine.plane.apply(&Change::Wake { name: "c".to_owned() }, &superuser()).expect("the cluster is resumed");
     machine.plane.pass(&idle);
-    assert!(!machine.plane.desired().cluster(id).expect("it is there").suspended, "it was idle before it woke");
+    assert!(!machine.plane.desired().cluster(id).expect("it exists").suspended, "earlier idle time does not count");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn what_happens_to_workers_is_told() {
     machine.embedded.kill(WorkerId(1));
     machine.embedded.set_fate(Fate::Stalls);
     machine.passes(2);
-    machine.plane.apply(&Change::Suspend { name: DEFAULT.to_owned() }, &superuser()).expect("it is made");
+    machine.plane.apply(&Change::Suspend { name: DEFAULT.to_owned() }, &superuser()).expect("the change is applied");
     machine.passes(1);
     let kinds = machine.kinds();
     assert_eq!(
@@ -213,7 +213,7 @@ fn what_happens_to_workers_is_told() {
             EventKind::WorkerStopped,
         ]
     );
-    let failed = machine.plane.events().into_iter().nth(4).expect("it is there");
+    let failed = machine.plane.events().into_iter().nth(4).expect("it exists");
     assert_eq!(failed.detail, "worker 0000000000000001 in slot 0: killed");
     assert_eq!((failed.cluster.as_deref(), failed.who), (Some("default"), None));
 }
@@ -225,8 +225,8 @@ fn revisions_grow_with_what_changes_and_not_with_what_goes_on() {
     let seen = machine.plane.revisions().current();
     machine.embedded.set_running(WorkerId(1), 5);
     machine.passes(5);
-    assert_eq!(machine.plane.revisions().current(), seen, "heartbeats and statements are no revision");
-    assert_eq!(machine.plane.workers()[0].running, 5, "but they are seen");
+    assert_eq!(machine.plane.revisions().current(), seen, "heartbeats and statements do not advance the revision");
+    assert_eq!(machine.plane.workers()[0].running, 5, "running statements are observed");
     machine.embedded.kill(WorkerId(1));
     machine.passes(1);
     assert!(seen < machine.plane.revisions().current());
@@ -236,7 +236,7 @@ fn revisions_grow_with_what_changes_and_not_with_what_goes_on() {
 fn who_drains_is_known_to_drain_when_the_pass_ends() {
     let machine = Machine::new();
     machine.passes(4);
-    machine.plane.apply(&Change::Suspend { name: DEFAULT.to_owned() }, &superuser()).expect("it is made");
+    machine.plane.apply(&Change::Suspend { name: DEFAULT.to_owned() }, &superuser()).expect("the change is applied");
     assert_eq!(machine.plane.pass(&BTreeMap::new()), [Action::Drain { worker: WorkerId(1) }]);
     assert_eq!(machine.plane.workers()[0].state, WorkerState::Draining);
 }
@@ -248,14 +248,14 @@ fn a_process_that_stood_still_does_not_take_its_workers_for_hung() {
     let worker = machine.plane.workers()[0].id;
     machine.embedded.set_hanging(worker, true);
     machine.passes(1);
-    // Nobody looked for a minute, and nobody was heard.
+    // No pass for a minute, and no heartbeats.
     machine.clock.advance(Duration::from_secs(60));
     assert_eq!(machine.plane.pass(&BTreeMap::new()), []);
     machine.embedded.set_hanging(worker, false);
     machine.passes(3);
-    assert_eq!(machine.plane.workers()[0].id, worker, "it answers again");
+    assert_eq!(machine.plane.workers()[0].id, worker, "the worker is not replaced");
     assert_eq!(machine.plane.workers()[0].state, WorkerState::Ready);
-    // Who is silent while others look is replaced.
+    // A worker that is silent during regular passes is replaced.
     machine.embedded.set_hanging(worker, true);
     machine.passes(30);
     assert!(machine.plane.workers().iter().any(|other| other.id != worker && other.state == WorkerState::Ready));

@@ -1,6 +1,7 @@
-//! Connections for the tasks of queries, between an instance and its workers and among these.
+//! Outgoing connections for query tasks, from the instance to workers and between workers.
 //!
-//! The address of a worker for tasks says where it is and who has to be there: `http://host:port/id`, though it is TLS that is spoken there.
+//! A worker's task URL holds its address and its id, which its certificate must match: `http://host:port/id`. The
+//! connection is TLS in spite of the scheme.
 
 use std::io;
 use std::sync::Arc;
@@ -15,13 +16,13 @@ use url::Url;
 
 use crate::identity::{Credentials, Name};
 
-/// Where tasks of a worker go; `None` before it has joined.
+/// Returns a worker's task URL; `None` before the worker has joined.
 #[must_use]
 pub fn task_url(worker: &cluster_model::Worker) -> Option<Url> {
     Url::parse(&format!("http://{}/{}", worker.address.as_deref()?, worker.id)).ok()
 }
 
-/// Dials workers by their addresses.
+/// Opens authenticated connections to workers by their task URLs.
 #[derive(Debug)]
 pub(crate) struct Dialer {
     credentials: Arc<Credentials>,
@@ -33,7 +34,7 @@ impl Dialer {
         Arc::new(Self { credentials, clock })
     }
 
-    /// A connection over which a worker is told what was loaded.
+    /// Opens a connection for messages about new shards.
     pub(crate) async fn dial_for_loads(&self, worker: &Url) -> io::Result<TlsStream<TcpStream>> {
         let (address, id) = place_of(worker)?;
         self.credentials.dial_for_loads(address, Name::Worker(id), &self.clock).await
@@ -49,15 +50,16 @@ impl Dial for Dialer {
     }
 }
 
+/// Parses a task URL as [`place`] does, with an error for an invalid one.
 fn place_of(worker: &Url) -> io::Result<(String, WorkerId)> {
-    let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("{worker} is no worker's address"));
+    let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("{worker} is not a worker's task URL"));
     place(worker).ok_or_else(refused)
 }
 
-/// Where the worker of an address for tasks is, and who.
+/// Parses a task URL into `host:port` and the worker's id.
 pub(crate) fn place(worker: &Url) -> Option<(String, WorkerId)> {
     let id = u64::from_str_radix(worker.path().strip_prefix('/')?, 16).ok()?;
-    // The port of http is left out where it is the usual one.
+    // A `Url` drops the default port of its scheme.
     let port = worker.port_or_known_default()?;
     Some((format!("{}:{port}", worker.host_str()?), WorkerId(id)))
 }

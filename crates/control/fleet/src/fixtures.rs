@@ -1,4 +1,4 @@
-//! What several modules' tests are made of.
+//! Test fixtures shared by several modules.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())
 }
 
-/// For workers over an empty storage in memory.
+/// Settings with an empty in-memory storage.
 pub(crate) fn settings(folder: &Path) -> FleetSettings {
     FleetSettings {
         data: folder.to_owned(),

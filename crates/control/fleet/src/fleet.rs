@@ -1,4 +1,4 @@
-//! What an instance has for its workers: an authority, a door at which they come in, and the host that starts and ends them.
+//! The instance's side of its worker processes: certificate authority, join listener and worker host.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,48 +22,54 @@ use crate::listen::listen;
 use crate::own_thread::OwnThread;
 use crate::processes::Processes;
 
-/// Certificates are renewed when half their time is over.
+/// Certificates are renewed after their validity divided by this.
 const RENEWALS: u32 = 2;
 
-/// What an operator may choose about workers, and what they are told.
+/// Settings of the worker processes of an instance.
 #[derive(Debug, Clone)]
 pub struct FleetSettings {
-    /// Where the authority is kept.
+    /// Data folder of the instance, which holds the certificate authority.
     pub data: PathBuf,
-    /// For what is known of workers, with a folder for each of their slots.
+    /// Folder of the worker roster, with one subfolder for each slot.
     pub folder: PathBuf,
-    /// Where workers come in, an address that they reach. With port 0 it is where those of an earlier instance knock, or any that is free.
+    /// Address of the join listener, which workers must be able to reach. Port 0 means the port of the previous
+    /// instance if it is still free, otherwise any free port.
     pub door: SocketAddr,
-    /// The program that is started as `program worker --join …`, by what, and variables that it gets besides this process's own.
+    /// Program to start as `program worker --join …`.
     pub program: PathBuf,
+    /// Command that starts the program.
     pub launcher: Launcher,
+    /// Environment variables for the program, in addition to those of this process.
     pub variables: Vec<(String, String)>,
-    /// As `kiln serve --storage` takes it: one that other processes can read.
+    /// Storage URL as for `kiln serve --storage`, which other processes must be able to read.
     pub storage: String,
-    /// The memory of which workers have shares, and what of it and beside it the instance has for its own cache, in bytes.
+    /// Query memory of the instance in bytes, of which each worker gets a share.
     pub memory_bytes: u64,
+    /// Memory of the instance's own cache in bytes. Workers divide their share between queries and cache in the same
+    /// ratio.
     pub cache_bytes: u64,
-    /// What caches may take of the disk together: bytes, and one of so many parts of what is free.
+    /// Disk space for the caches of all workers together, in bytes.
     pub cache_disk_bytes: u64,
+    /// Divisor of the free disk space that the caches may use: 4 means a quarter.
     pub cache_disk_part: u64,
-    /// Bytes that are left free on the disk of `folder`.
+    /// Bytes to keep free on the disk of `folder`.
     pub reserve_bytes: u64,
-    /// How long workers look for an instance that is gone before they end.
+    /// Time that workers try to reconnect to a lost instance before they exit.
     pub patience: Duration,
-    /// Who says whose a token is, where workers come that are not started here.
+    /// Verifier of the tokens of workers that this process has not started; `None` if such workers are not accepted.
     pub vouch: Option<Arc<dyn Vouch>>,
 }
 
-/// Why there can be no workers.
+/// Failure to open the worker processes of an instance.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     #[error("the instance's own certificate cannot be used")]
     Identity(#[from] rustls::Error),
-    #[error("could not make {folder}")]
+    #[error("could not create folder {folder}")]
     Folder { folder: PathBuf, source: io::Error },
-    #[error("workers cannot come to {address}, which is no one address: say one of this machine's that they reach")]
+    #[error("workers cannot connect to wildcard address {address}: name an address of this machine that they reach")]
     NoAddress { address: SocketAddr },
     #[error("could not listen for workers on {address}")]
     Listen { address: SocketAddr, source: io::Error },
@@ -71,19 +77,21 @@ pub enum FleetError {
     Thread(#[source] io::Error),
 }
 
-/// The workers of an instance in processes of their own. Dropped, it is as if it were killed: workers live on for a while and look for the next one.
+/// The worker processes of an instance.
+///
+/// Dropping it has the effect of a crash: workers keep running for a while and try to reconnect to the next instance.
 #[derive(Debug)]
 pub struct Fleet {
     processes: Arc<Processes>,
     authority: String,
-    /// Ended with it.
+    /// The join listener and the renewal of certificates.
     tasks: JoinSet<()>,
-    /// Where they run: statements keep nobody from hearing that a worker lives.
+    /// Thread of the tasks, so that busy query threads cannot delay heartbeats.
     _thread: OwnThread,
 }
 
 impl Fleet {
-    /// Opens the door where the workers of an earlier instance knock, and takes these over.
+    /// Opens the join listener at the previous instance's address if possible, and takes over its workers.
     ///
     /// # Errors
     /// [`FleetError`].
@@ -106,7 +114,7 @@ impl Fleet {
         let certificate = authority.certificate_pem();
         let key = KeyPair::generate().map_err(AuthorityError::from)?;
         let credentials = Credentials::new(identity(&authority, &key)?);
-        // Who is not started here has been told elsewhere where the door is.
+        // Workers with tokens are not started here and know the address from elsewhere.
         if settings.door.ip().is_unspecified() && settings.vouch.is_none() {
             return Err(FleetError::NoAddress { address: settings.door });
         }
@@ -137,7 +145,7 @@ impl Fleet {
                     clock.sleep(VALIDITY / RENEWALS).await;
                     match identity(&authority, &key) {
                         Ok(identity) => credentials.renew(identity),
-                        Err(error) => tracing::error!(%error, "the instance's certificate cannot be renewed"),
+                        Err(error) => tracing::error!(%error, "could not renew the instance's certificate"),
                     }
                     processes.renew_certificates();
                 }
@@ -147,24 +155,24 @@ impl Fleet {
         Ok(Self { processes, authority: certificate, tasks, _thread: thread })
     }
 
-    /// The certificate, as PEM, by which workers know the instance before they show it anything.
+    /// Returns the authority's certificate as PEM, with which workers authenticate the instance.
     #[must_use]
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// The host of these workers, for a control plane.
+    /// Returns the host of the worker processes, for a control plane.
     #[must_use]
     pub fn processes(&self) -> &Arc<Processes> {
         &self.processes
     }
 
-    /// Ends all workers, and completes when they have; who does not end by itself is killed after some seconds.
+    /// Stops all workers that this process has started and waits for their exit; kills those that do not exit in time.
     pub fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.processes.close())
     }
 
-    /// Closes the door and leaves the workers to whoever opens it next, as if the process had been killed.
+    /// Closes the join listener and leaves the workers to the next instance, as after a crash.
     pub fn abandon(self) -> BoxFuture<'static, ()> {
         Box::pin(self.abandon_unboxed())
     }
@@ -173,7 +181,7 @@ impl Fleet {
         self.tasks.shutdown().await;
     }
 
-    /// Ends all workers at once.
+    /// Kills all workers immediately.
     pub fn kill(&self) {
         self.processes.kill();
     }
@@ -184,13 +192,15 @@ fn identity(authority: &Authority, key: &KeyPair) -> Result<Identity, FleetError
     Ok(Identity::new(key, &certificate, authority.certificate())?)
 }
 
-/// Of the places that are `wanted`, the one where workers knocked before, or wherever there is room.
+/// Binds the join listener: to the `earlier` address if `wanted` leaves the port open, otherwise to `wanted`.
 async fn door(wanted: SocketAddr, earlier: Option<SocketAddr>) -> io::Result<TcpListener> {
     let earlier = earlier.filter(|earlier| earlier.ip() == wanted.ip() && wanted.port() == 0);
     if let Some(address) = earlier {
         match TcpListener::bind(address).await {
             Ok(listener) => return Ok(listener),
-            Err(error) => tracing::warn!(%address, %error, "the workers of an earlier run cannot come back"),
+            Err(error) => tracing::warn!(
+                %address, %error, "could not listen on the address of the previous instance; its workers cannot rejoin"
+            ),
         }
     }
     TcpListener::bind(wanted).await

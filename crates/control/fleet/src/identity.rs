@@ -1,4 +1,4 @@
-//! Who somebody is, by certificates: what a process shows to others, and whom it believes.
+//! Mutual TLS between an instance and its workers: certificate names, TLS configurations and authenticated connections.
 
 use std::fmt;
 use std::io;
@@ -20,15 +20,15 @@ use types::Clock;
 
 use crate::socket;
 
-/// What a connection for blocks of caches is called; one for tasks has no name.
+/// ALPN protocol of connections that transfer cache blocks. Connections for tasks use none.
 const BLOCKS: &[u8] = b"kiln-blocks/1";
-/// And one over which a worker is told what was loaded.
+/// ALPN protocol of connections that announce new shards to a worker.
 const LOADS: &[u8] = b"kiln-loads/1";
 
-/// Whoever is dialled has to be there, and say who it is, within this.
+/// Time limit for connecting, including the TLS handshake.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Who a certificate is for.
+/// Subject of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Name {
     Instance,
@@ -45,11 +45,12 @@ impl fmt::Display for Name {
 }
 
 impl Name {
+    /// Returns the DNS name in the certificate.
     fn in_certificates(self) -> ServerName<'static> {
-        ServerName::try_from(self.to_string()).expect("it has letters, digits and dots")
+        ServerName::try_from(self.to_string()).expect("a certificate name has only letters, digits and dots")
     }
 
-    /// Whether the other end of a connection has shown a certificate for this name, which TLS has found to be the authority's.
+    /// Whether the peer's certificate is for this name. TLS has verified already that the authority signed it.
     pub(crate) fn is_of(self, peer: &server::TlsStream<TcpStream>) -> bool {
         let shown = peer.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let Some(Ok(parsed)) = shown.map(ParsedCertificate::try_from) else { return false };
@@ -57,22 +58,22 @@ impl Name {
     }
 }
 
-/// What a process shows to others under one certificate.
+/// TLS configurations of a process for one certificate.
 pub(crate) struct Identity {
-    /// For who dials others.
+    /// Client configuration for tasks and for joining.
     client: Arc<ClientConfig>,
-    /// Likewise, for blocks of their caches.
+    /// Client configuration for cache blocks.
     blocks: Arc<ClientConfig>,
-    /// Likewise, to tell them what was loaded.
+    /// Client configuration for announcements of new shards.
     loads: Arc<ClientConfig>,
-    /// For who is dialled, by those with certificates.
+    /// Server configuration that requires a client certificate.
     pub(crate) server: Arc<ServerConfig>,
-    /// Likewise, by those who have none yet too.
+    /// Server configuration of the join listener, which accepts clients without a certificate.
     pub(crate) joined: Arc<ServerConfig>,
 }
 
 impl Identity {
-    /// What the owner of `key` shows by `certificate`; it believes whom `authority` has signed.
+    /// Builds the configurations from a key and its certificate; peers need certificates signed by `authority`.
     pub(crate) fn new(
         key: &KeyPair,
         certificate: &CertificateDer<'static>,
@@ -90,7 +91,7 @@ impl Identity {
                 .with_client_cert_verifier(verifier)
                 .with_single_cert(own(), secret())?;
             config.alpn_protocols = vec![BLOCKS.to_vec(), LOADS.to_vec()];
-            // Whoever comes again is looked at again.
+            // No session resumption: every connection verifies the certificates.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
             Ok::<_, rustls::Error>(Arc::new(config))
@@ -110,7 +111,7 @@ impl Identity {
     }
 }
 
-/// The identity of a process, which is renewed while it runs.
+/// Current TLS identity of a process, which is replaced when its certificate is renewed.
 pub(crate) struct Credentials(RwLock<Arc<Identity>>);
 
 impl Credentials {
@@ -126,7 +127,7 @@ impl Credentials {
         *self.0.write() = Arc::new(identity);
     }
 
-    /// A connection to who has this name, of which both ends know who the other is.
+    /// Opens a mutually authenticated connection for tasks, to a server whose certificate is for `name`.
     pub(crate) async fn dial(
         &self,
         address: impl ToSocketAddrs,
@@ -136,7 +137,7 @@ impl Credentials {
         connect(Arc::clone(&self.current().client), address, name, clock).await
     }
 
-    /// Likewise, for blocks of the other's cache.
+    /// Opens a connection like [`Credentials::dial`], for blocks of the other's cache.
     pub(crate) async fn dial_for_blocks(
         &self,
         address: impl ToSocketAddrs,
@@ -146,7 +147,7 @@ impl Credentials {
         connect(Arc::clone(&self.current().blocks), address, name, clock).await
     }
 
-    /// Likewise, to tell it what was loaded.
+    /// Opens a connection like [`Credentials::dial`], for announcements of new shards.
     pub(crate) async fn dial_for_loads(
         &self,
         address: impl ToSocketAddrs,
@@ -157,18 +158,19 @@ impl Credentials {
     }
 }
 
-/// What a worker is dialled for.
+/// Protocol of a connection to a worker, as negotiated by ALPN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Errand {
+    /// Query tasks.
     Tasks,
-    /// To be given blocks of its cache.
+    /// Transfer of blocks from its cache.
     Blocks,
-    /// To tell it what was loaded.
+    /// Announcements of new shards.
     Loads,
 }
 
 impl Errand {
-    /// What whoever dialled wants.
+    /// Returns the protocol that the client has asked for.
     pub(crate) fn of(peer: &server::TlsStream<TcpStream>) -> Self {
         match peer.get_ref().1.alpn_protocol() {
             Some(BLOCKS) => Self::Blocks,
@@ -178,14 +180,14 @@ impl Errand {
     }
 }
 
-/// Without keys.
+/// Omits the keys.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").finish_non_exhaustive()
     }
 }
 
-/// A connection to who has this name, by one who has no certificate yet.
+/// Opens a connection without a client certificate, to a server whose certificate is for `name`.
 pub(crate) async fn dial_as_stranger(
     authority: &CertificateDer<'static>,
     address: impl ToSocketAddrs,
@@ -201,6 +203,7 @@ pub(crate) async fn dial_as_stranger(
     connect(Arc::new(config), address, name, clock).await
 }
 
+/// Opens a TLS connection within [`CONNECT_TIME_MAX`].
 async fn connect(
     config: Arc<ClientConfig>,
     address: impl ToSocketAddrs,
@@ -215,7 +218,7 @@ async fn connect(
     within(clock, CONNECT_TIME_MAX, connecting).await
 }
 
-/// What comes of `work` if that comes in time.
+/// Runs `work` with a time limit; fails with `TimedOut` when it is over.
 pub(crate) async fn within<T>(
     clock: &Arc<dyn Clock>,
     time: Duration,
@@ -228,6 +231,7 @@ pub(crate) async fn within<T>(
     }
 }
 
+/// Returns a certificate store that trusts the authority only.
 fn roots(authority: &CertificateDer<'static>) -> Result<Arc<RootCertStore>, rustls::Error> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.clone())?;

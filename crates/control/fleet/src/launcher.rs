@@ -1,29 +1,30 @@
-//! By what workers are started: the program itself, or another command that becomes it, on a network, in a group or on cores of the worker's own.
+//! The command that starts workers: the program itself, or a wrapper such as `ip netns exec` or `taskset`.
 
 use std::path::Path;
 use std::process::Command;
 
 use cluster_model::ClusterId;
 
-/// What stands for the number of a worker's cluster, and for its slot there.
+/// Placeholder for the number of the worker's cluster.
 const CLUSTER: &str = "{cluster}";
+/// Placeholder for the worker's slot.
 const SLOT: &str = "{slot}";
 
-/// The words of a command before the worker's own; none where workers are started as they are.
+/// Wrapper command that is put before the worker's program; empty if workers are started directly.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Launcher(Vec<String>);
 
-/// A command that is none.
+/// Invalid wrapper command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LauncherError {
-    #[error("it says no command")]
+    #[error("the command is empty")]
     Empty,
-    #[error("{word} has braces around something else than cluster or slot")]
+    #[error("{word} has an invalid placeholder; only {{cluster}} and {{slot}} are replaced")]
     Unknown { word: String },
 }
 
 impl Launcher {
-    /// Of a text: words between spaces, where `{cluster}` and `{slot}` stand for the worker's.
+    /// Parses a command of words separated by spaces, with the placeholders `{cluster}` and `{slot}`.
     ///
     /// # Errors
     /// [`LauncherError`].
@@ -39,7 +40,7 @@ impl Launcher {
         }
     }
 
-    /// The command that starts `program` for a slot; what is added to it are the program's arguments.
+    /// Returns the command that starts `program` for a slot; the caller adds the program's arguments.
     pub(crate) fn command(&self, program: &Path, cluster: ClusterId, slot: u32) -> Command {
         let (cluster, slot) = (cluster.0.to_string(), slot.to_string());
         let mut words = self.0.iter().map(|word| filled(word, &cluster, &slot));
@@ -50,6 +51,7 @@ impl Launcher {
     }
 }
 
+/// Replaces the placeholders of a word.
 fn filled(word: &str, cluster: &str, slot: &str) -> String {
     word.replace(CLUSTER, cluster).replace(SLOT, slot)
 }
@@ -61,13 +63,13 @@ mod tests {
     fn said(launcher: &Launcher) -> Vec<String> {
         let command = launcher.command(Path::new("/bin/kiln"), ClusterId(7), 2);
         let words = std::iter::once(command.get_program()).chain(command.get_args());
-        words.map(|word| word.to_str().expect("it is text").to_owned()).collect()
+        words.map(|word| word.to_str().expect("arguments are UTF-8").to_owned()).collect()
     }
 
     #[test]
     fn a_worker_is_started_by_what_is_said_with_its_own_numbers() {
         assert_eq!(said(&Launcher::default()), ["/bin/kiln"]);
-        let launcher = Launcher::parse(" ip netns  exec net-{cluster}-{slot}").expect("it is a command");
+        let launcher = Launcher::parse(" ip netns  exec net-{cluster}-{slot}").expect("parse a valid command");
         assert_eq!(said(&launcher), ["ip", "netns", "exec", "net-7-2", "/bin/kiln"]);
     }
 

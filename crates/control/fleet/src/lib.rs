@@ -1,9 +1,18 @@
-//! Workers that are processes of their own: who may be one, how it comes to its instance, what starts and ends it, and what it does.
+//! Worker processes of an instance: mutual authentication, join protocol, process supervision, and `kiln worker`
+//! itself.
 //!
-//! Never plans and never reads a row: tasks of queries go to `exchange`, which workers run it.
+//! This crate neither plans queries nor reads rows: tasks are run by the crate `exchange`.
 //!
-//! Start at `fleet.rs` for what an instance has and `worker/mod.rs` for what a worker is. Between them is `join/`, what they say to each other;
-//! `authority/` and `identity.rs` say who may say it. `processes/` makes workers of child processes, as a control plane wants them.
+//! - `fleet.rs`: the instance's side as one object
+//! - `processes/`: the worker host that starts, watches and stops worker processes for a control plane
+//! - `launcher.rs`: the command that starts a worker
+//! - `join/`: the protocol between a worker and its instance
+//! - `ticket.rs`, `way_in.rs`: credentials with which a worker joins for the first time
+//! - `authority/`, `identity.rs`: certificate authority and TLS configuration
+//! - `listen.rs`, `dial.rs`, `socket.rs`: incoming and outgoing connections
+//! - `worker/`: the worker process
+//! - `slot_folder.rs`: a worker's folder for cache and spill files
+//! - `own_thread.rs`: a thread with its own runtime
 
 mod authority;
 mod dial;
@@ -32,5 +41,5 @@ pub use ticket::{Ticket, TicketError};
 pub use way_in::{TokenFile, WayIn};
 pub use worker::{Ended, WorkerError, WorkerSettings, parse_join, run};
 
-/// The variable in which a worker finds its ticket.
+/// Environment variable that passes the join ticket to a worker process.
 pub const TICKET_VARIABLE: &str = "KILN_JOIN_TICKET";

@@ -1,4 +1,4 @@
-//! Taking connections of which TLS says who is at the other end. Who does not say it in time, or is not believed, has gone before anybody looks.
+//! TLS listener: performs the handshake, with a limit on its time and on the number of unauthenticated connections.
 
 use std::io;
 use std::sync::Arc;
@@ -15,21 +15,22 @@ use types::Clock;
 use crate::identity::within;
 use crate::socket;
 
-/// Those that have connected and not said who they are; more wait.
+/// Most unauthenticated connections at a time; more wait in the system's accept queue.
 const STRANGERS_MAX: usize = 128;
-/// TLS has begun within this.
+/// Time limit of the TLS handshake.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
-/// Between tries where the system has no more files.
+/// Pause after a failed accept, for example when the process is out of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// A connection that counts among those of strangers until it is known.
+/// Connection that has passed the TLS handshake and still counts as unauthenticated.
 pub(crate) struct Stranger {
     pub(crate) stream: TlsStream<TcpStream>,
-    /// Dropped when it is known.
+    /// Permit for an unauthenticated connection, to be dropped once the peer is authenticated.
     pub(crate) place: OwnedSemaphorePermit,
 }
 
-/// Takes connections for as long as it is polled and has `serve` go on with each. What `config` gives is asked for each anew.
+/// Accepts connections until the future is dropped and runs `serve` on each. Calls `config` for each connection, so
+/// that renewed certificates take effect.
 pub(crate) async fn listen<F>(
     listener: TcpListener,
     config: impl Fn() -> Arc<ServerConfig>,
@@ -41,13 +42,13 @@ pub(crate) async fn listen<F>(
     let places = Arc::new(Semaphore::new(STRANGERS_MAX));
     let mut served = JoinSet::new();
     loop {
-        // Those that have ended.
+        // Reap finished connections.
         while served.try_join_next().is_some() {}
-        let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes it");
+        let place = Arc::clone(&places).acquire_owned().await.expect("the listener's semaphore is never closed");
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be taken");
+                tracing::warn!(%error, "could not accept a connection");
                 clock.sleep(ACCEPT_AGAIN).await;
                 continue;
             }
@@ -56,7 +57,7 @@ pub(crate) async fn listen<F>(
         served.spawn(async move {
             match within(&clock, HANDSHAKE_TIME_MAX, handshake(config, stream)).await {
                 Ok(stream) => serve(Stranger { stream, place }).await,
-                Err(error) => tracing::debug!(%error, "a connection is refused"),
+                Err(error) => tracing::debug!(%error, "TLS handshake failed"),
             }
         });
     }

@@ -1,17 +1,18 @@
-//! A thread with a runtime of its own, for what has to answer in time however busy all others are.
+//! A dedicated thread with its own runtime, for tasks that must respond in time while all other threads are busy.
 
 use std::io;
 
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The thread. Dropped, it ends with all that was spawned there.
+/// Thread with a single-threaded runtime. Dropping it ends the thread and all tasks that were spawned on it.
 pub(crate) struct OwnThread {
     runtime: Handle,
     _ends: DropGuard,
 }
 
 impl OwnThread {
+    /// Starts a thread of this name.
     pub(crate) fn start(name: &str) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -22,7 +23,7 @@ impl OwnThread {
         Ok(Self { runtime: handle, _ends: end.drop_guard() })
     }
 
-    /// Where to spawn.
+    /// Returns the handle for spawning tasks on the thread.
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }
@@ -42,17 +43,17 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_spawned_there_goes_on_beside_and_ends_with_it() {
-        let own = OwnThread::start("own").expect("threads can be started");
+        let own = OwnThread::start("own").expect("start a thread");
         let (ask, asked) = std::sync::mpsc::channel();
         let task = own.runtime().spawn(async move {
-            ask.send(std::thread::current().name().map(str::to_owned)).expect("it is waited for");
+            ask.send(std::thread::current().name().map(str::to_owned)).expect("the receiver waits");
             let (held, never) = oneshot::channel::<()>();
             let _ = never.await;
             drop(held);
         });
-        // This thread waits without turning to its own tasks.
-        assert_eq!(asked.recv().expect("it runs").as_deref(), Some("own"));
+        // The blocking wait keeps this thread's runtime from running anything.
+        assert_eq!(asked.recv().expect("the task runs").as_deref(), Some("own"));
         drop(own);
-        assert!(task.await.expect_err("it never ends by itself").is_cancelled());
+        assert!(task.await.expect_err("the task is cancelled").is_cancelled());
     }
 }

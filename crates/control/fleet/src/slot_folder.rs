@@ -1,7 +1,7 @@
-//! The folder that a worker has on its disk: for its cache, which its successor in the slot finds, and for what it spills.
+//! A worker's folder on disk, for its cache and its spill files. The next worker of the slot reuses the cache.
 //!
-//! A slot's folder is called `cluster-slot`. Whoever has one holds a lock in it for as long as it lives. Where a successor comes before the one before it has
-//! gone, it takes another, `cluster-slot.1`: two never have the same.
+//! The folder of a slot is named `cluster-slot`. A worker locks a file in it for as long as it runs. If a successor
+//! starts while its predecessor still runs, it takes another folder, `cluster-slot.1`.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -10,10 +10,10 @@ use std::time::SystemTime;
 
 use cluster_model::ClusterId;
 
-/// Name of the file that is locked.
+/// Name of the lock file.
 const LOCK: &str = "lock";
 
-/// A folder that nobody else has until this is dropped.
+/// Locked folder of a slot, used exclusively until it is dropped.
 #[derive(Debug)]
 pub(crate) struct SlotFolder {
     path: PathBuf,
@@ -21,10 +21,10 @@ pub(crate) struct SlotFolder {
 }
 
 impl SlotFolder {
-    /// Of the slot's folders that nobody has, the one that was taken last; a new one where there is none.
+    /// Locks the most recently used of the slot's unlocked folders; creates one if there is none.
     ///
     /// # Errors
-    /// What the disk says.
+    /// A file operation fails.
     pub(crate) fn claim(all: &Path, cluster: ClusterId, slot: u32) -> io::Result<Self> {
         fs::create_dir_all(all)?;
         let mut known: Vec<(SystemTime, PathBuf)> = found(all)?
@@ -50,22 +50,24 @@ impl SlotFolder {
                 return folder.taken();
             }
         }
-        unreachable!("there is always another number")
+        unreachable!("the numbers of a slot's folders are not exhausted")
     }
 
+    /// Returns the path of the cache folder.
     pub(crate) fn cache(&self) -> PathBuf {
         self.path.join("cache")
     }
 
+    /// Returns the path of the spill folder.
     pub(crate) fn spill(&self) -> PathBuf {
         self.path.join("spill")
     }
 
-    /// The folder, if nobody has it and it is still there.
+    /// Locks a folder; `None` if another process has locked it or it was deleted.
     fn lock(path: PathBuf) -> io::Result<Option<Self>> {
         let lock = match File::options().create(true).append(true).open(path.join(LOCK)) {
             Ok(lock) => lock,
-            // It was taken away just now.
+            // `clean` has deleted it just now.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -77,7 +79,7 @@ impl SlotFolder {
         Ok(Some(Self { path, lock }))
     }
 
-    /// Notes when it was taken, by the time at which the file is written.
+    /// Writes the lock file, whose modification time tells when the folder was last taken.
     fn taken(mut self) -> io::Result<Self> {
         self.lock.set_len(0)?;
         self.lock.write_all(b"taken\n")?;
@@ -85,7 +87,7 @@ impl SlotFolder {
     }
 }
 
-/// Takes away folders that nobody has: those of slots that are not wanted, and those beside one that somebody has.
+/// Deletes unlocked folders of slots that are not wanted, and unlocked folders of slots that have a locked one.
 pub(crate) fn clean(all: &Path, is_wanted: impl Fn(ClusterId, u32) -> bool) -> io::Result<()> {
     let folders = match found(all) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -108,18 +110,20 @@ pub(crate) fn clean(all: &Path, is_wanted: impl Fn(ClusterId, u32) -> bool) -> i
     Ok(())
 }
 
+/// Returns the time at which a folder was last taken.
 fn taken_at(folder: &Path) -> SystemTime {
     let known = fs::metadata(folder.join(LOCK)).and_then(|lock| lock.modified());
     known.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
+/// Folder of a slot.
 struct Found {
     cluster: ClusterId,
     slot: u32,
     path: PathBuf,
 }
 
-/// The folders of slots; what is called otherwise is somebody else's.
+/// Lists the folders of slots; ignores other names.
 fn found(all: &Path) -> io::Result<Vec<Found>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(all)? {
@@ -145,8 +149,8 @@ mod tests {
 
     fn names(all: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(all)
-            .expect("it is there")
-            .map(|entry| entry.expect("it can be read").file_name().into_string().expect("names are text"))
+            .expect("read the folder")
+            .map(|entry| entry.expect("read the entry").file_name().into_string().expect("names are UTF-8"))
             .collect();
         names.sort();
         names
@@ -154,53 +158,53 @@ mod tests {
 
     #[test]
     fn a_successor_finds_what_was_left_and_two_never_share() {
-        let all = tempfile::tempdir().expect("a temporary folder can be made");
+        let all = tempfile::tempdir().expect("create a temporary folder");
         let all = all.path();
-        let first = SlotFolder::claim(all, CLUSTER, 0).expect("the disk has room");
-        let other_slot = SlotFolder::claim(all, CLUSTER, 1).expect("the disk has room");
-        let beside = SlotFolder::claim(all, CLUSTER, 0).expect("the disk has room");
+        let first = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
+        let other_slot = SlotFolder::claim(all, CLUSTER, 1).expect("claim a folder");
+        let beside = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
         assert_eq!(names(all), ["2-0", "2-0.1", "2-1"]);
         assert!(first.cache() != beside.cache() && first.spill() != other_slot.spill());
         let path = first.path.clone();
         drop(first);
-        // Processes that other tests start at this moment have the lock too until they have become what they are to be.
+        // Processes that other tests fork at this moment hold the inherited lock until they call exec.
         let mut others = Vec::new();
         while others.len() < 100 {
-            let successor = SlotFolder::claim(all, CLUSTER, 0).expect("the disk has room");
+            let successor = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
             if successor.path == path {
                 return;
             }
             others.push(successor);
         }
-        panic!("what was left is not found");
+        panic!("the successor does not reuse the folder");
     }
 
     #[test]
     fn what_is_not_wanted_goes_unless_somebody_has_it() {
-        let all = tempfile::tempdir().expect("a temporary folder can be made");
+        let all = tempfile::tempdir().expect("create a temporary folder");
         let all = all.path();
-        clean(&all.join("none"), |_, _| false).expect("there is nothing");
-        fs::create_dir(all.join("elses")).expect("it is ours");
-        let held = SlotFolder::claim(all, CLUSTER, 0).expect("the disk has room");
-        let beside = SlotFolder::claim(all, CLUSTER, 0).expect("the disk has room");
-        let asleep = SlotFolder::claim(all, CLUSTER, 1).expect("the disk has room");
-        let dropped = SlotFolder::claim(all, ClusterId(3), 0).expect("the disk has room");
-        fs::create_dir(dropped.cache()).expect("it is ours");
-        let dropped_and_held = SlotFolder::claim(all, ClusterId(4), 0).expect("the disk has room");
+        clean(&all.join("none"), |_, _| false).expect("a missing folder is no error");
+        fs::create_dir(all.join("elses")).expect("create a folder");
+        let held = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
+        let beside = SlotFolder::claim(all, CLUSTER, 0).expect("claim a folder");
+        let asleep = SlotFolder::claim(all, CLUSTER, 1).expect("claim a folder");
+        let dropped = SlotFolder::claim(all, ClusterId(3), 0).expect("claim a folder");
+        fs::create_dir(dropped.cache()).expect("create a folder");
+        let dropped_and_held = SlotFolder::claim(all, ClusterId(4), 0).expect("claim a folder");
         drop((beside, asleep, dropped));
         cleaned(all, |cluster, _| cluster == CLUSTER, &["2-0", "2-1", "4-0", "elses"]);
         drop((held, dropped_and_held));
         cleaned(all, |_, _| false, &["elses"]);
     }
 
-    /// Cleans until this is left; see above.
+    /// Cleans until only `left` remains; repeated because of inherited locks, as above.
     fn cleaned(all: &Path, is_wanted: impl Fn(ClusterId, u32) -> bool, left: &[&str]) {
         for _ in 0..100 {
-            clean(all, &is_wanted).expect("they can be removed");
+            clean(all, &is_wanted).expect("delete unused folders");
             if names(all) == left {
                 return;
             }
         }
-        panic!("there are {:?}", names(all));
+        panic!("unexpected folders {:?}", names(all));
     }
 }

@@ -1,4 +1,4 @@
-//! What all TCP connections between an instance and its workers have in common.
+//! Socket options of all TCP connections between an instance and its workers.
 
 use std::io;
 #[cfg(target_os = "linux")]
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-/// What was sent and is not acknowledged for so long never will be: the system ends the connection. Without that one whose packets get lost is held for a
-/// quarter of an hour, with all that waits to be written to it.
+/// `TCP_USER_TIMEOUT`: sent data that stays unacknowledged this long closes the connection. Without it, a connection
+/// whose packets are lost blocks its writers for a quarter of an hour.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
 
-/// Has a connection send what it has at once, and end where nothing arrives any more.
+/// Disables Nagle's algorithm and sets the timeout for unacknowledged data.
 pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! The ticket by which a worker comes in for the first time: who it is to be, a secret that works once, and whom to believe.
+//! Join tickets: a worker's id, a single-use secret, and the certificate that authenticates the instance.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,28 +13,29 @@ mod tests;
 pub(crate) const SECRET_BYTES: usize = 32;
 const ID_BYTES: usize = 8;
 
-/// A worker's way in. Whoever has its text can be that worker, until it has been used.
+/// Single-use credential of a worker's first join. Whoever holds its text can join as that worker until it is used.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
     pub(crate) worker: WorkerId,
     pub(crate) secret: [u8; SECRET_BYTES],
-    /// The instance's: nobody else is told the secret.
+    /// Certificate of the instance's authority; the secret is sent only to a server with a certificate signed by it.
     pub(crate) authority: CertificateDer<'static>,
 }
 
-/// The text is no ticket's.
+/// Error for a text that is not a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the join ticket is damaged")]
 pub struct TicketError;
 
 impl Ticket {
+    /// Creates a ticket with a random secret.
     pub(crate) fn draw(worker: WorkerId, authority: CertificateDer<'static>, random: &dyn Random) -> Self {
         let mut secret = [0; SECRET_BYTES];
         random.fill(&mut secret);
         Self { worker, secret, authority }
     }
 
-    /// As it is handed to a worker.
+    /// Encodes the ticket as text: URL-safe base64 of id, secret and certificate.
     #[must_use]
     pub fn text(&self) -> String {
         let mut bytes = Vec::with_capacity(ID_BYTES + SECRET_BYTES + self.authority.len());
@@ -44,10 +45,10 @@ impl Ticket {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Of its text.
+    /// Decodes a ticket from its text.
     ///
     /// # Errors
-    /// The text is no ticket's.
+    /// The text is not a ticket.
     pub fn parse(text: &str) -> Result<Self, TicketError> {
         let bytes = URL_SAFE_NO_PAD.decode(text.trim()).map_err(|_| TicketError)?;
         let (worker, rest) = bytes.split_first_chunk::<ID_BYTES>().ok_or(TicketError)?;
@@ -60,13 +61,14 @@ impl Ticket {
     }
 }
 
-/// What is remembered of a ticket's secret: enough to know it again, not enough to say it.
+/// Keyed hash of a ticket's secret: verifies the secret without storing it.
 pub(crate) struct ExpectedSecret {
     key: hmac::Key,
     tag: hmac::Tag,
 }
 
 impl ExpectedSecret {
+    /// Hashes a ticket's secret under a random key (HMAC-SHA256).
     pub(crate) fn of(ticket: &Ticket, random: &dyn Random) -> Self {
         let mut key = [0; SECRET_BYTES];
         random.fill(&mut key);
@@ -75,13 +77,13 @@ impl ExpectedSecret {
         Self { key, tag }
     }
 
-    /// Whether it is this one. That takes as long whatever is shown.
+    /// Verifies a secret in constant time.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         hmac::verify(&self.key, shown, self.tag.as_ref()).is_ok()
     }
 }
 
-/// Without the secret.
+/// Omits the secret.
 impl std::fmt::Debug for Ticket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ticket").field("worker", &self.worker).finish_non_exhaustive()

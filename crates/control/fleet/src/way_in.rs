@@ -1,4 +1,4 @@
-//! How a worker comes in for the first time: invited, by a ticket, or by a token with which others vouch for it.
+//! Credentials of a worker's first join: a ticket from the instance, or a token that a third party verifies.
 
 use std::fs;
 use std::io;
@@ -12,39 +12,41 @@ use types::Random;
 use crate::join::{Base64, Hello, Token};
 use crate::ticket::Ticket;
 
-/// What a worker has of its instance before it has come in.
+/// Credential with which a worker joins for the first time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WayIn {
+    /// Ticket from the instance that started the worker.
     Ticket(Ticket),
+    /// Token of a worker that somebody else started, such as a Kubernetes service account token.
     Token(TokenFile),
 }
 
-/// A token that lies in a file, in which it is exchanged for another one from time to time.
+/// Token in a file that is rotated from time to time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenFile {
     path: PathBuf,
-    /// Drawn.
+    /// Random id of this worker.
     worker: WorkerId,
-    /// The instance's: nobody else is shown the token.
+    /// Certificate of the instance's authority; the token is sent only to a server with a certificate signed by it.
     authority: CertificateDer<'static>,
 }
 
 impl TokenFile {
-    /// The token of a file, for the instance that is known by the certificate of another file.
+    /// Creates a credential from the path of the token and the path of the authority's certificate (PEM).
     ///
     /// # Errors
-    /// There is no certificate there.
+    /// The certificate cannot be read.
     pub fn new(path: PathBuf, authority: &Path, random: &dyn Random) -> io::Result<Self> {
         let text = fs::read(authority)?;
         let authority = CertificateDer::from_pem_slice(&text).map_err(|error| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("there is no certificate in it: {error:?}"))
+            io::Error::new(io::ErrorKind::InvalidData, format!("no PEM certificate in the file: {error:?}"))
         })?;
         Ok(Self { path, worker: WorkerId(random.next_u64()), authority })
     }
 }
 
 impl WayIn {
-    /// Who it is to be.
+    /// Returns the id under which the worker joins.
     pub(crate) fn worker(&self) -> WorkerId {
         match self {
             Self::Ticket(ticket) => ticket.worker,
@@ -52,6 +54,7 @@ impl WayIn {
         }
     }
 
+    /// Returns the certificate that authenticates the instance.
     pub(crate) fn authority(&self) -> &CertificateDer<'static> {
         match self {
             Self::Ticket(ticket) => &ticket.authority,
@@ -59,12 +62,12 @@ impl WayIn {
         }
     }
 
-    /// Whether nobody has invited it: somebody else has made it, and sees to its end.
+    /// Whether the worker joins with a token: the instance has not started it and cannot kill its process.
     pub(crate) fn is_by_token(&self) -> bool {
         matches!(self, Self::Token(_))
     }
 
-    /// Shows what it has for the first time.
+    /// Adds the credential to a hello message.
     pub(crate) fn show(&self, hello: Hello) -> io::Result<Hello> {
         Ok(match self {
             Self::Ticket(ticket) => Hello { secret: Some(Base64(ticket.secret.to_vec())), ..hello },

@@ -1,20 +1,20 @@
-//! Finding the API server: as `kubectl` does by the kubeconfig, or as a pod does by what its node gives it.
+//! Client of the Kubernetes API server, configured by the kubeconfig like `kubectl` or by the pod's service account.
 
 use futures::future::BoxFuture;
 use kube::{Api, Client};
 
 use crate::resources::Instance;
 
-/// Why there is no way to the API server.
+/// Failure to create a client of the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error("could not find out where the API server of Kubernetes is")]
     Config(#[source] Box<kube::config::InferConfigError>),
-    #[error("could not make a client of the API server")]
+    #[error("could not create a client for the API server of Kubernetes")]
     Client(#[source] Box<kube::Error>),
 }
 
-/// Why an instance could not be asked about.
+/// Failure to read an Instance.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
     #[error(transparent)]
@@ -23,10 +23,10 @@ pub enum LookError {
     Read { name: String, source: Box<kube::Error> },
 }
 
-/// Whether the instance, in the namespace of this pod, has begun with what it was to be restored to.
+/// Returns whether the Instance `name`, in the namespace of this pod, was already restored from its storage.
 ///
 /// # Errors
-/// The API server does not say.
+/// Returns [`LookError`] if the API server cannot be reached or the Instance cannot be read.
 pub fn was_restored(name: &str) -> BoxFuture<'_, Result<bool, LookError>> {
     Box::pin(look_for_restored(name))
 }
@@ -38,10 +38,11 @@ async fn look_for_restored(name: &str) -> Result<bool, LookError> {
     Ok(instance.status.is_some_and(|status| status.restored))
 }
 
-/// A client, and the namespace that is meant where none is named.
+/// Creates a client, and returns it with the default namespace of its configuration.
 ///
 /// # Errors
-/// [`ConnectError`]. Whether the API server answers is seen by what it is asked.
+/// Returns [`ConnectError`] if there is no usable configuration. No request is sent, so an API server that does not
+/// answer is noticed by the first request only.
 pub fn connect() -> BoxFuture<'static, Result<(Client, String), ConnectError>> {
     Box::pin(infer_client())
 }

@@ -1,10 +1,17 @@
-//! Kiln in Kubernetes: resources of its own, what they are made into, and the operator that makes it.
+//! Kiln on Kubernetes: its custom resources, the operator that reconciles them, and the control plane of an instance.
 //!
-//! The only crate that knows Kubernetes. What should be is decided by pure functions over plain objects; the operator reads, asks them and
-//! writes, and never runs a query.
+//! This is the only crate that depends on Kubernetes. Pure functions over plain objects compute the desired state; the
+//! operator reads the observed state, calls them and writes the differences. It never runs a query.
 //!
-//! Start at `resources/mod.rs` for what a person or GitOps writes, `instance/mod.rs` and `compute/mod.rs` for what becomes of it, `credentials/mod.rs` for what proves who is who, `operator/mod.rs` for the loop,
-//! `plane/mod.rs` for what an instance asks and changes of its clusters, `install/mod.rs` for what an administrator does to have all this.
+//! - `resources/mod.rs`: the custom resources that users and GitOps write.
+//! - `instance/mod.rs`: the Kubernetes objects and the status of an `Instance`.
+//! - `compute/mod.rs`: the Kubernetes objects and the status of a `ComputeCluster`.
+//! - `credentials/mod.rs`: the secrets of instances: certificate authority, certificates, superuser passwords.
+//! - `object.rs`, `pod.rs`, `quantity.rs`: desired objects, settings common to all pods, and Kubernetes quantities.
+//! - `operator/mod.rs`: the reconciliation loops of `kiln operator`.
+//! - `plane/mod.rs`: the control plane by which an instance reads and changes its clusters.
+//! - `install/mod.rs`: installation in a namespace and its removal.
+//! - `connect.rs`: the client of the API server.
 
 pub mod compute;
 mod connect;

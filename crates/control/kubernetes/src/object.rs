@@ -1,4 +1,4 @@
-//! An object as it should be in Kubernetes, whatever its kind: what reconcilers make, what is compared, applied and printed.
+//! Desired Kubernetes objects of any kind, as reconcilers build, compare, apply and print them.
 
 use std::fmt::Debug;
 
@@ -11,33 +11,34 @@ use xxhash_rust::xxh3::xxh3_64;
 #[cfg(test)]
 mod tests;
 
-/// Where an object says what was applied of it.
+/// Annotation with the hash of the content that was last applied to an object.
 const CONTENT: &str = "kiln.dev/content";
 
-/// An object as it should be.
+/// Desired state of a Kubernetes object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
     pub resource: ApiResource,
     pub name: String,
-    /// What is applied: only what should be, and nothing of what others may say.
+    /// The object as JSON, with only the fields that are applied and not those that others may set.
     pub value: Value,
 }
 
 impl Object {
-    /// Of a typed object, with a mark of its content.
+    /// Builds the desired state from a typed object and annotates it with a hash of its content.
     ///
     /// # Panics
-    /// Where the object has no name.
+    /// Panics if the object has no name.
     #[must_use]
     pub fn new<K>(object: &K) -> Object
     where
         K: Resource<DynamicType = ()> + Serialize + Debug,
     {
-        let name = object.meta().name.clone().expect("what is to be applied has a name");
-        let mut value = serde_json::to_value(object).expect("objects are text, numbers and lists");
+        let name = object.meta().name.clone().expect("a desired object has a name");
+        let mut value = serde_json::to_value(object).expect("a Kubernetes object serializes to JSON");
         let mut marked = value.clone();
         if K::kind(&()) == "Secret" {
-            // Those that see annotations and not what is in secrets could find out by it. Values are compared anyway.
+            // The hash would disclose secret data to those who may read annotations only. `is_applied` compares the
+            // values anyway.
             marked.as_object_mut().map(|fields| fields.remove("data"));
         }
         let content = format!("{:016x}", xxh3_64(marked.to_string().as_bytes()));
@@ -45,15 +46,15 @@ impl Object {
         Object { resource: ApiResource::erase::<K>(&()), name, value }
     }
 
-    /// Whether the API server's object is this one already: it was applied from the same content, and nobody has changed what that says. So
-    /// nothing need be written for it.
+    /// Returns whether `observed`, the object of the API server, was applied from the same content and none of its
+    /// applied fields has been changed since, so that nothing has to be written.
     #[must_use]
     pub fn is_applied(&self, observed: &Value) -> bool {
         holds(&self.value, observed)
     }
 }
 
-/// Whether everything that `wanted` says is so in `observed`, which may say more.
+/// Returns whether every field of `wanted` has the same value in `observed`, which may have further fields.
 fn holds(wanted: &Value, observed: &Value) -> bool {
     match (wanted, observed) {
         (Value::Object(wanted), Value::Object(observed)) => wanted.iter().all(|(name, value)| {
@@ -68,14 +69,14 @@ fn holds(wanted: &Value, observed: &Value) -> bool {
     }
 }
 
-/// Objects as YAML, as `kubectl apply` takes them.
+/// Renders objects as a YAML stream for `kubectl apply`.
 #[must_use]
 pub fn yaml(objects: &[Value]) -> String {
-    let documents = objects.iter().map(|object| serde_saphyr::to_string(object).expect("JSON is YAML"));
+    let documents = objects.iter().map(|object| serde_saphyr::to_string(object).expect("JSON is valid YAML"));
     documents.map(|document| format!("---\n{}\n", document.trim_end())).collect()
 }
 
-/// Compares with a file of `tests/golden`; with `KILN_WRITE_GOLDEN=1` it writes the one that is missing.
+/// Asserts that `text` equals a file of `tests/golden`. With `KILN_WRITE_GOLDEN=1` it writes the file if it is missing.
 #[cfg(test)]
 pub(crate) fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -83,5 +84,5 @@ pub(crate) fn golden(name: &str, text: &str) {
         std::fs::write(&path, text).expect("the folder can be written");
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert!(kept == text, "{} is not what is made now:\n{text}", path.display());
+    assert!(kept == text, "{} differs from the generated text:\n{text}", path.display());
 }

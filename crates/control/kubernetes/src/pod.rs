@@ -1,4 +1,4 @@
-//! What all of Kiln's pods have in common: whose user they run as, what they may do to their node, and what they say of it.
+//! Parts that the pods of instances and workers share: security contexts, resources, volumes and ports.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::core::ObjectMeta;
 
-/// Nobody's, as images without a root user have it.
+/// User and group of the processes: `nonroot`, as in images without a root user.
 const USER: i64 = 65_532;
 
-/// A pod without a root user, whose volumes its own user can write.
+/// Returns the security context of a pod: no root user, and volumes that are writable for its group.
 pub(crate) fn security() -> PodSecurityContext {
     PodSecurityContext {
         run_as_non_root: Some(true),
@@ -25,7 +25,7 @@ pub(crate) fn security() -> PodSecurityContext {
     }
 }
 
-/// A container that changes nothing of its root and has no rights of the system.
+/// Returns the security context of a container: read-only root file system, no capabilities, no privilege escalation.
 pub(crate) fn container_security() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
@@ -35,7 +35,7 @@ pub(crate) fn container_security() -> SecurityContext {
     }
 }
 
-/// Cores and memory: this, no less and no more.
+/// Returns CPU and memory, with limits equal to requests.
 pub(crate) fn resources(cpu: &str, memory: &str) -> ResourceRequirements {
     let amounts = [("cpu", cpu), ("memory", memory)];
     let amounts: BTreeMap<String, Quantity> =
@@ -43,7 +43,7 @@ pub(crate) fn resources(cpu: &str, memory: &str) -> ResourceRequirements {
     ResourceRequirements { requests: Some(amounts.clone()), limits: Some(amounts), ..ResourceRequirements::default() }
 }
 
-/// A secret whose keys are variables.
+/// Returns the environment source that sets each key of a secret as a variable.
 pub(crate) fn variables_of(secret: &str) -> EnvFromSource {
     EnvFromSource {
         secret_ref: Some(SecretEnvSource { name: secret.to_owned(), optional: None }),
@@ -51,7 +51,7 @@ pub(crate) fn variables_of(secret: &str) -> EnvFromSource {
     }
 }
 
-/// A volume that one pod at a time has, of which each pod of a StatefulSet gets its own.
+/// Returns the claim template of a StatefulSet for a ReadWriteOnce volume per pod.
 pub(crate) fn claim(
     name: &str,
     size: &str,
@@ -74,7 +74,7 @@ pub(crate) fn claim(
     }
 }
 
-/// A port of a container.
+/// Returns a TCP port of a container.
 pub(crate) fn port(name: &str, port: i32) -> ContainerPort {
     ContainerPort {
         name: Some(name.to_owned()),
@@ -84,7 +84,7 @@ pub(crate) fn port(name: &str, port: i32) -> ContainerPort {
     }
 }
 
-/// Where a volume is in a container.
+/// Returns the mount of a volume at a path of a container.
 pub(crate) fn mount(volume: &str, path: &str) -> VolumeMount {
     VolumeMount { name: volume.to_owned(), mount_path: path.to_owned(), ..VolumeMount::default() }
 }

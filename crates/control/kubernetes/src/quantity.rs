@@ -1,6 +1,7 @@
-//! Amounts as Kubernetes writes them, as numbers.
+//! Parsing of Kubernetes quantities.
 
-/// Bytes of a quantity of memory or disk, as `16Gi` or `500M`; `None` where it is none or does not fit.
+/// Parses a quantity of memory or disk, such as `16Gi` or `500M`, to bytes. Returns `None` if it is malformed or does
+/// not fit.
 #[must_use]
 pub fn bytes(quantity: &str) -> Option<u64> {
     let digits = quantity.bytes().take_while(u8::is_ascii_digit).count();
@@ -20,7 +21,8 @@ pub fn bytes(quantity: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Thousandths of a core of a quantity of cores, as `4`, `1.5` or `500m`; `None` where it is none or does not fit.
+/// Parses a quantity of cores, such as `4`, `1.5` or `500m`, to thousandths of a core. Returns `None` if it is
+/// malformed or does not fit.
 #[must_use]
 pub fn millicores(quantity: &str) -> Option<u32> {
     if let Some(thousandths) = quantity.strip_suffix('m') {
@@ -34,7 +36,7 @@ pub fn millicores(quantity: &str) -> Option<u32> {
     whole(cores)?.checked_mul(1_000)?.checked_add(thousandths)
 }
 
-/// Of digits alone: no sign.
+/// Parses a number that consists of digits only, without a sign.
 fn whole(digits: &str) -> Option<u32> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }

@@ -1,9 +1,10 @@
-//! Workers in the server's own process: each has query threads and a share of the memory, and all read by the same caches.
+//! Workers in the server's own process: each has query threads and a share of the memory, and all use the same caches.
 //!
-//! Never knows what a statement does: it hands out a [`scheduler::Lease`] on a worker, which the statement drops when it ends.
+//! Statements get a [`scheduler::Lease`] on a worker, which they drop when they end; this crate does not know what they
+//! do.
 //!
-//! Start at [`EmbeddedWorkers`], which makes them as a control plane says; `room.rs` is what one of them has, `state_file.rs` where the clusters that
-//! there should be are kept.
+//! [`EmbeddedWorkers`] is the worker host. `room.rs` has the resources of one worker, `state_file.rs` the file with the
+//! desired state of the clusters.
 
 mod room;
 mod state_file;
@@ -24,20 +25,22 @@ use scheduler::{Hold, Lease, Threads, WorkerMemory};
 pub use state_file::StateFile;
 use types::{Clock, Random};
 
-/// A test has a server say that it and the workers in its process are of this version.
+/// Environment variable with which a test overrides the version of the server and its embedded workers.
 const TEST_VERSION: &str = "KILN_TEST_VERSION";
 
-/// More workers than this are not started in one process: each has threads and files of the system.
+/// Most workers in one process, because each takes threads and file descriptors.
 const WORKERS_MAX: usize = 256;
 
-/// The workers of this process.
+/// Worker host for threads of this process.
 pub struct EmbeddedWorkers {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     version: String,
-    /// What the process has, for what runs without a worker; and for the first worker that has all of the cores.
+    /// Query threads of the process, for statements without a worker and for the first worker with all cores.
     threads: Arc<Threads>,
+    /// Number of query threads of the process.
     cores: usize,
+    /// Query memory of the process.
     memory: Arc<dyn MemoryPool>,
     memory_bytes: u64,
     hosted: Mutex<Hosted>,
@@ -46,18 +49,19 @@ pub struct EmbeddedWorkers {
 #[derive(Default)]
 struct Hosted {
     workers: BTreeMap<WorkerId, One>,
-    /// Who has the process's own threads.
+    /// Worker that uses the process's own threads.
     threads_of: Option<WorkerId>,
 }
 
+/// Worker with its observed state and its resources.
 struct One {
     seen: Worker,
-    /// `None` once it is gone.
+    /// Resources; `None` once the worker has ended.
     room: Option<Arc<Room>>,
 }
 
 impl EmbeddedWorkers {
-    /// No worker yet, in a process of so many cores and so much memory.
+    /// Creates a host without workers, for a process with these threads and this memory.
     #[must_use]
     pub fn new(
         threads: Arc<Threads>,
@@ -71,23 +75,23 @@ impl EmbeddedWorkers {
         Arc::new(Self { clock, random, version, threads, cores, memory, memory_bytes, hosted: Mutex::default() })
     }
 
-    /// The version of this process, which all its workers run.
+    /// Returns the version of this process and thus of its workers.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Cores and memory of this process, which its workers share.
+    /// Returns cores and memory of this process, which its workers share.
     #[must_use]
     pub fn machine(&self) -> cluster_model::Resources {
         let millicores = u32::try_from(self.cores * 1_000).unwrap_or(u32::MAX);
         cluster_model::Resources { millicores, memory_bytes: self.memory_bytes }
     }
 
-    /// The least busy of these workers, for a statement; `None` where none of them takes statements any more.
+    /// Returns a lease on the least busy of these workers; `None` if none of them is ready.
     #[must_use]
     pub fn lease(&self, workers: &[Worker]) -> Option<Arc<Lease>> {
-        // Under the lock, so that who drains is not seen idle in between.
+        // Take the lease under the lock, so that a draining worker is not observed as idle in between.
         let hosted = self.hosted.lock();
         let able = workers.iter().filter_map(|worker| {
             let one = hosted.workers.get(&worker.id).filter(|one| one.seen.state == WorkerState::Ready)?;
@@ -97,13 +101,14 @@ impl EmbeddedWorkers {
         Some(least.lease())
     }
 
-    /// What a statement for a cluster of other processes has of this one: the threads and memory of what runs without a worker.
+    /// Returns a lease for a statement on worker processes: threads and memory of this process for the part that runs
+    /// here.
     #[must_use]
     pub fn lease_for(&self, hold: Box<dyn Hold>) -> Arc<Lease> {
         Lease::new(Arc::clone(&self.threads), Arc::clone(&self.memory), hold)
     }
 
-    /// Bytes of memory that a worker's statements have.
+    /// Returns the bytes of memory used by a worker's statements.
     #[must_use]
     pub fn memory_used(&self, worker: WorkerId) -> u64 {
         let hosted = self.hosted.lock();
@@ -111,7 +116,8 @@ impl EmbeddedWorkers {
         room.map_or(0, |room| room.memory_used())
     }
 
-    /// Threads for a worker, which are the process's own where it has all cores and nobody else has them.
+    /// Returns threads for a worker: those of the process if it has all cores and no other worker uses them, otherwise
+    /// new ones.
     fn threads_for(&self, id: WorkerId, cores: usize, hosted: &mut Hosted) -> io::Result<Arc<Threads>> {
         let may_have_own = hosted.threads_of.is_none_or(|other| other == id);
         if self.cores <= cores && may_have_own {
@@ -125,6 +131,7 @@ impl EmbeddedWorkers {
         Ok(Arc::new(started))
     }
 
+    /// Creates the resources of a worker.
     fn room(&self, id: WorkerId, spec: &WorkerSpec, hosted: &mut Hosted) -> Result<Arc<Room>, String> {
         let living = hosted.workers.values().filter(|one| one.room.is_some()).count();
         if WORKERS_MAX <= living {
@@ -137,20 +144,20 @@ impl EmbeddedWorkers {
         Ok(Room::new(id, threads, cores, memory))
     }
 
-    /// `None` where it may have all that there is.
+    /// Returns a worker's memory limit; `None` if it may use all memory of the process.
     fn limit(&self, spec: &WorkerSpec) -> Option<usize> {
         let bytes = spec.share.memory_bytes;
         (bytes < self.memory_bytes).then(|| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 }
 
-/// Threads that a worker needs for its share of the cores.
+/// Returns the number of threads for a worker's share of the cores.
 fn cores(spec: &WorkerSpec) -> usize {
     usize::try_from(spec.share.millicores.div_ceil(1_000)).unwrap_or(usize::MAX).max(1)
 }
 
 impl WorkerHost for EmbeddedWorkers {
-    /// Threads are there at once, so it is ready when it is first observed.
+    /// Starts a worker, which is ready immediately.
     fn start(&self, worker: &StartWorker) {
         let now = self.clock.monotonic();
         let mut hosted = self.hosted.lock();
@@ -177,7 +184,7 @@ impl WorkerHost for EmbeddedWorkers {
         };
         let room = self.room(id, &worker.spec, &mut hosted);
         if let Err(reason) = &room {
-            tracing::warn!(reason, cluster = %worker.cluster, slot = worker.slot, "a worker cannot be started");
+            tracing::warn!(reason, cluster = %worker.cluster, slot = worker.slot, "could not start a worker");
             (seen.state, seen.failed, seen.detail) = (WorkerState::Gone, true, Some(reason.clone()));
         }
         hosted.workers.insert(id, One { seen, room: room.ok() });
@@ -191,8 +198,8 @@ impl WorkerHost for EmbeddedWorkers {
             match self.threads_for(worker, cores, &mut hosted) {
                 Ok(threads) => room.set_threads(threads, cores),
                 Err(error) => {
-                    // It keeps what it has, and is told again.
-                    tracing::warn!(%error, %worker, "a worker's threads cannot be started");
+                    // It keeps its old spec, so that reconciliation repeats the action.
+                    tracing::warn!(%error, %worker, "could not start threads for a worker; it keeps the old ones");
                     return;
                 }
             }
@@ -230,7 +237,7 @@ impl WorkerHost for EmbeddedWorkers {
             (seen.failed, seen.detail) = (reason.is_failure(), Some(reason.to_string()));
         }
         drop(hosted);
-        // Who is told so may ask for another worker at once.
+        // Outside the lock, because a cancelled statement may request another lease immediately.
         room.end();
     }
 
@@ -243,7 +250,7 @@ impl WorkerHost for EmbeddedWorkers {
         let mut hosted = self.hosted.lock();
         let observed = hosted.workers.values_mut().map(|one| {
             if let Some(room) = &one.room {
-                // It lives in the thread that asks.
+                // It runs in this process, so it always answers.
                 (one.seen.heard, one.seen.hung, one.seen.running) = (now, false, room.running());
             }
             one.seen.clone()

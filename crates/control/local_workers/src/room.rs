@@ -1,4 +1,4 @@
-//! One worker: its threads, its memory, and how many statements it runs.
+//! Resources of one embedded worker: threads, memory, and the number of running statements.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use parking_lot::RwLock;
 use scheduler::{Hold, Lease, Threads, WorkerMemory};
 use tokio_util::sync::CancellationToken;
 
-/// What a worker has. It may get other threads: those that it had go with the last statement that runs on them.
+/// Resources of a worker. When it gets new threads, the old ones end with the last statement that runs on them.
 pub(super) struct Room {
     id: WorkerId,
+    /// Threads and their number.
     threads: RwLock<(Arc<Threads>, usize)>,
     memory: Arc<WorkerMemory>,
     running: AtomicU32,
@@ -46,12 +47,12 @@ impl Room {
         self.memory.used() as u64
     }
 
-    /// Statements that hold a lease.
+    /// Returns the number of statements with a lease.
     pub(super) fn running(&self) -> u32 {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// For a statement, which counts as running here until it drops it.
+    /// Returns a lease for a statement, which counts as running here until it drops the lease.
     pub(super) fn lease(self: &Arc<Self>) -> Arc<Lease> {
         self.running.fetch_add(1, Ordering::Relaxed);
         Lease::new(
@@ -61,13 +62,13 @@ impl Room {
         )
     }
 
-    /// Whatever runs here stops.
+    /// Cancels all statements that run here.
     pub(super) fn end(&self) {
         self.ended.cancel();
     }
 }
 
-/// One statement's hold on a room.
+/// Guard that counts a statement as running.
 struct HeldRoom(Arc<Room>);
 
 impl Hold for HeldRoom {

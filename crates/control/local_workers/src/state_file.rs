@@ -1,4 +1,4 @@
-//! The desired clusters in a file of the data folder.
+//! The desired state of the clusters in a file of the data folder.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,23 +9,23 @@ use control_plane::StateStore;
 #[cfg(test)]
 mod tests;
 
-/// Name of the file.
+/// File name in the data folder.
 const NAME: &str = "clusters";
 
-/// A file that is replaced as a whole.
+/// File with the desired state, which is replaced atomically.
 #[derive(Debug)]
 pub struct StateFile {
     folder: PathBuf,
 }
 
 impl StateFile {
-    /// The one in this folder, which must be there.
+    /// Creates a store in this folder, which must exist.
     #[must_use]
     pub fn in_folder(folder: &Path) -> StateFile {
         StateFile { folder: folder.to_owned() }
     }
 
-    /// Where it lies.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.join(NAME)

@@ -49,7 +49,7 @@ fn a_statement_goes_to_the_least_busy_worker() {
     let leases: Vec<_> = (0..4).map(|_| host.lease(&workers).unwrap()).collect();
     assert!(workers.iter().all(|worker| observed(&host, worker.id).running == 2));
     let of_first: Vec<_> = leases.into_iter().filter(|lease| lease.worker() == workers[0].id).collect();
-    assert_eq!(observed(&host, workers[1].id).running, 0, "dropped leases are given back");
+    assert_eq!(observed(&host, workers[1].id).running, 0, "a dropped lease is released");
     assert_eq!(host.lease(&workers).unwrap().worker(), workers[1].id);
     drop(of_first);
 }
@@ -62,9 +62,9 @@ fn a_draining_worker_ends_what_it_has_and_gets_nothing_new() {
     host.drain(worker.id);
     assert_eq!(observed(&host, worker.id).state, WorkerState::Draining);
     assert!(host.lease(std::slice::from_ref(&worker)).is_none());
-    assert!(!lease.is_ended(), "what runs goes on");
+    assert!(!lease.is_ended(), "running statements continue");
     host.forget(worker.id);
-    assert_eq!(observed(&host, worker.id).running, 1, "who is there is not forgotten");
+    assert_eq!(observed(&host, worker.id).running, 1, "only ended workers are forgotten");
     host.stop(worker.id, StopReason::GraceOver);
     assert!(lease.is_ended());
     let gone = observed(&host, worker.id);
@@ -82,16 +82,16 @@ fn the_worker_with_all_cores_has_the_threads_of_the_process() {
     };
     let first = start(&host, 0, spec(2_000, MEMORY));
     let second = start(&host, 1, spec(2_000, MEMORY));
-    assert!(is_own(&first) && !is_own(&second), "one of them");
+    assert!(is_own(&first) && !is_own(&second), "only one worker uses the threads of the process");
     host.configure(first.id, &spec(1_000, MEMORY / 2));
     assert_eq!(observed(&host, first.id).spec, spec(1_000, MEMORY / 2));
-    assert!(!is_own(&first), "with fewer cores it has threads of its own");
+    assert!(!is_own(&first), "a worker with fewer cores has separate threads");
     host.configure(first.id, &spec(2_000, MEMORY));
-    assert!(is_own(&first), "and again");
+    assert!(is_own(&first), "with all cores it uses the threads of the process again");
     host.stop(first.id, StopReason::Drained);
     host.configure(second.id, &spec(1_000, MEMORY));
     host.configure(second.id, &spec(2_000, MEMORY));
-    assert!(is_own(&second), "they are free when their worker goes");
+    assert!(is_own(&second), "the threads are free after their worker has ended");
 }
 
 #[test]
@@ -126,12 +126,12 @@ fn a_workers_memory_has_a_limit_that_changes() {
     memory.set_limit(None);
     second.try_grow(400).unwrap();
     fixed.try_grow(1).unwrap_err();
-    assert_eq!(memory.used(), 1_000, "what the process refuses is not counted");
+    assert_eq!(memory.used(), 1_000, "a refused allocation is not counted");
     drop((first, second, fixed));
     assert_eq!((memory.used(), all.reserved()), (0, 0));
 }
 
-/// A control plane over workers of this process.
+/// Control plane over workers of this process.
 #[derive(Debug)]
 struct Embedded {
     host: Arc<EmbeddedWorkers>,
@@ -179,7 +179,7 @@ impl Surroundings for Embedded {
     }
 
     fn restart(&mut self) {
-        // Its workers end with the process.
+        // Embedded workers end with the process.
         for worker in self.host.observe() {
             self.host.stop(worker.id, StopReason::Unwanted);
             self.host.forget(worker.id);

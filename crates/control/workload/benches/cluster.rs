@@ -1,7 +1,7 @@
-//! `cargo bench -p workload [-- FILTER]`: how long reconciliation, placement and admission take.
+//! Benchmark of reconciliation, placement and admission: `cargo bench -p workload [-- FILTER]`.
 
-#![expect(clippy::print_stdout, reason = "a benchmark speaks to its user")]
-#![expect(clippy::disallowed_methods, reason = "a benchmark asks for the machine's own time")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures with the system's clock")]
 
 use std::future::Future;
 use std::hint::black_box;
@@ -34,7 +34,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Prints the best of several runs, each of so many pieces.
+    /// Runs `code` several times and prints the best time, also per item.
     fn run(&self, name: &str, pieces: u64, mut code: impl FnMut()) {
         if !name.contains(&self.filter) {
             return;
@@ -50,7 +50,7 @@ impl Bench {
     }
 }
 
-/// 3,000 workers in 48 clusters.
+/// Returns a state of 48 clusters with 3,000 workers.
 fn three_thousand() -> DesiredState {
     let role = RoleRef { oid: Oid(10), name: "kiln".to_owned() };
     let author = Author::Role(Actor { role, superuser: true, create_cluster: true, create_role: true });
@@ -58,11 +58,11 @@ fn three_thousand() -> DesiredState {
     (0..47).fold(DesiredState::fresh(Oid(10), 0), |state, index| {
         let options = ClusterOptions { node_count: Some(nodes(index)), ..ClusterOptions::default() };
         let change = Change::Create { name: format!("c{index}"), options, if_exists: IfExists::Refuse };
-        state.change(&Inventory::built_in(), &change, &author, 0).expect("there is room").0
+        state.change(&Inventory::built_in(), &change, &author, 0).expect("the limit is not reached").0
     })
 }
 
-/// What comes of the actions that start workers, in this state.
+/// Returns the workers that the start actions lead to, in the given state.
 fn started(actions: &[Action], state: WorkerState) -> Vec<Worker> {
     let starts = actions.iter().zip(1..).filter_map(|(action, id)| match action {
         Action::Start { cluster, slot, spec } => Some(Worker {
@@ -111,13 +111,13 @@ fn reconciliation(bench: &Bench) {
         black_box(stored::encode(&desired));
     });
     bench.run("read 48 clusters", 48, || {
-        black_box(stored::decode(&bytes).expect("it was just written"));
+        black_box(stored::decode(&bytes).expect("decode the encoded state"));
     });
 }
 
 fn placements(bench: &Bench) {
     let parts: Vec<Part> = (0..1_000_000).map(|at| Part { shard: at / 4, index: (at % 4) as u32 }).collect();
-    let cluster = three_thousand().clusters().next().expect("there is `default`").id;
+    let cluster = three_thousand().clusters().next().expect("the cluster default exists").id;
     let count = parts.len() as u64;
     for slots in [4, 16, 64] {
         let placement = Placement::new(cluster, 0..slots);
@@ -135,7 +135,7 @@ fn placements(bench: &Bench) {
     });
 }
 
-/// Parks a thread until it is woken.
+/// Waker that unparks a thread.
 #[derive(Debug)]
 struct Unpark(std::thread::Thread);
 
@@ -161,7 +161,7 @@ fn admissions(bench: &Bench) {
             assert!(matches!(permit, Poll::Ready(Ok(_))));
         }
     });
-    // Each release admits the one that has waited longest, of 1,000 that wait.
+    // Each release admits the longest waiting of 1,000 statements.
     let admission = open(1);
     bench.run("admissions through a queue of 1,000 of 10 users", ROUNDS, || {
         let mut runs = admission.try_admit(&request(0, 0));
@@ -173,7 +173,7 @@ fn admissions(bench: &Bench) {
             if waiting.len() == 1_000 {
                 drop(runs.take());
                 let mut first = waiting.pop_front().expect("1,000 wait");
-                let Poll::Ready(Ok(permit)) = first.as_mut().poll(&mut context) else { panic!("it is its turn") };
+                let Poll::Ready(Ok(permit)) = first.as_mut().poll(&mut context) else { panic!("not admitted") };
                 runs = Some(permit);
             }
         }
@@ -183,7 +183,7 @@ fn admissions(bench: &Bench) {
     threads(bench);
 }
 
-/// Threads that come, run nothing and go, and park where they have to wait.
+/// Benchmarks threads that are admitted and release at once, and park while they wait.
 fn threads(bench: &Bench) {
     const ROUNDS: u64 = 50_000;
     for (threads, running) in [(2, 100), (8, 100), (8, 2)] {
@@ -218,6 +218,6 @@ fn threads(bench: &Bench) {
                 }
             });
         });
-        assert!(!failed.load(Ordering::Relaxed), "nobody is refused");
+        assert!(!failed.load(Ordering::Relaxed), "no request is refused");
     }
 }

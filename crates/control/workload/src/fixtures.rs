@@ -1,10 +1,10 @@
-//! A waker for tests.
+//! Waker for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
 
-/// A waker that counts.
+/// Waker that counts its wake-ups.
 #[derive(Debug)]
 pub(crate) struct Flag {
     count: Arc<Count>,

@@ -1,8 +1,7 @@
-//! Admission: a cluster runs a limited number of statements at a time, the others wait in a fair queue.
+//! Admission control: a cluster runs a limited number of statements at a time, and the others wait in a fair queue.
 //!
-//! Never runs a statement and never chooses its cluster. Time comes from `types::Clock`.
-//!
-//! Start at `admission/mod.rs`.
+//! This crate neither runs statements nor chooses their cluster. Time comes from [`types::Clock`]. Start at
+//! `admission/mod.rs`.
 
 pub mod admission;
 

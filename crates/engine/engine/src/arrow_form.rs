@@ -1,4 +1,5 @@
-//! Columns as Arrow's arrays, and made of them: the border to operators and functions outside.
+//! Conversion between the engine's columns and Arrow arrays, at the boundary to scans, DataFusion's operators and
+//! functions.
 
 #[cfg(test)]
 mod tests;
@@ -20,13 +21,13 @@ use arrow::datatypes::{
 use crate::vector::opaque;
 use crate::{Bits, Bounds, Column, Data, Error, Form, Result, Strings};
 
-/// Decimals of more digits may need 128 bits.
+/// Maximum precision of decimals that always fit in 64 bits.
 const NARROW_DIGITS_MAX: u8 = 18;
 
-/// Of a `uuid`, which is held as a number in the same order.
+/// Bytes of a `uuid`, stored as a 128-bit integer of the same order.
 const UUID_BYTES: i32 = 16;
 
-/// How columns of this type are held; `None` where they have no form here.
+/// Returns the physical type of columns of an Arrow type, or `None` if the engine does not support the type.
 #[must_use]
 pub fn form(data_type: &DataType) -> Option<Form> {
     Some(match data_type {
@@ -50,22 +51,22 @@ pub fn form(data_type: &DataType) -> Option<Form> {
     })
 }
 
-/// Whether values of this type are compared here, so that rows can be joined, grouped or sorted by them.
+/// Returns whether the engine can compare values of this type, as join keys, GROUP BY keys and sort keys require.
 #[must_use]
 pub fn is_compared(data_type: &DataType) -> bool {
     form(data_type).is_some_and(|form| form != Form::Opaque)
 }
 
-/// Whether columns of this type have a form here.
+/// Returns whether the engine supports columns of this type.
 #[must_use]
 pub fn has_form(data_type: &DataType) -> bool {
     form(data_type).is_some()
 }
 
-/// The column of an array.
+/// Converts an Arrow array to a column.
 ///
 /// # Errors
-/// For types without a form.
+/// Returns [`Error::Form`] for unsupported types.
 pub fn column(array: &ArrayRef) -> Result<Column> {
     let validity = array
         .nulls()
@@ -89,7 +90,7 @@ pub fn column(array: &ArrayRef) -> Result<Column> {
         DataType::Decimal128(..) => decimals(array.as_primitive::<Decimal128Type>()),
         DataType::FixedSizeBinary(UUID_BYTES) => Data::Wide(Arc::new(uuids(array.as_fixed_size_binary()))),
         DataType::Float64 => Data::Floats(Arc::new(array.as_primitive::<Float64Type>().values().to_vec())),
-        // Of each `real` there is a `float8`.
+        // Every `real` is exactly representable as a `float8`.
         DataType::Float32 => {
             let values = array.as_primitive::<Float32Type>().values();
             Data::Floats(Arc::new(values.iter().map(|value| f64::from(*value)).collect()))
@@ -99,17 +100,18 @@ pub fn column(array: &ArrayRef) -> Result<Column> {
         }
         DataType::Utf8View => Data::Texts(array.as_string_view().clone()),
         DataType::Utf8 | DataType::LargeUtf8 => Data::Texts(cast(array, &DataType::Utf8View)?.as_string_view().clone()),
-        _ => return Err(Error::Form("a type that has no form in the engine")),
+        _ => return Err(Error::Form("the engine does not support an array's type")),
     };
     Ok(Column { data, validity })
 }
 
-/// Strings of a table of results as codes, so that rows that look them up share them.
+/// Converts a column of strings to a dictionary column with one entry per row; other columns stay as they are. Rows
+/// that look up a table of results then share its strings.
 pub(crate) fn codes_of(column: Column) -> Result<Column> {
     let Data::Texts(texts) = &column.data else { return Ok(column) };
     let rows = texts.len();
     let whole = StringViewArray::try_new(texts.views().clone(), texts.data_buffers().to_vec(), None)?;
-    let codes = (0..rows).map(|row| u32::try_from(row).expect("a table is small")).collect();
+    let codes = (0..rows).map(|row| u32::try_from(row).expect("a result table has fewer than 2^32 rows")).collect();
     Ok(Column { data: Data::Codes { codes: Arc::new(codes), strings: Strings::new(whole) }, validity: column.validity })
 }
 
@@ -128,13 +130,13 @@ fn decimals(array: &PrimitiveArray<Decimal128Type>) -> Data {
     if !narrow {
         return Data::Wide(Arc::new(values));
     }
-    #[expect(clippy::cast_possible_truncation, reason = "18 digits fit 63 bits, or each was looked at")]
+    #[expect(clippy::cast_possible_truncation, reason = "18 digits fit in 63 bits, or every value was checked")]
     let values: Vec<i64> = values.iter().map(|value| *value as i64).collect();
     let bounds = bounds_of(&values);
     Data::Ints { values: Arc::new(values), bounds }
 }
 
-/// The upper bit tells a number's sign.
+/// Sign bit of a 128-bit integer; flipping it makes signed order equal to byte order.
 const SIGN: u128 = 1 << 127;
 
 fn uuids(array: &FixedSizeBinaryArray) -> Vec<i128> {
@@ -143,12 +145,13 @@ fn uuids(array: &FixedSizeBinaryArray) -> Vec<i128> {
     (0..array.len()).map(value).collect()
 }
 
+/// Converts 128-bit integers back to the 16 bytes of a `uuid`.
 fn of_uuids(values: impl Iterator<Item = i128>, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let bytes: Vec<u8> = values.flat_map(|value| (value.cast_unsigned() ^ SIGN).to_be_bytes()).collect();
     Ok(Arc::new(FixedSizeBinaryArray::try_new(UUID_BYTES, Buffer::from_vec(bytes), nulls)?))
 }
 
-/// Bounds hold of what lies where a NULL is too.
+/// Sets the values of NULL rows to the default, because a column's bounds cover NULL rows too.
 fn clear_nulls<T: Default>(values: &mut [T], nulls: Option<&NullBuffer>) {
     if let Some(nulls) = nulls.filter(|nulls| nulls.null_count() != 0) {
         for (row, value) in values.iter_mut().enumerate() {
@@ -164,13 +167,13 @@ fn bounds_of(values: &[i64]) -> Bounds {
     if values.is_empty() { Bounds::of(0) } else { Bounds { min: min.into(), max: max.into() } }
 }
 
-/// The column as an array of a type.
+/// Converts a column to an Arrow array of the given type.
 ///
 /// # Errors
-/// Where the column's form is not one of the type's.
+/// Returns [`Error::Form`] if the column's physical type does not represent the Arrow type.
 pub fn array(column: &Column, data_type: &DataType) -> Result<ArrayRef> {
     if column.validity.as_ref().is_some_and(|bits| bits.count() == 0) {
-        // Of nothing but NULLs the form says nothing.
+        // A column of NULLs only may have any physical type.
         return Ok(new_null_array(data_type, column.rows()));
     }
     let nulls = column
@@ -218,7 +221,7 @@ pub fn array(column: &Column, data_type: &DataType) -> Result<ArrayRef> {
             of_uuids(values.iter().map(|value| i128::from(*value)), nulls)?
         }
         (Data::Wide(values), DataType::FixedSizeBinary(UUID_BYTES)) => of_uuids(values.iter().copied(), nulls)?,
-        #[expect(clippy::cast_possible_truncation, reason = "each was a `real`")]
+        #[expect(clippy::cast_possible_truncation, reason = "every value was converted from a `real`")]
         (Data::Floats(values), DataType::Float32) => {
             primitive::<Float32Type>(values.iter().map(|value| *value as f32).collect(), nulls, data_type)
         }
@@ -232,10 +235,11 @@ pub fn array(column: &Column, data_type: &DataType) -> Result<ArrayRef> {
             let codes = UInt32Array::new(ScalarBuffer::from(codes.to_vec()), nulls);
             of_text_type(take(strings.values(), &codes, None)?, data_type)?
         }
-        _ => return Err(Error::Form("a column of another type")),
+        _ => return Err(Error::Form("a column's physical type does not match the Arrow type")),
     })
 }
 
+/// Casts a string view array to the requested string type.
 fn of_text_type(texts: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if *data_type == DataType::Utf8View { Ok(texts) } else { Ok(cast(&texts, data_type)?) }
 }
@@ -248,6 +252,7 @@ fn primitive<T: ArrowPrimitiveType>(
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls).with_data_type(data_type.clone()))
 }
 
+/// Converts integers to a narrower Arrow type.
 fn narrowed<T: ArrowPrimitiveType, V: Copy>(
     values: &[V],
     nulls: Option<NullBuffer>,
@@ -260,7 +265,7 @@ where
     let value = |(row, value): (usize, &V)| match T::Native::try_from(*value) {
         Ok(value) => Ok(value),
         Err(_) if is_null(row) => Ok(T::Native::default()),
-        Err(_) => Err(Error::Form("a number that its type does not hold")),
+        Err(_) => Err(Error::Form("an integer is out of range for the Arrow type")),
     };
     let values = values.iter().enumerate().map(value).collect::<Result<Vec<_>>>()?;
     Ok(primitive::<T>(values, nulls, data_type))

@@ -1,28 +1,30 @@
-//! What tells computations apart: of equal digests, equal rows have equal values. 256 bits of BLAKE3, which nobody makes collide.
+//! 256-bit BLAKE3 digests that identify computations: computations with equal digests produce equal values for equal
+//! rows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// What something computes, as a number.
+/// Digest that identifies a computation and its inputs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
 
-/// A digest in the making.
+/// Incremental builder of a [`Digest`].
 #[derive(Clone)]
 pub struct Digesting(Writer);
 
-/// Takes the bytes that a value's `Hash` writes: what has variants writes which it is, what has a length writes that.
+/// Hasher that feeds the bytes written by `Hash` into BLAKE3. Derived `Hash` writes enum discriminants and lengths,
+/// so that different values write different bytes.
 #[derive(Clone)]
 struct Writer(blake3::Hasher);
 
 impl Digest {
-    /// Of some bytes: what `kind` says that they are.
+    /// Computes the digest of raw bytes; `kind` separates byte strings of different meaning.
     #[must_use]
     pub fn of_bytes(kind: &str, bytes: &[u8]) -> Self {
         Digesting::new(kind).with(bytes).end()
     }
 
-    /// Its bytes.
+    /// Returns the 32 bytes of the digest.
     #[must_use]
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
@@ -36,20 +38,20 @@ impl fmt::Debug for Digest {
 }
 
 impl Digesting {
-    /// Of a thing of that kind, no parts of it yet. Kinds are apart whatever their parts are.
+    /// Starts a digest of the given kind. Different kinds never collide, whatever their parts are.
     #[must_use]
     pub fn new(kind: &str) -> Self {
         Self(Writer(blake3::Hasher::new())).with(kind)
     }
 
-    /// One part more. Of a type whose `Hash` takes all that equality asks for.
+    /// Adds a part. Its `Hash` must cover everything that its equality compares.
     #[must_use]
     pub fn with(mut self, part: impl Hash) -> Self {
         part.hash(&mut self.0);
         self
     }
 
-    /// The digest of all parts.
+    /// Returns the digest of all parts added so far.
     #[must_use]
     pub fn end(self) -> Digest {
         Digest(*self.0.0.finalize().as_bytes())
@@ -61,9 +63,9 @@ impl Hasher for Writer {
         self.0.update(bytes);
     }
 
-    /// Only `Hash` of types that hash themselves apart asks for it.
+    /// Returns the first 64 bits. Only called by `Hash` implementations that use the hasher's result.
     fn finish(&self) -> u64 {
         let digest = self.0.finalize();
-        u64::from_le_bytes(*digest.as_bytes().first_chunk().expect("a digest has 32 bytes"))
+        u64::from_le_bytes(*digest.as_bytes().first_chunk().expect("a BLAKE3 digest has 32 bytes"))
     }
 }

@@ -1,35 +1,39 @@
-//! Errors of programs.
+//! Errors of compiled programs.
 
 use types::{Condition, SqlError};
 
-/// The reason for which a program fails.
+/// Error that ends the evaluation of a batch or the whole program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A value that a fast loop cannot compute. The expression's [`Fallback`](crate::expression::Fallback) evaluates the batch instead.
+    /// A value that a fast loop cannot compute. The expression's [`Fallback`](crate::expression::Fallback) evaluates
+    /// the batch instead.
     #[error("a value cannot be computed: {0}")]
     Value(&'static str),
-    /// Internal error: a column has another form than the program was compiled for.
-    #[error("columns in another form than expected: {0}")]
+    /// Broken invariant of the engine, such as a column whose physical type differs from the one the program was
+    /// compiled for. Clients get SQLSTATE XX000.
+    #[error("engine invariant violated: {0}")]
     Form(&'static str),
-    /// The query's memory is used up.
+    /// The query's memory limit is reached; the text names the structure that needed memory. Clients get SQLSTATE
+    /// 53200.
     #[error("no memory left for {0}")]
     Memory(&'static str),
-    /// Nobody wants the rows any more.
+    /// The query was cancelled or its reader no longer wants rows.
     #[error("stopped")]
     Stopped,
-    /// A limit lets no more rows pass; a worker tells nobody of it.
-    #[error("as many rows as are wanted")]
+    /// A LIMIT has let all of its rows pass. Ends a worker's current batch and is never reported to the client.
+    #[error("row limit reached")]
     Enough,
-    /// The error that the client gets.
+    /// Error with its own SQLSTATE, passed to the client unchanged.
     #[error(transparent)]
     Sql(Box<SqlError>),
-    /// What Arrow's functions found.
+    /// Error of an Arrow kernel.
     #[error(transparent)]
     Arrow(#[from] arrow::error::ArrowError),
 }
 
 impl Error {
-    /// Returns whether other rows can still be computed: true of all errors of expressions but those about memory and cancellation.
+    /// Returns whether other rows may still be computable: true for every error of an expression except out of memory
+    /// and query cancellation.
     pub(crate) fn is_about_values(&self) -> bool {
         match self {
             Self::Value(_) | Self::Arrow(_) => true,
@@ -38,7 +42,7 @@ impl Error {
         }
     }
 
-    /// Creates an error with SQLSTATE 22003.
+    /// Creates a numeric_value_out_of_range error (SQLSTATE 22003).
     pub(crate) fn out_of_range(message: &'static str) -> Self {
         SqlError::new(Condition::NumericValueOutOfRange, message).into()
     }
@@ -50,5 +54,5 @@ impl From<SqlError> for Error {
     }
 }
 
-/// The engine's results.
+/// Result of the engine's operations.
 pub type Result<T> = std::result::Result<T, Error>;

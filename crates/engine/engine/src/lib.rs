@@ -1,11 +1,22 @@
-//! The engine: pipelines over packed columns, from a scan's blocks to an operator's answer, without Arrow's arrays between.
+//! Vectorized query engine: runs compiled pipelines over packed columns, from a scan's blocks to result batches,
+//! without Arrow arrays in between.
 //!
-//! Owns the forms of values between steps (`vector`), expressions over them (`expression`), grouping (`aggregate`), joins (`join`), sorting
-//! (`sort`), window functions (`window`), the steps themselves (`pipeline`) and how rows leave memory (`spill`).
-//! Knows no plans, no files, no threads: `compile` makes programs of plans, drives them and brings them batches.
+//! Modules in reading order:
 //!
-//! Fast loops compute only values in range. A batch with another one (too large, a division by zero) is evaluated again by the expression's fallback
-//! ([`expression::Fallback`]), which returns the values or PostgreSQL's error. Every other [`Error`] ends the query.
+//! - `vector`: columns, batches and selections, the in-memory representation of values
+//! - `expression`: scalar expressions over a batch
+//! - `pipeline`: pipelines, their steps and the worker that runs them
+//! - `aggregate`, `join`, `sort`, `window`: the stateful operators
+//! - `spill`: partitioning and serialization of rows that leave memory
+//! - `arrow_form`: conversion from and to Arrow arrays
+//! - `portions`, `stop`, `error`, `digest`: batch splitting, cancellation, errors and digests of computations
+//!
+//! The engine knows no plans, files or threads: crate `compile` compiles plans to programs, feeds them batches and
+//! drives their workers.
+//!
+//! Fast loops compute only values within range. If a value of a batch is out of range (overflow, division by zero),
+//! the expression's fallback ([`expression::Fallback`]) evaluates the batch again and returns the values or
+//! PostgreSQL's error. Every other [`Error`] ends the query.
 
 pub mod aggregate;
 pub mod arrow_form;
@@ -28,8 +39,8 @@ pub use stop::{PartRunner, run_parts_by};
 pub(crate) use vector::TextNumbers;
 pub use vector::{Batch, Bits, Bounds, Column, Data, Form, Selection, Strings};
 
-/// Rows of a batch, about: its columns stay in the second-level cache from one step to the next.
+/// Target number of rows of a batch: its columns stay in the L2 cache from one step to the next.
 pub const BATCH_ROWS: usize = 4096;
 
-/// Instead of the number of a row, a group or a string: there is none.
+/// Sentinel for "no row", "no group" and "no string" in arrays of indices.
 const NONE: u32 = u32::MAX;

@@ -1,26 +1,29 @@
-//! Computes a batch by halves where the values of all its rows at once would be too large, or where rows before a failing one are wanted.
+//! Splits a batch into halves until its computed values fit a byte limit, or until the rows before a failing one are
+//! isolated.
 
 use types::value_guard;
 
 use crate::stop::run_part;
 use crate::{Batch, Error, Result};
 
-/// A batch is halved where the values computed of it would take more bytes than this, roughly.
+/// Approximate limit in bytes of the values computed for one batch; a batch that exceeds it is halved.
 const COMPUTED_BYTES_MAX: usize = 64 << 20;
 
-/// The part of a batch that is lost if one of its values cannot be computed.
+/// Rows of a batch that are lost if one of its values cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorGranularity {
-    /// The whole batch.
+    /// All rows of the batch.
     Batch,
-    /// The failing row and those after it. The rows before it go on first: a LIMIT may need no others.
+    /// The failing row and the rows after it. The rows before it are passed on first because a LIMIT may need no
+    /// others.
     Row,
 }
 
-/// Hands what is computed of a batch to `next`: all at once, or where these would be too large values, of its portions one after the other.
+/// Computes a batch and passes the result to `next`: as a whole, or, if its values would be too large, portion by
+/// portion in row order.
 ///
 /// # Errors
-/// Those of `compute` and `next`.
+/// Returns the errors of `compute` and `next`.
 pub(crate) fn in_portions<T>(
     batch: Batch,
     granularity: ErrorGranularity,
@@ -30,7 +33,7 @@ pub(crate) fn in_portions<T>(
     let is_to_be_halved = |computed: &Result<T>, is_too_much: bool| {
         is_too_much || (granularity == ErrorGranularity::Row && computed.as_ref().is_err_and(Error::is_about_values))
     };
-    // Columns are shared: a copy costs nothing beside what is computed.
+    // Columns are shared, so cloning the batch is cheap compared with computing it.
     let (computed, is_too_much) = value_guard::within(COMPUTED_BYTES_MAX, || compute(batch.clone()));
     if !is_to_be_halved(&computed, is_too_much) {
         return next(computed?);
@@ -39,13 +42,13 @@ pub(crate) fn in_portions<T>(
     while let Some(portion) = portions.pop() {
         let (rows, middle) = (portion.rows, portion.rows / 2);
         if middle == 0 {
-            // The values of one row have to be there together.
+            // A single row cannot be split further.
             next(compute(portion)?)?;
             continue;
         }
         let (computed, is_too_much) = run_part(|| value_guard::within(COMPUTED_BYTES_MAX, || compute(portion.clone())));
         if is_to_be_halved(&computed, is_too_much) {
-            // The last one is the next one.
+            // The stack is popped from its end: the first half comes next.
             portions.push(portion.clone().slice(middle, rows));
             portions.push(portion.slice(0, middle));
         } else {
@@ -75,7 +78,7 @@ mod tests {
         values.to_vec()
     }
 
-    /// The portions of a batch whose row `at` makes `bytes(at)`.
+    /// Returns the portions of a batch in which row `at` takes `bytes(at)` bytes.
     fn portions(batch: Batch, bytes: impl Fn(i64) -> usize) -> Result<Vec<Vec<i64>>> {
         let mut all = Vec::new();
         let compute = |portion: Batch| {
@@ -92,14 +95,14 @@ mod tests {
 
     #[test]
     fn large_values_are_computed_in_portions_in_their_order() {
-        let one = portions(numbers(1_000), |_| 1 << 10).expect("it computes nothing that fails");
+        let one = portions(numbers(1_000), |_| 1 << 10).expect("small values fit the limit");
         assert_eq!(one.len(), 1);
-        let many = portions(numbers(1_000), |_| 1 << 20).expect("halves are small enough");
+        let many = portions(numbers(1_000), |_| 1 << 20).expect("halves fit the limit");
         assert!(many.iter().all(|portion| portion.len() <= 64), "{many:?}");
         assert_eq!(many.concat(), (0..1_000).collect::<Vec<_>>());
-        // Where few are large, the others stay together, and what is larger than a step may make comes alone.
+        // Only the portions around a large row are split; a row above the limit is computed alone.
         let few =
-            portions(numbers(1_000), |row| if row == 700 { 1 << 30 } else { 8 }).expect("one row is never refused");
+            portions(numbers(1_000), |row| if row == 700 { 1 << 30 } else { 8 }).expect("a single row never fails");
         assert_eq!(few.concat(), (0..1_000).collect::<Vec<_>>());
         assert!(few.contains(&vec![700]) && few.len() < 20, "{few:?}");
     }

@@ -1,11 +1,11 @@
-//! The certificate that new connections are shown: that of its files, also when these have changed. Connections that there are go on as they are.
+//! Certificate of the server, reloaded when its files change. Existing connections are not affected.
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::tls::{Tls, TlsError, TlsFiles};
 use crate::watched::Watched;
 
-/// Certificate and key, as clients are shown them now.
+/// Certificate and key that new connections are shown.
 #[derive(Debug)]
 pub struct Certificate {
     files: TlsFiles,
@@ -17,7 +17,7 @@ impl Certificate {
     /// Loads certificate and key from their files.
     ///
     /// # Errors
-    /// [`TlsError`] where they cannot be used.
+    /// [`TlsError`] if they cannot be used.
     pub fn load(files: &TlsFiles) -> Result<Self, TlsError> {
         let mut watched = Watched::new(vec![files.certificate.clone(), files.key.clone()]);
         let read = watched.read().map_err(|(path, source)| TlsError::Read { path, source })?;
@@ -25,14 +25,14 @@ impl Certificate {
         Ok(Self { files: files.clone(), watched: Mutex::new(watched), shown })
     }
 
-    /// What a connection that begins now offers its client.
+    /// Returns the TLS configuration for a new connection.
     #[must_use]
     pub fn shown(&self) -> Tls {
         self.shown.read().clone()
     }
 
-    /// Shows what the files have now; `None` where that is what they had. Where one of two files was replaced before the other they do not fit each
-    /// other, and the next look finds both.
+    /// Reloads the files if they have changed; `None` if not. If only one of the two has been replaced yet, they do not
+    /// match; the next check finds both.
     pub(crate) fn look(&self) -> Option<Result<(), TlsError>> {
         let read = self.watched.lock().look()?;
         let tls = read

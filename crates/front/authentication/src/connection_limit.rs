@@ -1,4 +1,4 @@
-//! A limit of connections that closes the oldest for a newer one: whoever holds many open without a word keeps nobody out.
+//! Limit of connections that closes the oldest for a new one, so that idle connections cannot block others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Connections of one kind.
+/// Limit of the open connections of one kind.
 #[derive(Debug)]
 pub struct ConnectionLimit {
     most: usize,
-    /// The oldest first. Cancelled where the connection is to be closed, or does not count any more.
+    /// Token of each open connection, oldest first; cancelled when the connection has to close or has ended.
     open: Mutex<VecDeque<CancellationToken>>,
 }
 
-/// A connection that counts until this is dropped.
+/// Guard of a connection, which counts until it is dropped.
 #[derive(Debug)]
 pub struct Counted(CancellationToken);
 
 impl ConnectionLimit {
-    /// At most `most` at once, which is not 0.
+    /// Creates a limit of `most` connections, which must not be 0.
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, open: Mutex::default() })
     }
 
-    /// Counts one more; where that is too many, the oldest is to be closed.
+    /// Counts a new connection; if there are too many, the oldest is told to close.
     pub fn count(&self) -> Counted {
         let counted = CancellationToken::new();
         let mut open = self.open.lock();
@@ -38,7 +38,7 @@ impl ConnectionLimit {
 }
 
 impl Counted {
-    /// Completes when the connection is to be closed.
+    /// Returns a future that completes when the connection has to close.
     pub fn is_to_close(&self) -> WaitForCancellationFutureOwned {
         self.0.clone().cancelled_owned()
     }

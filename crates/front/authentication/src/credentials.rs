@@ -1,5 +1,5 @@
-//! Credentials that lie in files, which others replace while the server runs: the certificate that clients are shown
-//! and the superuser's password. Kubernetes replaces the files of a secret so, and programs that renew certificates.
+//! Credentials in files: the server's certificate and the superuser's password. The files are reloaded when they change
+//! while the server runs, as Kubernetes and certificate renewal programs replace them.
 
 use std::error::Error;
 use std::fmt;
@@ -15,27 +15,27 @@ use crate::certificate::Certificate;
 use crate::superuser::SuperuserPassword;
 use crate::tls::{TlsError, TlsFiles};
 
-/// Between looks whether a file is another one.
+/// Interval at which the files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Why the superuser has not the password of a file.
+/// Error of setting the superuser's password from its file.
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
     #[error("could not read {path}")]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path} holds no password: it has to be one line of UTF-8 that is not empty")]
     NoPassword { path: PathBuf },
-    #[error("the password of {path} could not be put into the catalog: {}", refused.message)]
+    #[error("could not store the password from {path} in the catalog: {}", refused.message)]
     Refused { path: PathBuf, refused: Box<SqlError> },
 }
 
-/// The credentials of a server.
+/// Credentials of a server.
 pub struct Credentials {
-    /// `None`: TLS is refused.
+    /// Certificate of the server; `None` if TLS is not configured.
     certificate: Option<Certificate>,
-    /// `None`: SQL says it.
+    /// Superuser's password from a file; `None` if SQL sets it.
     superuser_password: Option<SuperuserPassword>,
-    /// Makes up verifiers for roles that do not exist.
+    /// Random key from which decoy verifiers are derived, for roles that do not exist.
     decoy_secret: [u8; 32],
     transactions: Arc<Transactions>,
     clock: Arc<dyn Clock>,
@@ -43,10 +43,10 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Loads them from these files.
+    /// Loads the certificate, and remembers the file of the superuser's password.
     ///
     /// # Errors
-    /// [`TlsError`] where certificate or key cannot be used.
+    /// [`TlsError`] if certificate or key cannot be used.
     pub fn load(
         tls: Option<&TlsFiles>,
         superuser_password: Option<&Path>,
@@ -61,28 +61,28 @@ impl Credentials {
         Ok(Self { certificate, superuser_password, decoy_secret, transactions, clock, random })
     }
 
-    /// The certificate that clients are shown; `None`: TLS is refused.
+    /// Returns the certificate that clients are shown; `None` if TLS is not configured.
     #[must_use]
     pub fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
     }
 
-    /// The superuser's password, where a file and not SQL says it.
+    /// Returns the superuser's password from a file; `None` if SQL sets it.
     #[must_use]
     pub fn superuser_password(&self) -> Option<&SuperuserPassword> {
         self.superuser_password.as_ref()
     }
 
-    /// Makes up verifiers for roles that do not exist.
+    /// Returns the key of decoy verifiers.
     #[must_use]
     pub fn decoy_secret(&self) -> &[u8; 32] {
         &self.decoy_secret
     }
 
-    /// Gives the superuser the password of its file, where one was named. To be called before anyone connects.
+    /// Gives the superuser the password of its file, if one is configured. To be called before anyone connects.
     ///
     /// # Errors
-    /// [`PasswordError`].
+    /// [`PasswordError`] if the file cannot be read, holds no password, or the catalog cannot be changed.
     pub fn set_superuser_password(&self) -> BoxFuture<'_, Result<(), PasswordError>> {
         Box::pin(async {
             match &self.superuser_password {
@@ -92,8 +92,8 @@ impl Credentials {
         })
     }
 
-    /// Shows clients the certificate that the files have now, whenever it is another one, for as long as the server runs. One that cannot be used is
-    /// logged, and the one before stays in force.
+    /// Reloads the certificate when its files change, for as long as the server runs. One that cannot be used is
+    /// logged, and the previous one stays in force.
     pub fn keep_certificate<'a>(self: Arc<Self>, health: &'a Health) -> BoxFuture<'a, ()> {
         Box::pin(self.keep_certificate_unboxed(health))
     }
@@ -105,8 +105,8 @@ impl Credentials {
         }
     }
 
-    /// Gives the superuser the password that its file has now, whenever it is another one, for as long as the server runs. What is no password is logged,
-    /// and the one before stays in force.
+    /// Reloads the superuser's password when its file changes, for as long as the server runs. Invalid content is
+    /// logged, and the previous password stays in force.
     pub fn keep_superuser_password<'a>(self: Arc<Self>, health: &'a Health) -> BoxFuture<'a, ()> {
         Box::pin(self.keep_superuser_password_unboxed(health))
     }
@@ -118,30 +118,30 @@ impl Credentials {
         }
     }
 
-    /// One look at the files of the certificate.
+    /// Checks the certificate's files once, and reloads them if they have changed.
     pub async fn look_at_certificate(self: &Arc<Self>, health: &Health) {
         let credentials = Arc::clone(self);
         let looked = tokio::task::spawn_blocking(move || credentials.certificate.as_ref().map(Certificate::look)).await;
         match looked.ok().flatten().flatten() {
             Some(Ok(())) => {
-                tracing::info!("clients are shown the certificate that its file has now");
+                tracing::info!("reloaded the TLS certificate: new connections get it");
                 health.report_success();
             }
             Some(Err(error)) => {
-                tracing::warn!(error = &error as &dyn Error, "clients are shown the certificate from before");
+                tracing::warn!(error = &error as &dyn Error, "could not reload the certificate: keeping the old one");
                 health.report_failure(with_causes(&error));
             }
             None => {}
         }
     }
 
-    /// One look at the file of the superuser's password.
+    /// Checks the file of the superuser's password once, and reloads it if it has changed.
     pub async fn look_at_superuser_password(&self, health: &Health) {
         let Some(password) = &self.superuser_password else { return };
         match password.look(&self.transactions, &*self.random).await {
             Some(Ok(())) => health.report_success(),
             Some(Err(error)) => {
-                tracing::warn!(error = &error as &dyn Error, "the superuser has the password from before");
+                tracing::warn!(error = &error as &dyn Error, "superuser password not reloaded: keeping the old one");
                 health.report_failure(with_causes(&error));
             }
             None => {}

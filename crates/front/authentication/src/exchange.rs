@@ -1,4 +1,4 @@
-//! The SCRAM-SHA-256 exchange, which checks a password without seeing it (RFC 7677).
+//! SCRAM-SHA-256 exchange, which checks a password without seeing it (RFC 7677).
 
 use catalog::ScramVerifier;
 use pgwire::api::auth::sasl::scram::{ScramSecret, ScramServerAuth, ScramServerAuthWaitingForClientFinal};
@@ -8,11 +8,11 @@ use types::{Condition, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// The server's side of one exchange.
+/// Server's side of one exchange.
 pub struct Exchange {
     auth: ScramServerAuth,
     encrypted: bool,
-    /// The client has chosen the mechanism that is tied to the certificate.
+    /// True if the client has chosen the mechanism with channel binding.
     is_bound: bool,
     waiting: Option<ScramServerAuthWaitingForClientFinal>,
 }
@@ -21,24 +21,25 @@ const PLAIN: &str = "SCRAM-SHA-256";
 const BOUND: &str = "SCRAM-SHA-256-PLUS";
 
 impl Exchange {
-    /// `bound` is the exchange tied to the server's certificate, for an encrypted connection.
+    /// Creates an exchange. `bound` is the exchange with channel binding to the server's certificate, for an encrypted
+    /// connection.
     #[must_use]
     pub fn new(bound: Option<ScramServerAuth>) -> Self {
         let encrypted = bound.is_some();
         Self { auth: bound.unwrap_or_default(), encrypted, is_bound: false, waiting: None }
     }
 
-    /// The mechanisms to offer, best first.
+    /// Returns the mechanisms to offer, best first.
     #[must_use]
     pub fn mechanisms(&self) -> Vec<String> {
         let bound = (self.encrypted && self.auth.supports_channel_binding()).then_some(BOUND);
         bound.into_iter().chain([PLAIN]).map(str::to_owned).collect()
     }
 
-    /// The client has chosen this mechanism.
+    /// Sets the mechanism that the client has chosen.
     ///
     /// # Errors
-    /// `08P01` for one that was not offered.
+    /// `08P01` if it was not offered.
     pub fn choose(&mut self, mechanism: &str) -> SqlResult<()> {
         if !self.mechanisms().iter().any(|offered| offered == mechanism) {
             return Err(violation("client selected an invalid SASL authentication mechanism"));
@@ -47,10 +48,10 @@ impl Exchange {
         Ok(())
     }
 
-    /// Answers the client's first message, by the mechanism that it has chosen.
+    /// Returns the server's reply to the client's first message.
     ///
     /// # Errors
-    /// `08P01` for what is no such message.
+    /// `08P01` if the message is malformed.
     pub fn first(&mut self, message: &[u8], verifier: &ScramVerifier) -> SqlResult<String> {
         if message.starts_with(b"p=") != self.is_bound {
             return Err(violation("malformed SCRAM message: the channel binding flag does not fit the mechanism"));
@@ -66,10 +67,10 @@ impl Exchange {
         Ok(answer)
     }
 
-    /// Checks the client's proof, and proves in turn that the server knows the verifier.
+    /// Checks the client's proof, and returns the message that proves that the server knows the verifier.
     ///
     /// # Errors
-    /// `28P01` for a proof that is none, `08P01` for what is no such message.
+    /// `28P01` if the proof is wrong, `08P01` if the message is malformed.
     pub fn last(&mut self, body: &[u8]) -> SqlResult<String> {
         let waiting = self.waiting.take().ok_or_else(|| violation("no SASL exchange is under way"))?;
         waiting.on_client_final_message(body).map_err(refusal)

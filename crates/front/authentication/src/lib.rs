@@ -1,8 +1,17 @@
-//! Authentication of clients: passwords by SCRAM, the certificate of the server, and a limit of connections that are not authenticated yet.
+//! Authentication of clients: SCRAM passwords, the server's certificate, and a limit of connections that have not
+//! authenticated.
 //!
 //! Never reads a socket and never decides what a role may do.
 //!
-//! Start at [`Credentials`] for what a server has, `proof.rs` for what is asked of whom, `exchange.rs` for how a password is checked.
+//! Files in reading order:
+//!
+//! - `credentials.rs`: the credentials of a server, and their reloading from files.
+//! - `proof.rs`: the proof that a client has to show.
+//! - `verifier.rs`, `exchange.rs`: stored verifiers of passwords, and the SCRAM exchange that checks a password.
+//! - `tls.rs`, `certificate.rs`: TLS, and the certificate that new connections are shown.
+//! - `superuser.rs`: the superuser's password from a file.
+//! - `watched.rs`: files that are watched for changes.
+//! - `connection_limit.rs`: a limit of connections that closes the oldest.
 
 mod certificate;
 mod connection_limit;

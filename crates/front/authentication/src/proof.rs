@@ -1,4 +1,4 @@
-//! The rule of who may log in: a role with a password proves it, a role without one connects from this machine only.
+//! Login rule: a role with a password must prove it, a role without one may connect from the server's machine only.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,20 +8,24 @@ use types::{Condition, SqlError, SqlResult};
 
 use crate::verifier::decoy;
 
-/// The proof that a client has to give of its role.
+/// Proof that a client has to show to log in as a role.
 #[derive(Debug)]
 pub enum Proof {
-    /// It is on this machine, and its role has no password.
+    /// No proof: the client is on the server's machine and the role has no password.
     Local(Arc<Role>),
+    /// SCRAM exchange with the verifier of the role's password.
     Password(Arc<Role>, ScramVerifier),
-    /// The role does not exist; the exchange runs all the same, and fails.
+    /// SCRAM exchange that must fail, with a decoy verifier: the role does not exist, which a remote client must not
+    /// learn.
     Impossible(ScramVerifier),
 }
 
-/// The proof that a client of this name and address has to give. `secret` makes up verifiers for roles that do not exist.
+/// Returns the proof that a client of this user name and address has to show. `secret` is the key of decoy verifiers
+/// for roles that do not exist.
 ///
 /// # Errors
-/// `28000` where nothing that it could show would do.
+/// `28000` if no proof is accepted: from a remote address for a role without password, locally for a role that does not
+/// exist.
 pub fn demand(state: &CatalogState, user: &str, address: IpAddr, secret: &[u8; 32]) -> SqlResult<Proof> {
     let local = address.to_canonical().is_loopback();
     match state.role_by_name(user) {
@@ -39,10 +43,10 @@ pub fn demand(state: &CatalogState, user: &str, address: IpAddr, secret: &[u8; 3
     }
 }
 
-/// Checks that a role whose password is right may log in at the moment `now_us`.
+/// Checks that an authenticated role may log in at `now_us`.
 ///
 /// # Errors
-/// `28000` for a role that may not log in, `28P01` for one whose time is over.
+/// `28000` for a role without the LOGIN attribute, `28P01` for one whose VALID UNTIL has passed.
 pub fn admit(role: &Role, now_us: i64) -> SqlResult<()> {
     if !role.login {
         let message = format!("role \"{}\" is not permitted to log in", role.name);
@@ -54,7 +58,7 @@ pub fn admit(role: &Role, now_us: i64) -> SqlResult<()> {
     Ok(())
 }
 
-/// `28P01`, which does not say what was wrong.
+/// Returns the error of a failed authentication (`28P01`), which does not tell the reason.
 #[must_use]
 pub fn failed(user: &str) -> SqlError {
     SqlError::new(Condition::InvalidPassword, format!("password authentication failed for user \"{user}\""))

@@ -1,5 +1,5 @@
-//! The superuser's password, where a file says it: the role that every catalog begins with has it at the start, and whenever the file says another one. SQL
-//! does not change it then, so that there is one place to look.
+//! Superuser's password from a file: the bootstrap role gets it at the start and whenever the file changes. SQL cannot
+//! change it then, so that it is defined in one place.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::credentials::PasswordError;
 use crate::verifier::{is_of, verifier};
 use crate::watched::{Content, Watched};
 
-/// How often it is tried to change the role while others change it.
+/// Attempts to change the role while concurrent transactions change it too.
 const ATTEMPTS_MAX: usize = 10;
 
-/// The password of the role that every catalog begins with, as its file says it.
+/// Password of the bootstrap superuser, defined by a file.
 #[derive(Debug)]
 pub struct SuperuserPassword {
     path: PathBuf,
@@ -30,12 +30,13 @@ impl SuperuserPassword {
         Self { path: path.to_owned(), watched: Mutex::new(Watched::new(vec![path.to_owned()])) }
     }
 
+    /// Reads the file and gives the role its password.
     pub(crate) async fn set(&self, transactions: &Arc<Transactions>, random: &dyn Random) -> Result<(), PasswordError> {
         let read = self.watched.lock().read();
         self.take(read, transactions, random).await
     }
 
-    /// Takes what the file has now; `None` where that is what it had.
+    /// Gives the role the password of the file if that has changed; `None` if not.
     pub(crate) async fn look(
         &self,
         transactions: &Arc<Transactions>,
@@ -45,6 +46,7 @@ impl SuperuserPassword {
         Some(self.take(read, transactions, random).await)
     }
 
+    /// Gives the role the password in `read`; after a failure the next check tries it again.
     async fn take(
         &self,
         read: Content,
@@ -59,21 +61,21 @@ impl SuperuserPassword {
         })
     }
 
-    /// Refuses to give the role a password that the file does not say.
+    /// Refuses to change the superuser's password by SQL.
     ///
     /// # Errors
-    /// `55000`.
+    /// `55000` if `role` is the bootstrap superuser.
     pub fn refuse_another(&self, role: &Role) -> SqlResult<()> {
         if role.oid != Role::BOOTSTRAP {
             return Ok(());
         }
-        let message = format!("the password of role \"{}\" is what the file {} says", role.name, self.path.display());
-        let hint = "Change it there: where the server is a pod, in the secret that the file is of.";
+        let message = format!("the password of role \"{}\" is set by the file {}", role.name, self.path.display());
+        let hint = "Change the password in that file, or in the Kubernetes secret that it is mounted from.";
         Err(SqlError::new(Condition::ObjectNotInPrerequisiteState, message).with_hint(hint))
     }
 }
 
-/// The one line of a file, without its end.
+/// Returns the single line of a file without its line end; `None` if it is not one line of UTF-8.
 fn line(content: &[u8]) -> Option<&str> {
     let text = str::from_utf8(content).ok()?;
     let text = text.strip_suffix('\n').unwrap_or(text);
@@ -81,18 +83,18 @@ fn line(content: &[u8]) -> Option<&str> {
     (!text.is_empty() && !text.contains(['\n', '\r', '\0'])).then_some(text)
 }
 
-/// Gives the role the password, or the verifier that the text is, where it does not have it.
+/// Gives the bootstrap superuser the password, or the verifier that the text is, unless it has it already.
 async fn put(transactions: &Arc<Transactions>, random: &dyn Random, password: &str) -> SqlResult<()> {
     let mut failure = None;
     for _ in 0..ATTEMPTS_MAX {
         let mut transaction = transactions.begin(Isolation::ReadCommitted);
         let view = transaction.view().state;
-        let role = view.role(Role::BOOTSTRAP).expect("the catalog does not let go of this role");
+        let role = view.role(Role::BOOTSTRAP).expect("the bootstrap role is always in the catalog");
         if role.scram.as_ref().is_some_and(|known| is_of(known, password)) {
             return Ok(());
         }
         let role = Role { scram: Some(verifier(password, random)), ..Role::clone(role) };
-        tracing::info!(role = role.name, "the superuser gets the password of its file");
+        tracing::info!(role = role.name, "setting the superuser's password from its file");
         transaction.stage(vec![Change::PutRole(Arc::new(role))]).map_err(from_transaction)?;
         match transaction.commit().await {
             Ok(_) => return Ok(()),

@@ -1,4 +1,4 @@
-//! TLS by rustls with the one provider of the tree.
+//! TLS by rustls, with the `ring` provider that the whole workspace uses.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// The protocol name a client offers when it begins with TLS at once, as of PostgreSQL 17.
+/// Protocol name that a client offers in direct TLS, without a request before it, as of PostgreSQL 17.
 pub const ALPN: &[u8] = b"postgresql";
 
-/// Where certificate and key lie; both PEM.
+/// Paths of certificate and key, both PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate first, then those that lead to its root.
+    /// File with the server's certificate first, then those that lead to its root.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-/// Why TLS cannot be offered.
+/// Error of loading certificate and key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("could not read {path}")]
@@ -33,7 +33,7 @@ pub enum TlsError {
     Unusable { certificate: PathBuf, key: PathBuf, source: rustls::Error },
 }
 
-/// The server's end of TLS, and SCRAM bound to its certificate where the certificate's algorithm allows.
+/// TLS configuration of the server, with SCRAM bound to its certificate if the certificate's algorithm allows it.
 #[derive(Clone)]
 pub struct Tls {
     pub acceptor: TlsAcceptor,
@@ -41,7 +41,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Of what the files hold.
+    /// Creates the configuration from the content of the files; their paths are for errors.
     pub fn new(files: &TlsFiles, certificate_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
         let pem = |path: &Path, what| {
             let path = path.to_owned();
@@ -66,7 +66,7 @@ impl Tls {
         config.alpn_protocols = vec![ALPN.to_vec()];
         let mut scram = ScramServerAuth::new();
         if let Err(error) = scram.configure_certificate(certificate_pem) {
-            tracing::info!(%error, "SCRAM is offered without channel binding");
+            tracing::info!(%error, "could not bind SCRAM to the certificate: it is offered without channel binding");
         }
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), scram })
     }

@@ -1,4 +1,4 @@
-//! Verifiers: what the catalog keeps of a password.
+//! SCRAM verifiers: the form in which the catalog stores passwords.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,8 @@ use types::Random;
 pub(crate) const SALT_BYTES: usize = 16;
 const PREFIX: &str = "SCRAM-SHA-256$";
 
-/// The verifier for a password given to CREATE or ALTER ROLE: made from it, or taken over where the text is one already.
+/// Returns the verifier of a password in CREATE or ALTER ROLE: derived from it with a new salt, or taken as is if the
+/// text is a verifier.
 #[must_use]
 pub fn verifier(password: &str, random: &dyn Random) -> ScramVerifier {
     if let Some(given) = parse_verifier(password) {
@@ -28,7 +29,7 @@ pub fn verifier(password: &str, random: &dyn Random) -> ScramVerifier {
     }
 }
 
-/// Whether a verifier is the password's, or the one that the text is.
+/// Whether a verifier matches the password, or is the one that the text encodes.
 #[must_use]
 pub(crate) fn is_of(verifier: &ScramVerifier, password: &str) -> bool {
     if let Some(given) = parse_verifier(password) {
@@ -42,7 +43,7 @@ pub(crate) fn is_of(verifier: &ScramVerifier, password: &str) -> bool {
     }
 }
 
-/// Reads PostgreSQL's form, `SCRAM-SHA-256$iterations:salt$stored key:server key`; `None` where the text is a password.
+/// Parses PostgreSQL's form `SCRAM-SHA-256$iterations:salt$stored key:server key`; `None` if the text is a password.
 pub(crate) fn parse_verifier(text: &str) -> Option<ScramVerifier> {
     let (head, keys) = text.strip_prefix(PREFIX)?.split_once('$')?;
     let (iterations, salt) = head.split_once(':')?;
@@ -56,10 +57,11 @@ pub(crate) fn parse_verifier(text: &str) -> Option<ScramVerifier> {
     })
 }
 
-/// A verifier no password fits, the same for the same name, so that a stranger cannot tell an unknown role from a known one.
+/// Derives a verifier that no password matches, the same for the same user name, so that an unknown role cannot be told
+/// from an existing one.
 #[must_use]
 pub(crate) fn decoy(user: &str, secret: &[u8; 32]) -> ScramVerifier {
-    // One round is a plain HMAC of the secret keyed by the name.
+    // One iteration is a plain HMAC of the secret keyed by the name.
     let derived = gen_salted_password(user, secret, 1);
     ScramVerifier {
         salt: derived.iter().copied().take(SALT_BYTES).collect(),

@@ -1,20 +1,21 @@
-//! Files that others replace, as they were when they were last read.
+//! Files that are watched for changes, with their content as last read.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What each holds, or the first that cannot be read.
+/// Content of each file, or the path and error of the first that cannot be read.
 pub(crate) type Content = Result<Vec<Vec<u8>>, (PathBuf, io::Error)>;
 
-/// Files that belong together.
+/// Files that are read together.
 pub(crate) struct Watched {
     paths: Vec<PathBuf>,
-    /// `None` where they could not be read, or are to be read as if for the first time.
+    /// Content as last read; `None` if the files could not be read or count as changed.
     seen: Option<Vec<Vec<u8>>>,
+    /// True if the last read failed, which is reported once.
     is_told_unreadable: bool,
 }
 
-/// What they hold stays out of logs.
+/// Debug output without the content, which may be secret.
 impl std::fmt::Debug for Watched {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watched").field("paths", &self.paths).finish_non_exhaustive()
@@ -26,7 +27,7 @@ impl Watched {
         Self { paths, seen: None, is_told_unreadable: false }
     }
 
-    /// What they hold.
+    /// Reads the files.
     pub(crate) fn read(&mut self) -> Content {
         self.seen = None;
         let read = self.paths.iter().map(|path| std::fs::read(path).map_err(|error| (path.clone(), error)));
@@ -36,7 +37,7 @@ impl Watched {
         content
     }
 
-    /// What they hold, where it is not what was read last; that they cannot be read is said once.
+    /// Reads the files and returns their content if it has changed since the last read; a failure is returned once.
     pub(crate) fn look(&mut self) -> Option<Content> {
         let (seen, is_told) = (self.seen.take(), self.is_told_unreadable);
         match self.read() {
@@ -46,7 +47,7 @@ impl Watched {
         }
     }
 
-    /// What was read is of no use yet: the next look gives it again.
+    /// Discards the content last read, so that the next [`Self::look`] returns it as changed.
     pub(crate) fn forget(&mut self) {
         self.seen = None;
     }

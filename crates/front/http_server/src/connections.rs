@@ -1,7 +1,7 @@
-//! Connections of the HTTP port: bounded in number, and in the time that each may take to say what it wants.
+//! Connections of the HTTP port, bounded in number and in the time of each request.
 //!
-//! Whoever connects may be anybody. Half-sent requests would keep sockets that PostgreSQL clients and the storage need; probes must
-//! get through whatever others do.
+//! Anybody may connect. Half-sent requests must not occupy sockets that PostgreSQL clients and the storage need, and
+//! must not block probes.
 
 use std::future::Future;
 use std::io;
@@ -18,19 +18,19 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use types::Clock;
 
-/// Connections at once. Prometheus, probes and a few people need a dozen; one more closes the oldest.
+/// Maximum number of connections. Prometheus, probes and a few people need a dozen; one more closes the oldest.
 const CONNECTIONS_MAX: usize = 64;
 
-/// From a request's first byte, or the connection, to the answer.
+/// Time from accepting a connection, or from the first byte of a later request, to the response.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 
-/// From an answer to the next request: Prometheus asks every minute over one connection.
+/// Time from a response to the next request: Prometheus sends one per minute over one connection.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 
-/// How long to wait after an error such as that the process has no socket left.
+/// Pause after a failed accept, such as when the process has no file descriptor left.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// A listener whose connections are bounded.
+/// Listener with bounded connections.
 pub(crate) struct BoundedListener {
     listener: TcpListener,
     limit: Arc<ConnectionLimit>,
@@ -70,19 +70,19 @@ impl Listener for BoundedListener {
     }
 }
 
-/// A connection with a deadline.
+/// Connection with a deadline.
 pub(crate) struct BoundedStream {
     stream: TcpStream,
     _counted: Counted,
     is_to_close: Pin<Box<WaitForCancellationFutureOwned>>,
     clock: Arc<dyn Clock>,
     deadline: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// It was answered, and has asked nothing since.
+    /// True between a response and the first byte of the next request.
     is_idle: bool,
 }
 
 impl BoundedStream {
-    /// Fails once the deadline has passed, or a newer connection needs the place.
+    /// Fails once the deadline has passed, or a newer connection takes the slot.
     fn poll_deadline(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if self.is_to_close.as_mut().poll(context).is_ready() {
             return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "too many HTTP connections"));
@@ -159,7 +159,7 @@ mod tests {
         let mut answer = String::new();
         asking.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
-        // The oldest are closed, whether with an answer or without.
+        // The oldest are closed, with a response or without.
         let mut rest = Vec::new();
         let _ = half[0].read_to_end(&mut rest).await;
         serving.abort();

@@ -1,8 +1,8 @@
-//! The HTTP port.
+//! HTTP port for probes and metrics.
 //!
-//! Never runs a statement: what it answers is read off the instance.
+//! Never runs a statement: it reports the state of the instance.
 //!
-//! Start at [`Probes`]; `connections.rs` bounds who may ask.
+//! Start at [`Probes`]; `connections.rs` bounds the number and the time of connections.
 
 mod connections;
 mod probes;

@@ -1,4 +1,4 @@
-//! The answers to probes and to Prometheus: is the server alive, does it take queries, what has it counted.
+//! Responses to Kubernetes probes and Prometheus: liveness, readiness and metrics.
 
 use std::fmt;
 use std::io;
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connections::BoundedListener;
 
-/// The content type of metrics, which Prometheus says it accepts.
+/// Content type of the metrics, one that Prometheus accepts.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Answers `/healthz`, `/readyz` and `/metrics`.
+/// Handler of `/healthz`, `/readyz` and `/metrics`.
 pub struct Probes {
     instance: Arc<Instance>,
     registry: Registry,
@@ -30,17 +30,17 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Answers for one warehouse.
+    /// Creates the handler for one instance.
     #[must_use]
     pub fn new(instance: Arc<Instance>) -> Arc<Self> {
         let registry = instance.metrics.registry();
         Arc::new(Self { instance, registry, stopping: CancellationToken::new() })
     }
 
-    /// Serves until `shutdown` fires.
+    /// Serves HTTP until `shutdown` is cancelled.
     ///
     /// # Errors
-    /// Where the listener fails.
+    /// Errors of the listener.
     pub fn serve(
         self: Arc<Self>,
         listener: TcpListener,
@@ -54,12 +54,12 @@ impl Probes {
         axum::serve(listener, router(self)).with_graceful_shutdown(shutdown.cancelled_owned()).await
     }
 
-    /// From now on `/readyz` says no, so that no new client is sent here.
+    /// Makes `/readyz` fail from now on, so that no new client is sent here.
     pub fn announce_shutdown(&self) {
         self.stopping.cancel();
     }
 
-    /// Whether queries can be taken.
+    /// Checks whether the instance accepts queries; the error is the reason why not.
     fn readiness(&self) -> Result<(), &'static str> {
         if self.stopping.is_cancelled() {
             return Err("shutting down");
@@ -70,11 +70,12 @@ impl Probes {
         Ok(())
     }
 
-    /// The services whose work fails, or that are about to be started again.
+    /// Returns the background services that fail or wait to be restarted.
     fn failing_services(&self) -> impl Iterator<Item = ServiceStatus> {
         self.instance.services.statuses().into_iter().filter(ServiceStatus::is_failing)
     }
 
+    /// Updates the gauges and encodes all metrics.
     fn metrics_text(&self) -> String {
         let metrics = &self.instance.metrics;
         metrics.connections.set(i64::try_from(self.instance.backends.count()).unwrap_or(i64::MAX));
@@ -102,7 +103,7 @@ fn router(probes: Arc<Probes>) -> Router {
         .with_state(probes)
 }
 
-/// The process answers, and no query thread is stuck for good; whether it can take queries is `/readyz`.
+/// Liveness: fails only if a query thread is stuck for good; readiness for queries is `/readyz`.
 async fn healthz(State(probes): State<Arc<Probes>>) -> (StatusCode, String) {
     match probes.instance.standing(STUCK).as_slice() {
         [] => (StatusCode::OK, "ok\n".to_owned()),
@@ -110,7 +111,8 @@ async fn healthz(State(probes): State<Arc<Probes>>) -> (StatusCode, String) {
     }
 }
 
-/// Standing threads and failing services are named and keep no client away: the others answer. Anybody may ask, so the reasons stay in `sys.service`.
+/// Readiness. Long-running threads and failing services are listed but do not fail it, because everything else still
+/// works. The reasons of failures stay in `sys.service`, since anybody may send this request.
 async fn readyz(State(probes): State<Arc<Probes>>) -> (StatusCode, String) {
     let standing = probes.instance.standing(STANDING).into_iter().map(|thread| thread + "\n");
     let failing = probes.failing_services().map(|it| format!("service {} is {}: see sys.service\n", it.name, it.state));

@@ -1,4 +1,4 @@
-//! A client shows who it is.
+//! Authentication of a client over its connection.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use types::{Condition, SqlError, SqlResult};
 use crate::frontend::Body;
 use crate::startup::{Opened, read_password};
 
-/// The role that the client has shown itself to be; `None` if it left meanwhile. `tls` is what it was offered.
+/// Authenticates the client and returns its role; `None` if it has left. `tls` is the certificate that it was shown.
 pub(crate) async fn authenticate(
     opened: &mut Opened,
     instance: &Instance,
@@ -48,7 +48,7 @@ pub(crate) async fn authenticate(
     Ok(Some(role))
 }
 
-/// Runs SCRAM; `false` if the client left.
+/// Runs the SCRAM exchange; `false` if the client has left.
 async fn exchange(opened: &mut Opened, tls: Option<&Tls>, verifier: &ScramVerifier) -> SqlResult<bool> {
     let encrypted = matches!(opened.stream, MaybeTls::Tls(_));
     let bound = tls.filter(|_| encrypted).map(|tls| tls.scram.clone());
@@ -67,7 +67,7 @@ async fn exchange(opened: &mut Opened, tls: Option<&Tls>, verifier: &ScramVerifi
     Ok(send(&mut opened.stream, Authentication::SASLFinal(answer.into())).await)
 }
 
-/// Whether the client is still there to get it.
+/// Sends a message; `false` if the client has left.
 async fn send(stream: &mut MaybeTls, message: Authentication) -> bool {
     let mut bytes = bytes::BytesMut::new();
     PgWireBackendMessage::Authentication(message).encode(&mut bytes).is_ok()
@@ -75,7 +75,7 @@ async fn send(stream: &mut MaybeTls, message: Authentication) -> bool {
         && stream.flush().await.is_ok()
 }
 
-/// The client's first message, out of a SASLInitialResponse, which chooses the mechanism too.
+/// Extracts the client's first SCRAM message from SASLInitialResponse, which also chooses the mechanism.
 fn initial_response(body: Bytes, exchange: &mut Exchange) -> SqlResult<Bytes> {
     let mut body = Body(body);
     exchange.choose(&body.text()?)?;

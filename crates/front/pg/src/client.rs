@@ -1,4 +1,4 @@
-//! The client of one session over PostgreSQL's wire.
+//! Client of one session over PostgreSQL's wire protocol.
 
 use std::io;
 
@@ -23,7 +23,7 @@ use crate::frontend::Frontend;
 use crate::rows::{self, format_code, row_description};
 use crate::transport::{Inbox, Outbox};
 
-/// Both directions of one connection.
+/// Both directions of one client's connection.
 pub(crate) struct Client {
     pub(crate) inbox: Inbox,
     pub(crate) outbox: Outbox,
@@ -34,7 +34,7 @@ impl Client {
         self.outbox.put(message);
     }
 
-    /// `query_id` is that of the statement that failed, where one did.
+    /// Buffers an error; `query_id` is that of the failed statement, if any.
     pub(crate) fn error(&mut self, severity: Severity, error: &SqlError, query_id: Option<QueryId>) {
         self.put(PgWireBackendMessage::ErrorResponse(error_response(severity, error, query_id)));
     }
@@ -108,6 +108,7 @@ impl ResultSink for Client {
     }
 }
 
+/// Reads the next chunk of COPY data; `None` at its end.
 async fn next_copy_data(inbox: &mut Inbox) -> SqlResult<Option<Bytes>> {
     loop {
         let Some(decoded) = inbox.next().await else {
@@ -127,7 +128,7 @@ async fn next_copy_data(inbox: &mut Inbox) -> SqlResult<Option<Bytes>> {
     }
 }
 
-/// A CopyData message for each piece that ends at one of `ends`.
+/// Appends a CopyData message for each chunk that ends at one of `ends`.
 fn put_copy_data(buffer: &mut BytesMut, bytes: &[u8], ends: &[usize]) -> SqlResult<()> {
     let mut start = 0;
     for end in ends {
@@ -148,7 +149,7 @@ fn copy_formats(format: Format, columns: usize) -> (i8, i16, Vec<i16>) {
     (i8::try_from(code).expect("0 or 1"), count, vec![code; columns])
 }
 
-/// A socket that failed, as an error of the statement that used it.
+/// Converts a socket error to the error of the statement that used the socket (`08006`).
 pub(crate) fn lost(error: io::Error) -> SqlError {
     SqlError::new(Condition::ConnectionFailure, format!("connection to client lost: {error}"))
 }

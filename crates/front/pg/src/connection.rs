@@ -1,4 +1,4 @@
-//! One client from authentication to goodbye: messages in, the protocol's state, errors out.
+//! Connection of an authenticated client: reads messages, keeps the state of the protocol, sends results and errors.
 
 use std::os::fd::AsFd;
 use std::pin::pin;
@@ -29,30 +29,31 @@ use crate::rows::row_description;
 use crate::startup::Opened;
 use crate::transport::{Inbox, Outbox};
 
-/// A client that is in.
+/// Connection of an authenticated client.
 pub(crate) struct Connection {
     instance: Arc<Instance>,
     backend: Arc<Backend>,
     session: Session,
     client: Client,
+    /// Settings that were last reported to the client.
     reported: Reported,
-    /// An extended-protocol message failed: everything is passed over up to the next Sync.
+    /// True after a failed message of the extended protocol: all messages are skipped up to the next Sync.
     skipping: bool,
 }
 
-/// What follows a message.
+/// Next action after a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// Further messages of the batch; no answer is due.
+    /// Read further messages of the batch; no ReadyForQuery is due.
     Listen,
-    /// ReadyForQuery.
+    /// Send ReadyForQuery.
     Ready,
-    /// The client said goodbye.
+    /// Close the connection.
     Close,
 }
 
 impl Connection {
-    /// Tells an authenticated client that it is in, and everything it wants to know beforehand.
+    /// Buffers the end of authentication: AuthenticationOk, the reported settings and the key for CancelRequest.
     pub(crate) fn new(instance: Arc<Instance>, opened: Opened, mut session: Session) -> Self {
         let backend = Arc::clone(session.backend());
         session.hung_up = Arc::new(hang_up_of(&opened.stream));
@@ -68,7 +69,7 @@ impl Connection {
         Self { instance, backend, session, client: Client { inbox, outbox }, reported, skipping: false }
     }
 
-    /// Serves until the client leaves, or is made to.
+    /// Serves the client until it leaves or its connection is terminated.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut next = Next::Ready;
         let mut told = false;
@@ -76,12 +77,12 @@ impl Connection {
             if next == Next::Ready && self.ready().await.is_err() {
                 break;
             }
-            // Between the messages of one extended query a session is not idle: its answer ends with Sync.
+            // Between the messages of a batch the session is not idle: the batch ends with Sync.
             let idle = next == Next::Ready;
             let read = if idle { None } else { self.client.inbox.next_read() };
             let listened = match read {
                 Some(decoded) => {
-                    // However many messages have come at once, others get their turn.
+                    // Lets other connections run, however many messages have arrived.
                     tokio::task::consume_budget().await;
                     decoded.map(Some)
                 }
@@ -107,25 +108,26 @@ impl Connection {
         self.session.abandon();
         self.session.drop_temporary().await;
         tokio::select! {
-            // The client may be gone, or not reading: nothing that it says matters now.
+            // The client may be gone or not reading: errors do not matter now.
             _ = self.client.outbox.close() => {}
             () = self.instance.clock.sleep(GOODBYE_MAX) => {}
         }
     }
 
-    /// ReadyForQuery, after the settings that have changed.
+    /// Sends ReadyForQuery, preceded by notices and changed settings.
     async fn ready(&mut self) -> std::io::Result<()> {
         self.tell_notices();
         self.reported.report(&self.session, &mut self.client.outbox);
         let status = self.session.status();
         self.backend.rest(status, self.instance.clock.now_us());
         self.client.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(transaction_status(status))));
-        // Sessions that can go on do so first: clients on this machine, or behind one adapter, then get up once for many answers.
+        // Sessions that are ready run first: their clients, on this machine or behind one adapter, then wake once for
+        // many results.
         tokio::task::yield_now().await;
         self.client.outbox.flush().await
     }
 
-    /// The next message; `None` once the client is gone.
+    /// Waits for the next message; `None` once the client is gone. An error ends the connection.
     async fn listen(&mut self, shutdown: &CancellationToken, idle: bool) -> SqlResult<Option<Decoded>> {
         let timeout = self.session.idle_timeout();
         let clock = &self.instance.clock;
@@ -158,7 +160,7 @@ impl Connection {
         }
     }
 
-    /// Answers a message, unless it was `answered` at once, and tells the client how that went.
+    /// Handles a message, unless the fast path has `answered` it, and sends its error if it failed.
     async fn handle(&mut self, decoded: Decoded, answered: Option<SqlResult<Next>>) -> Next {
         let extended = b"PBDECH".contains(&decoded.kind);
         if self.skips(&decoded) {
@@ -174,7 +176,7 @@ impl Connection {
                 self.session.take_query_id();
                 if self.client.outbox.flush_if_full().await.is_ok() { next } else { Next::Close }
             }
-            // It is told that as what ends the connection.
+            // `run` sends this error as the fatal one.
             Err(error) if self.is_terminated_by(&error) => {
                 self.session.fail();
                 Next::Close
@@ -188,24 +190,24 @@ impl Connection {
                 if !extended {
                     return Next::Ready;
                 }
-                // Drivers that asked with Flush wait for the error before they send Sync.
+                // Drivers that use Flush wait for the error before they send Sync.
                 if self.client.outbox.flush().await.is_ok() { Next::Listen } else { Next::Close }
             }
         }
     }
 
-    /// Whether a statement failed because the connection is to end.
+    /// Whether a statement failed because the connection was terminated.
     fn is_terminated_by(&self, error: &SqlError) -> bool {
         error.condition == Condition::AdminShutdown && self.backend.interrupt.termination().is_cancelled()
     }
 
-    /// Whether a message is passed over because an earlier one of its batch failed.
+    /// Whether a message is skipped because an earlier one of its batch failed.
     fn skips(&self, decoded: &Decoded) -> bool {
         self.skipping && !matches!(decoded.kind, b'S' | b'X')
     }
 
-    /// The answer to what needs no waiting; `None` where it may, and nothing has happened. Most of what drivers send is
-    /// answered here, without the future of all else that there is.
+    /// Handles a message that needs no waiting; `None`, without any effect, if it may need to wait. Most messages of
+    /// drivers are handled here, without the large future of [`Self::answer`].
     fn answer_at_once(&mut self, decoded: &Decoded) -> Option<SqlResult<Next>> {
         if self.skips(decoded) {
             return None;
@@ -234,6 +236,7 @@ impl Connection {
         answer
     }
 
+    /// Handles any message.
     async fn answer(&mut self, message: Frontend) -> SqlResult<Next> {
         match message {
             Frontend::Query(sql) => {
@@ -266,28 +269,29 @@ impl Connection {
                 Box::pin(self.session.sync()).await?;
                 return Ok(Next::Ready);
             }
-            // The rest of a COPY that failed: its sender has not noticed yet.
+            // Data of a COPY that has failed: the client has not noticed yet.
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
             Frontend::Terminate => return Ok(Next::Close),
-            Frontend::Password(_) => return Err(violation("a password was sent, but none was asked for")),
+            Frontend::Password(_) => return Err(violation("unexpected password message")),
         }
         Ok(Next::Listen)
     }
 
-    /// The simple protocol: the statements of a string one after the other, each answered before the next begins.
+    /// Runs a simple query: the statements of the string one after the other, each with its results sent before the
+    /// next begins.
     async fn query(&mut self, sql: &Arc<String>) -> SqlResult<()> {
         let statements = self.session.parse(sql).await?;
         if statements.is_empty() {
             self.client.put(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
             return self.session.sync().await;
         }
-        // The unnamed statement and portal do not outlive a simple query.
+        // A simple query ends the unnamed statement and the unnamed portal.
         self.session.close(&Target::Statement(String::new()));
         self.session.close(&Target::Portal(String::new()));
         let count = statements.len();
         for (index, parsed) in statements.iter().enumerate() {
             let place = Place { last: index + 1 == count, alone: count == 1 };
-            // However many statements a string has, others get their turn.
+            // Lets other connections run, however many statements the string has.
             tokio::task::consume_budget().await;
             self.session.run(parsed, place, &mut self.client).await?;
             self.tell_notices();
@@ -301,7 +305,7 @@ impl Connection {
                 let described = self.session.describe_statement(name)?;
                 let types = described.parameters.iter().map(types::SqlType::oid).collect();
                 self.client.put(PgWireBackendMessage::ParameterDescription(ParameterDescription::new(types)));
-                // How a statement's result will be sent is not known before it is bound: text, says PostgreSQL.
+                // The formats of a statement's result are not known before Bind; PostgreSQL reports text here.
                 (described.columns, None)
             }
             Target::Portal(name) => {
@@ -326,10 +330,10 @@ impl Connection {
     }
 }
 
-/// What a client that does not read gets before its connection is dropped.
+/// Time to send the last messages to a client that may not read, before its connection is dropped.
 const GOODBYE_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// The status byte of ReadyForQuery.
+/// Converts the transaction status to that of ReadyForQuery.
 fn transaction_status(status: BlockStatus) -> TransactionStatus {
     match status {
         BlockStatus::Idle => TransactionStatus::Idle,

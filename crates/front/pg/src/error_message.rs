@@ -1,4 +1,4 @@
-//! Errors and notices as messages.
+//! Errors and notices as ErrorResponse and NoticeResponse messages.
 
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 use session::notice::Severity;
@@ -7,16 +7,16 @@ use types::{QueryId, SqlError};
 #[cfg(test)]
 mod tests;
 
-/// The message that tells a client of an error.
+/// Builds the ErrorResponse of an error.
 #[must_use]
 pub(crate) fn error_response(severity: Severity, error: &SqlError, query_id: Option<QueryId>) -> ErrorResponse {
     let mut fields = fields(severity, error);
-    // PostgreSQL names the routine of its source here; what finds the failure in Kiln's log is the statement's id.
+    // PostgreSQL sends the routine of its source here; Kiln sends the statement's id, by which its log lines are found.
     fields.extend(query_id.map(|id| (b'R', format!("query {id}"))));
     ErrorResponse::new(fields)
 }
 
-/// The message that tells a client something without failing.
+/// Builds the NoticeResponse of a notice.
 #[must_use]
 pub(crate) fn notice_response(severity: Severity, notice: &SqlError) -> NoticeResponse {
     NoticeResponse::new(fields(severity, notice))
@@ -43,7 +43,7 @@ fn fields(severity: Severity, error: &SqlError) -> Vec<(u8, String)> {
     fields
 }
 
-/// A message may quote a client's own bytes, and a zero byte would end the field early.
+/// Replaces zero bytes, which a message may quote from the client and which would end the field early.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

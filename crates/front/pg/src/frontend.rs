@@ -1,7 +1,7 @@
-//! What a client says: frames cut from the byte stream and decoded with every length checked.
+//! Messages of clients: frames are cut from the byte stream and decoded with every length checked.
 //!
-//! The messages that Kiln sends are `pgwire`'s; those it receives are decoded here, because `pgwire` 0.42.1 reads past the
-//! end of a message whose inner lengths lie, and turns text that is not UTF-8 into other text.
+//! `pgwire` encodes the messages that Kiln sends; those that it receives are decoded here, because `pgwire` 0.42.1
+//! reads past the end of a message with wrong inner lengths, and replaces text that is not UTF-8.
 
 use bytes::{Buf, Bytes, BytesMut};
 use session::bind::{Bind, Target, violation};
@@ -10,14 +10,14 @@ use types::{Condition, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// The longest message of a client that has not yet proved who it is, in bytes; PostgreSQL's limit.
+/// Maximum length in bytes of a message before authentication; PostgreSQL's limit.
 pub(crate) const STARTUP_BYTES_MAX: usize = 10_000;
-/// The longest message during the password exchange, in bytes.
+/// Maximum length in bytes of a message of the password exchange.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 65_535;
-/// The longest message of a known client, in bytes; PostgreSQL's limit.
+/// Maximum length in bytes of a message of an authenticated client; PostgreSQL's limit.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 0x3fff_ffff;
 
-/// One message of a client after start-up.
+/// Message of a client after startup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Frontend {
     Query(String),
@@ -35,16 +35,16 @@ pub(crate) enum Frontend {
     Terminate,
 }
 
-/// The first packet of a connection.
+/// First packet of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// The client would like TLS before it says more.
+    /// Request for TLS.
     TlsRequest,
-    /// The client would like GSSAPI encryption before it says more.
+    /// Request for GSSAPI encryption.
     GssRequest,
-    /// A running statement of another connection shall stop.
+    /// Request to stop the statement of another connection.
     Cancel { pid: i32, secret: Bytes },
-    /// Protocol version, and pairs as sent; names beginning `_pq_.` are protocol options.
+    /// Startup packet: protocol version and parameters as sent; names beginning with `_pq_.` are protocol options.
     Startup { major: u16, minor: u16, parameters: Vec<(String, String)> },
 }
 
@@ -55,7 +55,7 @@ const GSS_CODE: u32 = 80_877_104;
 /// Cuts the first packet off `buffer` and decodes it; `None` while it is incomplete.
 ///
 /// # Errors
-/// `ProtocolViolation` where the bytes are no such packet; the connection cannot go on.
+/// `08P01` if the bytes are no such packet: the connection must end.
 pub(crate) fn decode_opening(buffer: &mut BytesMut) -> SqlResult<Option<Opening>> {
     let Some(length) = peek_length(buffer, 0) else { return Ok(None) };
     if !(8..=STARTUP_BYTES_MAX).contains(&length) {
@@ -98,8 +98,8 @@ pub(crate) fn decode_opening(buffer: &mut BytesMut) -> SqlResult<Option<Opening>
 /// Cuts one message off `buffer` and decodes it; `None` while it is incomplete.
 ///
 /// # Errors
-/// `ProtocolViolation` where the frame itself makes no sense (unknown kind, impossible length): the stream has lost step
-/// and the connection must end. Where only the content is wrong the frame is consumed and the error is in [`Decoded`].
+/// `08P01` if the frame cannot be decoded (unknown type, impossible length): the stream cannot be read any further and
+/// the connection must end. If only the content is wrong, the frame is consumed and the error is in [`Decoded`].
 pub(crate) fn decode(buffer: &mut BytesMut, bytes_max: usize) -> SqlResult<Option<Decoded>> {
     let Some(&kind) = buffer.first() else { return Ok(None) };
     if !b"QPBDECHSpdcfX".contains(&kind) {
@@ -117,7 +117,7 @@ pub(crate) fn decode(buffer: &mut BytesMut, bytes_max: usize) -> SqlResult<Optio
     Ok(Some(Decoded { kind, message: decode_body(kind, body) }))
 }
 
-/// A frame that was whole, and what was in it.
+/// Complete frame with its type and its decoded message, or the error of its content.
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) kind: u8,
@@ -155,14 +155,14 @@ fn decode_body(kind: u8, mut body: Body) -> SqlResult<Frontend> {
     if body.0.is_empty() { Ok(message) } else { Err(violation("invalid message format")) }
 }
 
-/// The length field at `offset`, which counts itself; `None` until all four bytes are there.
+/// Returns the length field at `offset`, which counts itself; `None` until all four bytes are buffered.
 fn peek_length(buffer: &BytesMut, offset: usize) -> Option<usize> {
     let field = buffer.get(offset..offset + 4)?;
-    // A negative length becomes a huge one, which no limit admits.
+    // A negative length becomes a huge one, which exceeds every limit.
     Some(u32::from_be_bytes(field.try_into().expect("four bytes")) as usize)
 }
 
-/// The rest of a message, taken from the front; nothing is read that is not there.
+/// Unread part of a message; reading past its end is an error.
 pub(crate) struct Body(pub(crate) Bytes);
 
 impl Body {
@@ -200,7 +200,7 @@ impl Body {
         }
     }
 
-    /// Text up to its zero byte.
+    /// Reads text up to its zero byte.
     pub(crate) fn text(&mut self) -> SqlResult<String> {
         let Some(end) = self.0.iter().position(|byte| *byte == 0) else {
             return Err(violation("invalid string in message"));

@@ -1,8 +1,14 @@
-//! PostgreSQL's wire protocol: bytes to messages, messages to calls of a session, results and errors back to bytes.
+//! PostgreSQL's wire protocol: decodes messages, calls a session, and encodes its results and errors.
 //!
-//! Never runs a statement: `session` does, and tells its results to a sink that is the client here.
+//! Never runs a statement: `session` does, and sends its results to a `ResultSink`, which is the client here.
 //!
-//! Start at `server.rs`, which accepts; `startup.rs` and `authenticate.rs` let a client in, `connection.rs` is its life.
+//! Files in reading order:
+//!
+//! - `server.rs`: accepts connections.
+//! - `startup.rs`, `authenticate.rs`: encryption, startup packet and authentication.
+//! - `connection.rs`: serves an authenticated client.
+//! - `frontend.rs`, `transport.rs`: messages of the client, and its socket with buffers.
+//! - `client.rs`, `rows.rs`, `error_message.rs`, `parameters.rs`: results, errors and changed settings to the client.
 
 mod authenticate;
 mod client;

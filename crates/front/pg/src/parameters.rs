@@ -1,4 +1,4 @@
-//! Settings that clients are told of without asking, at start and whenever they change.
+//! Reporting of settings to the client in ParameterStatus messages: at startup and after each change.
 
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::ParameterStatus;
@@ -7,7 +7,7 @@ use session::held::Held;
 
 use crate::transport::Outbox;
 
-/// The settings PostgreSQL reports, in its order.
+/// Settings that PostgreSQL reports, in its order.
 const REPORTED: [&str; 13] = [
     "application_name",
     "client_encoding",
@@ -24,16 +24,16 @@ const REPORTED: [&str; 13] = [
     "TimeZone",
 ];
 
-/// What a client was last told.
+/// Values that were last reported to the client.
 #[derive(Default)]
 pub(crate) struct Reported {
     values: [Option<String>; REPORTED.len()],
-    /// What the values are of.
+    /// Session settings that the values were read from; while these are the same, no value is compared.
     of: Option<Held>,
 }
 
 impl Reported {
-    /// Tells the client what it does not know yet.
+    /// Reports the settings whose values have changed.
     pub(crate) fn report(&mut self, session: &Session, outbox: &mut Outbox) {
         if self.of.as_ref().is_some_and(|of| of.is(session.held())) {
             return;

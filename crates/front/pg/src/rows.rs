@@ -1,4 +1,4 @@
-//! Rows as messages: written value by value straight into the buffer that the socket empties.
+//! Rows as DataRow messages, encoded value by value directly into the output buffer.
 
 use binder::OutputColumn;
 use bytes::{BufMut, BytesMut};
@@ -14,8 +14,8 @@ use crate::transport::Outbox;
 #[cfg(test)]
 mod tests;
 
-/// Sends up to `rows_max` rows as DataRow messages; the socket's pace bounds what is buffered. Dropping the future
-/// half-way leaves whole messages in the buffer.
+/// Sends up to `rows_max` rows as DataRow messages; waits for the client, so that buffered rows are bounded. Dropping
+/// the future leaves complete messages in the buffer.
 pub(crate) async fn send(
     rows: &mut Rows,
     outbox: &mut Outbox,
@@ -27,7 +27,7 @@ pub(crate) async fn send(
         let found = match rows.fetch_now().await? {
             Some(found) => found,
             None => {
-                // What is buffered is sent before waiting for more.
+                // Sends buffered rows before waiting for more.
                 outbox.flush_rows().await.map_err(lost)?;
                 rows.fetch().await?
             }
@@ -46,7 +46,7 @@ pub(crate) async fn send(
     Ok(Sent { rows: sent, finished: false })
 }
 
-/// Appends rows that are all there as DataRow messages; how many they are.
+/// Appends complete rows as DataRow messages and returns their number.
 pub(crate) fn put_all(
     rows: PointRows,
     columns: &[OutputColumn],
@@ -85,10 +85,10 @@ fn column_count(count: usize) -> SqlResult<u16> {
     u16::try_from(count).map_err(|_| SqlError::new(Condition::ProgramLimitExceeded, "too many columns in a result"))
 }
 
-/// The message that describes the columns of rows.
+/// Builds the RowDescription of columns.
 pub(crate) fn row_description(columns: &[OutputColumn], formats: &[Format]) -> RowDescription {
     let field = |(column, format): (&OutputColumn, &Format)| {
-        // PostgreSQL's own fields are signed here; clients read them back unsigned.
+        // These fields are signed in the protocol; clients read OIDs back as unsigned.
         let table = column.table.map_or(0, |table| table.0.cast_signed());
         let attribute = column.column.and_then(|column| i16::try_from(column.0).ok()).unwrap_or(0);
         FieldDescription::new(

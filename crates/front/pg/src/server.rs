@@ -1,4 +1,4 @@
-//! The accept loop: one task for each connection, and an orderly end.
+//! Accept loop with one task per connection, and an orderly shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,21 +24,22 @@ use crate::connection::Connection;
 use crate::error_message::error_response;
 use crate::startup::{self, Beginning, Opened, OpeningError};
 
-/// Connections that have not authenticated, beside those that have. One more closes the oldest of them that has had [`STARTING_TIME_MIN`].
+/// Maximum number of connections that have not authenticated, beside those that have. One more closes the oldest of
+/// them that has had [`STARTING_TIME_MIN`].
 const STARTING_MAX: usize = 200;
-/// Time to authenticate that a connection has however many come with it: a pool may open hundreds at once.
+/// Time that each connection has to authenticate, however many others there are: a pool may open hundreds at once.
 const STARTING_TIME_MIN: Duration = Duration::from_secs(5);
-/// How long cancelled statements get to say goodbye once the grace period is over.
+/// Time that cancelled statements have to report to their clients after the grace period.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// After a failed accept (too many open files, mostly): trying at once would only burn the processor.
+/// Pause after a failed accept (mostly too many open files), which would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The settings of the PostgreSQL port.
+/// Settings of the PostgreSQL port.
 #[derive(Debug, Clone, Copy)]
 pub struct PgSettings {
-    /// From the first byte to the end of authentication.
+    /// Time from accepting a connection to the end of its authentication.
     pub startup_timeout: Duration,
-    /// Time for running statements to finish after a request to shut down.
+    /// Time that running statements have to finish after a request to shut down.
     pub shutdown_grace: Duration,
 }
 
@@ -48,11 +49,11 @@ impl Default for PgSettings {
     }
 }
 
-/// Serves until `shutdown` fires and every connection has ended. Idle sessions end at once with 57P01; running
-/// statements get the grace period, then are cancelled with 57P01.
+/// Serves clients until `shutdown` is cancelled and every connection has ended. Idle sessions end at once with 57P01;
+/// running statements get the grace period, then are cancelled with 57P01.
 ///
 /// # Errors
-/// None at present; a connection that fails is its own matter.
+/// None at present; errors of a connection only end that connection.
 pub async fn serve(
     instance: Arc<Instance>,
     settings: PgSettings,
@@ -92,16 +93,17 @@ pub async fn serve(
         () = connections.wait() => return Ok(()),
         () = instance.clock.sleep(settings.shutdown_grace) => {}
     }
-    tracing::info!(connections = connections.len(), "the grace period is over: cancelling what still runs");
+    tracing::info!(connections = connections.len(), "shutdown grace period is over: cancelling running statements");
     instance.backends.terminate_all();
     tokio::select! {
         () = connections.wait() => {}
-        () = instance.clock.sleep(LAST_WORDS) => tracing::warn!(connections = connections.len(), "left connections behind"),
+        () = instance.clock.sleep(LAST_WORDS) =>
+            tracing::warn!(connections = connections.len(), "abandoning connections that have not ended"),
     }
     Ok(())
 }
 
-/// One connection from its first byte to its last.
+/// Serves one connection from its first byte to its last.
 async fn one(
     instance: Arc<Instance>,
     startup_timeout: Duration,
@@ -118,8 +120,8 @@ async fn one(
     let opening = Box::pin(enter(&instance, stream, peer));
     let connection = tokio::select! {
         connection = opening => connection,
-        () = instance.clock.sleep(startup_timeout) => return tracing::debug!("timed out before it began"),
-        () = too_many => return tracing::debug!("closed before it began: too many begin at once"),
+        () = instance.clock.sleep(startup_timeout) => return tracing::debug!("client did not authenticate in time"),
+        () = too_many => return tracing::debug!("closed: too many unauthenticated connections"),
         () = shutdown.cancelled() => return,
     };
     drop(starting);
@@ -128,9 +130,9 @@ async fn one(
     }
 }
 
-/// Start-up and authentication; a refusal is told to the client.
+/// Runs startup and authentication; `None` if the connection ends here. Refusals are sent to the client.
 async fn enter(instance: &Arc<Instance>, stream: TcpStream, peer: SocketAddr) -> Option<Connection> {
-    // The same for all of its beginning, whatever is shown to those that come later.
+    // One certificate for the whole startup, even if it is replaced meanwhile.
     let tls = instance.credentials.certificate().map(Certificate::shown);
     match startup::open(stream, peer, tls.as_ref()).await {
         Ok(Some(Beginning::Session(mut opened))) => match welcome(instance, &mut opened, tls.as_ref()).await {
@@ -155,13 +157,13 @@ async fn enter(instance: &Arc<Instance>, stream: TcpStream, peer: SocketAddr) ->
             None
         }
         Err(OpeningError::Broken(error)) => {
-            tracing::debug!(%error, "connection broke before it began");
+            tracing::debug!(%error, "connection failed during startup");
             None
         }
     }
 }
 
-/// Authentication, a seat in the list of sessions, and the settings to start with; `None` if the client left.
+/// Authenticates the client and creates its session; `None` if the client has left.
 async fn welcome(instance: &Arc<Instance>, opened: &mut Opened, tls: Option<&Tls>) -> SqlResult<Option<Session>> {
     if let Some(negotiation) = opened.request.negotiation.take() {
         let mut bytes = bytes::BytesMut::new();
@@ -185,11 +187,12 @@ async fn welcome(instance: &Arc<Instance>, opened: &mut Opened, tls: Option<&Tls
     Session::new(Arc::clone(instance), seat, role, &opened.request.settings).map(Some)
 }
 
+/// Sends a fatal error and closes the connection.
 async fn refuse<S: AsyncWrite + Unpin>(stream: &mut S, error: &SqlError) {
     let mut bytes = bytes::BytesMut::new();
     let message = PgWireBackendMessage::ErrorResponse(error_response(Severity::Fatal, error, None));
     if message.encode(&mut bytes).is_ok() {
-        // The client may be gone already, which is no loss here.
+        // The client may be gone already.
         let _ = stream.write_all(&bytes).await;
         let _ = stream.shutdown().await;
     }

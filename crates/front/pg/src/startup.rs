@@ -1,4 +1,4 @@
-//! The first packets of a connection: encryption, protocol version, who wants in, and with which settings.
+//! Startup of a connection: encryption, protocol version, user, database and settings.
 
 use std::net::SocketAddr;
 
@@ -18,42 +18,41 @@ use crate::frontend::{self, Frontend, Opening};
 #[cfg(test)]
 mod tests;
 
-/// The newest protocol minor that Kiln speaks: 3.2, with secrets for cancelling longer than four bytes.
+/// Newest minor version of protocol 3 that Kiln speaks: 3.2, whose secrets for CancelRequest are longer than four
+/// bytes.
 const NEWEST_MINOR: u16 = 2;
 
-/// A client that has said who it is, not yet believed.
+/// Connection whose startup packet has been read; the client is not authenticated yet.
 pub(crate) struct Opened {
     pub(crate) stream: MaybeTls,
-    /// Bytes read beyond the start-up packet.
+    /// Bytes read after the startup packet.
     pub(crate) read: BytesMut,
     pub(crate) peer: SocketAddr,
     pub(crate) request: Request,
 }
 
-/// What a client's first packets ask for.
+/// Request of a connection's first packets.
 pub(crate) enum Beginning {
+    /// A new session.
     Session(Box<Opened>),
-    /// Stop another connection's statement; no answer is expected.
-    Cancel {
-        pid: i32,
-        secret: Bytes,
-    },
+    /// CancelRequest for the statement of another connection; it gets no reply.
+    Cancel { pid: i32, secret: Bytes },
 }
 
-/// What the start-up packet says.
+/// Content of the startup packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) user: String,
     pub(crate) database: String,
-    /// Settings for the session, in the order given.
+    /// Settings for the session, in the order sent.
     pub(crate) settings: Vec<(String, String)>,
-    /// 0 or 2.
+    /// Minor version of the protocol: 0 or 2.
     pub(crate) minor: u16,
-    /// Sent before authentication where the client asked for more than there is.
+    /// Message to send before authentication if the client requested an unsupported version or option.
     pub(crate) negotiation: Option<Negotiation>,
 }
 
-/// What of a client's wishes about the protocol cannot be met.
+/// Protocol options of the client that are not supported.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Negotiation {
     pub(crate) unknown_options: Vec<String>,
@@ -66,11 +65,11 @@ impl Negotiation {
     }
 }
 
-/// Why a connection ended before it began.
+/// Error that ends a connection during startup.
 pub(crate) enum OpeningError {
-    /// Worth telling the client.
+    /// Refusal to send to the client.
     Refused(Box<(MaybeTls, SqlError)>),
-    /// The client is gone, or speaks something else altogether.
+    /// Failure of the connection: the client is gone or speaks another protocol.
     Broken(std::io::Error),
 }
 
@@ -80,7 +79,8 @@ impl From<std::io::Error> for OpeningError {
     }
 }
 
-/// Answers requests for encryption, then reads what the client wants. `tls_offer` is `None` where TLS is not configured.
+/// Handles requests for encryption, then reads the startup packet or a CancelRequest. `tls_offer` is `None` if TLS is
+/// not configured; returns `None` if the client leaves.
 pub(crate) async fn open(
     tcp: TcpStream,
     peer: SocketAddr,
@@ -116,7 +116,8 @@ pub(crate) async fn open(
                 answer(&mut stream, if offered { SslResponse::Accept } else { SslResponse::Refuse }).await?;
                 if offered {
                     if !read.is_empty() {
-                        // Plain bytes sent ahead of the handshake could be an attacker's: they must not count as encrypted.
+                        // Unencrypted bytes ahead of the handshake could be an attacker's: they must not count as
+                        // encrypted.
                         let error = violation("received unencrypted data after SSL request");
                         return Err(OpeningError::Refused(Box::new((stream, error))));
                     }
@@ -142,7 +143,7 @@ pub(crate) async fn open(
     }
 }
 
-/// The first byte of a TLS record that opens a handshake; no start-up packet is so long that it begins with it.
+/// First byte of a TLS handshake record; no startup packet is so long that it begins with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
 async fn answer(stream: &mut MaybeTls, response: SslResponse) -> std::io::Result<()> {
@@ -158,14 +159,14 @@ async fn accept_tls(stream: MaybeTls, tls_offer: Option<&Tls>, direct: bool) -> 
     let MaybeTls::Plain(tcp) = stream else { return Err(invalid("TLS within TLS")) };
     let Some(offer) = tls_offer else { return Err(invalid("TLS is not configured")) };
     let encrypted = offer.acceptor.accept(tcp).await?;
-    // Without the name a browser's or another protocol's bytes could be taken for ours.
+    // Without the protocol name, bytes of a browser or another protocol could be taken for a startup packet.
     if direct && encrypted.get_ref().1.alpn_protocol() != Some(ALPN) {
         return Err(invalid("direct TLS without the postgresql protocol name"));
     }
     Ok(MaybeTls::Tls(Box::new(encrypted)))
 }
 
-/// Reads one message of the password exchange.
+/// Reads one message of the password exchange; `None` if the client has left.
 pub(crate) async fn read_password(stream: &mut MaybeTls, read: &mut BytesMut) -> Result<Option<Bytes>, SqlError> {
     loop {
         if let Some(decoded) = frontend::decode(read, frontend::PASSWORD_BYTES_MAX)? {
@@ -182,7 +183,7 @@ pub(crate) async fn read_password(stream: &mut MaybeTls, read: &mut BytesMut) ->
     }
 }
 
-/// Makes sense of a start-up packet.
+/// Interprets the startup packet.
 fn request(major: u16, minor: u16, parameters: Vec<(String, String)>) -> SqlResult<Request> {
     if major != 3 {
         let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.{NEWEST_MINOR}");
@@ -211,14 +212,14 @@ fn request(major: u16, minor: u16, parameters: Vec<(String, String)>) -> SqlResu
         return Err(SqlError::new(Condition::InvalidAuthorization, message));
     };
     let database = database.filter(|database| !database.is_empty()).unwrap_or_else(|| user.clone());
-    // 3.1 was never used; a client that asks for it, or for what is to come, gets the newest there is.
+    // 3.1 was never used; a client that requests it, or a newer version, gets the newest supported one.
     let known = matches!(minor, 0 | NEWEST_MINOR);
     let negotiation = (!known || !unknown_options.is_empty()).then_some(Negotiation { unknown_options });
     let minor = if minor == 0 { 0 } else { NEWEST_MINOR };
     Ok(Request { user, database, settings, minor, negotiation })
 }
 
-/// Splits the `options` parameter: `-c name=value` and `--name=value`, blanks escaped with a backslash.
+/// Splits the `options` parameter: `-c name=value` and `--name=value`, blanks escaped by a backslash.
 fn options(text: &str) -> SqlResult<Vec<(String, String)>> {
     let mut settings = Vec::new();
     let mut arguments = arguments(text).into_iter();

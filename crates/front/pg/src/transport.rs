@@ -1,7 +1,7 @@
-//! Bytes to and from one client: messages cut from what has come, and a buffered writer.
+//! Buffered input and output of one client's connection.
 //!
-//! The session reads them itself, when it is ready for the next: until then the socket holds the client back. That a client hangs up
-//! while its statement runs is noticed from aside (`session`'s `hang_up.rs`).
+//! The session reads a message when it is ready for the next one: until then the socket holds the client back. A
+//! disconnect while a statement runs is detected by `session`'s `hang_up.rs`.
 
 use std::io;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use types::SqlResult;
 
 use crate::frontend::{self, Decoded};
 
-/// The writer sends once so much is buffered.
+/// Buffered bytes after which the outbox is sent.
 const FLUSH_BYTES: usize = 64 << 10;
-/// Room for what comes next: made anew once less than an eighth of it is left.
+/// Free space of the input buffer; it is reserved when less than an eighth of it is left.
 const READ_BYTES: usize = 64 << 10;
 
-/// The messages of one client, in order.
+/// Incoming messages of one client, in order.
 pub(crate) struct Inbox {
     half: ReadHalf<MaybeTls>,
     buffer: BytesMut,
-    /// The stream has lost step: what follows means nothing.
+    /// True after a frame that cannot be decoded: what follows in the stream cannot be read.
     lost: bool,
     metrics: Arc<Metrics>,
 }
 
 impl Inbox {
-    /// Of a client whose start-up is done; `read` holds what came with its last packet.
+    /// Creates the inbox after startup; `read` holds the bytes that arrived with its last packet.
     pub(crate) fn new(half: ReadHalf<MaybeTls>, read: BytesMut, metrics: Arc<Metrics>) -> Self {
         Self { half, buffer: read, lost: false, metrics }
     }
 
-    /// The next message, if the whole of it has been read.
+    /// Returns the next message if all of it is buffered.
     pub(crate) fn next_read(&mut self) -> Option<SqlResult<Decoded>> {
         if self.lost {
             return None;
@@ -46,7 +46,8 @@ impl Inbox {
         decoded.transpose()
     }
 
-    /// The next message; `None` once the client has hung up. An `Err` is the last: the stream has lost step. Safe to drop half-way.
+    /// Reads the next message; `None` once the client has disconnected. An `Err` is the last item: the stream cannot be
+    /// read any further. Safe to drop before it completes.
     pub(crate) async fn next(&mut self) -> Option<SqlResult<Decoded>> {
         loop {
             if let Some(decoded) = self.next_read() {
@@ -66,10 +67,10 @@ impl Inbox {
     }
 }
 
-/// What is on its way to the client.
+/// Outgoing messages of one client.
 pub(crate) struct Outbox {
     half: WriteHalf<MaybeTls>,
-    /// Whole messages not yet sent; a row is encoded into it directly.
+    /// Complete messages that are not sent yet; rows are encoded directly into it.
     pub(crate) buffer: BytesMut,
     metrics: Arc<Metrics>,
     client_wait: Arc<ClientWait>,
@@ -82,35 +83,36 @@ impl Outbox {
 
     /// Buffers one message.
     pub(crate) fn put(&mut self, message: PgWireBackendMessage) {
-        // Encoding fails only beyond a kind's length limit: what grows (rows, COPY data) is not sent through here.
+        // Encoding fails only for messages over their length limit; rows and COPY data, which can grow, are not sent
+        // this way.
         if let Err(error) = message.encode(&mut self.buffer) {
-            tracing::error!(%error, "a message to the client is too long and was left out");
+            tracing::error!(%error, "could not encode a message to the client: it is not sent");
         }
     }
 
-    /// Whether enough has gathered to be sent.
+    /// Whether enough is buffered to be sent.
     pub(crate) fn is_full(&self) -> bool {
         FLUSH_BYTES <= self.buffer.len()
     }
 
-    /// Sends everything if enough has gathered. Safe to drop half-way: what was not sent stays buffered.
+    /// Sends everything if enough is buffered. Safe to drop before it completes: unsent bytes stay buffered.
     pub(crate) async fn flush_if_full(&mut self) -> io::Result<()> {
         if !self.is_full() {
             return Ok(());
         }
         self.flush_rows().await?;
-        // Where the client takes all at once nothing is waited for, and a stop is heard only between.
+        // Sending to a client that takes everything at once never waits; yielding lets a cancellation through.
         tokio::task::yield_now().await;
         Ok(())
     }
 
-    /// As [`Outbox::flush`], in the midst of a statement, which waits for its client meanwhile.
+    /// Does the same as [`Outbox::flush`], and counts the time as the statement's wait for its client.
     pub(crate) async fn flush_rows(&mut self) -> io::Result<()> {
         let _waiting = self.client_wait.begin();
         self.flush().await
     }
 
-    /// Sends everything. Safe to drop half-way: what was not sent stays buffered.
+    /// Sends everything. Safe to drop before it completes: unsent bytes stay buffered.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         while !self.buffer.is_empty() {
             let bytes = self.half.write_buf(&mut self.buffer).await?;
@@ -125,7 +127,7 @@ impl Outbox {
         self.half.flush().await
     }
 
-    /// Sends what is buffered and says goodbye.
+    /// Sends everything and closes the connection.
     pub(crate) async fn close(&mut self) -> io::Result<()> {
         self.flush().await?;
         self.half.shutdown().await

@@ -1,4 +1,4 @@
-//! The system tables' view of sessions, statements, clusters and caches.
+//! Sessions, statements, clusters and caches, as the system tables show them.
 
 use cluster_model::ClusterEvent;
 use session_context::{Activity, ClusterRow, CopyProgressRow, LogRow, ServiceRow, SessionRow, WorkerRow};
@@ -8,7 +8,7 @@ use supervisor::ServiceStatus;
 use crate::instance::Instance;
 use crate::interrupt::Reason;
 
-/// The system tables' view of the server.
+/// Source of the rows of `pg_stat_activity` and of tables in `sys`.
 impl Activity for Instance {
     fn sessions(&self) -> Vec<SessionRow> {
         self.backends.all().iter().map(|backend| backend.row()).collect()

@@ -1,6 +1,6 @@
-//! Admission: a statement's cluster is chosen, it waits its turn there, and gets a worker.
+//! Admission: chooses the cluster of a statement, waits for a slot there, and leases a worker.
 //!
-//! What an index answers, and what reads system tables alone, needs no worker and never comes here.
+//! Key lookups and queries of system tables alone need no worker and never come here.
 
 use std::sync::Arc;
 
@@ -16,16 +16,17 @@ use crate::session::Session;
 use crate::statement::Statement;
 use crate::turn::{Admitted, Turn};
 
-/// What `pg_stat_activity` shows of who waits for a cluster.
+/// Wait event in `pg_stat_activity` of a statement that waits for a cluster.
 const WAIT_EVENT: &str = "ClusterAdmission";
 
 impl Session {
-    /// Waits until the plan may run, if it needs a worker. An open statement's turn counts for it too.
+    /// Waits until the plan may run, if it needs a worker. Statements that the session has open share one slot.
     ///
     /// # Errors
-    /// [`Retry::Waited`] where it had to wait and may run now: what it was planned on is old. Else why no cluster takes it.
+    /// [`Retry::Waited`] if it had to wait and is admitted now: its plan and snapshot are as old as the wait. Otherwise
+    /// the error of the cluster that refuses it.
     pub(crate) async fn admit(&mut self, planned: &Planned, statement: &Statement) -> AttemptResult<()> {
-        // It was admitted, and is planned again.
+        // Admitted by an earlier attempt.
         if self.admitted.is_some() || !planned.needs_worker() {
             return Ok(());
         }
@@ -38,11 +39,11 @@ impl Session {
         self.turn = Arc::downgrade(&admitted.turn);
         statement.runs_on(&admitted.lease);
         self.admitted = Some(admitted);
-        // What it would see is as old as its wait was long.
+        // The snapshot is as old as the wait was long.
         if has_waited { Err(Retry::Waited.into()) } else { Ok(()) }
     }
 
-    /// Chooses a cluster and gets a worker there; `true` if the statement had to wait.
+    /// Chooses a cluster, takes a slot and a lease there; returns `true` if the statement had to wait.
     async fn wait_for_turn(&mut self, statement: &Statement) -> SqlResult<(Admitted, bool)> {
         let clusters = Arc::clone(&self.instance.clusters);
         let actor = self.actor();
@@ -67,7 +68,7 @@ impl Session {
                 Some(turn) => turn,
                 None => {
                     let Some(gate) = clusters.gate(cluster) else {
-                        // Dropped just now, or not known to all yet.
+                        // Just dropped, or just created and not fully registered yet.
                         tokio::task::yield_now().await;
                         continue;
                     };
@@ -76,7 +77,8 @@ impl Session {
                     let request = Request { statement: statement.query_id, user, weight: 1, is_superuser };
                     let permit = match gate.try_admit(&request) {
                         Some(permit) => Some(permit),
-                        // Whoever has a turn may wait for what it has locked: then its own would never come.
+                        // Statements with a slot may wait for locks of this transaction, which would then wait for a
+                        // slot for ever.
                         None if self.block.holds_locks() => None,
                         None => {
                             shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
@@ -91,7 +93,8 @@ impl Session {
                                     }
                                     Err(refusal) => return Err(refused(refusal)),
                                 },
-                                // Another one may do, or this one has to be woken.
+                                // The cluster no longer takes statements: another one may be chosen, or this one has to
+                                // be resumed.
                                 () = clusters.leaves(cluster) => continue,
                             }
                         }
@@ -103,7 +106,7 @@ impl Session {
                 statement.enter(State::Run);
                 return Ok((Admitted { turn, lease }, shown.is_some()));
             }
-            // Its workers are about to come, or have just gone: others wait behind it no longer than for those.
+            // No worker is ready: the slot is released while the statement waits for a change of the cluster.
             drop(turn);
             shown.get_or_insert_with(|| self.seat.backend.waiting(WAIT_EVENT));
             statement.enter(State::AcquireResources);
@@ -111,7 +114,7 @@ impl Session {
         }
     }
 
-    /// Who asks for something of a cluster, by what the catalog says now.
+    /// Returns the current role as the actor of cluster commands, with its attributes in the present catalog.
     pub(crate) fn actor(&self) -> Actor {
         let view = self.block.view();
         let held = self.block.held();
@@ -119,7 +122,7 @@ impl Session {
         Actor {
             role: cluster_model::RoleRef { oid: role.oid, name: role.name.clone() },
             superuser: role.superuser,
-            // There is no attribute of roles for it.
+            // Roles have no such attribute.
             create_cluster: false,
             create_role: role.create_role,
         }

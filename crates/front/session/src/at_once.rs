@@ -1,5 +1,6 @@
-//! What needs no waiting: a statement with a program that finds its rows among fresh ones is bound, run and ended without futures and
-//! contexts around its steps. Whatever turns out to be no case for it takes the long way of `extended.rs`, from the start.
+//! Fast path without waiting: Bind, Execute and Sync of a compiled key lookup over unflushed rows, without futures and
+//! contexts around the steps. A statement that turns out to be no such case takes the general path of `extended.rs`
+//! from the start.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ use crate::started::tag;
 use crate::statement::Statement;
 
 impl Session {
-    /// Bind of a statement that has a program: whether that still holds is asked when it runs. `None`: the long way.
+    /// Binds a statement with a compiled key lookup, whose validity is checked when it runs. `None`: the general path
+    /// has to be taken.
     pub fn bind_at_once(&mut self, bind: &Bind) -> Option<SqlResult<()>> {
         let prepared = self.prepared.get(&bind.statement)?;
         let types = &prepared.parameters;
@@ -46,7 +48,7 @@ impl Session {
         })
     }
 
-    /// The portal; `None` where no program is there for the parameters yet.
+    /// Creates the portal; `None` if there is no key lookup for the types of the parameters yet.
     fn bound_at_once(&self, bind: &Bind, prepared: &Arc<Prepared>) -> SqlResult<Option<Portal>> {
         let types = &prepared.parameters;
         let formats = formats_of(&bind.parameter_formats, types.len(), "parameter", "parameters")?;
@@ -65,7 +67,7 @@ impl Session {
         Ok(Some(portal))
     }
 
-    /// Execute of all rows of a portal. `None`: the long way.
+    /// Executes a portal and sends all its rows. `None`: the general path has to be taken.
     pub fn execute_at_once(&mut self, name: &str, client: &mut dyn ResultSink) -> Option<SqlResult<()>> {
         let portal = self.portals.get(name)?;
         let Progress::Bound(Bound { plan: BoundPlan::Program(program), .. }) = &portal.progress else { return None };
@@ -96,7 +98,8 @@ impl Session {
         }))
     }
 
-    /// Buffers the rows of a portal; how many there are.
+    /// Encodes the rows of a portal into the client's buffer and returns their number. `None`: the general path has to
+    /// be taken.
     fn select_at_once(
         &mut self,
         portal: &Portal,
@@ -111,7 +114,7 @@ impl Session {
         let run = PointRun { program, values, session: None };
         let Some(found) = run.rows_at_once(self.block.transaction())? else { return Ok(None) };
         let Some(columns) = &portal.columns else { return Ok(None) };
-        // Only now: what is no case for it looks up its keys on the long way.
+        // The span is opened only now: on the general path, the lookup opens its own.
         drop(Step::LookUpKeys.span());
         statement.is(Kind::Query);
         let style = TextStyle {
@@ -123,7 +126,7 @@ impl Session {
         Ok(Some(count))
     }
 
-    /// Sync where there is nothing to commit; `false`: the long way.
+    /// Ends an implicit transaction that has nothing to commit; `false`: the general path has to be taken.
     pub fn sync_at_once(&mut self) -> bool {
         if self.block.is_explicit() {
             return true;

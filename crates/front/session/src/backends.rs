@@ -1,4 +1,4 @@
-//! Who is connected and what they do: the list behind `pg_stat_activity`, CancelRequest and the connection limit.
+//! List of sessions and their activity: the source of `pg_stat_activity`, CancelRequest and the connection limit.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ use crate::query_log::without_password;
 #[cfg(test)]
 mod tests;
 
-/// Every session, by process id.
+/// List of all sessions by process id, up to the connection limit.
 #[derive(Debug)]
 pub struct Backends {
     sessions: Mutex<BTreeMap<i32, Arc<Backend>>>,
@@ -33,12 +33,12 @@ pub struct Backends {
     pub started_us: i64,
 }
 
-/// One session as others see it.
+/// Entry of one session in the list, shared with other sessions.
 #[derive(Debug)]
 pub struct Backend {
-    /// No process of the operating system: a number that stands for the connection, as clients expect one.
+    /// Number that stands for the connection, as clients expect one; no process of the operating system.
     pub pid: i32,
-    /// What a CancelRequest must show; 32 bytes, of which protocol 3.0 uses four.
+    /// Secret that a CancelRequest must show: 4 bytes in protocol 3.0, 32 since.
     pub secret: Bytes,
     pub role: String,
     pub role_oid: types::Oid,
@@ -48,15 +48,16 @@ pub struct Backend {
     pub interrupt: Interrupt,
     pub client_wait: Arc<ClientWait>,
     clock: Arc<dyn Clock>,
+    /// Present activity.
     pub doing: Mutex<Doing>,
 }
 
-/// What a session does right now.
+/// Activity of a session: its state and its running or last statement.
 #[derive(Debug, Clone)]
 pub struct Doing {
     pub state: State,
     pub application_name: String,
-    /// The running statement, or the last one.
+    /// Text of the running statement or the last one, cut to `QUERY_BYTES_SHOWN`.
     pub query: String,
     pub query_id: Option<QueryId>,
     pub query_start_us: Option<i64>,
@@ -64,19 +65,21 @@ pub struct Doing {
     pub state_change_us: i64,
     /// Counters of a running COPY.
     pub copy: Option<Arc<Progress>>,
-    /// Of the running statement, or the last one, if it has or had operators.
+    /// Memory of the running statement or the last one; `None` if it has no operators.
     pub memory: Option<Arc<QueryMemory>>,
-    /// What its statement waits for, within the server.
+    /// Wait event of the statement while it waits within the server.
     pub wait_event: Option<&'static str>,
-    /// The cluster that its statement runs on or waits for, and the worker once it has one.
+    /// Cluster that the statement runs on or waits for.
     pub cluster: Option<Arc<str>>,
+    /// Worker that the statement runs on, once it has one.
     pub worker: Option<WorkerId>,
+    /// Timer of the running statement or the last one.
     pub(crate) life: Life,
-    /// What its statement has had of the threads, if it has or had operators.
+    /// Thread time of the running statement or the last one; `None` if it has no operators.
     pub share: Option<Arc<QueryShare>>,
 }
 
-/// `pg_stat_activity.state`.
+/// State of a session: `pg_stat_activity.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Active,
@@ -96,28 +99,28 @@ impl State {
     }
 }
 
-/// Who a new session belongs to.
+/// Role, address and parameters of a session to be entered into the list.
 #[derive(Debug)]
 pub struct Newcomer {
     pub role: Arc<catalog::Role>,
     pub database: String,
     pub peer: SocketAddr,
-    /// Bytes of the secret for cancelling: 4 in protocol 3.0, 32 since.
+    /// Length of the secret for CancelRequest: 4 bytes in protocol 3.0, 32 since.
     pub secret_bytes: usize,
     pub now_us: i64,
     pub clock: Arc<dyn Clock>,
 }
 
 impl Backends {
-    /// Sessions that are kept for superusers.
+    /// Number of sessions reserved for superusers by default.
     pub const RESERVED: usize = 3;
 
-    /// The limit of sessions at once.
+    /// Returns the maximum number of sessions.
     pub fn connections_max(&self) -> usize {
         self.connections_max
     }
 
-    /// An empty list of at most `connections_max` sessions, some of them reserved for superusers.
+    /// Creates an empty list of at most `connections_max` sessions, some of them reserved for superusers.
     pub fn new(connections_max: usize, connections_reserved: usize, started_us: i64) -> Self {
         Self {
             sessions: Mutex::default(),
@@ -128,7 +131,7 @@ impl Backends {
         }
     }
 
-    /// The session that runs a query.
+    /// Returns the process id of the session that runs a query or ran it last.
     pub fn pid_of(&self, query: QueryId) -> Option<i32> {
         let sessions = self.sessions.lock();
         sessions.values().find(|session| session.doing.lock().query_id == Some(query)).map(|session| session.pid)
@@ -137,7 +140,7 @@ impl Backends {
     /// Enters a session into the list; it leaves when the returned guard is dropped.
     ///
     /// # Errors
-    /// 53300 where there is no room for it.
+    /// 53300 if there is no room for it.
     pub fn enter(self: &Arc<Self>, newcomer: Newcomer, random: &dyn Random) -> SqlResult<Guard> {
         let mut secret = vec![0; newcomer.secret_bytes];
         random.fill(&mut secret);
@@ -197,12 +200,12 @@ impl Backends {
         }
     }
 
-    /// CancelRequest: stops the statement of session `pid`, if the secret is its own.
+    /// CancelRequest: stops the statement of session `pid` if the secret is right.
     pub fn cancel_request(&self, pid: i32, secret: &[u8]) {
         match self.find(pid) {
             Some(backend) if same(&backend.secret, secret) => backend.interrupt.stop_statement(Reason::User),
-            Some(_) => tracing::info!(pid, "wrong key in cancel request"),
-            None => tracing::info!(pid, "cancel request for a session that does not exist"),
+            Some(_) => tracing::info!(pid, "cancel request rejected: wrong secret"),
+            None => tracing::info!(pid, "cancel request ignored: the session does not exist"),
         }
     }
 
@@ -214,7 +217,7 @@ impl Backends {
         self.sessions.lock().len()
     }
 
-    /// Every session, by process id.
+    /// Returns all sessions by process id.
     pub fn all(&self) -> Vec<Arc<Backend>> {
         self.sessions.lock().values().map(Arc::clone).collect()
     }
@@ -226,7 +229,7 @@ impl Backends {
     }
 }
 
-/// Whether two secrets are equal, in a time that does not tell how much of them is.
+/// Whether two secrets are equal, compared in constant time.
 fn same(ours: &[u8], theirs: &[u8]) -> bool {
     ours.len() == theirs.len() && ours.iter().zip(theirs).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
 }
@@ -236,6 +239,7 @@ fn too_many(message: impl Into<String>) -> SqlError {
 }
 
 impl Backend {
+    /// Returns the session's row of `pg_stat_activity`.
     pub fn row(&self) -> SessionRow {
         let doing = self.doing.lock();
         let memory = doing.memory.as_ref().map(|memory| memory.used()).unwrap_or_default();
@@ -275,7 +279,7 @@ impl Backend {
         }
     }
 
-    /// The statement has ended now, like this; what is kept of it.
+    /// Ends the statement now, and returns its row for the query log.
     pub fn ended(&self, started_us: i64, outcome: &'static str, sqlstate: Option<&'static str>) -> LogRow {
         let (now, client) = (self.clock.monotonic(), self.client_wait.so_far());
         let mut doing = self.doing.lock();
@@ -299,6 +303,7 @@ impl Backend {
         }
     }
 
+    /// Returns the session's row of `pg_stat_progress_copy`; `None` if no COPY runs.
     pub fn copy_row(&self) -> Option<CopyProgressRow> {
         let progress = self.doing.lock().copy.as_ref()?.copy()?;
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -314,19 +319,19 @@ impl Backend {
         })
     }
 
-    /// A COPY shows its counters as long as the returned value lives.
+    /// Shows the progress of a COPY as long as the returned guard lives.
     pub fn copying(self: &Arc<Self>, progress: &Arc<Progress>) -> Copying {
         self.doing.lock().copy = Some(Arc::clone(progress));
         Copying(Arc::clone(self))
     }
 
-    /// The statement waits as long as the returned value lives.
+    /// Shows the wait event of the statement as long as the returned guard lives.
     pub fn waiting(self: &Arc<Self>, wait_event: &'static str) -> Waiting {
         self.doing.lock().wait_event = Some(wait_event);
         Waiting(Arc::clone(self))
     }
 
-    /// A statement begins; `now` is monotonic time.
+    /// Shows a statement that begins; `now` is monotonic time.
     pub fn work(&self, query: &str, query_id: QueryId, now_us: i64, now: Duration) {
         let client_before = self.client_wait.so_far();
         let mut doing = self.doing.lock();
@@ -341,7 +346,7 @@ impl Backend {
         doing.state_change_us = now_us;
     }
 
-    /// The session waits for its client.
+    /// Shows that the session waits for its client.
     pub fn rest(&self, status: BlockStatus, now_us: i64) {
         let mut doing = self.doing.lock();
         doing.state = match status {
@@ -356,7 +361,7 @@ impl Backend {
     }
 }
 
-/// A running COPY in `pg_stat_progress_copy`.
+/// Guard of a running COPY in `pg_stat_progress_copy`.
 #[derive(Debug)]
 pub struct Copying(Arc<Backend>);
 
@@ -366,7 +371,7 @@ impl Drop for Copying {
     }
 }
 
-/// A wait in `pg_stat_activity`.
+/// Guard of a wait in `pg_stat_activity`.
 #[derive(Debug)]
 pub struct Waiting(Arc<Backend>);
 
@@ -376,7 +381,7 @@ impl Drop for Waiting {
     }
 }
 
-/// As much of a statement as the list keeps; PostgreSQL keeps 1,024 bytes.
+/// Bytes of a statement's text that the list stores; PostgreSQL stores 1,024.
 const QUERY_BYTES_SHOWN: usize = 1024;
 
 fn shown(query: &str) -> &str {
@@ -387,7 +392,7 @@ fn shown(query: &str) -> &str {
     &query[..end]
 }
 
-/// Keeps a session in the list while it lives.
+/// Guard that removes a session from the list when dropped.
 #[derive(Debug)]
 pub struct Guard {
     backends: Arc<Backends>,

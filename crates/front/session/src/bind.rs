@@ -1,4 +1,4 @@
-//! The extended protocol's requests as plain data: Bind, Describe and Close.
+//! Requests of the extended protocol as plain data: Bind, Describe and Close.
 
 use bytes::Bytes;
 use types::{Condition, SqlError, SqlResult, SqlType};
@@ -6,36 +6,38 @@ use value_codec::encode::Format;
 
 use crate::rows::Columns;
 
-/// A portal to make from a prepared statement.
+/// Request to bind a prepared statement to a portal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
     pub portal: String,
     pub statement: String,
-    /// None: all text; one: for all; else one for each parameter. 0 is text, 1 is binary.
+    /// Format codes, 0 for text and 1 for binary: none means all text, one applies to all parameters, else one per
+    /// parameter.
     pub parameter_formats: Vec<i16>,
-    /// `None` is NULL.
+    /// Values of the parameters as sent; `None` is NULL.
     pub parameters: Vec<Option<Bytes>>,
-    /// As `parameter_formats`, for the columns of the result.
+    /// Format codes like `parameter_formats`, for the columns of the result.
     pub result_formats: Vec<i16>,
 }
 
-/// The parameters and columns of a prepared statement.
+/// Parameters and columns of a prepared statement.
 #[derive(Debug, Clone)]
 pub struct Described {
-    /// Types of its parameters.
+    /// Types of the parameters.
     pub parameters: Vec<SqlType>,
-    /// `None` where it gives no rows.
+    /// Columns of the result; `None` if it returns no rows.
     pub columns: Option<Columns>,
 }
 
-/// The object that Describe and Close name.
+/// Object that Describe or Close names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Statement(String),
     Portal(String),
 }
 
-/// The format of each of `count` values, from the codes of a Bind message: none (all text), one for all, or one each.
+/// Returns the format of each of `count` values for the format codes of a Bind message: none (all text), one for all,
+/// or one each. `what` and `of` are words of the error.
 pub fn formats_of(codes: &[i16], count: usize, what: &str, of: &str) -> SqlResult<Vec<Format>> {
     let format = |code: &i16| match code {
         0 => Ok(Format::Text),
@@ -50,7 +52,7 @@ pub fn formats_of(codes: &[i16], count: usize, what: &str, of: &str) -> SqlResul
     }
 }
 
-/// `08P01`.
+/// Returns the error of a message that violates the protocol (`08P01`).
 pub fn violation(message: impl Into<String>) -> SqlError {
     SqlError::new(Condition::ProtocolViolation, message)
 }

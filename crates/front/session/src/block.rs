@@ -1,5 +1,5 @@
-//! The transaction a session is in: implicit around what runs, or a block that BEGIN opened; and the settings that
-//! commit and roll back with it.
+//! Transaction of a session: implicit around its statements or a block that BEGIN opened, and the settings that commit
+//! and roll back with it.
 
 use std::sync::Arc;
 
@@ -13,45 +13,47 @@ use crate::block_status::BlockStatus;
 use crate::held::Held;
 use crate::snapshot_age::too_old;
 
-/// Transaction, failure, savepoints and settings of one session.
+/// Transaction state and settings of one session.
 pub(crate) struct Block {
     transactions: Arc<Transactions>,
-    /// From the first statement to commit or rollback.
+    /// Open transaction; `None` between commit or rollback and the next statement.
     open: Option<Open>,
-    /// What holds right now, SET LOCAL included.
+    /// Settings and roles in effect, SET LOCAL included.
     held: Held,
 }
 
+/// Open transaction with its modes, savepoints and settings.
 struct Open {
-    /// `None` once it has seen the past for too long and has let go of all.
+    /// `None` once its snapshot was too old and was released with all of the transaction's changes.
     transaction: Option<Transaction>,
     modes: Modes,
-    /// BEGIN was said: only COMMIT and ROLLBACK end it.
+    /// True after BEGIN: only COMMIT and ROLLBACK end the transaction.
     explicit: bool,
     failed: bool,
-    /// A statement has looked at data in it: its modes are fixed.
+    /// True once a statement has used the snapshot: isolation level and read-write mode are fixed.
     used: bool,
     started_us: i64,
-    /// When what it sees of others was committed.
+    /// Time at which its snapshot was taken.
     looked_us: i64,
-    /// As they were before it: what a rollback restores.
+    /// Settings before the transaction, restored by a rollback.
     before: Held,
-    /// As they will be after a commit: SET counts, SET LOCAL does not.
+    /// Settings after a commit: changed by SET, not by SET LOCAL.
     after: Held,
     savepoints: Vec<Savepoint>,
-    /// The cluster that has run what it has written.
+    /// Cluster that the transaction's writes have run on.
     written_on: Option<ClusterId>,
 }
 
+/// Savepoint with the settings to restore.
 struct Savepoint {
     name: String,
     current: Held,
     after: Held,
-    /// How many cursors the session had declared when it was set.
+    /// Number of cursors that the session had declared before the savepoint.
     declared: u64,
 }
 
-/// What BEGIN and SET TRANSACTION may ask for.
+/// Modes of a transaction, as BEGIN and SET TRANSACTION set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Modes {
     pub(crate) isolation: Isolation,
@@ -63,7 +65,7 @@ impl Block {
         Self { transactions, open: None, held }
     }
 
-    /// What ReadyForQuery says.
+    /// Returns the transaction status that ReadyForQuery reports.
     pub(crate) fn status(&self) -> BlockStatus {
         match &self.open {
             Some(open) if open.failed => BlockStatus::Failed,
@@ -84,19 +86,20 @@ impl Block {
         self.open.is_some()
     }
 
-    /// Settings and roles as they hold now.
+    /// Returns the settings and roles in effect.
     pub(crate) fn held(&self) -> &Held {
         &self.held
     }
 
-    /// The transaction that the next statement runs in: the open one with a view as of now, else a new one.
+    /// Begins a transaction for the next statement, or continues the open one, with a new snapshot if its isolation
+    /// level takes one per statement.
     pub(crate) fn enter(&mut self, modes: Modes, now_us: i64) -> SqlResult<()> {
         match &mut self.open {
             Some(open) if open.failed => Err(SqlError::new(
                 Condition::InFailedTransaction,
                 "current transaction is aborted, commands ignored until end of transaction block",
             )),
-            // Nothing has been seen yet: what the transaction sees is fixed by its first look, not by BEGIN.
+            // The first use fixes the snapshot, not BEGIN: until then each statement takes a new one.
             Some(open) if !open.used => {
                 open.transaction = Some(self.transactions.begin(open.modes.isolation));
                 open.looked_us = now_us;
@@ -128,23 +131,23 @@ impl Block {
         }
     }
 
-    /// BEGIN: the open transaction, implicit so far, becomes a block; `false` if it was one already.
+    /// BEGIN: turns the open implicit transaction, or a new one, into a block; `false` if it was one already.
     pub(crate) fn begin(&mut self, modes: Modes, now_us: i64) -> SqlResult<bool> {
         if let Some(open) = &mut self.open
             && !open.used
             && !open.explicit
         {
-            // What was SET before in the same message goes on.
+            // Settings that earlier statements of the same message have SET stay in effect.
             open.modes = modes;
             self.show_modes(modes);
         }
         self.enter(modes, now_us)?;
-        let open = self.open.as_mut().expect("entered");
+        let open = self.open.as_mut().expect("`enter` opens a transaction");
         let was = std::mem::replace(&mut open.explicit, true);
         Ok(!was)
     }
 
-    /// SET TRANSACTION, before any query of the block.
+    /// SET TRANSACTION: changes the modes; most changes are refused after the first query of the block (`25001`).
     pub(crate) fn set_modes(&mut self, modes: Modes) -> SqlResult<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.modes.isolation != modes.isolation {
@@ -163,7 +166,7 @@ impl Block {
         Ok(())
     }
 
-    /// SHOW transaction_isolation and transaction_read_only tell what holds.
+    /// Copies the modes to `transaction_isolation` and `transaction_read_only`, for SHOW.
     fn show_modes(&mut self, modes: Modes) {
         let isolation = match modes.isolation {
             Isolation::ReadCommitted => "read committed",
@@ -182,25 +185,26 @@ impl Block {
         self.open.as_ref().map(|open| open.modes)
     }
 
-    /// The open transaction, for a statement that looks at data or changes it.
+    /// Returns the open transaction for a statement that reads or changes data; its snapshot counts as used.
     pub(crate) fn transaction(&mut self) -> &mut Transaction {
         let open = self.open.as_mut().expect("a statement runs in a transaction");
         open.used = true;
-        open.transaction.as_mut().expect("no statement runs in a transaction that has let go of all")
+        open.transaction.as_mut().expect("no statement runs in a transaction whose snapshot was released")
     }
 
-    /// When what the open transaction sees of others was committed; `None` where it sees nothing.
+    /// Returns the time of the open transaction's snapshot; `None` without one.
     pub(crate) fn looked_us(&self) -> Option<i64> {
         self.open.as_ref().filter(|open| open.transaction.is_some()).map(|open| open.looked_us)
     }
 
-    /// As [`Self::looked_us`], where that stays so from one statement to the next.
+    /// Returns the time of the open transaction's snapshot if later statements keep using it; `None` otherwise.
     pub(crate) fn fixed_us(&self) -> Option<i64> {
         let is_fixed = |open: &&Open| open.used && open.modes.isolation != Isolation::ReadCommitted;
         self.open.as_ref().filter(is_fixed).map(|open| open.looked_us)
     }
 
-    /// Has the open transaction see what is committed by now. One that may not lets go of all that it saw and did: `false`.
+    /// Replaces the open transaction's snapshot by a new one. If it must not change, the snapshot and all changes of
+    /// the transaction are released: `false`.
     pub(crate) fn look_anew(&mut self, now_us: i64) -> bool {
         let Some(Open { transaction: transaction @ Some(_), modes, used, looked_us, .. }) = &mut self.open else {
             return true;
@@ -218,12 +222,12 @@ impl Block {
         goes_on
     }
 
-    /// `72000` where the open transaction has let go of all.
+    /// Fails with `72000` if the open transaction's snapshot was released.
     pub(crate) fn check_live(&mut self) -> SqlResult<()> {
         self.open.as_mut().map_or(Ok(()), |open| open.live().map(|_| ()))
     }
 
-    /// What the open transaction sees, for planning.
+    /// Returns the open transaction's snapshot, or the newest one without a transaction.
     pub(crate) fn view(&self) -> Snapshot {
         match &self.open {
             Some(Open { transaction: Some(transaction), .. }) => transaction.view(),
@@ -231,35 +235,36 @@ impl Block {
         }
     }
 
-    /// The cluster that the open transaction has written on.
+    /// Returns the cluster that the open transaction has written on.
     pub(crate) fn written_on(&self) -> Option<ClusterId> {
         self.open.as_ref().and_then(|open| open.written_on)
     }
 
-    /// Whether there is something that only a commit makes true.
+    /// Whether the open transaction has something to commit.
     pub(crate) fn has_written(&self) -> bool {
         let transaction = self.open.as_ref().and_then(|open| open.transaction.as_ref());
         transaction.is_some_and(Transaction::is_dirty)
     }
 
-    /// Whether others may have to wait for the end of the open transaction.
+    /// Whether the open transaction holds locks that others may wait for.
     pub(crate) fn holds_locks(&self) -> bool {
         let transaction = self.open.as_ref().and_then(|open| open.transaction.as_ref());
         transaction.is_some_and(Transaction::holds_locks)
     }
 
+    /// Records the cluster that a write of the open transaction runs on; the first one counts.
     pub(crate) fn note_written_on(&mut self, cluster: ClusterId) {
         if let Some(open) = &mut self.open {
             open.written_on.get_or_insert(cluster);
         }
     }
 
-    /// When the open transaction began.
+    /// Returns the time at which the open transaction began.
     pub(crate) fn started_us(&self) -> Option<i64> {
         self.open.as_ref().map(|open| open.started_us)
     }
 
-    /// Refuses what a read-only transaction must not do.
+    /// Refuses a command in a read-only transaction (`25006`).
     pub(crate) fn check_writable(&self, command: &str) -> SqlResult<()> {
         if self.open.as_ref().is_some_and(|open| open.modes.read_only) {
             let message = format!("cannot execute {command} in a read-only transaction");
@@ -268,7 +273,8 @@ impl Block {
         Ok(())
     }
 
-    /// A statement failed: a block waits for its end or a savepoint, an implicit transaction is rolled back.
+    /// Handles a failed statement: a block waits for its end or a rollback to a savepoint, an implicit transaction is
+    /// rolled back.
     pub(crate) fn fail(&mut self) {
         match &mut self.open {
             Some(open) if open.explicit => open.failed = true,
@@ -276,7 +282,7 @@ impl Block {
         }
     }
 
-    /// Ends the transaction and keeps what it did.
+    /// Commits the transaction with its settings.
     pub(crate) async fn commit(&mut self) -> SqlResult<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         let _step = Step::Commit.span();
@@ -296,7 +302,8 @@ impl Block {
         }
     }
 
-    /// Ends a transaction that has written nothing; `false` where there is something to commit, or to tell.
+    /// Ends a transaction that has written nothing, without waiting; `false` if there is something to commit or an
+    /// error to report.
     pub(crate) fn end_unwritten(&mut self) -> bool {
         let is_unwritten = |open: &Open| open.transaction.as_ref().is_some_and(|transaction| !transaction.is_dirty());
         if self.transactions.is_poisoned() || !self.open.as_ref().is_none_or(is_unwritten) {
@@ -309,7 +316,7 @@ impl Block {
         true
     }
 
-    /// Ends the transaction and forgets what it did.
+    /// Rolls back the transaction with its settings.
     pub(crate) fn roll_back(&mut self) {
         if let Some(open) = self.open.take() {
             self.held = open.before;
@@ -317,7 +324,8 @@ impl Block {
         }
     }
 
-    /// Changes settings or roles: for the transaction only, or for the session if the transaction commits.
+    /// Changes settings or roles: for the transaction only if `local`, else also for the session if the transaction
+    /// commits.
     pub(crate) fn change(&mut self, local: bool, change: impl Fn(&mut Held) -> SqlResult<()>) -> SqlResult<()> {
         let mut held = self.held.clone();
         change(&mut held)?;
@@ -341,7 +349,8 @@ impl Block {
         Ok(())
     }
 
-    /// ROLLBACK TO: back to the savepoint, which stays; a failed block lives again. How many cursors were declared before it.
+    /// ROLLBACK TO: rolls back to the savepoint, which stays, and reopens a failed block. Returns the number of cursors
+    /// declared before the savepoint.
     pub(crate) fn roll_back_to(&mut self, name: &str) -> SqlResult<u64> {
         let open = self.explicit("ROLLBACK TO SAVEPOINT")?;
         let index = find(&open.savepoints, name)?;
@@ -363,6 +372,7 @@ impl Block {
         Ok(())
     }
 
+    /// Returns the open block; `25P01` outside of one.
     fn explicit(&mut self, command: &str) -> SqlResult<&mut Open> {
         match &mut self.open {
             Some(open) if open.explicit => Ok(open),
@@ -372,12 +382,13 @@ impl Block {
 }
 
 impl Open {
+    /// Returns the transaction; `72000` if its snapshot was released.
     fn live(&mut self) -> SqlResult<&mut Transaction> {
         self.transaction.as_mut().ok_or_else(too_old)
     }
 }
 
-/// The newest savepoint of that name.
+/// Returns the index of the newest savepoint of this name.
 fn find(savepoints: &[Savepoint], name: &str) -> SqlResult<usize> {
     savepoints
         .iter()
@@ -385,7 +396,7 @@ fn find(savepoints: &[Savepoint], name: &str) -> SqlResult<usize> {
         .ok_or_else(|| SqlError::new(Condition::InvalidSavepoint, format!("savepoint \"{name}\" does not exist")))
 }
 
-/// What makes sense within a block only.
+/// Returns the error of a command that is allowed in a transaction block only (`25P01`).
 pub(crate) fn outside(command: &str) -> SqlError {
     SqlError::new(Condition::NoActiveTransaction, format!("{command} can only be used in transaction blocks"))
 }

@@ -1,12 +1,12 @@
-//! The transaction status of a session, as its client and others are told.
+//! Transaction status of a session, as ReadyForQuery and `pg_stat_activity` report it.
 
-/// The transaction status between statements.
+/// Transaction status of a session between statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockStatus {
-    /// In no block.
+    /// Outside of a transaction block.
     Idle,
-    /// In a block.
+    /// In a transaction block.
     Open,
-    /// In a block of which a statement has failed: only its end is heard.
+    /// In a failed transaction block: only its end or a rollback to a savepoint is accepted.
     Failed,
 }

@@ -1,4 +1,4 @@
-//! Bound statements: prepared ones with the values of their parameters, as Bind leaves them for Execute.
+//! Bound statements: prepared statements with the values that Bind gave to their parameters.
 
 use std::sync::Arc;
 
@@ -9,18 +9,19 @@ use types::SqlError;
 
 use crate::kept_program::KeptProgram;
 
-/// The values of a prepared statement's parameters, and what was planned for them.
+/// Values of a prepared statement's parameters, with the plan for them.
 pub(crate) struct Bound {
     pub(crate) values: Vec<ScalarValue>,
     pub(crate) plan: BoundPlan,
 }
 
-/// The plan that Bind made; it is checked again when it runs.
+/// Plan made by Bind; its validity is checked when it runs.
 pub(crate) enum BoundPlan {
-    /// It runs by the program of its statement.
+    /// Compiled key lookup of the prepared statement.
     Program(Arc<KeptProgram>),
-    /// It has a plan, which was made on a state of the catalog.
+    /// Plan, with the state of the catalog that it was made on.
     Plan(Box<Planned>, Arc<CatalogState>),
-    /// It could not be planned, maybe because it was committed before under its token.
+    /// Planning error, which is reported only if the statement does not turn out to have been committed under its token
+    /// before.
     Failed(Box<SqlError>),
 }

@@ -1,4 +1,5 @@
-//! Statements that find their rows by an index: run by a program instead of operators.
+//! The primary-key fast path: statements that find their rows by an index run a compiled key lookup instead of
+//! operators.
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ use crate::temporary::is_of_temporary;
 use crate::throttle::grown_table;
 
 impl Session {
-    /// The program of a statement for the digits of the numerics among its parameters' values, made if that was not tried yet; `None` for a statement that has
-    /// one program or none.
+    /// Returns the compiled key lookup of a statement that has one for each precision and scale of its numeric
+    /// parameters, and compiles it if that was not tried yet. `None` for statements with one key lookup or none.
     pub(crate) async fn program_by_digits(
         &mut self,
         prepared: &Prepared,
@@ -31,7 +32,7 @@ impl Session {
         statement: &Statement,
     ) -> Option<Arc<KeptProgram>> {
         let (KeptPrograms::ByDigits(_), Some(parsed)) = (&prepared.programs, &prepared.parsed) else { return None };
-        // A number of more digits than a numeric has comes as its text, which no program compares.
+        // A number with more digits than a numeric can have arrives as text, which no key lookup compares.
         let is_whole = |(value, sql_type): (&ScalarValue, &SqlType)| {
             is_numeric(sql_type) && matches!(value, ScalarValue::Utf8View(Some(_)))
         };
@@ -41,7 +42,7 @@ impl Session {
         let types = prepared.types_with(values);
         if prepared.programs.lacks(&types) {
             let planned = self.plan_without_rows(parsed, &types, statement).await;
-            // For want of memory it is tried again.
+            // Planning that ran out of memory is tried at the next Bind.
             if planned.as_ref().is_err_and(|error| error.condition == Condition::OutOfMemory) {
                 return None;
             }
@@ -54,13 +55,13 @@ impl Session {
         prepared.programs.find(|| types)
     }
 
-    /// The program that a bound statement has; `None` where it has none, or is planned otherwise now.
+    /// Returns the compiled key lookup of a bound statement; `None` if it has none, or a valid one would differ.
     pub(crate) fn program_now<'a>(&self, bound: &'a Bound) -> Option<&'a PointProgram> {
         let BoundPlan::Program(kept) = &bound.plan else { return None };
         kept.now(self.block.held(), &self.block.view().state)
     }
 
-    /// Begins to run a plan by its program; `None` where it has none, or the plan has to be run.
+    /// Begins to run a plan as a key lookup; `None` if it is none, or the lookup turns out to need the plan.
     pub(crate) async fn run_planned_by_key(
         &mut self,
         planned: &Planned,
@@ -75,7 +76,7 @@ impl Session {
         }
     }
 
-    /// Begins to run a program; `None` where its plan has to be run.
+    /// Begins to run a compiled key lookup; `None` if the plan has to run instead.
     pub(crate) async fn run_by_key(
         &mut self,
         program: &PointProgram,

@@ -1,4 +1,4 @@
-//! CHECK STORAGE: what lies in the bucket, and what the catalog knows of it.
+//! CHECK STORAGE: compares the objects in the bucket with the catalog.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::started::Started;
 use crate::statement::Statement;
 
 impl Session {
-    /// Lists the bucket against the catalog; for superusers, for the names of objects are those of everybody's tables.
+    /// Compares the bucket with the catalog; for superusers only, because the result names objects of everybody's
+    /// tables.
     pub(crate) async fn check_storage(&mut self, statement: &Statement) -> SqlResult<Started> {
         if !self.block.held().role.superuser {
             let message = "permission denied: CHECK STORAGE is for superusers";
@@ -28,7 +29,7 @@ impl Session {
         let columns = check_storage_columns();
         let fields: Vec<_> = columns.iter().map(|column| column.sql_type.arrow_field(&column.name, true)).collect();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays(&found))
-            .map_err(|error| SqlError::internal(format!("CHECK STORAGE's answer: {error}")))?;
+            .map_err(|error| SqlError::internal(format!("building CHECK STORAGE's result failed: {error}")))?;
         let rows = futures::stream::once(async move { Ok(batch) }).boxed();
         Ok(Started::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), "CHECK STORAGE"))
     }

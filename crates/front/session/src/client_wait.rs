@@ -1,4 +1,4 @@
-//! How long a session's statements have waited for its client to take rows.
+//! Time that a session's statements have waited for the client to take rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use types::Clock;
 
-/// Counted by the one task of the session, and read by all.
+/// Total wait time of a session, counted by its one task and read by all.
 #[derive(Debug)]
 pub struct ClientWait {
     clock: Arc<dyn Clock>,
     waited_ns: AtomicU64,
-    /// When the present wait began; 0 where there is none.
+    /// Time at which the present wait began; 0 if there is none.
     since_ns: AtomicU64,
 }
 
-/// A wait, to be dropped at its end.
+/// Guard of a wait, which ends when it is dropped.
 #[derive(Debug)]
 pub struct Wait(Arc<ClientWait>);
 
@@ -24,12 +24,13 @@ impl ClientWait {
         Arc::new(Self { clock, waited_ns: AtomicU64::new(0), since_ns: AtomicU64::new(0) })
     }
 
+    /// Begins a wait.
     pub fn begin(self: &Arc<Self>) -> Wait {
         self.since_ns.store(self.now_ns().max(1), Ordering::Relaxed);
         Wait(Arc::clone(self))
     }
 
-    /// All waits together, with what has passed of the present one.
+    /// Returns the total time of all waits, the present one included.
     pub fn so_far(&self) -> Duration {
         let since = self.since_ns.load(Ordering::Relaxed);
         let present = if since == 0 { 0 } else { self.now_ns().saturating_sub(since) };

@@ -1,4 +1,4 @@
-//! CREATE, ALTER, DROP and USE CLUSTER, and who may use which.
+//! Cluster commands: CREATE, ALTER, DROP and USE CLUSTER.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::session::Session;
 use crate::started::Started;
 
 impl Session {
-    /// Does what the command says. Clusters are no part of a transaction: all but USE are refused in a block, and done at once.
+    /// Runs a cluster command. Clusters are not transactional: all but USE are refused in a block and take effect at
+    /// once.
     pub(crate) async fn cluster_command(&mut self, command: ClusterCommand) -> SqlResult<Started> {
         match command {
             ClusterCommand::Use(name) => {
@@ -21,12 +22,13 @@ impl Session {
                 self.block.check_writable(tag)?;
                 self.refuse_in_block(tag)?;
                 if self.asked.is_some() {
-                    // Nothing of it is in the commit that tells what was done under a token.
+                    // Cluster changes are not part of the commit that records the outcome of a token.
                     return Err(SqlError::unsupported(format!("{tag} under a token"))
                         .with_hint("RESET kiln.statement_token first."));
                 }
                 if self.block.has_written() {
-                    // Statements of one string are one transaction: a role that is made there may never come to be.
+                    // The statements of one string are one transaction: a role created by an earlier one might not be
+                    // committed.
                     let message = format!("{tag} cannot run in a transaction that has written");
                     return Err(SqlError::new(Condition::ActiveTransaction, message));
                 }
@@ -58,7 +60,7 @@ impl Session {
     }
 }
 
-/// What is told of a change that changed nothing because it was asked for only if it can be.
+/// Returns the notice of a change that IF EXISTS or IF NOT EXISTS has skipped.
 fn skipped(change: &Change) -> Option<SqlError> {
     let message = match change {
         Change::Create { name, if_exists: IfExists::Keep, .. } => {

@@ -1,4 +1,4 @@
-//! Statements about the session itself: settings, roles, transaction blocks, prepared statements, cursors.
+//! Statements about the session itself: settings, roles, transaction blocks, prepared statements and cursors.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::started::Started;
 use crate::statement::Statement;
 
 impl Session {
-    /// Does what the command says; COMMIT and ROLLBACK are only noted, and done by [`Session::end`].
+    /// Runs a session command. COMMIT and ROLLBACK are only recorded here; [`Session::end`] carries them out.
     pub(crate) async fn command(
         &mut self,
         command: SessionCommand,
@@ -79,7 +79,7 @@ impl Session {
             }
             SessionCommand::RollbackTo(name) => {
                 let declared = self.block.roll_back_to(&name)?;
-                // Cursors that were declared since are taken back too.
+                // Cursors that were declared since the savepoint are rolled back too.
                 self.portals.retain(|_, portal| portal.declared.is_none_or(|number| number < declared));
                 done("ROLLBACK")
             }
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// VACUUM: what the server does by and by, now.
+    /// VACUUM: flushes, compacts and redistributes tables now, which the server otherwise does in the background.
     async fn vacuum(&mut self, tables: Option<Vec<Oid>>, statement: &Statement) -> SqlResult<()> {
         self.refuse_in_block("VACUUM")?;
         let context = self.context(statement);
@@ -145,7 +145,7 @@ impl Session {
         Ok(())
     }
 
-    /// `25001` for what a transaction block cannot hold.
+    /// Refuses a command in a transaction block with `25001`.
     pub(crate) fn refuse_in_block(&self, command: &str) -> SqlResult<()> {
         if !self.block.is_explicit() {
             return Ok(());
@@ -154,11 +154,12 @@ impl Session {
         Err(SqlError::new(Condition::ActiveTransaction, message))
     }
 
-    /// SET and SET LOCAL; `None` is DEFAULT. What describes the transaction is set on the transaction.
+    /// Runs SET and SET LOCAL; the value `None` is DEFAULT. Settings `transaction_…` change the modes of the
+    /// transaction.
     fn set(&mut self, name: &str, value: Option<&str>, local: bool, place: Place) -> SqlResult<()> {
         let lower = name.to_ascii_lowercase();
         if let Some(mode) = lower.strip_prefix("transaction_").filter(|mode| *mode != "deferrable") {
-            // Checked as any other setting is, and taken from there in its one spelling.
+            // Validated and normalized as any other setting.
             let mut settings = Settings::clone(self.settings());
             settings.set(name, value.unwrap_or(if mode == "isolation" { "read committed" } else { "off" }))?;
             let text = settings.get(name)?;
@@ -182,7 +183,7 @@ impl Session {
         self.block.set_modes(modes)
     }
 
-    /// COMMIT and ROLLBACK: how they end what is open, and what there is to say about it.
+    /// Records COMMIT or ROLLBACK as pending; outside of a block PostgreSQL's warning or error.
     fn note_ending(&mut self, keep: bool, chain: bool, place: Place) -> SqlResult<Started> {
         let word = if keep { "COMMIT" } else { "ROLLBACK" };
         if !self.block.is_explicit() {
@@ -193,13 +194,14 @@ impl Session {
             if place.alone && place.last {
                 return Ok(Started::Done(word.to_owned()));
             }
-            // Other statements of the same string, or of the messages up to Sync, are in the transaction that it ends.
+            // Earlier statements of the same string, or messages since the last Sync, are in the implicit transaction
+            // that it ends.
         }
         self.ending = Some(Ending { keep, chain });
         Ok(Started::Done(word.to_owned()))
     }
 
-    /// The end of COMMIT and ROLLBACK; nothing interrupts a commit.
+    /// Carries out COMMIT or ROLLBACK and returns the command tag; nothing interrupts a commit.
     pub(crate) async fn end_block(&mut self, ending: Ending) -> SqlResult<String> {
         let modes = self.block.modes();
         let keep = ending.keep && !self.block.is_failed();
@@ -216,7 +218,8 @@ impl Session {
         Ok(if keep { "COMMIT" } else { "ROLLBACK" }.to_owned())
     }
 
-    /// The modes a transaction gets: what is said, else what `base` has, else the session's defaults.
+    /// Returns the modes of a transaction: those set by the statement, else those of `base`, else the session's
+    /// defaults.
     fn modes(&self, said: TransactionModes, base: Option<Modes>) -> SqlResult<Modes> {
         let base = base.unwrap_or_else(|| self.default_modes());
         let read_only = said.read_only.unwrap_or(base.read_only);
@@ -229,7 +232,7 @@ impl Session {
         Ok(Modes { isolation, read_only })
     }
 
-    /// SET SESSION CHARACTERISTICS: the same as setting the defaults.
+    /// SET SESSION CHARACTERISTICS: sets the default modes of transactions.
     fn set_characteristics(&mut self, modes: TransactionModes) -> SqlResult<()> {
         let isolation = modes.isolation.map(isolation_name);
         self.block.change(false, |held| {
@@ -290,7 +293,7 @@ impl Session {
             .ok_or_else(|| SqlError::new(Condition::InvalidParameterValue, format!("role \"{name}\" does not exist")))
     }
 
-    /// DISCARD: as if the connection were new.
+    /// DISCARD: resets parts of the session, or all of it.
     fn discard(&mut self, what: Discard, place: Place) -> SqlResult<Started> {
         let tag = match what {
             Discard::Plans => "DISCARD PLANS",
@@ -325,7 +328,7 @@ impl Session {
         Ok(Started::Done(tag.to_owned()))
     }
 
-    /// What is said for the transaction only has no effect outside of one, and PostgreSQL says so.
+    /// Warns, as PostgreSQL does, of a setting for the transaction only outside of a block, where it has no effect.
     fn check_local(&mut self, local: bool, place: Place, command: &str) {
         if local && !self.block.is_explicit() && place.alone {
             let notice = outside(command);

@@ -1,4 +1,4 @@
-//! COPY: data between a client and a table, piece by piece.
+//! COPY: data between a client or files and a table, chunk by chunk.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::session::Session;
 use crate::started::{Started, tag};
 use crate::statement::Statement;
 
-/// Pieces of the client's data that wait for the parser.
+/// Chunks of the client's data that wait for the parser at most.
 const PIECES_AHEAD: usize = 16;
 
 impl Session {
-    /// COPY FROM: rows from the client, or from files and URLs, become part of the transaction.
+    /// COPY FROM: adds rows from the client, from files or URLs to the transaction.
     pub(crate) async fn copy_from(
         &mut self,
         plan: CopyFromPlan,
@@ -56,7 +56,7 @@ impl Session {
         Ok(tag)
     }
 
-    /// COPY TO: rows to the client as fast as it reads them, or to a file.
+    /// COPY TO: sends rows to the client as fast as it reads them, or writes them to a file.
     pub(crate) async fn copy_to(
         &mut self,
         plan: CopyToPlan,
@@ -87,21 +87,21 @@ impl Session {
     }
 }
 
-/// In which form the client is to send the data of a COPY.
+/// Returns the format in which the client sends the data of a COPY.
 pub(crate) fn stdin_format(plan: &CopyFromPlan) -> Format {
     if plan.options.format == CopyFormat::Binary { Format::Binary } else { Format::Text }
 }
 
-/// What the client has sent, as far as a repeat has to be the same.
+/// Data that the client has sent, as far as a repetition under a token has to match it.
 struct Data {
-    /// `None` without a token.
+    /// Digest of the data; `None` without a token.
     work: Option<Work>,
-    /// The client has said that this is all.
+    /// True once the client has ended the data.
     is_whole: bool,
 }
 
 impl Data {
-    /// Takes what is left after the mark that ends the data within it.
+    /// Reads the data after the end-of-data marker, for the digest.
     async fn take_rest(&mut self, client: &mut dyn ResultSink) -> SqlResult<()> {
         while let Some(work) = self.work.as_mut().filter(|_| !self.is_whole) {
             match client.copy_data().await? {
@@ -117,7 +117,7 @@ impl Data {
     }
 }
 
-/// Hands over what the client sends, up to its end or failure; then waits to be dropped.
+/// Passes the client's data to the parser, up to its end or a failure; then waits to be dropped.
 async fn feed(client: &mut dyn ResultSink, sender: mpsc::Sender<SqlResult<Bytes>>, data: &mut Data) -> Infallible {
     loop {
         let piece = client.copy_data().await.transpose();
@@ -129,7 +129,7 @@ async fn feed(client: &mut dyn ResultSink, sender: mpsc::Sender<SqlResult<Bytes>
             work.data(piece);
         }
         let failed = piece.is_err();
-        // A parser that has failed takes no more; the rest is passed over once that is told.
+        // A parser that has failed takes no more data; the client's further data is skipped once the error is reported.
         if sender.send(piece).await.is_err() || failed {
             break;
         }

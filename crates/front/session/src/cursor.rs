@@ -1,4 +1,4 @@
-//! Cursors by SQL: DECLARE, FETCH, MOVE, CLOSE; and EXECUTE of what PREPARE named.
+//! SQL cursors and prepared statements: DECLARE, FETCH, MOVE, CLOSE and EXECUTE.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::started::{OpenResult, Started, tag};
 use crate::statement::Statement;
 
 impl Session {
-    /// EXECUTE: the prepared statement, planned for the values it gets.
+    /// EXECUTE: plans and runs a prepared statement with its arguments.
     pub(crate) async fn execute_prepared(
         &mut self,
         name: &str,
@@ -37,12 +37,12 @@ impl Session {
             return Ok(Started::Done(String::new()));
         }
         let planned = Box::pin(self.plan_execute(name, arguments, statement)).await?;
-        let planned = planned.ok_or_else(|| SqlError::internal("a prepared statement that is not empty has a plan"))?;
+        let planned = planned.ok_or_else(|| SqlError::internal("EXECUTE of a non-empty statement gave no plan"))?;
         prepared.check_columns(self.columns_of(&planned)?.as_deref())?;
         Box::pin(self.start(planned, true, place, statement, client)).await
     }
 
-    /// The plan of a prepared statement with these arguments; `None` for an empty one.
+    /// Plans a prepared statement with these arguments; `None` for an empty query string.
     pub(crate) async fn plan_execute(
         &mut self,
         name: &str,
@@ -63,7 +63,7 @@ impl Session {
         self.plan_for_values(&prepared, &values, statement).await.map(Some)
     }
 
-    /// The values that EXECUTE gives, once.
+    /// Evaluates the arguments of EXECUTE once.
     async fn argument_values(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -109,7 +109,7 @@ impl Session {
         Ok(())
     }
 
-    /// FETCH: the rows are sent by whoever runs the statement.
+    /// FETCH: skips rows where the direction asks for it; the caller sends the rows.
     pub(crate) async fn fetch(&mut self, cursor: String, direction: FetchDirection) -> SqlResult<Started> {
         let Steps { skip, take } = self.steps(&cursor, direction)?;
         if skip > 0 {
@@ -140,12 +140,12 @@ impl Session {
         }
     }
 
-    /// The rows of an open cursor; one that is at its end has none left, but still its columns.
+    /// Returns the rows of an open cursor; at its end these are empty but still have columns.
     pub(crate) fn cursor_rows(&mut self, name: &str) -> SqlResult<&mut Rows> {
         self.cursor(name).map(|(rows, _)| rows)
     }
 
-    /// Likewise, with the formats that the cursor was declared with.
+    /// Returns the rows of an open cursor with the formats that it was declared with.
     pub(crate) fn cursor(&mut self, name: &str) -> SqlResult<(&mut Rows, &[Format])> {
         let portal = self.portals.get_mut(name).ok_or_else(|| unknown_cursor(name))?;
         match &mut portal.progress {
@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// The columns a statement answers with, FETCH and EXECUTE included.
+    /// Returns the columns of a statement's result, those of FETCH and EXECUTE included.
     pub(crate) fn columns_of(&self, planned: &Planned) -> SqlResult<Option<Columns>> {
         match planned {
             Planned::Session(SessionCommand::Fetch { cursor, .. }) => match self.portals.get(cursor) {
@@ -176,7 +176,8 @@ impl Session {
         Ok(self.cursor_rows(cursor)?.skip(count).await?.rows)
     }
 
-    /// A direction as forward steps from where the cursor is; whatever leads back is refused, as of a NO SCROLL cursor.
+    /// Converts a direction to forward steps from the position of the cursor; backward ones are refused, as for a NO
+    /// SCROLL cursor.
     fn steps(&mut self, cursor: &str, direction: FetchDirection) -> SqlResult<Steps> {
         let at = self.cursor_rows(cursor)?.position();
         match direction {
@@ -192,7 +193,7 @@ impl Session {
     }
 }
 
-/// How a cursor moves: rows to pass over, then rows to take (`None`: all).
+/// Movement of a cursor: rows to skip, then rows to return (`None`: all).
 struct Steps {
     skip: u64,
     take: Option<u64>,

@@ -1,4 +1,4 @@
-//! Definitions: what must hold is asked first, then CREATE, ALTER, DROP and their like become part of the transaction.
+//! Data definition: CREATE, ALTER, DROP and the like.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::started::Started;
 use crate::statement::Statement;
 
 impl Session {
-    /// CREATE, ALTER, DROP and their like: what must hold is asked first, then the changes become part of the transaction.
+    /// Runs a definition: locks the tables, checks the existing rows against new constraints, then stages the changes.
     pub(crate) async fn define(&mut self, mut plan: DefinePlan, statement: &Statement) -> AttemptResult<Started> {
         self.block.check_writable(&plan.tag)?;
         if let Some(command) = plan.outside_block {
@@ -47,7 +47,7 @@ impl Session {
             let filled = dml.modify(fill, self.block.transaction(), &context).await;
             let filled = filled.map_err(|error| AttemptError::from_run(error, &context, statement))?;
             if filled == Attempt::Again {
-                return Err(SqlError::internal("rows of a locked table have changed").into());
+                return Err(SqlError::internal("filling a column found changed rows in a locked table").into());
             }
         }
         self.tell(plan.notices);
@@ -55,7 +55,7 @@ impl Session {
         Ok(Started::Done(plan.tag))
     }
 
-    /// `2BP01` for roles that are to go and own clusters, which are no part of the catalog.
+    /// Refuses to drop roles that own clusters (`2BP01`), which the catalog does not know of.
     fn refuse_cluster_owners(&self, changes: &[Change]) -> SqlResult<()> {
         for change in changes {
             let Change::DropRole(role) = change else { continue };
@@ -73,7 +73,7 @@ impl Session {
         Ok(())
     }
 
-    /// Turns a password into the verifier that the catalog keeps; the password itself is kept nowhere.
+    /// Replaces a password by the verifier that the catalog stores; the password itself is stored nowhere.
     fn put_password(&mut self, changes: &mut [Change], password: &Password) -> SqlResult<()> {
         let verifier = match password.text.as_deref() {
             None => None,
@@ -98,7 +98,7 @@ impl Session {
     }
 }
 
-/// Tables to which foreign keys refer that are enforced from these changes on.
+/// Returns the tables that foreign keys refer to which are enforced from these changes on.
 fn newly_referred(changes: &[Change], view: &CatalogState) -> BTreeSet<Oid> {
     let tables = changes.iter().filter_map(|change| match change {
         Change::PutTable(table) => Some(table),
@@ -120,7 +120,7 @@ fn newly_referred(changes: &[Change], view: &CatalogState) -> BTreeSet<Oid> {
     found
 }
 
-/// The table that a change is about.
+/// Returns the table that a change is about.
 fn changed_table(change: &Change) -> Option<Oid> {
     match change {
         Change::PutTable(table) => Some(table.oid),

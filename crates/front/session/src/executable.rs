@@ -1,4 +1,4 @@
-//! The two forms in which a client asks for a statement to be executed.
+//! Statements to execute, in the two forms in which clients send them.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use syntax::Parsed;
 use crate::bound::Bound;
 use crate::prepared::Prepared;
 
-/// A statement to execute.
+/// Statement to execute.
 #[derive(Clone, Copy)]
 pub(crate) enum Executable<'a> {
-    /// A statement of a simple query.
+    /// Statement of a simple query.
     Text(&'a Arc<Parsed>),
-    /// A prepared statement, as Bind has left it.
+    /// Prepared statement with the values that Bind gave to its parameters.
     Bound(&'a Prepared, &'a Bound),
 }
 
 impl Executable<'_> {
-    /// The parsed statement; `None` for an empty query string.
+    /// Returns the parsed statement; `None` for an empty query string.
     pub(crate) fn parsed(&self) -> Option<&Arc<Parsed>> {
         match self {
             Self::Text(parsed) => Some(parsed),

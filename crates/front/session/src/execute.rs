@@ -1,8 +1,9 @@
-//! A statement's way from what is asked for to its first row, or to its tag.
+//! Execution of a statement, from its text or its bound form to its first row or its command tag.
 //!
-//! [`Session::execute`] is the one loop for all protocols, [`Session::attempt`] its steps: the statement enters its transaction and sees what is
-//! committed; if it has a program that finds its rows by an index, that runs (`by_key.rs`), and most end there; else what its names stand for is fetched
-//! (`resolve.rs`), it is planned (`plan.rs`), waits for a cluster (`admit.rs`), takes its token (`token.rs`) and runs.
+//! [`Session::execute`] is the one loop for all protocols, [`Session::attempt`] its steps: the statement enters its
+//! transaction; if it has a compiled key lookup, that runs (`by_key.rs`), and most statements end there; otherwise
+//! historical snapshots and file lists are fetched (`resolve.rs`), it is planned (`plan.rs`), waits for a cluster
+//! (`admit.rs`), claims its token (`token.rs`) and runs.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ use crate::temporary;
 use crate::throttle::grown_table;
 
 impl Session {
-    /// Runs what is asked for until it has begun to give rows or is done, as often as it takes.
+    /// Runs a statement until its rows are open or it is complete, retrying as often as needed.
     pub(crate) async fn execute(
         &mut self,
         what: Executable<'_>,
@@ -48,7 +49,7 @@ impl Session {
         }
     }
 
-    /// One attempt: each step of [`Session::execute`] once. `last` is why the one before came to nothing.
+    /// Makes one attempt, each step of [`Session::execute`] once. `last` is the reason for the retry.
     async fn attempt(
         &mut self,
         what: Executable<'_>,
@@ -58,7 +59,7 @@ impl Session {
         client: &mut dyn ResultSink,
     ) -> AttemptResult<Started> {
         self.enter(what.parsed(), statement)?;
-        // Whoever has waited for a cluster has a plan that no program runs.
+        // A statement that has waited for a cluster has no key lookup.
         let mut may_look_up = last != Some(Retry::Waited);
         if may_look_up
             && let Executable::Bound(prepared, bound) = what
@@ -70,7 +71,7 @@ impl Session {
             }
             may_look_up = false;
         }
-        // Most statements by far end above: the rest of the way has its memory only where it is taken.
+        // Most statements end above: boxing keeps the remaining steps out of this future's memory.
         Box::pin(async {
             let planned = match what {
                 Executable::Text(parsed) => {
@@ -84,7 +85,8 @@ impl Session {
         .await
     }
 
-    /// Begins to run a plan, which finds its rows by an index if it can and `may_look_up`; what has no rows is done on return.
+    /// Begins to run a plan, by a key lookup if it can and `may_look_up`; a statement without rows is complete on
+    /// return.
     pub(crate) async fn start(
         &mut self,
         planned: Planned,
@@ -116,7 +118,7 @@ impl Session {
         started
     }
 
-    /// Runs a plan that may run now.
+    /// Runs a plan that has been admitted.
     async fn run_plan(
         &mut self,
         planned: Planned,
@@ -185,7 +187,7 @@ impl Session {
         }
     }
 
-    /// Refuses to run what a read-only transaction must not do.
+    /// Refuses EXPLAIN ANALYZE of a write in a read-only transaction.
     fn check_explained(&self, planned: &Planned) -> SqlResult<()> {
         match planned {
             Planned::Query(plan) if !plan.locks.is_empty() => self.block.check_writable("SELECT FOR UPDATE"),
@@ -197,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Opens a query: no row is made before it is asked for.
+    /// Opens a query; rows are computed as they are fetched.
     pub(crate) async fn query(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Rows> {
         self.block.transaction();
         let (context, hold) = self.run_context(statement);
@@ -207,7 +209,7 @@ impl Session {
         Ok(Rows::new(opened.stream, plan.columns.clone(), context.text_style(), Some(hold)))
     }
 
-    /// SELECT … FOR UPDATE and its like: the rows are locked before the first is given.
+    /// Runs SELECT … FOR UPDATE and the like: locks all rows before the first is sent.
     async fn lock_rows(&mut self, plan: &QueryPlan, statement: &Statement) -> AttemptResult<Started> {
         let (context, hold) = self.run_context(statement);
         let dml = Arc::clone(self.instance.execution.dml());
@@ -219,7 +221,7 @@ impl Session {
         Ok(Started::rows(rows, "SELECT"))
     }
 
-    /// The end of a statement that changed rows: what RETURNING gives, or the tag.
+    /// Records the outcome of a statement that changed rows and returns the rows of RETURNING, or the command tag.
     pub(crate) fn modified(
         &mut self,
         done: Modified,
@@ -235,12 +237,13 @@ impl Session {
         Started::rows(Rows::new(rows, columns, context.text_style(), Some(hold)), word)
     }
 
+    /// Adds notices, to be sent before the statement's completion.
     pub(crate) fn tell(&mut self, notices: Vec<SqlError>) {
         self.notices.extend(notices.into_iter().map(|notice| (Severity::Notice, notice)));
     }
 }
 
-/// EXPLAIN's lines as rows: one for each line of text, one for a whole JSON document.
+/// Converts EXPLAIN's output to rows: one per line of text, or one for the JSON document.
 fn explained(
     format: ExplainFormat,
     lines: Vec<String>,
@@ -253,7 +256,7 @@ fn explained(
     let fields: Vec<_> = columns.iter().map(|column| column.sql_type.arrow_field(&column.name, true)).collect();
     let values: ArrayRef = Arc::new(StringViewArray::from_iter_values(lines));
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![values])
-        .map_err(|error| SqlError::internal(format!("EXPLAIN's answer: {error}")))?;
+        .map_err(|error| SqlError::internal(format!("building EXPLAIN's result failed: {error}")))?;
     Ok(futures::stream::once(async move { Ok(batch) }).boxed())
 }
 

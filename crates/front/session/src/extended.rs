@@ -1,7 +1,7 @@
-//! The extended protocol: a statement's steps in messages of their own.
+//! The extended protocol: Parse, Bind, Describe, Execute, Close and Sync.
 //!
-//! Parse plans once to learn the parameters' and columns' types, Bind plans again with what is known by then, Execute runs
-//! and may stop half-way. All up to Sync is one implicit transaction.
+//! Parse plans a statement to find the types of its parameters and columns, Bind plans it for the values of its
+//! parameters, Execute runs it and may be suspended. Everything up to Sync is one implicit transaction.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::started::{Started, tag};
 use crate::statement::Statement;
 
 impl Session {
-    /// Parse: a named statement, or the unnamed one, which replaces itself.
+    /// Parse: prepares a named statement, or replaces the unnamed one.
     pub async fn prepare(&mut self, name: &str, sql: &Arc<String>, type_oids: &[u32]) -> SqlResult<()> {
         if !name.is_empty() && self.prepared.contains_key(name) {
             return Err(duplicate_statement(name));
@@ -54,7 +54,7 @@ impl Session {
         Ok(())
     }
 
-    /// Finds the types of a statement's parameters and columns.
+    /// Prepares a parsed statement: finds the types of its parameters and columns, and caches its plan or key lookup.
     pub(crate) async fn prepare_in(
         &mut self,
         parsed: Arc<Parsed>,
@@ -69,7 +69,8 @@ impl Session {
         let planned = match planned {
             Ok(planned) => planned,
             Err(error) => {
-                // What it made before may be in its way: that is found out when it runs.
+                // An object that it has created before may be in its way: Execute finds out whether it is a repetition
+                // under a token.
                 let may_repeat = !parsed.takes_parameters() && self.is_repeat().await?;
                 return if may_repeat { Ok(Prepared::unplanned(parsed)) } else { Err(error) };
             }
@@ -82,7 +83,7 @@ impl Session {
             false => KeptPrograms::None,
         };
         let plan = if self.settings().keeps_plans() {
-            // What a program runs is seldom planned again, and soon if it is small.
+            // A statement with a key lookup seldom needs its plan, and a small plan is made again quickly.
             let plan = PreparedPlan::new(planned, &self.instance.planner);
             let plan = plan.filter(|plan| programs.are_none() || !plan.is_small());
             plan.map(|plan| CachedPlan::new(plan, PlanBasis::new(self.block.held(), &state))).unwrap_or_default()
@@ -92,7 +93,7 @@ impl Session {
         Ok(Prepared { parsed: Some(parsed), parameters, columns, programs, plan })
     }
 
-    /// Bind: a portal of a prepared statement and its parameters.
+    /// Bind: creates a portal from a prepared statement and the values of its parameters.
     pub async fn bind(&mut self, bind: &Bind) -> SqlResult<()> {
         let prepared = self.prepared.get(&bind.statement).ok_or_else(|| unknown_statement(&bind.statement))?;
         let prepared = Arc::clone(prepared);
@@ -165,7 +166,8 @@ impl Session {
         Ok(())
     }
 
-    /// The value of a parameter of type `regclass` and its like that names its object: as a constant of the statement would be.
+    /// Returns the value of a parameter of type `regclass` or the like that names an object, as for a constant of the
+    /// statement.
     fn object_named(&self, name: &str, sql_type: &SqlType, statement: &Statement) -> SqlResult<ScalarValue> {
         let constant = Expr::value(Value::SingleQuotedString(name.to_owned()));
         let values =
@@ -173,19 +175,19 @@ impl Session {
         values.into_iter().next().ok_or_else(|| SqlError::internal("a parameter has no value"))
     }
 
-    /// Describe of a statement: what it takes and what it gives.
+    /// Describe: returns the parameters and columns of a prepared statement.
     pub fn describe_statement(&self, name: &str) -> SqlResult<Described> {
         let prepared = self.prepared.get(name).ok_or_else(|| unknown_statement(name))?;
         Ok(Described { parameters: prepared.parameters.clone(), columns: prepared.columns.clone() })
     }
 
-    /// Describe of a portal: its columns and the format of each.
+    /// Describe: returns the columns of a portal with their formats.
     pub fn describe_portal(&self, name: &str) -> SqlResult<(Option<Columns>, Vec<Format>)> {
         let portal = self.portals.get(name).ok_or_else(|| unknown_portal(name))?;
         Ok((portal.columns.clone(), portal.formats.clone()))
     }
 
-    /// Execute: some or all of a portal's rows, or its one effect.
+    /// Execute: sends some or all rows of a portal, or runs its statement without rows.
     pub async fn execute_portal(
         &mut self,
         name: &str,
@@ -229,7 +231,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a portal until `rows_max` rows are sent, or to its end.
+    /// Runs a portal until `rows_max` rows are sent or it is complete.
     async fn advance(
         &mut self,
         name: &str,
@@ -242,7 +244,7 @@ impl Session {
         let result = match std::mem::replace(&mut portal.progress, Progress::Spent) {
             Progress::Bound(bound) => {
                 self.asks_with(&bound.values, &prepared.parameters)?;
-                // Whether others follow before Sync is not known yet.
+                // Not known yet: whether other statements follow before Sync.
                 let place = Place { last: false, alone: true };
                 match self.execute(Executable::Bound(&prepared, &bound), place, statement, client).await? {
                     Started::Rows(result) => result,
@@ -267,7 +269,7 @@ impl Session {
         self.send_part(portal, result, rows_max, statement, client).await
     }
 
-    /// Close: the thing is gone; that it never was is no error.
+    /// Close: removes a prepared statement or a portal; it need not exist.
     pub fn close(&mut self, target: &Target) {
         match target {
             Target::Statement(name) => drop(self.prepared.remove(name)),
@@ -275,26 +277,26 @@ impl Session {
         }
     }
 
-    /// Sync: the implicit transaction of the batch ends.
+    /// Sync: commits the implicit transaction of the batch.
     pub async fn sync(&mut self) -> SqlResult<()> {
         if self.block.is_explicit() { Ok(()) } else { self.commit().await }
     }
 }
 
-/// The name in a text parameter that stands for an object; `None` for its number, and for other types.
+/// Returns the object name in a text parameter; `None` for an OID, and for types that name no objects.
 fn name_of<'a>(text: &'a [u8], sql_type: &SqlType) -> Option<&'a str> {
     let is_number = text == b"-" || text.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(text).ok().filter(|_| sql_type.names_objects() && !is_number)
 }
 
-/// Parse and Bind are counted and logged where they fail; else Execute speaks for them.
+/// Counts and logs a failed Parse or Bind; successful ones are counted with Execute.
 fn note_failure<T>(statement: &Statement, outcome: &SqlResult<T>, sql: &str) {
     if let Err(error) = outcome {
         statement.note(sql, Err(error), None);
     }
 }
 
-/// The type a client declares for a parameter; 0 leaves it open.
+/// Returns the type that a client declares for a parameter; OID 0 leaves it open.
 fn declared_type(oid: u32) -> SqlResult<Option<SqlType>> {
     match oid {
         0 => Ok(None),

@@ -1,4 +1,4 @@
-//! Whether a client has hung up, for a statement that runs meanwhile: nobody reads from the socket then.
+//! Detection of a disconnected client while its statement runs, when nobody reads from the socket.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -8,30 +8,30 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use types::Clock;
 
-/// Who runs for a shorter time is not looked after.
+/// Run time after which the client of a statement is watched; shorter statements are not worth it.
 const LOOK_AFTER: Duration = Duration::from_millis(10);
 
-/// A client's socket, seen from aside.
+/// Watcher of a client's socket.
 #[derive(Debug, Default)]
 pub struct HangUp {
-    /// Another handle on it; `None` where there is none to be had, and nothing is noticed.
+    /// Duplicate of the socket's descriptor; `None` if it could not be duplicated: then a disconnect goes unnoticed.
     socket: Option<OwnedFd>,
 }
 
 impl HangUp {
-    /// Watches the client at the other end of a socket.
+    /// Creates the watcher of the client at the other end of a socket.
     pub fn of(socket: BorrowedFd<'_>) -> Self {
         let socket = socket.try_clone_to_owned();
-        let socket = socket.inspect_err(|error| tracing::warn!(%error, "a client that hangs up will not be noticed"));
+        let socket = socket.inspect_err(|error| tracing::warn!(%error, "could not watch a client for disconnects"));
         Self { socket: socket.ok() }
     }
 
-    /// Completes once the client has hung up, even while messages of it wait to be read.
+    /// Completes once the client has disconnected, even while its messages wait to be read.
     pub async fn noticed(&self, clock: &dyn Clock) {
         clock.sleep(LOOK_AFTER).await;
         let Some(socket) = &self.socket else { return std::future::pending().await };
         if let Err(error) = closed(socket).await {
-            tracing::warn!(%error, "a client that hangs up will not be noticed");
+            tracing::warn!(%error, "could not watch a client for disconnects: its statement goes on without it");
             std::future::pending().await
         }
     }
@@ -41,7 +41,7 @@ impl HangUp {
 async fn closed(socket: &OwnedFd) -> io::Result<()> {
     let watched = TcpStream::from_std(socket.try_clone()?.into())?;
     while !watched.ready(Interest::READABLE).await?.is_read_closed() {
-        // There is something to read, which is not for us: what comes next is told anew.
+        // Messages wait to be read, by the session: this clears the readiness, so that the next event is reported.
         let _ = watched.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
     }
     Ok(())

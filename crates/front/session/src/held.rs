@@ -1,4 +1,4 @@
-//! What a session has set: settings, role and cluster. It commits and rolls back with the transaction.
+//! Settings, roles and cluster of a session. They commit and roll back with the transaction.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use catalog::Role;
 use cluster_service::Chosen;
 use settings::Settings;
 
-/// Settings and roles as they hold at one moment; cheap to keep several of.
+/// Settings, roles and cluster of a session at one time; a block has several copies, which are cheap.
 #[derive(Debug, Clone)]
 pub struct Held {
     pub settings: Arc<Settings>,
-    /// `session_user`: who logged in, or who SET SESSION AUTHORIZATION named.
+    /// `session_user`: the role that logged in or that SET SESSION AUTHORIZATION named.
     pub session_role: Arc<Role>,
-    /// `current_user`: as SET ROLE left it.
+    /// `current_user`: the role that SET ROLE named, else the session role.
     pub role: Arc<Role>,
-    /// The cluster that USE CLUSTER named; `None` for those of the role.
+    /// Cluster that USE CLUSTER named; `None` for those of the role.
     pub cluster: Option<Arc<Chosen>>,
 }
 
 impl Held {
-    /// Whether both are one and the same, not only equal.
+    /// Whether both share the same settings and roles: compares pointers, so equal copies may differ.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.settings, &other.settings)
             && Arc::ptr_eq(&self.session_role, &other.session_role)

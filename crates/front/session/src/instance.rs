@@ -1,4 +1,4 @@
-//! The state that all sessions of a server share.
+//! State that all sessions of a server share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::backends::Backends;
 use crate::metrics::Metrics;
 use crate::query_log::QueryLog;
 
-/// One warehouse, as sessions reach it.
+/// Server state of one warehouse: services, catalog, clusters and the list of sessions.
 pub struct Instance {
     pub planner: Arc<Planner>,
     pub execution: Arc<Execution>,
@@ -31,7 +31,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Keeps the workers of all clusters as they should be, and tells them what was loaded, for as long as the server runs.
+    /// Reconciles the workers of all clusters and announces new shards to them, for as long as the server runs.
     pub async fn keep_clusters(&self, health: &Health) {
         tokio::join!(self.clusters.keep(&self.transactions, health), self.clusters.tell_of_loads(&self.transactions));
     }

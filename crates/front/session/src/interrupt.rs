@@ -1,4 +1,4 @@
-//! Why and how a running statement stops before its end.
+//! Interruption of running statements: reasons, and handles to stop them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use types::{Condition, SqlError};
 
 use crate::snapshot_age::too_old;
 
-/// Who or what stopped a statement.
+/// Reason for stopping a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// CancelRequest or `pg_cancel_backend`.
@@ -19,14 +19,14 @@ pub enum Reason {
     TooOld,
     /// Shutdown, or `pg_terminate_backend`: the connection ends too.
     Terminated,
-    /// What it runs on was ended: its cluster was suspended, dropped or made smaller, and it has had its time to end.
+    /// Its worker lease has ended: the cluster was suspended, dropped or shrunk, and the time to drain is over.
     WorkerEnded,
-    /// The client hung up: nobody is left to tell.
+    /// Disconnect of the client.
     Gone,
 }
 
 impl Reason {
-    /// What the client is told.
+    /// Returns the error for the client.
     pub fn error(self) -> SqlError {
         match self {
             Reason::User => SqlError::new(Condition::QueryCanceled, "canceling statement due to user request"),
@@ -34,19 +34,19 @@ impl Reason {
             Reason::TooOld => too_old(),
             Reason::Terminated => terminated(),
             Reason::WorkerEnded => {
-                SqlError::new(Condition::AdminShutdown, "canceling statement because its worker was ended")
+                SqlError::new(Condition::AdminShutdown, "canceling statement because its worker was shut down")
             }
             Reason::Gone => SqlError::new(Condition::ConnectionFailure, "connection to client lost"),
         }
     }
 }
 
-/// What a client is told when its connection is ended from this side.
+/// Returns the error for a client whose connection the server ends (`57P01`).
 pub fn terminated() -> SqlError {
     SqlError::new(Condition::AdminShutdown, "terminating connection due to administrator command")
 }
 
-/// One running statement, as those see it who may want to stop it.
+/// Handle to stop one running statement.
 #[derive(Debug, Clone, Default)]
 pub struct Running(Arc<Stop>);
 
@@ -63,27 +63,27 @@ impl Running {
         self.0.token.cancel();
     }
 
-    /// Completes at the interruption, whatever its reason.
+    /// Completes when the statement is stopped.
     pub async fn stopped(&self) {
         self.0.token.cancelled().await;
     }
 
-    /// Why it was stopped; `None` while it may go on.
+    /// Returns the reason why the statement was stopped; `None` if it was not.
     pub fn reason(&self) -> Option<Reason> {
         *self.0.reason.lock()
     }
 }
 
-/// What a stop is meant for.
+/// Present statement of a connection.
 #[derive(Debug, Default)]
 struct Current {
-    /// Of statement after statement, until one of them is stopped.
+    /// Handle of the statement; the next statements use it too, until one of them is stopped.
     running: Running,
-    /// Between statements there is nothing to stop.
+    /// False between statements, when there is nothing to stop.
     is_running: bool,
 }
 
-/// The handle on one connection that others hold.
+/// Handle to stop the statements of one connection, or the connection.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     current: Mutex<Current>,
@@ -91,7 +91,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// A statement begins; it can be stopped from now until `end`.
+    /// Begins a statement; it can be stopped until `end`.
     pub fn begin(&self) -> Running {
         let running = {
             let mut current = self.current.lock();
@@ -107,6 +107,7 @@ impl Interrupt {
         running
     }
 
+    /// Ends the statement.
     pub fn end(&self) {
         self.current.lock().is_running = false;
     }
@@ -125,7 +126,7 @@ impl Interrupt {
         self.stop_statement(Reason::Terminated);
     }
 
-    /// Fires when the connection shall end.
+    /// Returns the token that is cancelled when the connection has to end.
     pub fn termination(&self) -> &CancellationToken {
         &self.terminate
     }

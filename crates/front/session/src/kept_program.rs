@@ -1,4 +1,4 @@
-//! Programs of statements that find their rows by an index, as a prepared statement keeps them from one execution to the next.
+//! Compiled key lookups that a prepared statement caches from one execution to the next.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use types::SqlType;
 use crate::held::Held;
 use crate::plan_basis::PlanBasis;
 
-/// A program and what its plan was made with.
+/// Compiled key lookup with the basis of its plan.
 pub(crate) struct KeptProgram {
     program: PointProgram,
     basis: PlanBasis,
 }
 
 impl KeptProgram {
-    /// The program of a plan that was made without rows; `None` for a statement that has none, or whose program cannot be kept. A plan whose
-    /// numeric parameters have no digits yet, and decide what it is, has to be made for each digits: [`KeptPrograms`].
+    /// Compiles a plan that was made without rows; `None` if it is no key lookup, or one that cannot be cached. A plan
+    /// that depends on precision and scale of its numeric parameters is compiled for each of them: [`KeptPrograms`].
     pub(crate) fn of(planned: &Planned, held: &Held, state: &CatalogState) -> Option<Self> {
         let is_kept = match planned {
             Planned::Query(query) => query.locks.is_empty() || query.locked_limit.counts().is_ok(),
-            // What becomes of referring rows is planned for now.
+            // Changes of referring rows are planned for the present snapshot.
             Planned::Modify(modify) => modify.references.is_empty(),
             Planned::Write(write) => write.conflict.as_ref().is_none_or(|conflict| conflict.references.is_empty()),
             _ => true,
@@ -32,35 +32,37 @@ impl KeptProgram {
         Some(Self { program, basis: PlanBasis::new(held, state) })
     }
 
-    /// Whether it gives rows and changes nothing, not even a lock, and does not ask who runs it.
+    /// Whether it only reads rows, takes no lock and does not depend on the session.
     pub(crate) fn is_select(&self) -> bool {
         matches!(&self.program.planned, Planned::Query(query) if query.locks.is_empty())
             && !self.program.needs_session()
     }
 
-    /// The program, if its plan would be made the same now.
+    /// Returns the key lookup if its basis is still valid.
     pub(crate) fn now(&self, held: &Held, state: &CatalogState) -> Option<&PointProgram> {
         self.basis.holds(held, state).then_some(&self.program)
     }
 }
 
-/// The programs of a prepared statement.
+/// Compiled key lookups of a prepared statement.
 pub(crate) enum KeptPrograms {
-    /// It is planned for each use.
+    /// None: each execution is planned.
     None,
-    /// One for all parameters.
+    /// One key lookup for all parameters.
     Of(Arc<KeptProgram>),
-    /// One for each digits that numeric parameters have had, the last used last; `None` where the plan holds for one value only.
+    /// One key lookup for each combination of parameter types, which differ in precision and scale, least recently used
+    /// first; `None` if the plan holds for one value only.
     ByDigits(Mutex<Vec<(ParameterTypes, Option<Arc<KeptProgram>>)>>),
 }
 
+/// Types of parameters; `None` where a type is open.
 pub(crate) type ParameterTypes = Vec<Option<SqlType>>;
 
-/// Programs of one statement that are kept.
+/// Maximum number of cached key lookups of one statement.
 const KEPT_MAX: usize = 32;
 
 impl KeptPrograms {
-    /// The programs of a statement, from its plan for numeric parameters of unknown digits.
+    /// Compiles the key lookup of a plan whose numeric parameters have no precision and scale yet.
     pub(crate) fn of(planned: &Planned, held: &Held, state: &CatalogState) -> Self {
         match KeptProgram::of(planned, held, state) {
             Some(_) if planned.depends_on_digits() => Self::ByDigits(Mutex::default()),
@@ -73,7 +75,7 @@ impl KeptPrograms {
         matches!(self, Self::None)
     }
 
-    /// The program for parameters of these types.
+    /// Returns the key lookup for parameters of these types, and marks it as the most recently used.
     pub(crate) fn find(&self, types: impl FnOnce() -> ParameterTypes) -> Option<Arc<KeptProgram>> {
         match self {
             Self::None => None,
@@ -87,11 +89,13 @@ impl KeptPrograms {
         }
     }
 
-    /// Whether a program should be made for parameters of these types.
+    /// Whether a key lookup for parameters of these types has not been compiled yet.
     pub(crate) fn lacks(&self, types: &ParameterTypes) -> bool {
         matches!(self, Self::ByDigits(known) if !known.lock().iter().any(|(of, _)| of == types))
     }
 
+    /// Caches the key lookup for parameters of these types, in place of the least recently used one if there are too
+    /// many.
     pub(crate) fn keep(&self, types: ParameterTypes, program: Option<Arc<KeptProgram>>) {
         if let Self::ByDigits(known) = self {
             let mut known = known.lock();

@@ -1,11 +1,26 @@
-//! Sessions: what a client has set, prepared and opened, and a statement's life without any wire.
+//! Sessions: the settings, prepared statements and portals of a client, and how its statements run, independent of the
+//! wire protocol.
 //!
-//! Never plans and never reads or writes a row: statements go to `planner`, plans to `executor` and its like, changes to `txn`. Results go to a
-//! [`result_sink::ResultSink`], which knows how they are told.
+//! Never plans and never reads or writes rows: `planner` plans, `executor`, `dml` and `copy` run plans, `txn` commits.
+//! Results go to a [`result_sink::ResultSink`], which encodes them for the client.
 //!
-//! Start at `execute.rs`: the one loop by which a statement is planned and run, in every protocol, again where another transaction came first, it has
-//! waited for its cluster, or a worker was lost. `session.rs` has what lies around it for a simple query, `extended.rs` for Parse, Bind and Execute; `at_once.rs` is the short way
-//! of a row that is found by its key among fresh ones.
+//! Start at `execute.rs`: the one loop that plans and runs a statement in every protocol, and retries it after a
+//! conflict with another transaction, a wait for its cluster or the loss of a worker. The files by subject:
+//!
+//! - A session and its transaction: `session.rs`, `block.rs`, `block_status.rs`, `held.rs`, `temporary.rs`,
+//!   `numbers.rs`.
+//! - A running statement, its clock and its limits: `statement.rs`, `life.rs`, `interrupt.rs`, `hang_up.rs`,
+//!   `client_wait.rs`, `snapshot_age.rs`, `old_snapshots.rs`.
+//! - Its steps: `executable.rs`, `execute.rs`, `retry.rs`, `resolve.rs`, `plan.rs`, `planning.rs`, `plan_basis.rs`,
+//!   `statement_context.rs`, `pasts.rs`, `admit.rs`, `turn.rs`, `token.rs`, `asked.rs`, `throttle.rs`,
+//!   `run_context.rs`, `started.rs`.
+//! - Parse, Bind and Execute: `bind.rs`, `prepared.rs`, `bound.rs`, `portal.rs`, `extended.rs`.
+//! - The primary-key fast path: `kept_program.rs`, `by_key.rs`, and `at_once.rs` for lookups that need not wait.
+//! - Statements that are no queries: `command.rs`, `cursor.rs`, `define.rs`, `copy.rs`, `cluster.rs`,
+//!   `check_storage.rs`.
+//! - Results: `rows.rs`, `result_sink.rs`, `send.rs`, `notice.rs`.
+//! - State shared by all sessions: `instance.rs`, `backends.rs`, `activity.rs`, `query_log.rs`, `metrics.rs`,
+//!   `watchdog.rs`.
 
 mod activity;
 mod admit;

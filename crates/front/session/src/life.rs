@@ -1,4 +1,4 @@
-//! How long a statement was in each state of its life, as `sys.log_query` shows it.
+//! Time that a statement spends in each state, as `sys.log_query` shows it.
 
 use std::time::Duration;
 
@@ -8,37 +8,40 @@ use session_context::LIFE;
 #[cfg(test)]
 mod tests;
 
-/// The states of a statement's life, in the order of [`LIFE`].
+/// States of a statement, in the order of [`LIFE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Parse,
     Plan,
-    /// Operators are made; told by the plan, not entered.
+    /// Building the operators; measured by the plan, never entered.
     Assemble,
-    /// The engine's programs are made; told by the plan, not entered.
+    /// Compiling the engine's programs; measured by the plan, never entered.
     Compile,
-    /// It waits for a cluster.
+    /// Waiting for a cluster.
     AcquireResources,
     Run,
-    /// It waits for its client; told by the connection, not entered.
+    /// Waiting for the client; measured by the connection, never entered.
     Client,
 }
 
-/// One statement's. Times are of one monotonic clock.
+/// Timer of one statement. All times are of one monotonic clock.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
     state: State,
+    /// Time at which the present state was entered.
     since: Duration,
+    /// Time at which the statement ended; `None` while it runs.
     ended: Option<Duration>,
+    /// Time spent in each state before the present one.
     spent: [Duration; LIFE.len()],
-    /// What is known of the plan that runs.
+    /// Planning times of the plan that runs, if it measures them.
     phases: Option<Phases>,
-    /// How long the session had waited for its client before.
+    /// Time that the session had waited for its client before the statement.
     client_before: Duration,
 }
 
 impl Life {
-    /// A statement that begins to be planned.
+    /// Starts the timer in state [`State::Plan`].
     pub(crate) fn begin(now: Duration, client_before: Duration) -> Self {
         let spent = Default::default();
         Self { state: State::Plan, since: now, ended: None, spent, phases: None, client_before }
@@ -48,18 +51,18 @@ impl Life {
         self.state
     }
 
-    /// From now on it is in this state.
+    /// Enters a state.
     pub(crate) fn enter(&mut self, state: State, now: Duration) {
         self.spent[self.state as usize] += now.saturating_sub(self.since);
         (self.state, self.since) = (state, now);
     }
 
-    /// What was done for it before it began.
+    /// Adds time that was spent for the statement before it began.
     pub(crate) fn add(&mut self, state: State, time: Duration) {
         self.spent[state as usize] += time;
     }
 
-    /// The plan that it runs. Those of its phases that are over count already.
+    /// Sets the planning times of the plan that runs; phases that are over already count.
     pub(crate) fn runs(&mut self, phases: Option<Phases>) {
         self.phases = phases;
     }
@@ -68,7 +71,8 @@ impl Life {
         self.ended.get_or_insert(now);
     }
 
-    /// How long it was in each state by `now`, where the session has waited for its client for `client` in all.
+    /// Returns the time spent in each state until `now`, given the total time `client` that the session has waited for
+    /// its client.
     pub(crate) fn by(&self, now: Duration, client: Duration) -> [Duration; LIFE.len()] {
         let mut spent = self.spent;
         spent[self.state as usize] += self.ended.unwrap_or(now).saturating_sub(self.since);

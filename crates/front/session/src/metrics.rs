@@ -1,4 +1,4 @@
-//! What `/metrics` counts.
+//! Counters of `/metrics`.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,17 +10,18 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-/// Every number of the front doors; cheap to bump from anywhere.
+/// Metrics of connections and statements; cheap to update from anywhere.
 #[derive(Debug)]
 pub struct Metrics {
     pub connections: Gauge,
     pub connections_total: Counter,
     pub connections_refused: Counter,
+    /// Query threads that the watchdog reports.
     pub standing_threads: Gauge,
     pub failing_services: Gauge,
     statements: Family<StatementLabels, Counter>,
     statement_seconds: Family<KindLabel, Histogram, fn() -> Histogram>,
-    /// The two of them by kind and outcome, found once.
+    /// Counter and histogram of each kind and outcome, looked up once.
     found: [[OnceLock<(Counter, Histogram)>; Outcome::COUNT]; Kind::COUNT],
     pub rows_out: Counter,
     pub rows_in: Counter,
@@ -28,20 +29,20 @@ pub struct Metrics {
     pub bytes_out: Counter,
 }
 
-/// Which statements a counter counts.
+/// Labels of the counter of statements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StatementLabels {
     kind: Kind,
     outcome: Outcome,
 }
 
-/// Which statements a histogram times.
+/// Label of the histogram of statement times.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct KindLabel {
     kind: Kind,
 }
 
-/// What a statement does.
+/// Kind of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub enum Kind {
     Query,
@@ -49,7 +50,7 @@ pub enum Kind {
     Copy,
     Define,
     Session,
-    /// It failed before anyone knew.
+    /// Statement that failed before its kind was known.
     Unknown,
 }
 
@@ -61,7 +62,7 @@ impl Outcome {
     const COUNT: usize = 3;
 }
 
-/// How a statement ended.
+/// Outcome of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub enum Outcome {
     Done,
@@ -70,7 +71,7 @@ pub enum Outcome {
 }
 
 impl Default for Metrics {
-    /// Counts from nothing.
+    /// Returns metrics that are all zero.
     fn default() -> Self {
         Self {
             connections: Gauge::default(),
@@ -90,7 +91,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A statement of this kind has ended so, after so long.
+    /// Counts a statement that has ended, with the time it took.
     pub fn count_statement(&self, kind: Kind, outcome: Outcome, took: Duration) {
         let (count, seconds) = self.found[kind as usize][outcome as usize].get_or_init(|| {
             let count = self.statements.get_or_create(&StatementLabels { kind, outcome }).clone();
@@ -100,7 +101,7 @@ impl Metrics {
         seconds.observe(took.as_secs_f64());
     }
 
-    /// A registry under `kiln_` names; other crates' numbers may be added to it.
+    /// Returns a registry with the prefix `kiln`; other crates' metrics may be added to it.
     #[must_use]
     pub fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("kiln");
@@ -113,12 +114,12 @@ impl Metrics {
         );
         registry.register(
             "standing_query_threads",
-            "Query threads that have been in one step of one query for 5 s and longer",
+            "Query threads that have been in one step of a query for 5 s or longer",
             self.standing_threads.clone(),
         );
         registry.register(
             "failing_services",
-            "Background services whose work fails, or that are about to be started again",
+            "Background services that fail or wait to be restarted",
             self.failing_services.clone(),
         );
         registry.register("statements", "Statements by kind and outcome", self.statements.clone());
@@ -136,7 +137,7 @@ impl Metrics {
     }
 }
 
-/// From 0.1 ms to about half an hour.
+/// Creates a histogram with buckets from 0.1 ms to about half an hour.
 fn latency() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 4.0, 13))
 }

@@ -1,6 +1,6 @@
-//! The severity of messages beside results.
+//! Severity of messages to clients.
 
-/// The severity of a message, in rising order; clients decide by it whether the connection lives on.
+/// Severity of a message, in rising order; clients decide by it whether the connection lives on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something the user may like to know.
@@ -14,7 +14,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// As PostgreSQL writes it.
+    /// Returns PostgreSQL's word for the severity.
     pub fn text(self) -> &'static str {
         match self {
             Severity::Fatal => "FATAL",

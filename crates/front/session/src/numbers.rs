@@ -1,4 +1,5 @@
-//! The numbers that a session was given from sequences: what `currval` and `lastval` tell. No rollback takes them back.
+//! Sequence numbers of a session: the state behind `nextval`, `setval`, `currval` and `lastval`. A rollback does not
+//! reset it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,13 +10,14 @@ use session_context::SequenceNumbers;
 use txn::Transactions;
 use types::Oid;
 
-/// One session's.
+/// Sequence numbers of one session.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     transactions: Arc<Transactions>,
     given: Mutex<Given>,
 }
 
+/// Numbers that `currval` and `lastval` return.
 #[derive(Debug, Default)]
 struct Given {
     current: HashMap<Oid, i64>,
@@ -27,7 +29,7 @@ impl Numbers {
         Self { transactions, given: Mutex::default() }
     }
 
-    /// DISCARD SEQUENCES.
+    /// Forgets all numbers of the session: DISCARD SEQUENCES.
     pub(crate) fn forget(&self) {
         *self.given.lock() = Given::default();
     }

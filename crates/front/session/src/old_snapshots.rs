@@ -1,7 +1,8 @@
-//! How long a session goes on seeing the past: `max_snapshot_age`.
+//! Release of old snapshots: `max_snapshot_age`.
 //!
-//! What somebody sees is kept for them: shards that nobody else needs, fresh rows, how rows moved. A session that sees it for too
-//! long is told so at its next step, and has let go of it before, even while it waits for its client.
+//! A snapshot keeps alive what nobody else needs any more: replaced shards, unflushed rows, the moves of rows. A
+//! session releases a snapshot that is too old, even while it waits for its client, and reports the error at its next
+//! step.
 
 use std::time::Duration;
 
@@ -11,14 +12,14 @@ use crate::snapshot_age::age;
 use crate::started::OpenResult;
 
 impl Session {
-    /// For how long the session may still see the oldest of what it sees; `None` where it sees nothing, or there is no limit.
+    /// Returns how much longer the session may use its oldest snapshot; `None` if it has none, or there is no limit.
     pub fn snapshot_left(&self) -> Option<Duration> {
         let cursors = self.portals.values().filter_map(|portal| portal.progress.looked_us());
         let oldest_us = self.block.looked_us().into_iter().chain(cursors).min()?;
         Some(self.settings().max_snapshot_age()?.saturating_sub(age(oldest_us, self.instance.clock.now_us())))
     }
 
-    /// Lets go of what it has seen for too long.
+    /// Releases the snapshots that are older than `max_snapshot_age`.
     pub fn let_go_of_old(&mut self) {
         if self.snapshot_left() != Some(Duration::ZERO) {
             return;

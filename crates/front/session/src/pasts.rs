@@ -1,4 +1,4 @@
-//! Answers the planner's questions about earlier commits and drops.
+//! Access of the planner to earlier commits: drops, the archived log, and outcomes of statements with a token.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use storage_error::from_transaction;
 use txn::Transactions;
 use types::{Oid, SqlResult};
 
-/// The transactions, as the planner asks them.
+/// Reader of the commit history for planning.
 #[derive(Debug)]
 pub(crate) struct Pasts(Arc<Transactions>);
 

@@ -1,4 +1,4 @@
-//! How a session plans: by what it has at the moment, on threads that nobody else waits for.
+//! Planning of a session's statements, in the session's present state; large texts and plans run on planning threads.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,12 +17,13 @@ use crate::retry::Retry;
 use crate::session::Session;
 use crate::statement::Statement;
 
-/// Texts up to so many bytes are parsed where they arrive: that takes some microseconds, about as long as to give them to another thread.
+/// Length of texts in bytes up to which they are parsed in place: that takes some microseconds, about as long as
+/// handing them to another thread.
 const SHORT_TEXT_BYTES: usize = 2_048;
 
 impl Session {
-    /// From text to a plan, by what the catalog and the settings say now.
-    /// `values` are those of its parameters, where they are given.
+    /// Plans a statement with the present catalog and settings. `values` are those of its parameters, if they are
+    /// known.
     pub(crate) async fn plan(
         &mut self,
         parsed: &Arc<Parsed>,
@@ -43,7 +44,8 @@ impl Session {
         self.planned(planning).await
     }
 
-    /// The plan of a statement. What is known, or takes no longer than to give it to another thread, is made at once.
+    /// Returns the planning of a statement: done at once if its plan is cached or it takes no longer than handing it to
+    /// another thread.
     fn planning(
         &self,
         parsed: &Arc<Parsed>,
@@ -61,7 +63,7 @@ impl Session {
         Ok(Planning::of(move || planner.plan(&parsed, &parameters, &context)))
     }
 
-    /// The plan of a statement that is to be kept: it keeps no row alive.
+    /// Plans a statement whose plan is cached, without rows, so that the plan keeps none alive.
     pub(crate) async fn plan_without_rows(
         &mut self,
         parsed: &Arc<Parsed>,
@@ -73,7 +75,7 @@ impl Session {
         self.planned(planning).await
     }
 
-    /// The plan of a bound statement, as it can run now; `last` is why an attempt to run it came to nothing.
+    /// Returns a plan of a bound statement that can run now; `last` is the reason for the retry.
     pub(crate) async fn plan_bound(
         &mut self,
         prepared: &Prepared,
@@ -83,7 +85,8 @@ impl Session {
     ) -> SqlResult<Planned> {
         match &bound.plan {
             BoundPlan::Failed(error) => return Err(SqlError::clone(error)),
-            // A plan that changes rows says where they lie, so it has to be of what the transaction sees now.
+            // A plan that changes rows refers to their present storage, so it is valid for the transaction's present
+            // snapshot only.
             BoundPlan::Plan(planned, state)
                 if last.is_none() && (!changes_rows(planned) || Arc::ptr_eq(&self.block.view().state, state)) =>
             {
@@ -96,7 +99,7 @@ impl Session {
         Ok(planned)
     }
 
-    /// The plan of a prepared statement for values of its parameters.
+    /// Plans a prepared statement for values of its parameters.
     pub(crate) async fn plan_again(
         &mut self,
         prepared: &Prepared,
@@ -112,7 +115,7 @@ impl Session {
         self.plan_for_values(prepared, values, statement).await
     }
 
-    /// As [`Session::plan_again`], of what is no EXPLAIN EXECUTE.
+    /// Does the same as [`Session::plan_again`] for statements other than EXPLAIN EXECUTE.
     pub(crate) async fn plan_for_values(
         &mut self,
         prepared: &Prepared,
@@ -149,7 +152,7 @@ impl Session {
         self.planned(planning).await
     }
 
-    /// Waits for planning to be done.
+    /// Runs the planning, on a planning thread unless it is done already.
     pub(crate) fn planned<T: Send + 'static>(
         &self,
         planning: Planning<T>,
@@ -163,7 +166,7 @@ impl Session {
         }
     }
 
-    /// The statements of a string, in order.
+    /// Parses a string into its statements, in order.
     pub async fn parse(&mut self, sql: &Arc<String>) -> SqlResult<Vec<Arc<Parsed>>> {
         let begun = self.instance.clock.monotonic();
         let parsed = if sql.len() <= SHORT_TEXT_BYTES {
@@ -185,7 +188,7 @@ fn shared(statements: Vec<Parsed>) -> Vec<Arc<Parsed>> {
     statements.into_iter().map(Arc::new).collect()
 }
 
-/// Whether the plan says of rows where they lie.
+/// Whether the plan refers to the storage of rows, which it changes or locks.
 fn changes_rows(planned: &Planned) -> bool {
     match planned {
         Planned::Write(_) | Planned::Modify(_) => true,

@@ -1,4 +1,4 @@
-//! The basis of a plan decides how long the plan is valid: as long as definitions, settings and roles are the same.
+//! Validity of cached plans: a plan is valid as long as definitions, settings and roles are the same.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use types::Oid;
 
 use crate::held::Held;
 
-/// Definitions, settings and roles that a plan was made with.
+/// Definitions, settings and roles that a cached plan depends on.
 #[derive(Debug)]
 pub(crate) struct PlanBasis {
     definitions: Arc<Definitions>,
@@ -17,13 +17,13 @@ pub(crate) struct PlanBasis {
 }
 
 impl PlanBasis {
-    /// Takes the definitions of `state`, and the settings and roles that the session has now.
+    /// Creates the basis from the definitions of `state` and the session's present settings and roles.
     pub(crate) fn new(held: &Held, state: &CatalogState) -> Self {
         let definitions = Arc::clone(state.definitions());
         Self { definitions, settings: Arc::clone(&held.settings), roles: roles(held) }
     }
 
-    /// Whether a statement on `state` would be planned the same now.
+    /// Whether planning on `state` with these settings and roles would give the same plan.
     pub(crate) fn holds(&self, held: &Held, state: &CatalogState) -> bool {
         (Arc::ptr_eq(&self.settings, &held.settings) || self.settings.plan_as(&held.settings))
             && self.roles == roles(held)

@@ -1,8 +1,8 @@
-//! Planning that runs wherever there is room for it.
+//! Planning work that can run on any thread.
 
 use types::SqlResult;
 
-/// Planning that has all that it needs with it.
+/// Planning that is done, or work with all its inputs that can be sent to a planning thread.
 pub(crate) enum Planning<T> {
     Done(T),
     Work(Box<dyn FnOnce() -> SqlResult<T> + Send>),
@@ -13,7 +13,7 @@ impl<T: Send + 'static> Planning<T> {
         Self::Work(Box::new(work))
     }
 
-    /// The same, with what becomes of its outcome.
+    /// Chains a step that converts the outcome.
     pub(crate) fn then<U: Send + 'static>(
         self,
         next: impl FnOnce(T) -> SqlResult<U> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Portals: bound statements that give their rows in parts. DECLARE CURSOR makes the same things by SQL.
+//! Portals: bound statements whose rows are fetched in parts. DECLARE CURSOR creates them too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,55 +12,56 @@ use crate::prepared::Prepared;
 use crate::rows::{Columns, Rows};
 use crate::started::OpenResult;
 
-/// A statement with its parameters, somewhere between bound and finished.
+/// Bound statement and the progress of its execution.
 pub(crate) struct Portal {
     pub(crate) prepared: Arc<Prepared>,
-    /// The columns of its rows; `None` where it has none.
+    /// Columns of the result; `None` if it returns no rows.
     pub(crate) columns: Option<Columns>,
     pub(crate) formats: Vec<Format>,
     pub(crate) progress: Progress,
     pub(crate) life: Life,
-    /// Of a cursor, how many the session had declared before.
+    /// Number of cursors that the session had declared before this one; `None` for a portal of Bind.
     pub(crate) declared: Option<u64>,
-    /// How long it took to plan, until its first execution has counted that.
+    /// Planning time in Bind, until the first execution has counted it.
     pub(crate) planned_in: Duration,
 }
 
-/// How long a portal lives unless it is closed.
+/// Lifetime of a portal that is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// To the end of its transaction.
+    /// Ends with its transaction.
     Transaction,
-    /// WITH HOLD: to the end of the session, if its transaction commits. The snapshot it reads stays as long.
+    /// Cursor WITH HOLD in its transaction: lives to the end of the session if that commits, and so does the snapshot
+    /// it reads.
     HeldByCommit,
-    /// Its transaction has committed.
+    /// Cursor WITH HOLD whose transaction has committed: ends with the session.
     Session,
 }
 
-/// How far a portal has come.
+/// Progress of a portal.
 pub(crate) enum Progress {
-    /// The query string was empty.
+    /// Empty query string: there is nothing to run.
     Empty,
-    /// Nothing has run yet.
+    /// Bound, not run yet.
     Bound(Bound),
-    /// There may be more rows, of a statement of this kind.
+    /// Open: there may be more rows, of a statement of this kind.
     Open(OpenResult, Kind),
-    /// Every row was given.
+    /// Finished: all rows were sent; Execute completes at once, with this word in its tag.
     Finished { word: &'static str },
-    /// It ran, and cannot run again.
+    /// Failed, or complete without rows: it cannot run a second time.
     Spent,
 }
 
-/// The state of a portal after an Execute message.
+/// State of a portal after an Execute message.
 pub(crate) enum Advance {
-    /// To its end; the tag.
+    /// Complete, with the command tag.
     Complete(String),
-    /// There may be more rows.
+    /// Suspended at the row limit: there may be more rows.
     Suspended,
 }
 
 impl Progress {
-    /// The time at which the snapshot of its rows was committed; `None` where nothing is read.
+    /// Returns the time of the snapshot that its rows are read from; `None` if nothing is being read.
     pub(crate) fn looked_us(&self) -> Option<i64> {
         match self {
             Self::Open(OpenResult::Plan { rows, .. }, _) => rows.looked_us(),
@@ -70,7 +71,7 @@ impl Progress {
 }
 
 impl Portal {
-    /// Of an empty query string.
+    /// Creates the portal of an empty query string.
     pub(crate) fn empty(prepared: Arc<Prepared>) -> Self {
         Self {
             prepared,
@@ -83,12 +84,12 @@ impl Portal {
         }
     }
 
-    /// Makes a portal of a bound statement; the caller sets the formats.
+    /// Creates the portal of a bound statement; the caller sets the formats.
     pub(crate) fn bound(prepared: Arc<Prepared>, bound: Bound, columns: Option<Columns>) -> Self {
         Self { columns, progress: Progress::Bound(bound), ..Self::empty(prepared) }
     }
 
-    /// A portal over rows already flowing, as DECLARE CURSOR makes it.
+    /// Creates the portal of DECLARE CURSOR, with open rows.
     pub(crate) fn cursor(prepared: Arc<Prepared>, rows: Rows, format: Format, life: Life, declared: u64) -> Self {
         let columns = Arc::clone(&rows.columns);
         Self {

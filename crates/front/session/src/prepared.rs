@@ -1,4 +1,5 @@
-//! Prepared statements: text once parsed. They follow the catalog: plans and programs that they keep hold while its definitions are unchanged.
+//! Prepared statements: parsed text with cached plans and key lookups, which are valid while the catalog's definitions
+//! are unchanged.
 
 use std::sync::Arc;
 
@@ -15,24 +16,25 @@ use crate::kept_program::KeptPrograms;
 use crate::plan_basis::PlanBasis;
 use crate::rows::Columns;
 
-/// A statement that Parse or PREPARE named.
+/// Statement that Parse or PREPARE named.
 pub(crate) struct Prepared {
-    /// `None`: the query string was empty.
+    /// Parsed statement; `None` if the query string was empty.
     pub(crate) parsed: Option<Arc<Parsed>>,
-    /// Types as found when it was prepared; they stay.
+    /// Types of the parameters, fixed when it was prepared.
     pub(crate) parameters: Vec<SqlType>,
-    /// Columns as found when it was prepared; `None` where it gives no rows.
+    /// Columns of the result, fixed when it was prepared; `None` if it returns no rows.
     pub(crate) columns: Option<Columns>,
-    /// Programs that run the statement while its definitions and settings are unchanged.
+    /// Compiled key lookups of the statement, valid while definitions and settings are unchanged.
     pub(crate) programs: KeptPrograms,
+    /// Cached plan of the statement.
     pub(crate) plan: CachedPlan,
 }
 
-/// The plan of a query and its basis; `None` for statements that are planned for each execution.
+/// Cached plan of a query with its basis; empty for statements that are planned for each execution.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CachedPlan(Arc<Mutex<Option<PlanOnBasis>>>);
 
-/// A plan with what it was made with. Without a plan, one that could be cached before cannot be on this basis.
+/// Plan with its basis. The plan is `None` if the query could be cached before, but not on this basis.
 type PlanOnBasis = (Option<Arc<PreparedPlan>>, PlanBasis);
 
 impl CachedPlan {
@@ -40,22 +42,23 @@ impl CachedPlan {
         Self(Arc::new(Mutex::new(Some((Some(Arc::new(plan)), basis)))))
     }
 
-    /// The plan, if a statement on `state` would be planned the same now.
+    /// Returns the plan if it is valid for `state` and the settings of the session.
     pub(crate) fn valid(&self, held: &Held, state: &CatalogState) -> Option<Arc<PreparedPlan>> {
         let cached = self.0.lock();
         let (plan, _) = cached.as_ref().filter(|(_, basis)| basis.holds(held, state))?;
         plan.clone()
     }
 
-    /// Whether the basis is no longer valid.
+    /// Whether there is a basis that is no longer valid.
     pub(crate) fn is_stale(&self, held: &Held, state: &CatalogState) -> bool {
         self.0.lock().as_ref().is_some_and(|(_, basis)| !basis.holds(held, state))
     }
 
-    /// Plans a statement by `plan` anew, without rows, and with the rows of `context` where such a plan is of no use.
+    /// Replaces the cached plan: plans the statement without rows (`bare`), and with the rows of `context` if that plan
+    /// cannot be cached.
     ///
     /// # Errors
-    /// Those of `plan`.
+    /// Errors of `plan`.
     pub(crate) fn renew(
         &self,
         basis: PlanBasis,
@@ -64,9 +67,9 @@ impl CachedPlan {
         context: &Arc<StatementContext>,
         plan: impl Fn(&Arc<StatementContext>) -> SqlResult<Planned>,
     ) -> SqlResult<Planned> {
-        // Its memory may be what the new one needs.
+        // Frees the memory of the old plan first, which the new one may need.
         drop(self.0.lock().take());
-        // What fails without rows is told by the plan with them.
+        // A failure without rows is not reported: planning with rows reports its own.
         let again = plan(bare).ok().and_then(|planned| PreparedPlan::new(planned, planner)).map(Arc::new);
         *self.0.lock() = Some((again.clone(), basis));
         match again {
@@ -77,7 +80,7 @@ impl CachedPlan {
 }
 
 impl Prepared {
-    /// Of an empty query string.
+    /// Creates the prepared statement of an empty query string.
     pub(crate) fn empty() -> Self {
         Self {
             parsed: None,
@@ -88,27 +91,27 @@ impl Prepared {
         }
     }
 
-    /// Of a statement that cannot be planned now, and takes no parameters.
+    /// Creates a prepared statement without parameters that cannot be planned now.
     pub(crate) fn unplanned(parsed: Arc<Parsed>) -> Self {
         Self { parsed: Some(parsed), ..Self::empty() }
     }
 
-    /// What stands behind a cursor that DECLARE made.
+    /// Creates the prepared statement behind a cursor of DECLARE.
     pub(crate) fn of_cursor(columns: Columns) -> Arc<Self> {
         Arc::new(Self { columns: Some(columns), ..Self::empty() })
     }
 
-    /// The types to plan the statement with for parameters of these values.
+    /// Returns the types of the parameters to plan with, given their values.
     pub(crate) fn types_with(&self, values: &[ScalarValue]) -> Vec<Option<SqlType>> {
         types_with_values(&self.parameters, values)
     }
 
-    /// As it was written.
+    /// Returns the text of the statement as written.
     pub(crate) fn text(&self) -> &str {
         self.parsed.as_ref().map_or("", |parsed| &parsed.text)
     }
 
-    /// Clients read rows by the description they got: a plan that gives others now is refused.
+    /// Refuses a plan with other columns than described (`0A000`): clients read rows by the description that they got.
     pub(crate) fn check_columns(&self, columns: Option<&[OutputColumn]>) -> SqlResult<()> {
         let same = match (&self.columns, columns) {
             (Some(then), Some(now)) => {
@@ -129,7 +132,7 @@ impl Prepared {
     }
 }
 
-/// Whether values of both types are read alike: the digits of numerics follow from those of parameters.
+/// Whether clients read values of both types alike: precision and scale of numerics depend on the parameters.
 fn is_same(then: &SqlType, now: &SqlType) -> bool {
     match (then, now) {
         (SqlType::Numeric { .. }, SqlType::Numeric { .. }) => true,

@@ -1,4 +1,4 @@
-//! Before a statement is planned: states of the past and files of external tables are fetched, so that planning never has to wait.
+//! Fetching of inputs before planning: historical snapshots and lists of external files, so that planning never waits.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::statement::Statement;
 
 impl Session {
-    /// Fetches what the names of a statement stand for beside the catalog. Most statements need nothing.
+    /// Fetches the inputs that a statement refers to beside the catalog. Most statements need none.
     pub(crate) async fn resolve(
         &mut self,
         parsed: &Arc<Parsed>,
@@ -37,7 +37,7 @@ impl Session {
             let (parsed, parameters) = (Arc::clone(parsed), parameters.to_vec());
             Planning::of(move || Ok(planner.missing_inputs(&parsed, &parameters, &context)))
         };
-        // Few statements come here: the others are spared its memory.
+        // Few statements come here: boxing keeps this step out of the memory of the others.
         Box::pin(async {
             let missing = self.planned(finding).await?;
             self.fetch_inputs(missing).await;
@@ -46,7 +46,8 @@ impl Session {
         .await
     }
 
-    /// Each is kept with its failure: the statement says first what else is wrong with it.
+    /// Fetches the missing inputs. A failure is stored in place of the input: planning reports other errors of the
+    /// statement first.
     async fn fetch_inputs(&mut self, missing: MissingInputs) {
         if missing.is_empty() && self.inputs.last_drop.is_none() {
             return;
@@ -70,12 +71,12 @@ impl Session {
     }
 }
 
-/// Why the state at a moment is not to be had.
+/// Converts the error of a historical snapshot.
 pub(crate) fn from_history(moment: Moment, error: &HistoryError) -> SqlError {
     match error {
         HistoryError::TooOld => SqlError::new(Condition::SnapshotTooOld, "snapshot too old")
-            .with_detail("The moment is older than the retention.")
-            .with_hint("The server's option --retention says how long the past is kept."),
+            .with_detail("The snapshot is older than the retention.")
+            .with_hint("The server's option --retention sets how long snapshots are kept."),
         HistoryError::NotYet => {
             let message = match moment {
                 Moment::Commit(commit) => format!("snapshot {commit} does not exist yet"),
@@ -89,7 +90,7 @@ pub(crate) fn from_history(moment: Moment, error: &HistoryError) -> SqlError {
         }
         other => {
             let source = std::error::Error::source(other).map(ToString::to_string);
-            let error = SqlError::new(Condition::IoError, format!("failed to rebuild an earlier state: {other}"));
+            let error = SqlError::new(Condition::IoError, format!("could not rebuild the snapshot: {other}"));
             source.into_iter().fold(error, SqlError::with_detail)
         }
     }

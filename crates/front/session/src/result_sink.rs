@@ -1,4 +1,4 @@
-//! The receiver of results, independent of any protocol.
+//! Receiver of results, independent of any protocol.
 
 use binder::OutputColumn;
 use bytes::Bytes;
@@ -10,24 +10,25 @@ use value_codec::encode::{Format, TextStyle};
 use crate::notice::Severity;
 use crate::rows::{Rows, Sent};
 
-/// The client of a session, as a running statement sees it: something to tell, and for COPY something to ask.
+/// Client of a session as a running statement sees it: receives results, and for COPY sends data.
 pub trait ResultSink: Send {
-    /// Tells of something beside results.
+    /// Sends a notice.
     fn notice(&mut self, severity: Severity, notice: &SqlError);
 
-    /// Tells that a statement is done.
+    /// Reports that a statement is complete.
     fn complete(&mut self, tag: String);
 
-    /// Tells that there was no statement.
+    /// Reports that the query string was empty.
     fn empty(&mut self);
 
-    /// Tells that there are more rows, to be asked for.
+    /// Reports that the portal has more rows, for another Execute.
     fn suspended(&mut self);
 
-    /// Tells which columns the rows have that follow.
+    /// Describes the columns of the rows that follow.
     fn describe(&mut self, columns: &[OutputColumn], formats: &[Format]);
 
-    /// Sends up to `rows_max` rows; the client's pace bounds what is buffered. Dropping the future half-way leaves whole rows.
+    /// Sends up to `rows_max` rows; waits for the client, so that buffered rows are bounded. Dropping the future leaves
+    /// complete rows in the buffer.
     fn send<'a>(
         &'a mut self,
         rows: &'a mut Rows,
@@ -35,7 +36,7 @@ pub trait ResultSink: Send {
         rows_max: Option<u64>,
     ) -> BoxFuture<'a, SqlResult<Sent>>;
 
-    /// Buffers rows that are all there; how many they are.
+    /// Buffers complete rows without waiting, and returns their number.
     fn put_all(
         &mut self,
         rows: PointRows,
@@ -44,19 +45,20 @@ pub trait ResultSink: Send {
         style: &TextStyle,
     ) -> SqlResult<u64>;
 
-    /// Asks for the data of COPY FROM STDIN.
+    /// Requests the data of COPY FROM STDIN.
     fn begin_copy_in(&mut self, format: Format, columns: usize) -> BoxFuture<'_, SqlResult<()>>;
 
-    /// The next piece of COPY FROM STDIN; `None` at its end.
+    /// Returns the next chunk of data of COPY FROM STDIN; `None` at its end.
     ///
     /// # Errors
-    /// 57014 where the client gave up, 08P01 where it spoke of something else.
+    /// 57014 if the client aborts the COPY, 08P01 if it sends another message.
     fn copy_data(&mut self) -> BoxFuture<'_, SqlResult<Option<Bytes>>>;
 
     /// Announces the data of COPY TO STDOUT.
     fn begin_copy_out(&mut self, format: Format, columns: usize);
 
-    /// Sends rows of COPY TO STDOUT, one up to each of `ends`; the client's pace bounds what is buffered.
+    /// Sends data of COPY TO STDOUT, a message for each row that ends at one of `ends`; waits for the client, so that
+    /// buffered data is bounded.
     fn copy_out<'a>(&'a mut self, bytes: &'a [u8], ends: &'a [usize]) -> BoxFuture<'a, SqlResult<()>>;
 
     /// Ends the data of COPY TO STDOUT.

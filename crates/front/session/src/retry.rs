@@ -1,39 +1,41 @@
-//! Reasons to plan and run a statement once more, and the errors of one attempt.
+//! Reasons to retry a statement, and the errors of one attempt.
 //!
-//! `row_locks` has an `Attempt` of its own, which says whether another transaction changed a row first; it becomes [`Retry::Conflict`] here.
+//! `row_locks` has an `Attempt` of its own, which says whether another transaction changed a row first; here that
+//! becomes [`Retry::Conflict`].
 
 use executor::RunContext;
 use types::SqlError;
 
 use crate::statement::Statement;
 
-/// Why an attempt has to be made again, on what is committed by then.
+/// Reason to retry a statement with a newer snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// Another transaction came first.
+    /// Another transaction changed a row first.
     Conflict,
-    /// It has waited for its cluster: what it sees is as old as that.
+    /// The statement has waited for its cluster, so that its snapshot is old.
     Waited,
     /// A worker was lost; the next attempt excludes it.
     WorkerLost,
 }
 
-/// Why an attempt to run a statement has neither begun to give rows nor is done.
+/// Error of an attempt that has neither opened rows nor completed.
 #[derive(Debug)]
 pub(crate) enum AttemptError {
     Retry(Retry),
     Failed(Box<SqlError>),
 }
 
-/// The outcome of one attempt.
+/// Outcome of one attempt.
 pub(crate) type AttemptResult<T> = Result<T, AttemptError>;
 
 impl AttemptError {
-    /// Converts the error of a run that has sent nothing to the client: a retry where a worker was lost, once per statement.
+    /// Converts the error of a run that has sent nothing to the client: to a retry if a worker was lost, once per
+    /// statement.
     pub(crate) fn from_run(error: SqlError, context: &RunContext, statement: &Statement) -> Self {
         match context.report_lost_worker(&error) {
             Some(worker) if statement.exclude_worker(worker.clone()) => {
-                tracing::warn!(%worker, error = error.message, "worker lost: retrying the statement without it");
+                tracing::warn!(%worker, error = error.message, "lost a worker: retrying the statement without it");
                 Retry::WorkerLost.into()
             }
             _ => error.into(),

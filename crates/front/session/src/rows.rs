@@ -1,4 +1,4 @@
-//! Rows of a statement on their way out: made as they are asked for, written value by value by whoever sends them.
+//! Rows of a result: computed as they are fetched, encoded value by value as they are sent.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -17,40 +17,42 @@ use value_codec::encode::{ColumnEncoder, Format, StoredEncoder, TextStyle};
 use crate::snapshot_age::too_old;
 use crate::turn::Admitted;
 
-/// The columns of a result, which a statement, its portals and their rows share.
+/// Columns of a result, shared by a statement, its portals and their rows.
 pub type Columns = Arc<[OutputColumn]>;
 
-/// A result that is being sent, and may be sent in parts.
+/// Open result that is sent to the client, maybe in parts.
 pub struct Rows {
     pub columns: Columns,
+    /// Batches that have not been fetched yet.
     stream: BoxStream<'static, SqlResult<RecordBatch>>,
     style: TextStyle,
+    /// Fetched rows that have not all been sent yet.
     part: Option<Part>,
-    /// Rows sent or passed over so far.
+    /// Number of rows sent or skipped so far.
     position: u64,
     finished: bool,
-    /// Keeps the query and its snapshot alive as long as rows are read.
+    /// Keeps the query and its snapshot alive while rows are read.
     hold: Option<Hold>,
-    /// The snapshot that they are read from was let go.
+    /// True once the snapshot was released because of its age.
     too_old: bool,
 }
 
-/// Keeps a query going, and the objects it reads from being deleted.
+/// Guard that keeps a query running, and the objects that it reads from being deleted.
 pub struct Hold {
-    /// Stops execution when the rows are no longer wanted.
+    /// Cancels the query when dropped.
     pub _cancel: DropGuard,
     pub _snapshot: Snapshot,
-    /// The worker that it runs on; `None` where it needs none.
+    /// Cluster slot and worker lease; `None` if it needs no worker.
     pub(crate) admitted: Option<Admitted>,
-    /// The time at which the snapshot was committed.
+    /// Time at which the snapshot was taken.
     pub looked_us: i64,
 }
 
-/// Rows that are there.
+/// Rows in memory with an encoder and a position.
 pub struct Part {
     rows: Source,
     next: usize,
-    /// Prepared for the formats they were last asked for.
+    /// Encoder for `formats`.
     encoder: Option<Encoder>,
     formats: Vec<Format>,
 }
@@ -65,11 +67,11 @@ enum Encoder {
     Stored(Box<StoredEncoder>),
 }
 
-/// The progress of a send.
+/// Progress of a send or a skip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     pub rows: u64,
-    /// There is no further row.
+    /// True if there is no further row.
     pub finished: bool,
 }
 
@@ -84,51 +86,51 @@ impl Rows {
         Self { columns, stream, style, part: None, position: 0, finished: false, hold, too_old: false }
     }
 
-    /// Rows that are all there.
+    /// Creates a result whose rows are all in memory.
     pub fn of(rows: PointRows, columns: Columns, style: TextStyle, hold: Option<Hold>) -> Self {
         let part = Part::of(rows);
         Self { part: Some(part), ..Self::new(stream::empty().boxed(), columns, style, hold) }
     }
 
-    /// The time at which their snapshot was committed; `None` where nothing is read any more.
+    /// Returns the time of the snapshot; `None` if nothing is read any more.
     pub fn looked_us(&self) -> Option<i64> {
         self.hold.as_ref().map(|hold| hold.looked_us)
     }
 
-    /// The worker that makes them, if there are more to come.
+    /// Returns the cluster slot and lease of the query; `None` once all rows are fetched.
     pub(crate) fn admitted(&self) -> Option<&Admitted> {
         self.hold.as_ref()?.admitted.as_ref()
     }
 
-    /// Ends the reading: further rows are an error.
+    /// Releases the snapshot, so that fetching further rows is an error.
     pub fn let_go(&mut self) {
         (self.stream, self.part, self.hold) = (stream::empty().boxed(), None, None);
         self.too_old = true;
     }
 
-    /// Rows sent or passed over so far.
+    /// Returns the number of rows sent or skipped so far.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Passes over up to `rows_max` rows.
+    /// Skips up to `rows_max` rows.
     pub async fn skip(&mut self, rows_max: Option<u64>) -> SqlResult<Sent> {
         let mut skipped = 0;
         while rows_max.is_none_or(|rows_max| skipped < rows_max) {
             if !self.fetch().await? {
                 return Ok(Sent { rows: skipped, finished: true });
             }
-            let part = self.part.as_mut().expect("fetch left one");
+            let part = self.part.as_mut().expect("a successful fetch leaves a part with rows");
             let left = (part.rows.len() - part.next) as u64;
             let step = rows_max.map_or(left, |rows_max| left.min(rows_max - skipped));
-            part.next += usize::try_from(step).expect("at most the rows of a batch");
+            part.next += usize::try_from(step).expect("a step is at most the rows of one batch");
             skipped += step;
             self.position += step;
         }
         Ok(Sent { rows: skipped, finished: false })
     }
 
-    /// Makes sure that there is a row to take; `false` at the end, `None` where it has to be waited for.
+    /// Fetches a batch unless a row is left; `false` at the end, `None` if the next batch has to be waited for.
     pub async fn fetch_now(&mut self) -> SqlResult<Option<bool>> {
         if self.too_old {
             return Err(too_old());
@@ -146,7 +148,7 @@ impl Rows {
         Ok(Some(false))
     }
 
-    /// As [`Rows::fetch_now`], and waits for it.
+    /// Does the same as [`Rows::fetch_now`], and waits for the next batch.
     pub async fn fetch(&mut self) -> SqlResult<bool> {
         loop {
             if let Some(found) = self.fetch_now().await? {
@@ -168,24 +170,24 @@ impl Rows {
         Ok(())
     }
 
-    /// Makes the rows that a fetch has found ready to be written in these formats; how many values each has.
+    /// Prepares the fetched rows to be encoded in these formats, and returns the number of values per row.
     pub fn prepare(&mut self, formats: &[Format]) -> SqlResult<usize> {
         let part = self.part.as_mut().ok_or_else(|| SqlError::internal("rows that were not fetched"))?;
         part.prepare(&self.columns, formats, &self.style)
     }
 
-    /// Whether one of the rows that a fetch has found is left.
+    /// Whether a fetched row is left.
     pub fn has_row(&self) -> bool {
         self.part.as_ref().is_some_and(Part::has_row)
     }
 
-    /// Appends the values of the next row, each with its length before it.
+    /// Appends the values of the next row, each preceded by its length.
     pub fn write_row(&mut self, out: &mut BytesMut) -> SqlResult<()> {
         let part = self.part.as_mut().ok_or_else(|| SqlError::internal("rows that were not fetched"))?;
         part.write_row(out)
     }
 
-    /// The next row was sent.
+    /// Advances past the row that was sent.
     pub fn advance(&mut self) {
         if let Some(part) = &mut self.part {
             part.advance();
@@ -219,7 +221,7 @@ impl Part {
         Self::of(PointRows::Batch(rows))
     }
 
-    /// The number of rows that were taken.
+    /// Returns the number of rows taken.
     pub fn taken(&self) -> usize {
         self.next
     }
@@ -228,7 +230,7 @@ impl Part {
         self.next < self.rows.len()
     }
 
-    /// Appends the values of the next row, each with its length before it.
+    /// Appends the values of the next row, each preceded by its length.
     pub fn write_row(&mut self, out: &mut BytesMut) -> SqlResult<()> {
         match (&mut self.encoder, &self.rows) {
             (Some(Encoder::Columns(encoders)), _) => {
@@ -242,12 +244,12 @@ impl Part {
         Ok(())
     }
 
-    /// The next row was taken.
+    /// Advances past the row that was taken.
     pub fn advance(&mut self) {
         self.next += 1;
     }
 
-    /// Makes the rows ready to be written in these formats; how many values each has.
+    /// Prepares the rows to be encoded in these formats, and returns the number of values per row.
     pub fn prepare(&mut self, columns: &[OutputColumn], formats: &[Format], style: &TextStyle) -> SqlResult<usize> {
         if let Some(encoder) = self.encoder.as_ref().filter(|_| self.formats == formats) {
             return Ok(encoder.width());
@@ -268,7 +270,7 @@ impl Part {
 }
 
 impl Encoder {
-    /// The number of values of a row.
+    /// Returns the number of values per row.
     fn width(&self) -> usize {
         match self {
             Self::Columns(encoders) => encoders.len(),
@@ -285,7 +287,7 @@ fn column_encoders(
 ) -> SqlResult<Vec<ColumnEncoder>> {
     if rows.num_columns() != columns.len() || formats.len() != columns.len() {
         return Err(SqlError::internal(format!(
-            "a batch of {} columns for a result of {}",
+            "a batch of {} columns is encoded for a result of {}",
             rows.num_columns(),
             columns.len()
         )));

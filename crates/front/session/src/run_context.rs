@@ -1,4 +1,4 @@
-//! The context that a statement runs with: its worker, its memory, its settings, and what stops it.
+//! Context that a statement runs in: its worker, memory, settings and cancellation.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::statement::Statement;
 use crate::turn::Admitted;
 
 impl Session {
-    /// What execution needs to know, and what keeps it going: dropped, the work stops.
+    /// Creates the run context of a statement, and the [`Hold`] that keeps it running: dropping it stops the work.
     pub(crate) fn run_context(&self, statement: &Statement) -> (RunContext, Hold) {
         self.run_context_of(statement, &self.context(statement))
     }
 
-    /// As [`Session::run_context`], of a context that was made.
+    /// Does the same as [`Session::run_context`] with an existing statement context.
     pub(crate) fn run_context_of(&self, statement: &Statement, names: &Arc<StatementContext>) -> (RunContext, Hold) {
         let lease = self.admitted.as_ref().map(|admitted| Arc::clone(&admitted.lease));
         let cancel = lease.as_ref().map_or_else(CancellationToken::new, |lease| lease.child_token());
@@ -53,7 +53,7 @@ impl Session {
     }
 }
 
-/// What the session asks for its statements.
+/// Returns the priority of the session's statements.
 fn priority(settings: &Settings) -> Priority {
     match settings.priority() {
         "low" => Priority::Low,

@@ -1,4 +1,4 @@
-//! The last step of a statement that gives rows: they are sent, all at once or in parts.
+//! Last step of a statement with rows: sends them, all at once or in parts.
 
 use types::SqlResult;
 use value_codec::encode::Format;
@@ -11,7 +11,7 @@ use crate::started::{OpenResult, Started, tag};
 use crate::statement::Statement;
 
 impl Session {
-    /// Sends all that a statement of a simple query gives, as text where no cursor says otherwise; its tag.
+    /// Sends all rows of a statement of a simple query, as text unless a cursor is binary, and returns its command tag.
     pub(crate) async fn send_all(
         &mut self,
         started: Started,
@@ -38,7 +38,7 @@ impl Session {
         Ok(tag(result.word(), sent.rows))
     }
 
-    /// Sends up to `rows_max` rows of a portal, and leaves in it what has not been sent.
+    /// Sends up to `rows_max` rows of a portal, which keeps the others.
     pub(crate) async fn send_part(
         &mut self,
         portal: &mut Portal,

@@ -1,6 +1,6 @@
-//! One session: what a client has set, prepared and opened; how a statement begins and ends. Its steps are in `execute.rs`: read that first.
+//! One session, and the begin and the end of its statements; the steps between are in `execute.rs`: read that first.
 //!
-//! [`Session::run`] is what lies around a statement of a simple query; `extended.rs` the same in three messages.
+//! [`Session::run`] runs a statement of a simple query; `extended.rs` does the same in three messages.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -33,63 +33,64 @@ use crate::result_sink::ResultSink;
 use crate::statement::{Limits, Statement};
 use crate::turn::{Admitted, Turn};
 
-/// What lives as long as a connection.
+/// Session of a client: its settings, transaction, prepared statements and portals; lives as long as the connection.
 pub struct Session {
     pub(crate) instance: Arc<Instance>,
-    /// Keeps the session in the list of sessions.
+    /// Entry in the list of sessions; dropping it removes the session from the list.
     pub(crate) seat: Guard,
-    /// Who logged in; SET ROLE and SET SESSION AUTHORIZATION leave it.
+    /// Role that logged in; SET ROLE and SET SESSION AUTHORIZATION do not change it.
     pub(crate) login: Arc<Role>,
     pub(crate) block: Block,
     pub(crate) prepared: BTreeMap<String, Arc<Prepared>>,
     pub(crate) portals: BTreeMap<String, Portal>,
-    /// Cursors so far.
+    /// Number of cursors declared so far.
     pub(crate) declared: u64,
     pub(crate) notices: Vec<(Severity, SqlError)>,
-    /// COMMIT or ROLLBACK was said; done once the statement is over, where nothing interrupts it.
+    /// Pending COMMIT or ROLLBACK, carried out when the statement has ended and can no longer be interrupted.
     pub(crate) ending: Option<Ending>,
     pub(crate) new_oid: Arc<dyn Fn() -> Oid + Send + Sync>,
-    /// What functions of the running statement set.
+    /// Settings that functions of the running statement have set (`set_config`).
     pub(crate) assignments: Arc<Assignments>,
-    /// What sequences gave it.
+    /// Numbers that the session has drawn from sequences.
     pub(crate) numbers: Arc<Numbers>,
-    /// Earlier commits and drops, which the planner asks about.
+    /// Earlier commits and drops, as the planner reads them.
     pub(crate) pasts: Arc<Pasts>,
-    /// Inputs that were fetched to plan the running statement.
+    /// Historical snapshots and file lists that were fetched to plan the running statement.
     pub(crate) inputs: Arc<FetchedInputs>,
-    /// Of the newest statement, until its failure is told.
+    /// Id of the newest statement, until its failure has been reported.
     pub(crate) query_id: Option<QueryId>,
-    /// What the running statement has been given to run on.
+    /// Cluster slot and worker lease of the running statement; `None` if it needs none.
     pub(crate) admitted: Option<Admitted>,
-    /// What it asks for under a token.
+    /// Idempotency token and work of the running statement; `None` without a token.
     pub(crate) asked: Option<Asked>,
-    /// The session's turn on a cluster, while one of its statements is open.
+    /// Cluster slot that the session's open statements share.
     pub(crate) turn: Weak<Turn>,
-    /// How long the statements took to parse that have not begun yet.
+    /// Time spent parsing statements that have not begun yet.
     pub(crate) parsed_in: Duration,
-    /// Tells when the client has hung up.
+    /// Detects that the client has disconnected while a statement runs.
     pub hung_up: Arc<HangUp>,
 }
 
-/// How a transaction block is to end.
+/// Pending end of a transaction block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ending {
+    /// True for COMMIT, false for ROLLBACK.
     pub(crate) keep: bool,
-    /// A new block with the same modes follows.
+    /// AND CHAIN: a new block with the same modes follows.
     pub(crate) chain: bool,
 }
 
-/// Where a statement stands in the string that a simple query is.
+/// Position of a statement in the string of a simple query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The implicit transaction ends with it.
+    /// True for the last statement of the string, which ends the implicit transaction.
     pub last: bool,
-    /// It is all there is.
+    /// True if the string has no other statement.
     pub alone: bool,
 }
 
 impl Session {
-    /// One statement of a simple query, to its last row.
+    /// Runs one statement of a simple query to its last row.
     pub async fn run(&mut self, parsed: &Arc<Parsed>, place: Place, client: &mut dyn ResultSink) -> SqlResult<()> {
         let statement = self.begin(&parsed.text);
         let steps = async {
@@ -103,7 +104,7 @@ impl Session {
         Ok(())
     }
 
-    /// A statement begins: it gets its id and its entry in `pg_stat_activity`, and can be stopped from now on.
+    /// Begins a statement: assigns its id and enters it in `pg_stat_activity`. It can be stopped from now on.
     pub(crate) fn begin(&mut self, sql: &str) -> Statement {
         self.forget_inputs();
         let limits = Limits { settings: Arc::clone(self.settings()), fixed_us: self.block.fixed_us() };
@@ -118,7 +119,8 @@ impl Session {
         statement
     }
 
-    /// The statement enters its transaction, its own or the block's, and sees what is committed by now.
+    /// Enters the statement's transaction, implicit or the open block; under READ COMMITTED it sees what is committed
+    /// by now.
     pub(crate) fn enter(&mut self, parsed: Option<&Arc<Parsed>>, statement: &Statement) -> SqlResult<()> {
         self.let_go_of_old();
         let may_go_on = !self.block.is_failed() && self.block.check_live().is_ok();
@@ -128,7 +130,8 @@ impl Session {
         self.block.enter(self.default_modes(), statement.started_us)
     }
 
-    /// The statement is over: its transaction commits if it ends with it, or is told of the failure.
+    /// Ends a statement and returns its command tag: commits or rolls back a transaction that ends with it, and marks
+    /// it as failed after an error.
     pub(crate) async fn end(&mut self, outcome: SqlResult<String>, last: bool) -> SqlResult<String> {
         let ending = self.ending.take();
         let tag = self.note_outcome(outcome)?;
@@ -139,7 +142,8 @@ impl Session {
         }
     }
 
-    /// A statement is over, but for its transaction's end.
+    /// Ends a statement except for its transaction: releases its inputs and its cluster slot, then applies `set_config`
+    /// or handles the failure.
     pub(crate) fn note_outcome(&mut self, outcome: SqlResult<String>) -> SqlResult<String> {
         self.forget_inputs();
         self.admitted = None;
@@ -152,14 +156,14 @@ impl Session {
         }
     }
 
-    /// The statement is over: who still reads earlier states or files holds them.
+    /// Releases the inputs of the statement; rows that are still being read hold what they need.
     fn forget_inputs(&mut self) {
         if !self.inputs.is_empty() {
             self.inputs = Arc::default();
         }
     }
 
-    /// What `set_config` set holds from the next statement on.
+    /// Applies what `set_config` has set, from the next statement on.
     fn take_assignments(&mut self) -> SqlResult<()> {
         let assignments = self.assignments.take();
         for set in &assignments {
@@ -171,7 +175,7 @@ impl Session {
         Ok(())
     }
 
-    /// A session of a client that has shown who it is; `settings` are those of its start-up packet.
+    /// Creates the session of an authenticated client; `settings` are those of its startup packet.
     pub fn new(
         instance: Arc<Instance>,
         seat: Guard,
@@ -219,7 +223,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Something failed: an implicit transaction is undone, a block waits to be ended.
+    /// Handles a failure: rolls back an implicit transaction, marks a block as failed until it is ended.
     pub fn fail(&mut self) {
         self.ending = None;
         drop(self.assignments.take());
@@ -230,13 +234,13 @@ impl Session {
         self.application_name_changed();
     }
 
-    /// The client is gone: what it had not committed is undone.
+    /// Rolls back what the client has not committed before it left.
     pub fn abandon(&mut self) {
         self.portals.clear();
         self.block.roll_back();
     }
 
-    /// Ends a transaction; its portals end with it.
+    /// Commits the transaction and ends its portals; rolls back if it cannot commit.
     pub(crate) async fn commit(&mut self) -> SqlResult<()> {
         if let Err(error) = self.block.check_live().and_then(|()| self.stage_on_commit()) {
             self.block.roll_back();
@@ -248,7 +252,8 @@ impl Session {
         committed
     }
 
-    /// A transaction has ended: what is left are the cursors WITH HOLD of those that have committed.
+    /// Ends the portals of a transaction that has ended; only cursors WITH HOLD live on, those of this transaction if
+    /// it has committed.
     pub(crate) fn end_portals(&mut self, committed: bool) {
         self.portals.retain(|_, portal| {
             if portal.life == Life::HeldByCommit && committed {
@@ -258,12 +263,12 @@ impl Session {
         });
     }
 
-    /// What ReadyForQuery says.
+    /// Returns the transaction status that ReadyForQuery reports.
     pub fn status(&self) -> BlockStatus {
         self.block.status()
     }
 
-    /// How long the session may wait for its client as it is now, and what ends it then.
+    /// Returns how long the session may wait for its client in its present state, and the error that ends it then.
     pub fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
         let (limit, condition, what) = match self.block.status() {
             BlockStatus::Idle => {
@@ -278,7 +283,7 @@ impl Session {
         Some((limit?, SqlError::new(condition, format!("terminating connection due to {what} timeout"))))
     }
 
-    /// Tells the client that a statement is done; what there is to say about it comes first.
+    /// Sends the statement's notices, then its completion with this command tag.
     pub(crate) fn complete(&mut self, tag: String, client: &mut dyn ResultSink) {
         for (severity, notice) in self.take_notices() {
             client.notice(severity, &notice);
@@ -286,7 +291,7 @@ impl Session {
         client.complete(tag);
     }
 
-    /// What there is to say beside results, as far as the client wants to hear it.
+    /// Takes the pending notices of the severity that `client_min_messages` lets through.
     pub fn take_notices(&mut self) -> Vec<(Severity, SqlError)> {
         if self.notices.is_empty() {
             return Vec::new();
@@ -301,7 +306,7 @@ impl Session {
         notices
     }
 
-    /// The statement that runs or has just failed; `None` once that was told.
+    /// Takes the id of the statement that runs or has just failed; `None` once it has been taken.
     pub fn take_query_id(&mut self) -> Option<QueryId> {
         self.query_id.take()
     }
@@ -318,23 +323,23 @@ impl Session {
         &self.block.held().settings
     }
 
-    /// The value of a setting that clients are told of.
+    /// Returns the value of a setting that is reported to clients in ParameterStatus messages.
     pub fn reported_value(&self, name: &str) -> String {
         let held = self.block.held();
         match name {
             "is_superuser" => if held.session_role.superuser { "on" } else { "off" }.to_owned(),
             "session_authorization" => held.session_role.name.clone(),
-            other => held.settings.get(other).expect("every reported setting is one"),
+            other => held.settings.get(other).expect("every reported name is that of a setting"),
         }
     }
 
-    /// Others see it in `pg_stat_activity`.
+    /// Copies `application_name` to the session's entry in `pg_stat_activity`.
     pub(crate) fn application_name_changed(&self) {
         let name = self.settings().application_name().to_owned();
         self.seat.backend.doing.lock().application_name = name;
     }
 
-    /// The modes of a transaction that says nothing about them.
+    /// Returns the modes of a transaction that sets none itself.
     pub(crate) fn default_modes(&self) -> Modes {
         let settings = self.settings();
         let isolation = match settings.default_isolation() {

@@ -1,20 +1,20 @@
-//! The states of a statement that has begun to run.
+//! Statements that have begun to run: with rows to send, or complete.
 
 use crate::rows::Rows;
 
-/// A statement that has begun to run.
+/// Statement that has begun to run.
 pub(crate) enum Started {
-    /// It gives rows.
+    /// A statement with rows to send.
     Rows(OpenResult),
-    /// It is done; the whole tag.
+    /// A statement that is complete, with its command tag.
     Done(String),
 }
 
-/// Rows that are made as they are asked for.
+/// Open result, whose rows are computed as they are fetched.
 pub(crate) enum OpenResult {
-    /// Those of a plan, with the tag's word.
+    /// Rows of a plan, with the first word of the command tag.
     Plan { rows: Box<Rows>, word: &'static str },
-    /// Those of an open cursor, of which `left` are still wanted (`None`: all).
+    /// Rows of an open cursor, of which FETCH still wants `left` (`None`: all).
     Cursor { name: String, left: Option<u64> },
 }
 
@@ -26,7 +26,7 @@ impl Started {
 }
 
 impl OpenResult {
-    /// The word that the tag begins with.
+    /// Returns the first word of the command tag.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Plan { word, .. } => word,
@@ -35,7 +35,7 @@ impl OpenResult {
     }
 }
 
-/// The text that says what a statement did.
+/// Builds the command tag of a statement from its word and its number of rows.
 pub(crate) fn tag(word: &str, rows: u64) -> String {
     match word {
         "INSERT" => format!("INSERT 0 {rows}"),

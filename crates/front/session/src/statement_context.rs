@@ -1,4 +1,5 @@
-//! The context that a statement is planned with: the catalog as its transaction sees it, settings, roles, and what the session has.
+//! Context that a statement is planned in: the catalog as its transaction sees it, settings, roles, and state of the
+//! session.
 
 use std::sync::Arc;
 
@@ -10,13 +11,14 @@ use crate::session::Session;
 use crate::statement::Statement;
 
 impl Session {
-    /// What a statement is planned with.
+    /// Returns the context to plan a statement in.
     pub(crate) fn context(&self, statement: &Statement) -> Arc<StatementContext> {
         let view = self.block.view();
         self.context_over(view.ts, view.state, statement)
     }
 
-    /// What a statement is planned with whose plan is to be kept.
+    /// Returns the context to plan a statement in whose plan is cached: a catalog without rows, so that the plan keeps
+    /// none alive.
     pub(crate) fn context_without_rows(&self, statement: &Statement) -> Arc<StatementContext> {
         let view = self.block.view();
         let mut context = self.context_over(view.ts, Arc::new(view.state.without_rows()), statement);
@@ -32,7 +34,7 @@ impl Session {
         statement: &Statement,
     ) -> Arc<StatementContext> {
         let held = self.block.held();
-        // ALTER ROLE of another session counts from the next statement on.
+        // ALTER ROLE of another session takes effect with the next statement.
         let fresh = |role: &Arc<Role>| Arc::clone(snapshot.role(role.oid).unwrap_or(role));
         Arc::new(StatementContext {
             has_rows: true,

@@ -1,4 +1,4 @@
-//! Temporary objects: what a commit does with them, and their end with the session that made them.
+//! Temporary objects: ON COMMIT actions, and their removal at the end of the session.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use types::{Oid, OnCommit, SqlError, SqlResult};
 use crate::instance::Instance;
 use crate::session::Session;
 
-/// How often it is tried to drop what others have come in the way of.
+/// Attempts to drop temporary objects while background work moves their rows.
 const ATTEMPTS_MAX: usize = 10;
 
 impl Instance {
-    /// Drops what sessions of an earlier run of the server made for themselves and could not drop. To be called before anyone connects.
+    /// Drops temporary objects that an earlier run of the server has left. To be called before anyone connects.
     ///
     /// # Errors
-    /// Where the catalog cannot be written.
+    /// The storage's, if the catalog cannot be written.
     pub async fn drop_left_temporary(&self) -> SqlResult<()> {
         drop_schemas(&self.transactions, Schema::is_temporary).await
     }
 }
 
 impl Session {
-    /// What ON COMMIT says of the session's tables becomes part of the transaction that is about to commit.
+    /// Stages the ON COMMIT actions of the session's temporary tables in the transaction that is about to commit.
     pub(crate) fn stage_on_commit(&mut self) -> SqlResult<()> {
         if !self.block.is_open() {
             return Ok(());
@@ -37,7 +37,7 @@ impl Session {
         if changes.is_empty() { Ok(()) } else { self.block.transaction().stage(changes).map_err(from_transaction) }
     }
 
-    /// DISCARD TEMPORARY.
+    /// Stages the removal of all temporary objects: DISCARD TEMPORARY.
     pub(crate) fn discard_temporary(&mut self) -> SqlResult<()> {
         let view = self.block.view().state;
         let Some(schema) = view.schema_by_name(&self.temp_schema_name()) else { return Ok(()) };
@@ -45,7 +45,7 @@ impl Session {
         self.block.transaction().stage(changes).map_err(from_transaction)
     }
 
-    /// The session ends, and what it made for itself with it.
+    /// Returns the work that drops the temporary objects at the end of the session.
     pub fn drop_temporary(&self) -> impl Future<Output = ()> + Send + use<> {
         let (name, transactions) = (self.temp_schema_name(), Arc::clone(&self.instance.transactions));
         let executor = Arc::clone(self.instance.execution.executor());
@@ -53,11 +53,12 @@ impl Session {
             if transactions.current().state.schema_by_name(&name).is_none() {
                 return;
             }
-            // There may be many thousands: other connections are served meanwhile.
+            // There may be many thousands: this runs on a planning thread, so that other connections are served
+            // meanwhile.
             let runtime = Handle::current();
             let dropping = async move { drop_schemas(&transactions, |schema| schema.name == name).await };
             if let Err(error) = executor.planning().run(move || runtime.block_on(dropping)).await {
-                tracing::warn!(error = error.message, "temporary objects stay until the next start");
+                tracing::warn!(error = error.message, "could not drop temporary objects: the next start drops them");
             }
         }
     }
@@ -67,7 +68,7 @@ impl Session {
     }
 }
 
-/// Drops the schemas that `is_dropped` means with all that is in them.
+/// Drops the schemas for which `is_dropped` is true with all their objects.
 pub(crate) async fn drop_schemas(
     transactions: &Arc<Transactions>,
     is_dropped: impl Fn(&Schema) -> bool,
@@ -83,14 +84,14 @@ pub(crate) async fn drop_schemas(
         transaction.stage(dropping(&view, &named)?).map_err(from_transaction)?;
         match transaction.commit().await {
             Ok(_) => return Ok(()),
-            // Rows have moved meanwhile.
+            // Background work has moved rows meanwhile.
             Err(error) => failure = Some(from_transaction(error)),
         }
     }
     failure.map_or(Ok(()), Err)
 }
 
-/// Whether a plan changes or locks rows of temporary tables alone, which a read-only transaction may.
+/// Whether a plan changes or locks rows of temporary tables only, which a read-only transaction may do.
 pub(crate) fn is_of_temporary(planned: &Planned) -> bool {
     let is_temporary = |table: &Table| table.temporary.is_some();
     match planned {
@@ -103,6 +104,7 @@ pub(crate) fn is_of_temporary(planned: &Planned) -> bool {
     }
 }
 
+/// Returns the ON COMMIT actions of a schema's temporary tables as changes.
 fn at_commit(view: &CatalogState, schema: Oid) -> SqlResult<Vec<Change>> {
     let tables = || view.tables().filter(|table| table.schema == schema);
     let emptied = tables().filter(|table| table.temporary == Some(OnCommit::DeleteRows));
@@ -114,6 +116,7 @@ fn at_commit(view: &CatalogState, schema: Oid) -> SqlResult<Vec<Change>> {
     Ok(changes)
 }
 
+/// Returns the changes that drop objects with all that depends on them.
 fn dropping(view: &CatalogState, named: &[Oid]) -> SqlResult<Vec<Change>> {
     let plan = view.drop_plan(named, true).map_err(|error| SqlError::internal(error.to_string()))?;
     Ok(plan.changes)

@@ -1,4 +1,4 @@
-//! Writers wait where settling falls behind.
+//! Backpressure: writers wait when flushing falls behind.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use types::SqlResult;
 
 use crate::session::Session;
 
-/// Who has to stop looks so often whether to go on.
+/// Interval at which a stopped writer checks whether it may go on.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What `pg_stat_activity` shows meanwhile.
+/// Wait event in `pg_stat_activity` of a writer that waits.
 const WAIT_EVENT: &str = "SettleFreshRows";
 
 impl Session {
-    /// To be called before a statement writes rows. Ends when the statement is stopped, too.
+    /// Waits until the statement may write to the table; to be called before it writes rows.
     pub(crate) async fn await_settling(&mut self, table: &Table) -> SqlResult<()> {
         let pace = self.instance.execution.throttle().pace(table);
         if pace == Pace::Free {
@@ -27,7 +27,7 @@ impl Session {
             self.instance.clock.sleep(delay).await;
         }
         while self.instance.execution.throttle().pace(table) == Pace::Stop {
-            // Where the disk is full nothing settles until there is room.
+            // With a full disk nothing is flushed until there is room: the statement fails instead of waiting.
             self.instance.transactions.check_room().map_err(from_transaction)?;
             self.instance.clock.sleep(LOOK_EVERY).await;
         }
@@ -35,7 +35,7 @@ impl Session {
     }
 }
 
-/// The table that a statement puts rows into.
+/// Returns the table that a statement adds rows to.
 pub(crate) fn grown_table(planned: &Planned) -> Option<&Table> {
     match planned {
         Planned::Write(plan) => Some(&plan.table),

@@ -1,8 +1,9 @@
-//! What a client names by `kiln.statement_token` happens once: a statement that repeats one that has committed under the token is told of
-//! that one, and does not run.
+//! Idempotency tokens (`kiln.statement_token`): a statement that was committed under its token before does not run
+//! again; the client gets the recorded outcome instead.
 //!
-//! A transaction takes its token with its first writing statement, once nothing but other transactions can be in that one's way. What has
-//! happened may be why a repeat cannot even be planned (its table is there): so a statement that fails is asked about, too.
+//! A transaction claims its token with its first writing statement, when the statement is ready to run. The earlier
+//! commit may be the reason that a repetition cannot even be planned (its table exists): so the token is looked up for
+//! failed statements too.
 
 use binder::Planned;
 use bytes::BytesMut;
@@ -21,24 +22,24 @@ use crate::result_sink::ResultSink;
 use crate::session::Session;
 use crate::started::Started;
 
-/// What `pg_stat_activity` shows of who waits for another transaction with the same token.
+/// Wait event in `pg_stat_activity` of a statement that waits for another transaction with the same token.
 const WAIT_EVENT: &str = "StatementToken";
 
 impl Session {
-    /// What a statement asks for, if the session has a token.
+    /// Returns the work of a statement under the session's token, if there is one.
     pub(crate) fn asks(&self, sql: &str) -> Option<Asked> {
         let text = self.settings().statement_token()?;
         let token = Token { role: self.held().session_role.oid, text: text.into() };
         Some(Asked { token, text: Work::new().part(sql.as_bytes()), whole: None, runs: false })
     }
 
-    /// The values of the statement's parameters.
+    /// Adds the values of the statement's parameters to its work.
     pub(crate) fn asks_with(&mut self, values: &[ScalarValue], types: &[SqlType]) -> SqlResult<()> {
         if let Some(asked) = self.asked.as_mut().filter(|_| !values.is_empty()) {
             let mut bytes = BytesMut::new();
             for (value, sql_type) in values.iter().zip(types) {
                 let array = value.to_array().map_err(functions::error::from_datafusion)?;
-                // A number of many digits is sent on as its text.
+                // A number with more digits than a numeric can have arrives as text.
                 let is_text = matches!(sql_type, SqlType::Numeric { .. }) && array.data_type().is_string();
                 let sql_type = if is_text { &SqlType::Text } else { sql_type };
                 BinaryEncoder::new(&array, sql_type)?.write_field(0, &mut bytes);
@@ -48,15 +49,15 @@ impl Session {
         Ok(())
     }
 
-    /// The prepared statement that EXECUTE names.
+    /// Adds the text of the prepared statement that EXECUTE names to the work.
     pub(crate) fn asks_for_prepared(&mut self, name: &str) {
         if let (Some(asked), Some(prepared)) = (&mut self.asked, self.prepared.get(name)) {
             asked.with(prepared.text().as_bytes());
         }
     }
 
-    /// To be called before a plan runs: what writes takes the token, and waits for a transaction that has it. The statement that it
-    /// repeats, if it has to run no more.
+    /// Claims the token before a plan that writes runs, and waits for another transaction that holds it. Returns the
+    /// recorded outcome if the statement was committed before.
     pub(crate) async fn claim(&mut self, planned: &Planned) -> SqlResult<Option<Repeated>> {
         let is_read_only = self.block.modes().is_some_and(|modes| modes.read_only);
         if is_read_only || !self.writes(planned) {
@@ -69,7 +70,8 @@ impl Session {
         self.claim_asked().await
     }
 
-    /// As [`Self::claim`], where that waits for nobody: of what has committed already.
+    /// Returns the recorded outcome like [`Self::claim`], but only if the statement was committed before, so that it
+    /// never waits.
     pub(crate) async fn repeats(&mut self, planned: &Planned) -> SqlResult<Option<Repeated>> {
         if self.asked.is_none() || !self.writes(planned) || !self.is_repeat().await? {
             return Ok(None);
@@ -95,7 +97,7 @@ impl Session {
         }
     }
 
-    /// Whether the statement has committed under its token, with the transaction where it is now.
+    /// Whether the statement was committed under its token, at this position of the transaction.
     pub(crate) async fn is_repeat(&mut self) -> SqlResult<bool> {
         let is_read_only = self.block.modes().is_none_or(|modes| modes.read_only);
         let Some(asked) = self.asked.as_ref().filter(|_| !is_read_only && !self.block.is_failed()) else {
@@ -108,7 +110,8 @@ impl Session {
         self.block.transaction().is_committed(&token, work).await.map_err(from_transaction)
     }
 
-    /// The end of a statement that has failed: what it repeats, if that may be why.
+    /// Handles a failed statement: returns the command tag recorded for its token if it was committed before, else the
+    /// error.
     pub(crate) async fn repeated_or(&mut self, error: SqlError) -> SqlResult<String> {
         if self.asked.is_none() || !self.is_repeat().await? {
             return Err(error);
@@ -119,7 +122,8 @@ impl Session {
         }
     }
 
-    /// The end of a statement that has committed before.
+    /// Ends a statement that was committed before: checks the data of COPY FROM STDIN, then returns the recorded
+    /// command tag.
     pub(crate) async fn repeated(
         &mut self,
         Repeated(written): Repeated,
@@ -140,7 +144,8 @@ impl Session {
         self.tell_repeated(written).map(Started::Done)
     }
 
-    /// As [`Self::repeated`], of what takes no data.
+    /// Does the same as [`Self::repeated`] for statements without data; refuses those that returned rows, which are not
+    /// stored.
     pub(crate) fn tell_repeated(&mut self, written: Written) -> SqlResult<String> {
         if written.gave_rows {
             let message = "the statement was committed under its token, and its rows are not kept";
@@ -153,7 +158,7 @@ impl Session {
         Ok(written.tag)
     }
 
-    /// The statement has done what it was to do: that is part of what is committed.
+    /// Records the outcome of a statement that has claimed its token, as part of the transaction.
     pub(crate) fn note_written(&mut self, tag: &str, rows: u64, gave_rows: bool, data: Option<WorkDigest>) {
         if let Some(asked) = self.asked.as_ref().filter(|asked| asked.runs) {
             let work = asked.work();
@@ -161,7 +166,7 @@ impl Session {
         }
     }
 
-    /// Whether a plan changes what others see.
+    /// Whether a plan changes anything that other sessions see.
     fn writes(&self, planned: &Planned) -> bool {
         let is_lasting = |table: &Table| table.temporary.is_none();
         match planned {
@@ -178,7 +183,7 @@ impl Session {
     }
 }
 
-/// Whether a change is about a session's temporary objects; `changes` are those that it is made with.
+/// Whether a change is about temporary objects of a session; `changes` are those of the same statement.
 fn is_temporary(change: &Change, changes: &[Change], view: &CatalogState) -> bool {
     let new_table = |oid: Oid| {
         changes.iter().find_map(|change| match change {
@@ -211,7 +216,7 @@ fn is_temporary(change: &Change, changes: &[Change], view: &CatalogState) -> boo
 }
 
 const NEW_TOKEN: &str =
-    "Give what is not a repeat a token of its own; sys.statement_outcome tells what was committed under this one.";
+    "Use a new token for another statement; sys.statement_outcome shows what was committed under this one.";
 
 fn refused(token: &Token, error: ClaimError) -> SqlError {
     let text = &token.text;
@@ -228,7 +233,7 @@ fn refused(token: &Token, error: ClaimError) -> SqlError {
             let message = format!("token \"{text}\" was committed with something else");
             let detail = if number <= committed {
                 format!(
-                    "Of the {committed} writing statements that were committed, number {number} had another text or other parameters."
+                    "Number {number} of the {committed} committed writing statements had another text or parameters."
                 )
             } else {
                 format!(
@@ -242,9 +247,9 @@ fn refused(token: &Token, error: ClaimError) -> SqlError {
             format!("a transaction with a token can have at most {most} writing statements"),
         ),
         ClaimError::Full { most } => {
-            let message = format!("there are {most} tokens already, and no more are kept");
+            let message = format!("the maximum of {most} stored tokens is reached");
             SqlError::new(Condition::ConfigurationLimitExceeded, message).with_hint(
-                "Tokens are forgotten in time; the server's options --token-retention and --tokens-max say when and how many there can be.",
+                "Tokens expire; the server's options --token-retention and --tokens-max set after what time, and how many can be stored.",
             )
         }
         ClaimError::Lock(error) => from_lock(&error),
@@ -253,7 +258,7 @@ fn refused(token: &Token, error: ClaimError) -> SqlError {
 }
 
 const ONE_TOKEN: &str =
-    "All that a transaction writes has one token, or nothing has: else a repeat would do a part of it again.";
+    "All writes of a transaction need the same token or none: otherwise a repetition would run a part of them again.";
 
 fn without_token() -> SqlError {
     let message = "the transaction has written under a token, and this statement has none";

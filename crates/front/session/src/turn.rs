@@ -1,4 +1,4 @@
-//! Admission to a cluster: the turn and the worker that an open statement holds.
+//! Cluster slot and worker lease that an open statement holds.
 
 use std::sync::{Arc, Weak};
 
@@ -6,24 +6,25 @@ use cluster_model::ClusterId;
 use scheduler::Lease;
 use workload::Permit;
 
-/// A statement that may run: what it holds until its last row is made.
+/// Resources of an admitted statement, held until its last row is computed.
 #[derive(Debug, Clone)]
 pub(crate) struct Admitted {
     pub(crate) turn: Arc<Turn>,
     pub(crate) lease: Arc<Lease>,
 }
 
-/// The place of a session's statements on a cluster. Those that are open at the same time share one: a session that waits for itself
-/// would wait for ever.
+/// Slot of a session on a cluster. All statements that the session has open share it: if each waited for a slot of its
+/// own, a session could wait for itself for ever.
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) cluster: ClusterId,
-    /// `None` for one that could not wait.
+    /// Permit of the cluster's admission queue; `None` for a statement that could not wait because its transaction
+    /// holds locks.
     #[expect(dead_code, reason = "it is held, not read")]
     pub(crate) permit: Option<Permit>,
 }
 
-/// The turn of a session none of whose statements is open.
+/// Returns the empty reference of a session without open statements.
 pub(crate) fn no_turn() -> Weak<Turn> {
     Weak::new()
 }

@@ -1,4 +1,4 @@
-//! The watchdog of query threads: names those that do not come back from a task, in the log, in a metric and to probes.
+//! Watchdog of query threads: reports threads that do not return from a task, in the log, in a metric and to probes.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,18 +7,20 @@ use scheduler::{StandingThread, standing_threads};
 
 use crate::instance::Instance;
 
-/// A thread that has been in one task for so long is named. Tasks pause about every millisecond; the slowest step that cannot pause, a sort or a
-/// regular expression over one batch, is done within it.
+/// Time in one task after which a thread is reported. Tasks pause about every millisecond; the slowest step that cannot
+/// pause, a sort or a regular expression over one batch, is done within it.
 pub const STANDING: Duration = Duration::from_secs(5);
 
-/// A thread that has been in one task for so long never comes back: no step over one batch takes minutes even on a machine that swaps. A restart is
-/// then the cure, so `/healthz` says no. Kubernetes asks for another minute before it believes that.
+/// Time in one task after which a thread is considered stuck for good: no step over one batch takes minutes even on a
+/// machine that swaps. A restart is then the cure, so `/healthz` fails. Kubernetes asks for another minute before it
+/// believes that.
 pub const STUCK: Duration = Duration::from_secs(300);
 
+/// Interval of the checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Instance {
-    /// Logs each thread once that begins to stand, and again when it is stuck, for as long as the server runs.
+    /// Logs each thread once when it is first reported and once when it is stuck, for as long as the server runs.
     pub async fn watch_threads(&self) {
         let (mut standing, mut stuck) = (HashSet::new(), HashSet::new());
         loop {
@@ -35,12 +37,12 @@ impl Instance {
         }
     }
 
-    /// The threads that stand, in words; empty where none does.
+    /// Describes the threads that have been in one task for longer than `limit`; empty if there is none.
     pub fn standing(&self, limit: Duration) -> Vec<String> {
         standing_threads(limit).iter().map(|thread| self.named(thread)).collect()
     }
 
-    /// Thread, time, query and session: never the query's text, which may hold secrets.
+    /// Describes a thread by its name, time, query and session: never by the query's text, which may hold secrets.
     fn named(&self, standing: &StandingThread) -> String {
         let StandingThread { thread, query, lasted } = standing;
         let seconds = lasted.as_secs();

@@ -1,6 +1,7 @@
-//! Memory of the whole program: mimalloc, asked for alignment only where the type needs more than all of its blocks have.
+//! Global allocator: mimalloc, called with an explicit alignment only where a layout needs more than the natural one.
 //!
-//! The crate `mimalloc` always asks for it, which takes the slow way for sizes that are no power of two: most of ours.
+//! The crate `mimalloc` always passes the alignment, which takes a slow path for sizes that are not a power of two, and
+//! most sizes here are not.
 
 #![expect(unsafe_code, reason = "an allocator hands out raw memory")]
 
@@ -12,40 +13,42 @@ use libmimalloc_sys::{
 };
 use types::allocated;
 
-/// Blocks that are at least as long as this have this alignment without being asked for it (`MI_MAX_ALIGN_SIZE` in mimalloc's types.h),
-/// shorter ones that of a word.
+/// Natural alignment of blocks of at least this size (`MI_MAX_ALIGN_SIZE` in mimalloc's types.h); shorter blocks have
+/// the alignment of a word.
 const NATURAL_ALIGN_BYTES: usize = 16;
 
-/// `mi_option_purge_delay` in mimalloc.h: how many milliseconds after the first piece of memory was freed all free memory goes back to the
-/// system, however young the other pieces are.
+/// `mi_option_purge_delay` in mimalloc.h: milliseconds from the first free to the return of all free memory to the
+/// system, including memory that was freed just before.
 const PURGE_DELAY: mi_option_t = 15;
-/// By default it is a second: queries that follow each other, or take longer, had their memory taken and cleared again.
+/// Longer than the default of a second, with which memory was returned and zeroed again between and during queries.
 const PURGE_DELAY_MS: std::ffi::c_long = 10_000;
 
+/// Global allocator of the program.
 pub(crate) struct Allocator;
 
 impl Allocator {
-    /// Keeps free memory for the next query, as long as one may soon come.
+    /// Sets the purge delay, so that freed memory is reused by the next query.
     pub(crate) fn keep_free_memory() {
-        // SAFETY: it stores a number; whoever frees memory meanwhile reads the number before or after.
+        // SAFETY: the call stores one number; a concurrent free reads either the old or the new one.
         unsafe { mi_option_set(PURGE_DELAY, PURGE_DELAY_MS) }
     }
 }
 
-/// Whether any block of the layout's size is aligned as it has to be.
+/// Returns whether the natural alignment of blocks of this size suffices.
 #[inline]
 fn is_natural(size: usize, align: usize) -> bool {
     align <= size_of::<usize>() || (align <= NATURAL_ALIGN_BYTES && NATURAL_ALIGN_BYTES <= size)
 }
 
-// SAFETY: each function gives what mimalloc's function of its name gives, which are those of an allocator; blocks are aligned because they were
-// asked to be or are by nature; and one block may be freed or moved by either family of functions, since mimalloc knows its blocks by address.
+// SAFETY: each function forwards to mimalloc's corresponding function, and those satisfy the contract of an allocator.
+// Blocks are aligned explicitly or by their natural alignment. A block may be freed or reallocated by the functions
+// with and without alignment alike, because mimalloc finds the properties of a block by its address.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
         allocated::note_allocated(size);
-        // SAFETY: a layout's alignment is a power of two; mimalloc asks nothing else.
+        // SAFETY: a layout's alignment is a power of two, which is mimalloc's only requirement.
         unsafe { if is_natural(size, align) { mi_malloc(size) } else { mi_malloc_aligned(size, align) }.cast() }
     }
 
@@ -60,7 +63,7 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         allocated::note_freed(layout.size());
-        // SAFETY: the caller says that the block came from here and is not used any more.
+        // SAFETY: the caller guarantees that the block was allocated here and is no longer used.
         unsafe { mi_free(block.cast()) }
     }
 
@@ -69,7 +72,7 @@ unsafe impl GlobalAlloc for Allocator {
         let align = layout.align();
         allocated::note_freed(layout.size());
         allocated::note_allocated(size);
-        // SAFETY: the caller says that the block came from here; what it holds is kept up to the smaller size.
+        // SAFETY: the caller guarantees that the block was allocated here; its content is kept up to the smaller size.
         unsafe {
             if is_natural(size, align) {
                 mi_realloc(block.cast(), size)
@@ -90,7 +93,7 @@ mod tests {
         for align in [1, 2, 4, 8, 16, 32, 64, 4096] {
             for size in [1, 3, 7, 8, 9, 12, 15, 16, 17, 24, 40, 100, 1000, 1024, 1025, 5000, 70_000, 3_000_000] {
                 let layout = Layout::from_size_align(size, align).unwrap();
-                // SAFETY: blocks are used as long and as far as they were asked for.
+                // SAFETY: blocks are accessed only within their size and before they are freed.
                 unsafe {
                     let block = Allocator.alloc_zeroed(layout);
                     assert!(!block.is_null() && block.addr().is_multiple_of(align), "{layout:?}");

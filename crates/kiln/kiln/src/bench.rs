@@ -1,4 +1,9 @@
-//! `kiln bench`: starts a server on a folder of its own, or takes a running one, and drives the benchmark.
+//! `kiln bench`: runs a benchmark on a server that it starts, or on a running one.
+//!
+//! - `bench/queries.rs`: TPC-H, TPC-DS and the dashboard.
+//! - `bench/clients.rs`: benchmarks with many clients.
+//! - `bench/recovery.rs`: the time to recover from a kill.
+//! - `bench/process.rs`: a server process that can be killed.
 
 mod clients;
 mod process;
@@ -17,79 +22,82 @@ use types::{Random, SystemRandom};
 
 use crate::serve;
 
-/// The options of `kiln bench`.
+/// Options of `kiln bench`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArguments {
-    /// Which benchmark
+    /// Benchmark to run
     #[arg(value_enum)]
     suite: SuiteName,
 
-    /// Scale factor, in gigabytes roughly
+    /// Scale factor, roughly in gigabytes
     #[arg(long, default_value_t = 1.0, value_name = "N")]
     sf: f64,
 
-    /// Timed runs of each query, after one full scan of every table
+    /// Number of timed runs of each query, after one full scan of every table
     #[arg(long, default_value_t = 3, value_name = "R")]
     runs: usize,
 
-    /// Only these queries, by number
+    /// Numbers of the queries to run [default: all]
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS")]
     queries: Vec<usize>,
 
-    /// Peers to run in turn with Kiln: duckdb, datafusion, clickhouse (from PyPI, into a private environment)
+    /// Systems to compare with, run in turn with Kiln: duckdb, datafusion, clickhouse (installed from PyPI into a
+    /// private environment)
     #[arg(long, value_delimiter = ',', value_name = "PEERS")]
     against: Vec<String>,
 
-    /// Write all times to this file as JSON
+    /// File for all measured times, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Folder for the server's data and the peers' files; kept, so that a second run need not load [default: a temporary one]
+    /// Folder for the data of Kiln and the other systems; it is kept, so that a second run need not load again
+    /// [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
 
-    /// A running server to measure instead of one of its own, as postgresql://user@host:port/database
+    /// Running server to measure, as postgresql://user@host:port/database [default: a server is started]
     #[arg(long, value_name = "URL")]
     connect: Option<String>,
 
-    /// Megabytes of memory for a server of its own, and for DuckDB [default: each one's own]
+    /// Megabytes of memory for the server that is started, and for DuckDB [default: the default of each]
     #[arg(long, value_name = "MB")]
     memory_mb: Option<u64>,
 
-    /// Print the first rows of each answer
+    /// Print the first rows of each result
     #[arg(long)]
     show: bool,
 
-    /// tpch, tpcds: each run of a query on a server that has just started, peers on the Parquet files themselves
+    /// tpch, tpcds: run each query on a freshly started server, and on other systems directly over the Parquet files
     #[arg(long, conflicts_with_all = ["streams", "load", "plans"])]
     cold: bool,
 
-    /// tpch, tpcds: all queries in this many streams at once beside one stream, and a short query among heavy ones; takes --seconds. Of several
-    /// numbers, as 1,2,4,8: what each gets done
+    /// tpch, tpcds: run all queries in this many concurrent streams and compare with one stream, and measure a short
+    /// query among heavy ones for --seconds. With several numbers, as 1,2,4,8: measure the throughput of each
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", conflicts_with_all = ["load", "plans"])]
     streams: Vec<usize>,
 
-    /// tpch, tpcds: each query on a cluster of this many worker processes beside the server alone; of --clusters, the workers of each
+    /// tpch, tpcds: compare each query on a cluster of this many worker processes with the server alone; with
+    /// --clusters, the workers of each cluster
     #[arg(long, value_name = "WORKERS", conflicts_with_all = ["cold", "load", "plans"])]
     cluster: Option<usize>,
 
-    /// tpch, tpcds: the streams on this many clusters, one after the other
+    /// tpch, tpcds: run the streams on each of these numbers of clusters in turn
     #[arg(long, value_delimiter = ',', value_name = "NUMBERS", requires = "streams")]
     clusters: Vec<usize>,
 
-    /// tpch, tpcds: tables are distributed by the keys on which they are joined; usual where each query runs on a cluster
+    /// tpch, tpcds: distribute tables by their join keys [default: true with --cluster and without --streams]
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", conflicts_with = "load")]
     distributed: Option<bool>,
 
-    /// Draw what several numbers of streams got done to this file, as SVG
+    /// File for a plot of the throughput of several numbers of streams, as SVG
     #[arg(long, value_name = "FILE", requires = "streams")]
     plot: Option<PathBuf>,
 
-    /// tpch, tpcds: only how long the tables take to load from CSV and from Parquet files
+    /// tpch, tpcds: measure only the time to load the tables from CSV and from Parquet files
     #[arg(long, conflicts_with = "plans")]
     load: bool,
 
-    /// tpch, tpcds: only how long queries take to be planned: their EXPLAIN
+    /// tpch, tpcds: measure only the planning time of queries, by their EXPLAIN
     #[arg(long)]
     plans: bool,
 
@@ -98,7 +106,7 @@ pub(crate) struct BenchArguments {
 }
 
 impl BenchArguments {
-    /// Whether tables are distributed by the keys on which they are joined.
+    /// Returns whether tables are distributed by their join keys.
     fn is_distributed(&self) -> bool {
         self.distributed.unwrap_or_else(|| self.cluster.is_some() && self.streams.is_empty())
     }
@@ -108,23 +116,23 @@ impl BenchArguments {
 enum SuiteName {
     Tpch,
     Tpcds,
-    /// The same few queries over TPC-H's lineitem again and again, with the cache of fragments and without
+    /// The same few queries over TPC-H's lineitem repeatedly, with and without the fragment cache
     Dashboard,
-    /// Many clients that read and write rows by key; drives any server that speaks PostgreSQL's protocol
+    /// YCSB: many clients that read and write rows by key; runs on any server that speaks PostgreSQL's protocol
     Ycsb,
-    /// Many clients that order, pay, deliver; drives any server that speaks PostgreSQL's protocol
+    /// TPC-C: many clients that order, pay and deliver; runs on any server that speaks PostgreSQL's protocol
     Tpcc,
-    /// Rows that come in, in several ways; drives any server that speaks PostgreSQL's protocol
+    /// Ingestion of rows in several ways; runs on any server that speaks PostgreSQL's protocol
     Ingest,
-    /// What fresh rows cost a scan, as a ratio to a table that has settled
+    /// Cost of unflushed rows in a scan, relative to a flushed table
     Unsettled,
-    /// How long statements take that are long or deep, by their size
+    /// Time of long or deeply nested statements, by their size
     Planning,
-    /// How soon a server that was killed answers again; `--sf` says how many gigabytes it holds
+    /// Time until a killed server answers again; `--sf` is the size of its data in gigabytes
     Recovery,
 }
 
-/// Runs the benchmark; fails when a peer's answer differs.
+/// Runs the benchmark. The exit code is a failure if another system's result differs.
 pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode> {
     let temporary = std::env::temp_dir().join(format!("kiln-bench-{:08x}", SystemRandom.next_u64() as u32));
     let workspace = arguments.workspace.clone().unwrap_or_else(|| temporary.clone());
@@ -142,7 +150,7 @@ pub(crate) async fn bench(arguments: BenchArguments) -> anyhow::Result<ExitCode>
     outcome
 }
 
-/// Measures a server with many clients: the one that is named, or one of its own.
+/// Runs a benchmark with many clients, on the server of `--connect` or on one that is started.
 async fn many_clients(arguments: &BenchArguments, workspace: &Path) -> anyhow::Result<ExitCode> {
     if let Some(url) = &arguments.connect {
         return clients::run(arguments, url).await;
@@ -155,14 +163,14 @@ async fn many_clients(arguments: &BenchArguments, workspace: &Path) -> anyhow::R
 }
 
 impl BenchArguments {
-    /// Writes all that was measured to the file that was named.
+    /// Writes the measurements to the file of `--json`, if given.
     fn write_json(&self, measured: &serde_json::Value) -> anyhow::Result<()> {
         let Some(path) = &self.json else { return Ok(()) };
         std::fs::write(path, format!("{measured:#}\n")).with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-/// Removes the folder that this run made, where no other was named.
+/// Removes the temporary folder, unless `--workspace` is given.
 fn remove(arguments: &BenchArguments, temporary: &Path) -> anyhow::Result<()> {
     if arguments.workspace.is_none() {
         std::fs::remove_dir_all(temporary).with_context(|| format!("cannot remove {}", temporary.display()))?;
@@ -170,10 +178,10 @@ fn remove(arguments: &BenchArguments, temporary: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A server on free loopback ports over `data`.
+/// Returns the options for a server over `data` on free loopback ports.
 fn own_server(data: &Path, arguments: &BenchArguments) -> ServeArguments {
     let free = Some(([127, 0, 0, 1], 0).into());
-    // Rows settle when the benchmark says so.
+    // This benchmark flushes rows itself.
     let settle_rows = (arguments.suite == SuiteName::Unsettled).then_some(usize::MAX);
     ServeArguments {
         data: Some(data.to_owned()),

@@ -1,4 +1,4 @@
-//! `kiln install kubernetes` and `kiln uninstall kubernetes`: Kiln in a namespace of a cluster, by one command, and away again.
+//! `kiln install kubernetes` and `kiln uninstall kubernetes`: installs Kiln in a namespace, and removes it.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,28 +13,29 @@ use kubernetes::resources::{
 use kubernetes::{Install, Progress, Remove};
 use types::{Clock, SystemClock};
 
-/// Where Kiln can be installed.
+/// Target of an installation.
 #[derive(Debug, Subcommand)]
 pub(crate) enum InstallWhere {
-    /// In a namespace of the cluster that kubectl talks to: the definitions, the operator with its rights, and a first warehouse
+    /// Install in a namespace of kubectl's current cluster: resource definitions, the operator with its permissions,
+    /// and a first warehouse
     Kubernetes(Box<InstallArguments>),
 }
 
-/// Where it can be taken away.
+/// Target of a removal.
 #[derive(Debug, Subcommand)]
 pub(crate) enum UninstallWhere {
-    /// From a namespace of the cluster that kubectl talks to; volumes and buckets stay
+    /// Remove from a namespace of kubectl's current cluster; volumes and buckets are kept
     Kubernetes(UninstallArguments),
 }
 
-/// The options of `kiln install kubernetes`.
+/// Options of `kiln install kubernetes`.
 #[derive(Debug, Args)]
 pub(crate) struct InstallArguments {
-    /// Image with this program, as `make image` makes it
+    /// Container image with this program, as built by `make image`
     #[arg(long, value_name = "IMAGE")]
     image: String,
 
-    /// Namespace, which is made where it is not there
+    /// Namespace; it is created if it does not exist
     #[arg(long, value_name = "NAMESPACE", default_value = "kiln")]
     namespace: String,
 
@@ -42,31 +43,35 @@ pub(crate) struct InstallArguments {
     #[arg(long, value_name = "NAME", default_value = "dw")]
     name: String,
 
-    /// Install no warehouse, only what it takes to have one
+    /// Install the definitions and the operator, but no warehouse
     #[arg(long)]
     operator_only: bool,
 
-    /// Where the warehouse keeps rows: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix [default: its volume]
+    /// Storage of the warehouse's rows: s3://bucket/prefix, gs://bucket/prefix or az://container/prefix [default: its
+    /// volume]
     #[arg(long, value_name = "URL")]
     storage: Option<String>,
 
-    /// Secret of the namespace with the cloud's usual variables, as AWS_ACCESS_KEY_ID
+    /// Secret in the namespace with the cloud's environment variables for credentials, as AWS_ACCESS_KEY_ID
     #[arg(long, value_name = "SECRET")]
     storage_secret: Option<String>,
 
-    /// What the warehouse begins with, where its volume is empty: what its storage had at this time (2026-01-31 12:00:00+00) or snapshot, or the newest that it has
+    /// Restore an empty volume from the storage, as of this time (2026-01-31 12:00:00+00) or snapshot number, or
+    /// without a value as of the newest snapshot
     #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true, default_missing_value = NEWEST, requires = "storage")]
     restore: Option<String>,
 
-    /// Secret of the namespace with the superuser's password in the key `password` [default: one that the operator makes]
+    /// Secret in the namespace with the superuser's password in the key `password` [default: the operator creates one]
     #[arg(long, value_name = "SECRET")]
     auth_secret: Option<String>,
 
-    /// Secret of the namespace with the certificate that clients are shown [default: one that the operator makes, of the authority in the config map kiln-ca]
+    /// Secret in the namespace with the server's TLS certificate [default: the operator creates one, signed by the
+    /// authority in the config map kiln-ca]
     #[arg(long, value_name = "SECRET")]
     tls_secret: Option<String>,
 
-    /// One more name or address for that certificate, by which clients outside of the cluster come; may be given several times
+    /// Additional name or address in that certificate, for clients outside the Kubernetes cluster; may be given several
+    /// times
     #[arg(long, value_name = "NAME", conflicts_with = "tls_secret")]
     tls_name: Vec<String>,
 
@@ -78,47 +83,47 @@ pub(crate) struct InstallArguments {
     #[arg(long, value_name = "AMOUNT", default_value = "8Gi")]
     memory: String,
 
-    /// Size of its volume
+    /// Size of the volume
     #[arg(long, value_name = "AMOUNT", default_value = "50Gi")]
     volume: String,
 
-    /// Class of its volume [default: the cluster's usual one]
+    /// Storage class of the volume [default: the default class of the Kubernetes cluster]
     #[arg(long, value_name = "CLASS")]
     storage_class: Option<String>,
 
-    /// Seconds to wait until the warehouse takes queries
+    /// Seconds to wait until the warehouse accepts queries
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
 
-    /// Change nothing, and print what would be applied, as YAML for GitOps
+    /// Change nothing; print the objects that would be applied as YAML, for example for GitOps
     #[arg(long)]
     dry_run: bool,
 }
 
-/// In the place of a moment.
+/// Value of `--restore` that stands for the newest snapshot.
 const NEWEST: &str = "newest";
 
-/// The options of `kiln uninstall kubernetes`.
+/// Options of `kiln uninstall kubernetes`.
 #[derive(Debug, Args)]
 pub(crate) struct UninstallArguments {
-    /// Namespace, which stays
+    /// Namespace; it is not deleted
     #[arg(long, value_name = "NAMESPACE", default_value = "kiln")]
     namespace: String,
 
-    /// Delete the volumes of warehouses too, with all that is not in a bucket
+    /// Delete the volumes of warehouses too, with all data that is not in a bucket
     #[arg(long)]
     delete_volumes: bool,
 
-    /// Remove the definitions too, if no other namespace has warehouses
+    /// Delete the resource definitions too; refused if another namespace has warehouses
     #[arg(long)]
     definitions: bool,
 
-    /// Seconds to wait until the warehouses have ended
+    /// Seconds to wait until each warehouse has stopped
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     timeout: u64,
 }
 
-/// Installs, and says how to connect.
+/// Installs Kiln, and prints how to connect.
 pub(crate) async fn install(to: InstallWhere) -> anyhow::Result<ExitCode> {
     let InstallWhere::Kubernetes(arguments) = to;
     let what = arguments.what();
@@ -131,7 +136,7 @@ pub(crate) async fn install(to: InstallWhere) -> anyhow::Result<ExitCode> {
     print(&arguments.how_to_connect())
 }
 
-/// Takes away what an installation has made.
+/// Removes an installation.
 pub(crate) async fn uninstall(from: UninstallWhere) -> anyhow::Result<ExitCode> {
     let UninstallWhere::Kubernetes(arguments) = from;
     let what = Remove {
@@ -174,7 +179,7 @@ impl InstallArguments {
     fn how_to_connect(&self) -> String {
         let (namespace, name) = (&self.namespace, &self.name);
         if self.operator_only {
-            return format!("The operator looks after every Instance that is applied to the namespace {namespace}.\n");
+            return format!("The operator manages every Instance in the namespace {namespace}.\n");
         }
         let secret = self.auth_secret.clone().unwrap_or_else(|| format!("{name}-superuser"));
         let (mode, trusted) = match &self.tls_secret {
@@ -187,12 +192,12 @@ impl InstallArguments {
             Some(_) => ("require", String::new()),
         };
         format!(
-            "The warehouse {name} takes queries. From its own pod:\n\n    \
+            "The warehouse {name} accepts queries. Connect from its own pod:\n\n    \
              kubectl -n {namespace} exec -it {name}-0 -- kiln sql\n\n\
-             From the cluster at {name}.{namespace}.svc:5432, and from here:\n\n    \
+             From inside the Kubernetes cluster, connect to {name}.{namespace}.svc:5432. From this machine:\n\n    \
              export PGPASSWORD=$(kubectl -n {namespace} get secret {secret} -o 'jsonpath={{.data.password}}' | base64 -d)\n\
              {trusted}    \
-             kubectl -n {namespace} port-forward service/{name} 5433:5432 &     # once it says Forwarding:\n    \
+             kubectl -n {namespace} port-forward service/{name} 5433:5432 &     # wait until it prints Forwarding\n    \
              psql 'host=localhost port=5433 user=kiln dbname=kiln sslmode={mode}'\n"
         )
     }

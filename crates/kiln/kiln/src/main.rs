@@ -1,8 +1,14 @@
-//! `kiln`, the one binary: it reads the command line, wires the crates together and ends cleanly.
+//! `kiln`, the one binary: reads the command line, wires the crates together and shuts down cleanly.
 //!
-//! Never holds logic of the warehouse: each role's work lives in a crate below.
+//! It holds no logic of the warehouse: the work of each subcommand lives in a crate below.
 //!
-//! Start at `serve.rs` for how a server is put together, `worker.rs` for what runs beside it, `pods.rs` for how the two meet in Kubernetes, `restore.rs` for how one comes back, `install.rs` and `operator.rs` for Kubernetes, `bench.rs` for the benchmark.
+//! - `serve.rs`: `kiln serve`, a server put together from its parts.
+//! - `worker.rs`: `kiln worker`, a worker process.
+//! - `pods.rs`: the control plane of a server in Kubernetes.
+//! - `restore.rs`: `kiln restore`, a data folder rebuilt from a storage.
+//! - `operator.rs`, `install.rs`: `kiln operator`, `kiln install` and `kiln uninstall` for Kubernetes.
+//! - `bench.rs`: `kiln bench`.
+//! - `allocator.rs`, `logging.rs`: the global allocator and the log of all subcommands.
 
 mod allocator;
 mod bench;
@@ -35,21 +41,21 @@ struct Arguments {
 enum Role {
     /// Run a warehouse: PostgreSQL's protocol on one port, health and metrics on another
     Serve(Box<server_config::ServeArguments>),
-    /// Run parts of a warehouse's queries; the warehouse starts its workers by itself
+    /// Run a worker, which executes parts of a warehouse's queries; usually the warehouse starts its workers itself
     Worker(worker::WorkerArguments),
-    /// Rebuild a warehouse whose data folder is gone, or as it was, from its storage alone
+    /// Rebuild the data folder of a warehouse from its storage, as of the newest or an earlier point in time
     Restore(restore::RestoreArguments),
-    /// Look after the warehouses of a Kubernetes namespace; `kiln install kubernetes` has one run there
+    /// Run the operator for the warehouses of a Kubernetes namespace; `kiln install kubernetes` deploys it
     Operator(operator::OperatorArguments),
-    /// Have a warehouse in Kubernetes, by one command
+    /// Install Kiln on Kubernetes, with a first warehouse
     #[command(subcommand)]
     Install(install::InstallWhere),
-    /// Take it away again; its data stays unless it is said to go
+    /// Remove Kiln from Kubernetes; volumes are kept unless --delete-volumes is given
     #[command(subcommand)]
     Uninstall(install::UninstallWhere),
-    /// Talk SQL to a warehouse
+    /// Connect to a warehouse and run SQL
     Sql(sql_client::SqlArguments),
-    /// Measure TPC-H or TPC-DS, alone or against peers
+    /// Run benchmarks, such as TPC-H and TPC-DS, alone or in comparison with other systems
     Bench(bench::BenchArguments),
 }
 
@@ -70,7 +76,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a role. Boxed, so that the runtime is compiled for one future and not for each role's.
+/// Runs a subcommand. The future is boxed, so that the runtime is compiled for one future type and not for one per
+/// subcommand.
 fn run(role: Role) -> Pin<Box<dyn Future<Output = anyhow::Result<ExitCode>>>> {
     match role {
         Role::Serve(arguments) => Box::pin(serve::serve(*arguments)),

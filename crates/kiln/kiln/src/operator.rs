@@ -1,4 +1,5 @@
-//! `kiln operator`: looks after the warehouses of a Kubernetes namespace. `kiln install kubernetes` has it run in a pod.
+//! `kiln operator`: runs the operator for the warehouses of a Kubernetes namespace. `kiln install kubernetes` deploys
+//! it in a pod.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,30 +14,30 @@ use types::{Clock, Random, SystemClock, SystemRandom};
 
 use crate::logging;
 
-/// Another operator leads when one was not heard of for so long.
+/// Duration of the leader's lease: another operator takes over when it was not renewed for that long.
 const LEASE: Duration = Duration::from_secs(15);
 
-/// The options of `kiln operator`.
+/// Options of `kiln operator`.
 #[derive(Debug, Args)]
 pub(crate) struct OperatorArguments {
-    /// Namespace whose warehouses are looked after [default: the one of this pod, or of the kubeconfig's context]
+    /// Namespace of the warehouses [default: the namespace of this pod, or of the kubeconfig's context]
     #[arg(long, env = NAMESPACE_VARIABLE, value_name = "NAMESPACE")]
     namespace: Option<String>,
 
-    /// This operator's name among those that may lead, which no other may have [default: the machine's name]
+    /// Unique name of this operator in the leader election [default: the machine's name]
     #[arg(long, env = IDENTITY_VARIABLE, value_name = "NAME")]
     identity: Option<String>,
 
-    /// What is logged, as tracing filters
+    /// Filter of log lines, as tracing directives
     #[arg(long, env = "KILN_LOG", value_name = "FILTER", default_value = "info")]
     log: String,
 
-    /// Log lines as text or json
+    /// Format of log lines, text or json
     #[arg(long, env = "KILN_LOG_FORMAT", value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
     log_format: String,
 }
 
-/// Runs until SIGTERM or SIGINT, or until another operator leads.
+/// Runs the operator until SIGTERM or SIGINT, or until another operator leads.
 pub(crate) async fn run(arguments: OperatorArguments) -> anyhow::Result<ExitCode> {
     logging::start(&arguments.log, arguments.log_format == "json")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
@@ -49,7 +50,7 @@ pub(crate) async fn run(arguments: OperatorArguments) -> anyhow::Result<ExitCode
     });
     let identity = match arguments.identity {
         Some(identity) => identity,
-        None => host_name().context("cannot tell this machine's name: give one by --identity")?,
+        None => host_name().context("cannot read this machine's name: set --identity")?,
     };
     let settings = OperatorSettings { namespace: arguments.namespace, identity, lease: LEASE };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());

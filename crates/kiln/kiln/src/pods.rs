@@ -1,4 +1,4 @@
-//! A warehouse whose clusters are pods: its way to the API server, and what its control plane is put together of.
+//! Clusters of a warehouse in Kubernetes: the connection to the API server, and the control plane.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use fleet::Processes;
 use kubernetes::{Hosts, KubernetesControlPlane, Warehouse};
 use types::{Clock, Health, Random, with_causes};
 
-/// Between tries to say by which certificate workers know the warehouse.
+/// Time between attempts to publish the authority's certificate.
 const SAY_AGAIN: Duration = Duration::from_secs(5);
 
-/// The way to the clusters of the Instance of this name, in the namespace of this pod or of the kubeconfig. The API server need not answer yet: a warehouse
-/// goes on with what it knows.
+/// Connects to the clusters of an Instance in the namespace of this pod or of the kubeconfig. The API server need not
+/// respond yet: a warehouse starts with the clusters in its data folder.
 pub(crate) async fn find(instance: &str, clock: &Arc<dyn Clock>) -> anyhow::Result<Warehouse> {
-    let (client, namespace) = kubernetes::connect().await.context("cannot have clusters in Kubernetes")?;
+    let (client, namespace) = kubernetes::connect().await.context("cannot use Kubernetes for clusters")?;
     Ok(Warehouse::watch(client, namespace, instance.to_owned(), Arc::clone(clock)))
 }
 
-/// Its clusters.
+/// Opens the clusters of a warehouse with the control plane of Kubernetes.
 pub(crate) fn clusters(
     warehouse: &Warehouse,
     executor: &Executor,
@@ -49,13 +49,13 @@ pub(crate) fn clusters(
     })
 }
 
-/// Says by which certificate workers know the warehouse, until the API server has heard it.
+/// Publishes the certificate by which workers verify the warehouse, and retries until the API server has accepted it.
 pub(crate) async fn say_authority(warehouse: &Warehouse, certificate: &str, clock: &dyn Clock, health: &Health) {
     while let Err(error) = warehouse.say_authority(certificate).await {
         health.report_failure(with_causes(&error));
         tracing::warn!(
             error = &error as &dyn std::error::Error,
-            "workers cannot be told yet by which certificate they know the warehouse"
+            "could not publish the certificate for workers; none can join until that succeeds"
         );
         clock.sleep(SAY_AGAIN).await;
     }

@@ -1,4 +1,4 @@
-//! `kiln restore`: a data folder rebuilt from a storage alone, as of the newest moment or an earlier one.
+//! `kiln restore`: rebuilds a data folder from a storage alone, as of the newest or an earlier point in time.
 
 use std::fs;
 use std::io;
@@ -15,10 +15,10 @@ use types::{Clock, CommitTs, Failpoint, Moment, SessionZone, SystemClock, System
 
 use crate::serve::{CATALOG, instance};
 
-/// The options of `kiln restore`.
+/// Options of `kiln restore`.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArguments {
-    /// Folder to make; it must be empty or not there
+    /// Folder to create; it must be empty or not exist
     #[arg(long, env = "KILN_DATA", value_name = "DIR")]
     data: PathBuf,
 
@@ -26,19 +26,21 @@ pub(crate) struct RestoreArguments {
     #[arg(long, env = "KILN_STORAGE", value_name = "URL")]
     storage: String,
 
-    /// A time (2026-01-31 12:00:00+00; UTC unless said otherwise) or the number of a snapshot [default: the newest moment]
+    /// Time (2026-01-31 12:00:00+00; UTC without an offset) or snapshot number to restore [default: the newest
+    /// snapshot]
     #[arg(long, value_name = "MOMENT", value_parser = parse_moment)]
     to: Option<Moment>,
 
-    /// Take what there is where the log has a gap or objects are missing
+    /// Restore what is available even if records of the log or objects of tables are missing
     #[arg(long)]
     incomplete: bool,
 
-    /// Do nothing where the folder has a warehouse already, whole as it is
+    /// Do nothing if the folder already has a complete warehouse
     #[arg(long)]
     if_missing: bool,
 
-    /// Likewise, before each start of this Instance in Kubernetes, and never twice: one that was restored and has lost its volume again is not set back to that moment
+    /// Like --if-missing, for use before each start of this Instance in Kubernetes; refuses to restore the Instance a
+    /// second time, because that would undo what it has done since
     #[arg(long, value_name = "NAME")]
     kubernetes: Option<String>,
 }
@@ -50,19 +52,20 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(name) = &arguments.kubernetes
-        && kubernetes::was_restored(name).await.context("cannot tell whether this was done before")?
+        && kubernetes::was_restored(name).await.context("cannot check whether the instance was restored before")?
     {
         anyhow::bail!(
-            "the instance {name} was restored before, and its volume is empty again: what it did since then would be left behind. \
-             Delete it, and make it again with what it is to be restored to now"
+            "the instance {name} was restored before, and its volume is empty again: restoring it again would lose its \
+             later commits. Delete it, and create it again with the point in time to restore"
         );
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let objects = Objects::open(&arguments.storage, clock, Arc::new(SystemRandom))
         .with_context(|| format!("cannot open the storage {}", arguments.storage))?;
     failpoint::set_from_environment()?;
-    forget_interrupted(&arguments.data)
-        .with_context(|| format!("cannot remove what an earlier restore has left in {}", arguments.data.display()))?;
+    forget_interrupted(&arguments.data).with_context(|| {
+        format!("cannot remove the files of an interrupted restore in {}", arguments.data.display())
+    })?;
     let moment = arguments.to.unwrap_or(Moment::Newest);
     let tell = |progress: Progress<'_>| match progress {
         Progress::Checkpoint { object, bytes } => println!("fetching the checkpoint {object}, {bytes} bytes"),
@@ -74,27 +77,27 @@ pub(crate) async fn run(arguments: RestoreArguments) -> anyhow::Result<ExitCode>
         .await
         .context("cannot restore the warehouse")?;
     if let Some(gap) = restored.gap {
-        println!("records {} to {} of the log are missing: what followed them is not restored", gap.from, gap.to);
+        println!("records {} to {} of the log are missing: later commits are not restored", gap.from, gap.to);
     }
     if let Some(first) = restored.missing.first() {
-        println!("{} objects of tables are missing, the first is {first}: reading them fails", restored.missing.len());
+        println!("{} objects of tables are missing, first {first}: reading their rows fails", restored.missing.len());
     }
     let mut reached = String::new();
     format_timestamptz(restored.reached_us, &SessionZone::UTC, &mut reached);
     println!("restored snapshot {} of {reached} to {}", restored.commit, arguments.data.display());
-    println!("record {} of the log is the last", restored.record);
+    println!("the last restored record of the log is {}", restored.record);
     instance::write(&arguments.data, restored.instance).context("cannot write the instance's id")?;
     Failpoint::RestoreNamed.pass();
-    restored.finish(&arguments.data.join(CATALOG)).context("cannot put the catalog in its place")?;
+    restored.finish(&arguments.data.join(CATALOG)).context("cannot move the restored catalog into place")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a server would start on the folder, or has begun to.
+/// Returns whether the folder has a complete warehouse, on which a server could start.
 fn is_there(data: &Path) -> bool {
     data.join(CATALOG).exists() && !data.join(RESTORING).exists()
 }
 
-/// Removes what a restore has left that was cut off: no server starts on that.
+/// Removes the files of an interrupted restore, on which no server starts.
 fn forget_interrupted(data: &Path) -> io::Result<()> {
     let restoring = data.join(RESTORING);
     if !restoring.exists() {

@@ -1,4 +1,8 @@
-//! `kiln serve`: a warehouse put together from its parts, from the data folder up to the front doors, and taken down in turn.
+//! `kiln serve`: starts a warehouse from its parts, from the data folder up to the listeners, and shuts it down.
+//!
+//! - `serve/instance.rs`: the id of the instance.
+//! - `serve/standing.rs`: the check that data folder and storage belong together.
+//! - `serve/services.rs`: the background services.
 
 pub(crate) mod instance;
 mod services;
@@ -40,22 +44,23 @@ use crate::{logging, pods};
 pub(crate) const CATALOG: &str = "catalog.redb";
 /// Name of the folder in the data folder that queries spill to.
 const SPILL: &str = "spill";
-/// Name of the folder in the data folder for columns that memory has no room for.
+/// Name of the folder in the data folder for cached columns that do not fit in memory.
 const CACHE: &str = "cache";
-/// What it has of what is free on its disk unless something else is said, in bytes at most and as one of so many parts.
+/// Default upper bound of the disk cache, in bytes.
 const CACHE_DISK_BYTES_MAX: u64 = 64 << 30;
+/// Default share of the free disk space for the disk cache: one part of this many.
 const CACHE_DISK_PART: u64 = 4;
-/// Name of the folder in the data folder for workers in processes of their own, with their caches and what they spill.
+/// Name of the folder in the data folder for worker processes, with their caches and spill files.
 const WORKERS: &str = "workers";
 /// Name of the folder in the data folder where checkpoints are made.
 const HISTORY: &str = "history";
-/// Between looks for commits to copy to the storage.
+/// Interval at which new commits are copied to the storage.
 const UPLOAD_EVERY: Duration = Duration::from_millis(400);
-/// Bytes of commits that may wait to be copied; beyond, commits wait.
+/// Bytes of commits that may wait to be copied; if there are more, further commits wait.
 const LOG_WAITING_MAX: u64 = 4 << 30;
-/// A table may have so many times the fresh rows that settle at once.
+/// Limit of a table's unflushed rows, as a multiple of the number that triggers a flush.
 const FRESH_TO_SETTLE_MAX: u64 = 20;
-/// At the end the storage gets so long to take what it does not have yet; the next start copies what is left.
+/// Time limit for copying the last commits to the storage at shutdown; the next start copies the remaining ones.
 const LAST_UPLOAD_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Serves until SIGTERM or SIGINT, or until the catalog can no longer be written; a second signal ends it at once.
@@ -74,26 +79,28 @@ pub(crate) async fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode>
     };
     tokio::select! {
         () = server.stop() => tracing::info!("stopped"),
-        _ = terminate.recv() => tracing::warn!("second signal: ended without waiting"),
-        _ = interrupt.recv() => tracing::warn!("second signal: ended without waiting"),
+        _ = terminate.recv() => tracing::warn!("second signal: ending without a clean shutdown"),
+        _ = interrupt.recv() => tracing::warn!("second signal: ending without a clean shutdown"),
     }
     Ok(code)
 }
 
-/// A running warehouse.
+/// Running warehouse.
 pub(crate) struct Server {
     pg_address: SocketAddr,
     probes: Arc<Probes>,
-    /// `None` where there are no workers in processes of their own.
+    /// Worker processes, or `None` if all workers are threads of this process.
     fleet: Option<Fleet>,
     transactions: Arc<Transactions>,
     shutdown: CancellationToken,
+    /// Tasks of the listeners.
     doors: JoinSet<std::io::Result<()>>,
     services: Arc<Supervisor>,
     clock: Arc<dyn Clock>,
 }
 
-/// Opens everything, from the bottom up, and the doors last: who can connect can query.
+/// Starts a warehouse: opens all parts from the bottom up and the listeners last, so that whoever can connect can
+/// query.
 pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
@@ -102,7 +109,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     if config.data.join(RESTORING).exists() {
         anyhow::bail!("a restore into {} was cut off: run it again", config.data.display());
     }
-    // The catalog's file lock keeps a second process off this folder, so it comes before all else.
+    // The lock on the catalog's file keeps a second process out of this folder, so it is taken first.
     let catalog = config.data.join(CATALOG);
     let kv = kv::wal::open(&catalog, config.max_wal_bytes / 2, config.catalog_memory_bytes)
         .with_context(|| format!("cannot open the catalog {}", catalog.display()))?;
@@ -112,14 +119,14 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let objects = Objects::open_keeping(&config.storage, reserve_bytes, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
     let kv: Arc<dyn kv::TxKv> = Arc::new(kv);
-    // Before the claim, which would end a server that is rightly there.
+    // Checked before the claim, which would end another server that holds the storage rightfully.
     standing::check(&kv, &objects, instance, &config).await?;
-    // A start on a full disk takes of the reserve what it needs.
+    // Opened without the disk reserve: a start on a full disk may use the reserve.
     let claimed = Objects::open(&config.storage, Arc::clone(&clock), Arc::clone(&random))
         .with_context(|| format!("cannot open the storage {}", config.storage))?;
     let claim = Claim::acquire(&claimed, instance, &about(&config)).await.context("cannot claim the storage")?;
     Failpoint::Claimed.pass();
-    // And after it: nobody else writes any more, and what somebody has written meanwhile is seen.
+    // Checked again after the claim: from now on nobody else writes, and earlier writes of others are visible.
     standing::check(&kv, &claimed, instance, &config).await?;
     history::begin_timeline(&kv, &claimed).await.context("cannot begin a timeline in the storage")?;
     let lacks_checkpoint =
@@ -141,7 +148,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let transactions = Transactions::open_with_history(Arc::new(log), objects.clone(), Arc::clone(&clock), history)
         .context("cannot read the catalog")?;
     if lacks_checkpoint {
-        // What is acknowledged could not be restored without it.
+        // Without a checkpoint, acknowledged commits of the new timeline could not be restored.
         transactions.make_checkpoint().await.context("cannot write the new timeline's first checkpoint")?;
     }
     let kept_for = Duration::from_secs(config.token_retention_seconds);
@@ -179,7 +186,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
     let fleet = match fleet(&config, warehouse.as_ref())? {
         Some(settings) => {
             let opened = Fleet::open(settings, Arc::clone(&clock), Arc::clone(&random));
-            Some(opened.await.context("cannot have workers in processes of their own")?)
+            Some(opened.await.context("cannot set up worker processes")?)
         }
         None => None,
     };
@@ -193,7 +200,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
             Clusters::open(executor, &config.data, clusters(&config), processes, clock, random)
         }
     };
-    let clusters = clusters.context("cannot read which clusters there are")?;
+    let clusters = clusters.context("cannot read the definitions of the clusters")?;
     let services = Arc::new(Supervisor::new(Arc::clone(&clock)));
     if let Some((warehouse, fleet)) = warehouse.zip(fleet.as_ref()) {
         services::start_authority(&services, warehouse, fleet.authority().to_owned(), Arc::clone(&clock));
@@ -222,7 +229,7 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
         random,
     });
     instance.drop_left_temporary().await.context("cannot drop the temporary objects of ended sessions")?;
-    instance.credentials.set_superuser_password().await.context("cannot give the superuser its password")?;
+    instance.credentials.set_superuser_password().await.context("cannot set the superuser's password")?;
 
     let (settle, limits) = settling(&config);
     execution.throttle().limit(limits);
@@ -247,25 +254,26 @@ pub(crate) async fn start(config: Config) -> anyhow::Result<Server> {
 }
 
 impl Server {
-    /// Where PostgreSQL clients connect.
+    /// Returns the address for PostgreSQL clients.
     pub(crate) fn pg_address(&self) -> SocketAddr {
         self.pg_address
     }
 
-    /// Completes when the server cannot go on.
+    /// Waits until the server cannot continue: the catalog cannot be written, or a listener has ended.
     async fn failed(&mut self) {
         tokio::select! {
-            () = self.transactions.poisoned() => tracing::error!("the server cannot write any more: stopping"),
+            () = self.transactions.poisoned() => tracing::error!("the catalog can no longer be written: stopping"),
             ended = self.doors.join_next() => match ended {
-                Some(Ok(Err(error))) => tracing::error!(%error, "a front door failed"),
-                _ => tracing::error!("a front door ended"),
+                Some(Ok(Err(error))) => tracing::error!(%error, "a listener failed: stopping"),
+                _ => tracing::error!("a listener ended unexpectedly: stopping"),
             },
         }
     }
 
-    /// Closes the doors, lets running statements finish or cancels them after the grace period, and waits for all that.
+    /// Shuts down: closes the listeners, lets running statements finish within the grace period or cancels them, stops
+    /// the background services and workers, and copies the last commits to the storage.
     pub(crate) async fn stop(mut self) {
-        // Whoever does not wait for the rest of this leaves no worker behind.
+        // If the caller drops this future early, dropping `workers` kills the worker processes.
         let workers = self.fleet.take().map(Workers);
         self.probes.announce_shutdown();
         self.shutdown.cancel();
@@ -278,16 +286,16 @@ impl Server {
         tokio::select! {
             ended = self.transactions.end_history() => if let Err(error) = ended {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "not all commits are copied to the storage; the next start does it");
+                tracing::warn!(error, "could not copy all commits to the storage; the next start copies them");
             },
             () = self.clock.sleep(LAST_UPLOAD_TIME_MAX) => {
-                tracing::warn!("the storage is too slow: not all commits are copied to it; the next start does it");
+                tracing::warn!("timed out copying the last commits to the storage; the next start copies them");
             }
         }
     }
 }
 
-/// Workers that end with their server.
+/// Worker processes, killed on drop.
 struct Workers(Fleet);
 
 impl Drop for Workers {
@@ -296,16 +304,17 @@ impl Drop for Workers {
     }
 }
 
-/// What workers in processes of their own are told; `None` where there can be none, because no other process reads the storage or the system does
-/// not tell when one ends.
+/// Returns the settings for worker processes, or `None` if there can be none because other processes cannot read the
+/// storage or the system cannot report when a process ends.
 fn fleet(config: &Config, warehouse: Option<&Warehouse>) -> anyhow::Result<Option<FleetSettings>> {
     if config.storage.starts_with("memory:") || !fleet::can_watch_processes() {
         if config.worker_door.is_some() || config.worker_launcher.is_some() || warehouse.is_some() {
             anyhow::bail!(
-                "--worker-door, --worker-launcher and --kubernetes are for workers in processes of their own, and there can be none"
+                "--worker-door, --worker-launcher and --kubernetes need worker processes, which this storage or system \
+                 does not support"
             );
         }
-        tracing::info!("clusters have threads of this process: others cannot read the storage or be watched");
+        tracing::info!("workers are threads of this process: other processes cannot read the storage or be watched");
         return Ok(None);
     }
     let cache_disk = cache_disk(config);
@@ -314,7 +323,7 @@ fn fleet(config: &Config, warehouse: Option<&Warehouse>) -> anyhow::Result<Optio
         data: config.data.clone(),
         folder: config.data.join(WORKERS),
         door: config.worker_door.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into()),
-        program: std::env::current_exe().context("cannot tell which program this is")?,
+        program: std::env::current_exe().context("cannot find the path of this program")?,
         launcher: config.worker_launcher.clone().unwrap_or_default(),
         variables: vec![
             ("KILN_LOG".to_owned(), config.log.clone()),
@@ -331,7 +340,7 @@ fn fleet(config: &Config, warehouse: Option<&Warehouse>) -> anyhow::Result<Optio
     }))
 }
 
-/// What the cache of columns may have of the data folder's disk.
+/// Returns the settings of the column cache on the data folder's disk.
 fn cache_disk(config: &Config) -> CacheDisk {
     let (bytes_max, part) = match config.cache_disk_bytes {
         Some(bytes) => (bytes, 1),
@@ -341,7 +350,7 @@ fn cache_disk(config: &Config) -> CacheDisk {
     CacheDisk { folder: config.data.join(CACHE), bytes_max, part, reserve }
 }
 
-/// When fresh rows settle, and how many may wait.
+/// Returns the thresholds for flushing rows and the limits of unflushed rows at which writers wait.
 fn settling(config: &Config) -> (SettleSettings, FreshLimits) {
     let usual = SettleSettings::default();
     let rows = config.settle_rows.unwrap_or(usual.rows);
@@ -356,7 +365,7 @@ async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
 }
 
-/// How many statements clusters run, and how long those get that are in the way.
+/// Returns the settings of clusters: concurrent statements, drain grace period and restart backoff.
 fn clusters(config: &Config) -> ClusterSettings {
     ClusterSettings {
         max_running: config.cluster_statements,
@@ -365,7 +374,7 @@ fn clusters(config: &Config) -> ClusterSettings {
     }
 }
 
-/// What another instance is told about this one when it wants the same storage.
+/// Returns the description of this server that is stored in the claim and shown to other servers that want the storage.
 fn about(config: &Config) -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", host.trim(), config.data.display())

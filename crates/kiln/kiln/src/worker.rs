@@ -1,4 +1,4 @@
-//! `kiln worker`: a process that runs parts of a warehouse's queries, once it has joined it.
+//! `kiln worker`: a process that joins a warehouse and runs parts of its queries.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,47 +15,48 @@ use types::{Clock, SystemClock, SystemRandom};
 
 use crate::logging;
 
-/// A test has its workers say that they are of this version.
+/// Environment variable by which a test overrides the version that a worker reports.
 const TEST_VERSION: &str = "KILN_TEST_WORKER_VERSION";
 
-/// The options of `kiln worker`.
+/// Options of `kiln worker`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArguments {
-    /// Where the warehouse takes its workers, kiln://host:port. The join ticket, a secret that is good for once, comes in the
-    /// variable `KILN_JOIN_TICKET` and never on the command line
+    /// Address at which the warehouse accepts workers, kiln://host:port. The join ticket, a one-time secret, is passed
+    /// in the variable `KILN_JOIN_TICKET` and never on the command line
     #[arg(long, env = "KILN_JOIN", value_name = "URL", value_parser = fleet::parse_join)]
     join: String,
 
-    /// Address where other workers and the warehouse bring parts of queries [default: the one by which the warehouse is reached, and any free port]
+    /// Address on which the warehouse and other workers connect to this worker [default: the local address of the
+    /// connection to the warehouse, with any free port]
     #[arg(long, env = "KILN_WORKER_LISTEN", value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
 
-    /// File with a token by which Kubernetes vouches for this pod, instead of a ticket
+    /// File with the Kubernetes token of this pod, which is used instead of a ticket
     #[arg(long, value_name = "FILE", requires = "authority")]
     token: Option<PathBuf>,
 
-    /// File with the certificate by which the warehouse is known before it is shown the token
+    /// File with the certificate by which the warehouse is verified before the token is sent
     #[arg(long, value_name = "FILE", requires = "token")]
     authority: Option<PathBuf>,
 
-    /// Folder for the cache and for what queries spill [default: where the warehouse says]
+    /// Folder for the cache and for spill files [default: set by the warehouse]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 
-    /// Seconds to look for a warehouse that does not answer any more before the worker ends
+    /// Seconds for which the worker tries to reach a warehouse that no longer responds, before it ends
     #[arg(long, env = "KILN_WORKER_PATIENCE", value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
 
-    /// What is logged, as tracing filters
+    /// Filter of log lines, as tracing directives
     #[arg(long, env = "KILN_LOG", value_name = "FILTER", default_value = "info")]
     log: String,
 
-    /// Log lines as text or json
+    /// Format of log lines, text or json
     #[arg(long, env = "KILN_LOG_FORMAT", value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
     log_format: String,
 }
 
-/// Works until the warehouse or SIGTERM says that it is enough, or until there is no warehouse any more.
+/// Runs the worker until the warehouse or a signal stops it, or until the warehouse is gone for good.
 pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> {
     logging::start(&arguments.log, arguments.log_format == "json")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
@@ -77,10 +78,10 @@ pub(crate) async fn run(arguments: WorkerArguments) -> anyhow::Result<ExitCode> 
     let span = tracing::info_span!("worker", id = %settings.id());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let working = fleet::run(settings, clock, Arc::new(SystemRandom), told);
-    match working.instrument(span.clone()).await.context("the worker cannot work")? {
+    match working.instrument(span.clone()).await.context("the worker failed")? {
         Ended::Told => {}
-        Ended::Refused(reason) => anyhow::bail!("the warehouse has none of this worker: {reason}"),
-        Ended::Abandoned => span.in_scope(|| tracing::info!("nobody to work for: stopped")),
+        Ended::Refused(reason) => anyhow::bail!("the warehouse refused this worker: {reason}"),
+        Ended::Abandoned => span.in_scope(|| tracing::info!("the warehouse is gone: stopped")),
     }
     Ok(ExitCode::SUCCESS)
 }

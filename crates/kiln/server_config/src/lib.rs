@@ -1,4 +1,5 @@
-//! A server's settings: command line over `KILN_*` variables over a TOML file over defaults.
+//! Settings of a server: the command line takes precedence over `KILN_*` variables, those over a TOML file, and that
+//! over defaults.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -11,16 +12,16 @@ use serde::Deserialize;
 #[cfg(test)]
 mod tests;
 
-/// The options of `kiln serve`. All are optional; the same names, with `_` for `-`, stand in the TOML file.
+/// Options of `kiln serve`. All are optional. The TOML file has the same names, with `_` for `-`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServeArguments {
-    /// TOML file with any of these options [default: kiln.toml in the data folder, where there is one]
+    /// TOML file with any of these options [default: kiln.toml in the data folder, if it exists]
     #[arg(long, env = "KILN_CONFIG", value_name = "FILE")]
     #[serde(skip)]
     pub config: Option<PathBuf>,
 
-    /// Folder of the catalog and of temporary files [default: kiln-data]
+    /// Data folder, with the catalog, caches and temporary files [default: kiln-data]
     #[arg(long, env = "KILN_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
 
@@ -32,17 +33,19 @@ pub struct ServeArguments {
     #[arg(long, env = "KILN_HTTP", value_name = "ADDRESS:PORT")]
     pub http: Option<SocketAddr>,
 
-    /// Where shards are kept: file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix; credentials come
-    /// from the cloud's usual variables [default: the folder `storage` in the data folder]
+    /// Storage of shards: file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix; credentials
+    /// come from the cloud's usual variables [default: the folder `storage` in the data folder]
     #[arg(long, env = "KILN_STORAGE", value_name = "URL")]
     pub storage: Option<String>,
 
-    /// Begin a new timeline where the data folder and the storage do not belong together: the warehouse goes on as the data folder has it, and what the
-    /// storage has beyond it is left behind for good. Without this such a start is refused
+    /// Begin a new timeline if the data folder and the storage do not belong together: the warehouse continues with the
+    /// state of the data folder, and newer data in the storage is abandoned for good. Without this option such a start
+    /// is refused
     #[arg(long, env = "KILN_NEW_TIMELINE", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub new_timeline: Option<bool>,
 
-    /// PEM file with the server's certificate chain; clients may then use TLS. Where it is replaced, new connections are shown the new one
+    /// PEM file with the server's certificate chain; clients may then use TLS. If the file is replaced, new connections
+    /// use the new certificate
     #[arg(long, env = "KILN_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
 
@@ -50,85 +53,90 @@ pub struct ServeArguments {
     #[arg(long, env = "KILN_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
 
-    /// File with the password of the superuser `kiln`, or with its SCRAM-SHA-256 verifier: set at the start and whenever the file says another one, and by
-    /// nothing else [default: ALTER ROLE says it, and there is none at first]
+    /// File with the password of the superuser `kiln`, or with its SCRAM-SHA-256 verifier; set at the start and
+    /// whenever the file changes, and ALTER ROLE cannot change it [default: ALTER ROLE sets the password; at first
+    /// there is none]
     #[arg(long, env = "KILN_SUPERUSER_PASSWORD_FILE", value_name = "FILE")]
     pub superuser_password_file: Option<PathBuf>,
 
-    /// Connections served at once; more are refused with 53300 [default: 500]
+    /// Maximum number of connections; more are refused with SQLSTATE 53300 [default: 500]
     #[arg(long, env = "KILN_MAX_CONNECTIONS", value_name = "COUNT")]
     pub max_connections: Option<usize>,
 
-    /// Threads that run queries, each query in as many parts [default: one per core]
+    /// Number of threads that run queries, and of parallel parts of each query [default: one per core]
     #[arg(long, env = "KILN_THREADS", value_name = "COUNT")]
     pub threads: Option<usize>,
 
-    /// Memory all queries share, in megabytes [default: 60 % of the machine's]
+    /// Megabytes of memory that all queries share [default: 60 % of the machine's memory]
     #[arg(long, env = "KILN_MEMORY_MB", value_name = "MB")]
     pub memory_mb: Option<u64>,
 
-    /// Megabytes of memory for columns that scans have read: hot ones are read from there; 0 keeps none [default: a quarter of --memory-mb]
+    /// Megabytes of memory for the cache of columns that scans have read; 0 disables it [default: a quarter of
+    /// --memory-mb]
     #[arg(long, env = "KILN_CACHE_MEMORY_MB", value_name = "MB")]
     pub cache_memory_mb: Option<u64>,
 
-    /// Of these megabytes how many are for groups that queries have made of a shard: who asks the same again need not read it; 0 keeps none
-    /// [default: a sixteenth of --cache-memory-mb]
+    /// Megabytes of --cache-memory-mb for the fragment cache: groups that a query has computed from a shard, which
+    /// equal queries reuse; 0 disables it [default: a sixteenth of --cache-memory-mb]
     #[arg(long, env = "KILN_FRAGMENT_CACHE_MB", value_name = "MB")]
     pub fragment_cache_mb: Option<u64>,
 
-    /// Megabytes of the data folder's disk for columns that memory has no room for, and that a restart finds again; 0 keeps none
-    /// [default: a quarter of what is free there, 65536 at most]
+    /// Megabytes of the data folder's disk for cached columns that do not fit in memory; they survive a restart; 0
+    /// disables the disk cache [default: a quarter of the free disk space, at most 65536]
     #[arg(long, env = "KILN_CACHE_DISK_MB", value_name = "MB")]
     pub cache_disk_mb: Option<u64>,
 
-    /// Seconds that running statements get to finish after SIGTERM before they are cancelled with 57P01 [default: 10]
+    /// Seconds that running statements get to finish after SIGTERM before they are cancelled with SQLSTATE 57P01
+    /// [default: 10]
     #[arg(long, env = "KILN_SHUTDOWN_GRACE", value_name = "SECONDS")]
     pub shutdown_grace: Option<u64>,
 
-    /// Statements that run at a time on a cluster under the WLM profile `default`; more wait their turn [default: 100]
+    /// Statements that run at a time on a cluster with the WLM profile `default`; more are queued [default: 100]
     #[arg(long, env = "KILN_CLUSTER_STATEMENTS", value_name = "COUNT")]
     pub cluster_statements: Option<u32>,
 
-    /// Seconds that statements get to finish on a worker that is to go, before they are cancelled with 57P01 [default: 300]
+    /// Seconds that statements get to finish on a draining worker before they are cancelled with SQLSTATE 57P01
+    /// [default: 300]
     #[arg(long, env = "KILN_DRAIN_GRACE", value_name = "SECONDS")]
     pub drain_grace: Option<u64>,
 
-    /// Seconds that a cluster waits at most before it replaces a worker whose predecessors have failed one after the other [default: 60]
+    /// Maximum seconds of backoff before a cluster replaces a worker that has failed repeatedly [default: 60]
     #[arg(long, env = "KILN_WORKER_BACKOFF", value_name = "SECONDS")]
     pub worker_backoff: Option<u64>,
 
-    /// Seconds that workers in processes of their own look for a server that is gone, before they end; one that comes back
-    /// within that finds them again [default: 60]
+    /// Seconds for which worker processes try to reach a lost server before they end; a server that restarts within
+    /// that time gets them back [default: 60]
     #[arg(long, env = "KILN_WORKER_PATIENCE", value_name = "SECONDS")]
     pub worker_patience: Option<u64>,
 
-    /// Address of this machine where workers in processes of their own come in, and by which they reach it, with a port if that has to be a
-    /// certain one; they take their parts of queries at the address by which they reach it [default: 127.0.0.1]
+    /// Address of this machine on which worker processes join, optionally with a port; a worker accepts its parts of
+    /// queries on the local address of that connection [default: 127.0.0.1]
     #[arg(long, env = "KILN_WORKER_DOOR", value_name = "ADDRESS[:PORT]")]
     pub worker_door: Option<String>,
 
-    /// Command that starts workers in processes of their own and becomes them: words before `kiln worker …`, where {slot} and {cluster} stand for
-    /// numbers, as in `ip netns exec worker-{slot}` [default: none]
+    /// Command prefix that starts worker processes: it is put before `kiln worker …` and must replace itself by that
+    /// (exec); {slot} and {cluster} stand for numbers, as in `ip netns exec worker-{slot}` [default: none]
     #[arg(long, env = "KILN_WORKER_LAUNCHER", value_name = "COMMAND")]
     pub worker_launcher: Option<String>,
 
-    /// Name of this warehouse's Instance in Kubernetes: its clusters are pods, which the operator makes [default: they are processes of this machine]
+    /// Name of this warehouse's Instance in Kubernetes; its workers are then pods, which the operator creates [default:
+    /// workers are processes of this machine]
     #[arg(long, env = "KILN_KUBERNETES", value_name = "NAME")]
     pub kubernetes: Option<String>,
 
-    /// Statements that have ended and are kept in memory for sys.log_query; 0 keeps none [default: 10000]
+    /// Number of finished statements in memory for sys.log_query; 0 disables that log [default: 10000]
     #[arg(long, env = "KILN_QUERY_LOG_ROWS", value_name = "COUNT")]
     pub query_log_rows: Option<usize>,
 
-    /// Seconds that the past can be gone back to, by AS OF, UNDROP and `kiln restore` [default: 86400]
+    /// Seconds for which history is retained for time travel by AS OF, UNDROP and `kiln restore` [default: 86400]
     #[arg(long, env = "KILN_RETENTION", value_name = "SECONDS")]
     pub retention: Option<u64>,
 
-    /// Seconds for which a token of `kiln.statement_token` is known after its commit [default: 86400]
+    /// Seconds after its commit for which a token of `kiln.statement_token` is stored [default: 86400]
     #[arg(long, env = "KILN_TOKEN_RETENTION", value_name = "SECONDS")]
     pub token_retention: Option<u64>,
 
-    /// Tokens that are known at most; where there are so many, new ones are refused with 53400 [default: 1000000]
+    /// Maximum number of stored tokens; beyond it, new ones are refused with SQLSTATE 53400 [default: 1000000]
     #[arg(long, env = "KILN_TOKENS_MAX", value_name = "COUNT")]
     pub tokens_max: Option<u64>,
 
@@ -136,37 +144,39 @@ pub struct ServeArguments {
     #[arg(long, env = "KILN_CHECKPOINT_INTERVAL", value_name = "SECONDS")]
     pub checkpoint_interval: Option<u64>,
 
-    /// Kilobytes of write-ahead log after which the catalog's file takes what it says; a quarter of the disk's reserve at most [default: 65536]
+    /// Kilobytes of write-ahead log that trigger its transfer to the catalog's file; at most a quarter of
+    /// --disk-reserve-mb [default: 65536]
     #[arg(long, env = "KILN_MAX_WAL_KB", value_name = "KB")]
     pub max_wal_kb: Option<u64>,
 
-    /// Fresh rows of a table that settle at once; `kiln bench unsettled` lets none [default: 100000]
+    /// Unflushed rows of a table that trigger a flush to Parquet [default: 100000]
     #[arg(long, env = "KILN_SETTLE_ROWS", value_name = "COUNT")]
     pub settle_rows: Option<usize>,
 
-    /// Megabytes of memory for fresh rows: where they take more, writers wait until some have settled; from half of it on they are slowed
-    /// [default: a quarter of --memory-mb]
+    /// Megabytes of memory for unflushed rows; writers are slowed down from half of it on, and wait for flushes beyond
+    /// it [default: a quarter of --memory-mb]
     #[arg(long, env = "KILN_FRESH_MEMORY_MB", value_name = "MB")]
     pub fresh_memory_mb: Option<u64>,
 
-    /// Megabytes of the disk of the data folder, and of a storage in a folder, that are left free: who needs them gets 53100; 0 is none
-    /// [default: 256]
+    /// Megabytes of disk space to keep free on the disk of the data folder and of a storage in a folder; operations
+    /// that would use it fail with SQLSTATE 53100; 0 disables the reserve [default: 256]
     #[arg(long, env = "KILN_DISK_RESERVE_MB", value_name = "MB")]
     pub disk_reserve_mb: Option<u64>,
 
-    /// Tracing filters of the log: `info`, `session=debug,info`, or `info,step=debug` for the steps of each statement [default: info]
+    /// Filter of log lines, as tracing directives: `info`, `session=debug,info`, or `info,step=debug` for the steps of
+    /// each statement [default: info]
     #[arg(long, env = "KILN_LOG", value_name = "FILTER")]
     pub log: Option<String>,
 
-    /// Log lines as text or json [default: text]
+    /// Format of log lines, text or json [default: text]
     #[arg(long, env = "KILN_LOG_FORMAT", value_name = "FORMAT", value_parser = ["text", "json"])]
     pub log_format: Option<String>,
 }
 
-/// As many as `kiln.target_partitions` can say.
+/// Maximum number of threads, the same as that of `kiln.target_partitions`.
 const THREADS_MAX: usize = 1024;
 
-/// The settings in force.
+/// Effective settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub data: PathBuf,
@@ -175,25 +185,25 @@ pub struct Config {
     pub storage: String,
     pub new_timeline: bool,
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// `None` where SQL says it.
+    /// File with the superuser's password, or `None` if ALTER ROLE sets it.
     pub superuser_password: Option<PathBuf>,
     pub connections_max: usize,
-    /// `None` for one per core.
+    /// Number of query threads, or `None` for one per core.
     pub threads: Option<usize>,
     pub memory_bytes: u64,
-    /// For columns.
+    /// Memory for cached columns, without the fragment cache.
     pub cache_memory_bytes: u64,
     pub fragment_cache_bytes: u64,
-    /// `None` for a part of what is free.
+    /// Bytes of the disk cache, or `None` for a share of the free disk space.
     pub cache_disk_bytes: Option<u64>,
-    /// For pages of the catalog's trees, in which fresh rows are too.
+    /// Memory for pages of the catalog's trees, which also hold unflushed rows.
     pub catalog_memory_bytes: usize,
     pub shutdown_grace_seconds: u64,
     pub cluster_statements: u32,
     pub drain_grace_seconds: u64,
     pub worker_backoff_seconds: u64,
     pub worker_patience_seconds: u64,
-    /// `None` for the usual one.
+    /// Address on which workers join, or `None` for the default.
     pub worker_door: Option<SocketAddr>,
     pub worker_launcher: Option<Launcher>,
     pub kubernetes: Option<String>,
@@ -211,10 +221,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the TOML file, if any, under the given arguments, and fills in the defaults.
+    /// Reads the TOML file, if any, overrides it by the arguments, and fills in the defaults.
     ///
     /// # Errors
-    /// The file cannot be read, or it or an option has a value that cannot be used.
+    /// Returns an error if the file cannot be read, or if the file or an option has an invalid value.
     pub fn load(arguments: ServeArguments) -> anyhow::Result<Self> {
         let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from("kiln-data"));
         let file = match &arguments.config {
@@ -229,7 +239,7 @@ impl Config {
 }
 
 impl ServeArguments {
-    /// These options, and `below`'s where these say nothing.
+    /// Returns these options, with those of `below` for the ones that are not set.
     fn over(self, below: Self) -> Self {
         Self {
             config: self.config,
@@ -323,11 +333,11 @@ impl ServeArguments {
     }
 }
 
-/// An address with or without a port.
+/// Parses an address with or without a port; without one, the port is 0.
 fn door(text: &str) -> anyhow::Result<SocketAddr> {
     let with_any_port = || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, 0));
     let parsed = text.parse().or_else(|_| with_any_port());
-    parsed.with_context(|| format!("--worker-door {text} is no address"))
+    parsed.with_context(|| format!("--worker-door {text} is not an address"))
 }
 
 fn launcher(text: &str) -> anyhow::Result<Launcher> {
@@ -336,16 +346,18 @@ fn launcher(text: &str) -> anyhow::Result<Launcher> {
 
 fn read_file(path: &Path) -> anyhow::Result<ServeArguments> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    toml::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+    toml::from_str(&text).with_context(|| format!("cannot parse {}", path.display()))
 }
 
-/// What the log says has room in the reserve, and so have the trees that take it.
+/// Returns the maximum size of the write-ahead log. It is limited to a quarter of the disk reserve, so that both the
+/// log and the trees to which it is transferred have room there.
 fn max_wal_bytes(kilobytes: Option<u64>, reserve_bytes: u64) -> u64 {
     let wanted = kilobytes.map_or(2 * kv::wal::FILE_BYTES, |kilobytes| kilobytes.saturating_mul(1024));
     if reserve_bytes == 0 { wanted } else { wanted.min(reserve_bytes / 4) }
 }
 
-/// 60 % of the machine's memory: the rest is for the page cache, buffers in flight and everything uncounted.
+/// Returns 60 % of the machine's memory. The remainder is for the page cache, buffers in flight and memory that is not
+/// accounted for.
 fn default_memory_bytes() -> u64 {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total_kb = meminfo

@@ -1,4 +1,4 @@
-//! Reaching a server: where, as whom, and with which trust.
+//! Connection to a server: address, role and TLS.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -15,14 +15,14 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::{AsyncMessage, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// A server to connect to, reusable for a second connection.
+/// Connection parameters of a server, reusable for further connections.
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) config: Config,
     tls: MakeRustlsConnect,
 }
 
-/// An open connection and the notices the server sends on it.
+/// Open connection, with the notices that the server sends on it.
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) notices: mpsc::UnboundedReceiver<tokio_postgres::error::DbError>,
@@ -31,7 +31,7 @@ pub(crate) struct Connection {
 impl Target {
     /// Parses `postgresql://user:password@host:port/database?sslmode=…`.
     pub(crate) fn from_url(url: &str) -> anyhow::Result<Self> {
-        let mut config: Config = url.parse().with_context(|| format!("cannot understand the address {url:?}"))?;
+        let mut config: Config = url.parse().with_context(|| format!("cannot parse the address {url:?}"))?;
         config.application_name("kiln sql");
         Ok(Self { config, tls: tls(None)? })
     }
@@ -66,7 +66,7 @@ pub(crate) async fn connect(target: &Target) -> anyhow::Result<Connection> {
     tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notice(notice) = message {
-                // Nobody listening is no reason to stop the connection.
+                // The connection stays open even if nobody receives its notices.
                 let _ = sender.send(notice);
             }
         }
@@ -74,7 +74,7 @@ pub(crate) async fn connect(target: &Target) -> anyhow::Result<Connection> {
     Ok(Connection { client, notices })
 }
 
-/// Asks the server, on a connection of its own, to cancel what `token`'s connection runs.
+/// Cancels the statement that the connection of `token` runs, by a request on a separate connection.
 pub(crate) async fn cancel(target: &Target, token: tokio_postgres::CancelToken) -> Result<(), tokio_postgres::Error> {
     token.cancel_query(target.tls.clone()).await
 }
@@ -86,7 +86,8 @@ fn explain(error: tokio_postgres::Error) -> anyhow::Error {
     }
 }
 
-/// With root certificates the server is verified; without, the line is only encrypted, as libpq's `require` does.
+/// Returns the TLS connector. With root certificates it verifies the server; without, it only encrypts, like libpq's
+/// `require`.
 fn tls(root_certificates: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
@@ -107,7 +108,7 @@ fn tls(root_certificates: Option<&Path>) -> anyhow::Result<MakeRustlsConnect> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// Accepts any certificate, but still checks that the server holds its key.
+/// Certificate verifier that accepts any certificate, but still checks that the server has its private key.
 #[derive(Debug)]
 struct Unverified {
     provider: Arc<CryptoProvider>,

@@ -1,13 +1,13 @@
-//! The `\d` family: each command is a query of the system catalog.
+//! Queries of the system catalog for the `\d` commands.
 
-/// What `\?` prints.
+/// Text that `\?` prints.
 pub(crate) const HELP: &str = "\
 \\d [NAME]      list tables and views, or describe one
 \\dt \\dv \\dn     list tables, views, schemas
 \\du \\l \\df [NAME] list roles, databases, functions
-\\copy T from|to FILE [(options)]   COPY with a file on this side
+\\copy T from|to FILE [(options)]   COPY with a file on this machine
 \\i FILE        run a file
-\\timing        show each statement's time, or stop
+\\timing        turn the display of each statement's time on or off
 \\format F      show rows as table, csv or json
 \\q             leave";
 
@@ -17,7 +17,7 @@ const RELATIONS: &str = "SELECT n.nspname AS \"Schema\", c.relname AS \"Name\", 
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'sys')";
 
-/// The queries behind a command, or `None` for a command there is not.
+/// Returns the queries of a command, or `None` if there is no such command.
 pub(crate) fn queries(name: &str, argument: &str) -> Option<Vec<String>> {
     let name = name.trim_end_matches('+');
     let one = |sql: String| Some(vec![sql]);
@@ -43,7 +43,7 @@ pub(crate) fn queries(name: &str, argument: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Columns, then constraints, of one relation named as in SQL.
+/// Returns the queries for the columns and the constraints of a relation, which is named as in SQL.
 fn describe_relation(name: &str) -> Vec<String> {
     let relation = format!("{}::regclass", literal(name));
     vec![

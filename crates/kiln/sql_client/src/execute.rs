@@ -1,4 +1,4 @@
-//! Runs pieces of input against the server and shows what comes back.
+//! Execution of statements and backslash commands, and display of their results.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,12 +16,12 @@ use super::output::{Answer, Form, Format};
 use super::progress::Progress;
 use super::statements::{Piece, split};
 
-/// Rows shown at a time: enough to align columns well, few enough that a long answer starts at once.
+/// Rows formatted at a time: enough to align columns well, few enough that a long result starts to appear at once.
 const ROWS_PER_SCREEN: usize = 1_000;
-/// Bytes a COPY message carries.
+/// Bytes of a COPY message.
 const COPY_CHUNK_BYTES: usize = 64 << 10;
 
-/// A connection with the way its answers are shown.
+/// Connection, with the display settings of its results.
 pub(crate) struct Console {
     connection: Connection,
     target: Target,
@@ -30,7 +30,7 @@ pub(crate) struct Console {
     clock: SystemClock,
 }
 
-/// Whether to go on after a command.
+/// Continuation after a command.
 #[derive(PartialEq, Eq)]
 pub(crate) enum After {
     Continue,
@@ -43,7 +43,7 @@ impl Console {
         Self { connection, target, format, timing, clock: SystemClock::new() }
     }
 
-    /// Runs all of `text`; false at the first statement that fails.
+    /// Runs all statements and commands of `text`, and returns false at the first one that fails.
     pub(crate) async fn run_text(&mut self, text: &str) -> anyhow::Result<bool> {
         let (mut pieces, rest) = split(text);
         if !rest.trim().is_empty() {
@@ -68,7 +68,7 @@ impl Console {
         Ok(true)
     }
 
-    /// Runs one statement and shows its rows; false if the server refused it. Ctrl-C cancels it.
+    /// Runs one statement and shows its rows. Returns false if it failed on the server. Ctrl-C cancels it.
     pub(crate) async fn run_statement(&mut self, sql: &str) -> anyhow::Result<bool> {
         let start = self.clock.monotonic();
         let progress = Progress::start(&self.target, &self.connection.client).await;
@@ -106,7 +106,7 @@ impl Console {
     }
 
     async fn show(&self, sql: &str, progress: &Progress) -> Result<(), Error> {
-        // The rows of a simple query do not tell their types; only JSON needs them.
+        // A simple query does not report column types, and only JSON needs them.
         let forms: Vec<Form> = match self.format {
             Format::Json => {
                 let prepared = self.connection.client.prepare(sql).await?;
@@ -160,7 +160,7 @@ impl Console {
         }
     }
 
-    /// Runs a backslash command, given without its backslash.
+    /// Runs a backslash command, which is passed without its backslash.
     pub(crate) async fn run_command(&mut self, command: &str) -> anyhow::Result<After> {
         let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let argument = argument.trim().trim_end_matches(';').trim();
@@ -192,7 +192,7 @@ impl Console {
         Ok(After::Continue)
     }
 
-    /// `\copy table from file` and `\copy (query) to file`: COPY with the file on this side.
+    /// Runs `\copy table from file` or `\copy (query) to file`: COPY with a file on the client's machine.
     async fn copy(&mut self, argument: &str) -> anyhow::Result<()> {
         let lowered = argument.to_ascii_lowercase();
         let client = &self.connection.client;
@@ -235,7 +235,7 @@ async fn copy_in(client: &tokio_postgres::Client, sql: &str, path: &Path) -> any
     }
 }
 
-/// A server's error as psql shows it: the line with a caret under the position, then detail, hint and context.
+/// Formats a server's error like psql: the line with a caret under the position, then detail, hint and context.
 fn explain(told: &DbError, sql: &str) -> String {
     let mut text = format!("{}:  {} ({})", told.severity(), told.message(), told.code().code());
     if let Some(ErrorPosition::Original(position)) = told.position() {
@@ -255,7 +255,7 @@ fn explain(told: &DbError, sql: &str) -> String {
     text
 }
 
-/// Writes to standard output; a reader that went away (`| head`) ends the program quietly.
+/// Writes to standard output. If the reader has closed it (`| head`), the program exits quietly.
 fn print(text: &str) {
     if std::io::stdout().write_all(text.as_bytes()).is_err() {
         std::process::exit(0);

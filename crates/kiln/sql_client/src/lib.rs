@@ -1,4 +1,13 @@
-//! `kiln sql`: the client. One connection, statements from `-c`, files or a prompt, rows as table, CSV or JSON.
+//! `kiln sql`, the client: runs statements from `-c`, files or a prompt on one connection, and prints rows as a table,
+//! CSV or JSON.
+//!
+//! - `connect.rs`: the connection to a server.
+//! - `statements.rs`: splits input into statements and backslash commands.
+//! - `execute.rs`: runs them and shows the results.
+//! - `output.rs`: formats rows.
+//! - `describe.rs`: the queries of the `\d` commands.
+//! - `prompt.rs`: the interactive prompt.
+//! - `progress.rs`: the progress line of a long statement.
 
 mod connect;
 mod describe;
@@ -21,11 +30,11 @@ use self::connect::Target;
 use self::execute::Console;
 use self::output::Format;
 
-/// The options of `kiln sql`; the connection's fall back on PostgreSQL's own variables.
+/// Options of `kiln sql`. Those of the connection default to PostgreSQL's environment variables.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub struct SqlArguments {
-    /// Where to connect, as postgresql://user:password@host:port/database; wins over the single options
+    /// Server to connect to, as postgresql://user:password@host:port/database; overrides the single options
     url: Option<String>,
 
     /// Server's host
@@ -44,31 +53,31 @@ pub struct SqlArguments {
     #[arg(short, long, env = "PGDATABASE", default_value = "kiln")]
     dbname: String,
 
-    /// File with the role's password [default: PGPASSWORD says it]
+    /// File with the role's password; the variable PGPASSWORD takes precedence
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 
-    /// disable, prefer, require (encrypted, not verified) or verify-full
+    /// TLS mode: disable, prefer, require (encrypted but not verified) or verify-full
     #[arg(long, env = "PGSSLMODE", default_value = "prefer")]
     sslmode: String,
 
-    /// PEM file of the authorities that verify-full trusts
+    /// PEM file with the certificate authorities that verify-full trusts
     #[arg(long, env = "PGSSLROOTCERT", value_name = "FILE")]
     sslrootcert: Option<PathBuf>,
 
-    /// Run this and end; may be given several times
+    /// Run these statements and exit; may be given several times
     #[arg(short, long, value_name = "SQL")]
     command: Vec<String>,
 
-    /// Run the statements of this file and end; `-` is standard input
+    /// Run the statements of this file and exit; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     file: Vec<PathBuf>,
 
-    /// How rows are shown
+    /// Output format of rows
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 
-    /// Print each statement's time
+    /// Print the time of each statement
     #[arg(long)]
     timing: bool,
 
@@ -77,10 +86,12 @@ pub struct SqlArguments {
     help: Option<bool>,
 }
 
-/// Connects and runs what the arguments say; without `-c` and `-f`, a prompt. Fails if a statement of `-c` or `-f` failed.
+/// Connects and runs the statements of `-c` and `-f`, or else an interactive prompt. The exit code is a failure if a
+/// statement of `-c` or `-f` failed.
 ///
 /// # Errors
-/// An address, a mode of TLS or a certificate that cannot be used, a file that cannot be read, no connection.
+/// Returns an error if the address, the TLS mode or a certificate is not valid, a file cannot be read, or the
+/// connection fails.
 pub fn sql(arguments: SqlArguments) -> BoxFuture<'static, anyhow::Result<ExitCode>> {
     Box::pin(sql_unboxed(arguments))
 }
@@ -126,18 +137,20 @@ async fn sql_unboxed(arguments: SqlArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A connection to `url`, `postgresql://user:password@host:port/database?sslmode=…`; whoever drops it ends it.
+/// Connects to `url`, `postgresql://user:password@host:port/database?sslmode=…`. Dropping the client closes the
+/// connection.
 ///
 /// # Errors
-/// It is no such address, nobody answers, or the server refuses.
+/// Returns an error if the URL is not valid, the server cannot be reached, or it refuses the connection.
 pub fn connect(url: &str) -> BoxFuture<'_, anyhow::Result<Client>> {
     Box::pin(async { Ok(connect::connect(&Target::from_url(url)?).await?.client) })
 }
 
-/// Where a server's own superuser finds the password on its machine. Nobody else is told it.
+/// Environment variable with the path of the superuser's password file on the server's own machine. It is used only for
+/// the role `kiln` on a local host, so that the password is not sent to other servers.
 const SUPERUSER_FILE: &str = "KILN_PASSWORD_FILE";
 
-/// That of the environment, or else the line of the file.
+/// Returns the password in PGPASSWORD, or else the text of the password file without trailing line breaks.
 fn password(arguments: &SqlArguments) -> anyhow::Result<Option<String>> {
     if let Ok(password) = std::env::var("PGPASSWORD") {
         return Ok(Some(password));

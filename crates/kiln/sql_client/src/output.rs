@@ -1,4 +1,4 @@
-//! Rows for people and programs: an aligned table, CSV or JSON.
+//! Formatting of rows as an aligned table, CSV or JSON.
 
 use clap::ValueEnum;
 
@@ -8,7 +8,7 @@ mod tests;
 
 pub(crate) use json::Form;
 
-/// How rows are shown.
+/// Output format of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Aligned columns under a heading
@@ -19,17 +19,19 @@ pub(crate) enum Format {
     Json,
 }
 
-/// An answer as text, `None` for NULL.
+/// Rows of a result, or a part of them, as text.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
+    /// Names of the columns.
     pub(crate) columns: Vec<String>,
-    /// Of the columns, for JSON; text where it is not known.
+    /// JSON forms of the columns; a column without one is formatted as text.
     pub(crate) forms: Vec<Form>,
+    /// Values, `None` for NULL.
     pub(crate) rows: Vec<Vec<Option<String>>>,
 }
 
 impl Answer {
-    /// The answer's text in `format`, ending in a line end. `with_heading` is false for the later parts of a long answer.
+    /// Formats the rows, with a line break at the end. `with_heading` is false for the later parts of a long result.
     pub(crate) fn render(&self, format: Format, with_heading: bool) -> String {
         let mut text = String::new();
         match format {
@@ -63,7 +65,8 @@ impl Answer {
         }
     }
 
-    /// Numbers stand to the right, as in psql; the wire's text form does not tell types, the values do.
+    /// Returns whether all values of a column are numbers, which are right-aligned as in psql. Decided by the values,
+    /// because a simple query does not report column types.
     fn is_numeric(&self, column: usize) -> bool {
         let mut values = self.rows.iter().filter_map(|row| row.get(column)?.as_deref()).peekable();
         values.peek().is_some() && values.all(|value| value.parse::<f64>().is_ok())
@@ -96,7 +99,7 @@ fn table_row(row: &[Option<String>], widths: &[usize], numeric: &[bool], text: &
         let mut shown = Vec::with_capacity(cells.len());
         for ((cell, width), numeric) in cells.iter().zip(widths).zip(numeric) {
             let part = cell.get(line).copied().unwrap_or("");
-            // A value that goes on in the next line is marked as psql marks it.
+            // As in psql, `+` marks a value that continues on the next line.
             let mark = if line + 1 < cell.len() { '+' } else { ' ' };
             shown.push(if *numeric { format!(" {part:>width$}{mark}") } else { format!(" {part:<width$}{mark}") });
         }

@@ -1,4 +1,4 @@
-//! A line on the terminal while a statement runs long: its time, and what a COPY has read so far.
+//! Progress line on the terminal for a long statement: its elapsed time, and the progress of a COPY.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use types::{Clock, SystemClock};
 
 use super::connect::{self, Target};
 
-/// A statement shorter than this shows nothing.
+/// Time before the line is first shown.
 const QUIET: Duration = Duration::from_secs(1);
 /// Time between two updates of the line.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Shows the line until it is stopped.
+/// Progress line of a running statement.
 pub(crate) struct Progress {
     stopped: Arc<AtomicBool>,
     task: Option<JoinHandle<()>>,
@@ -56,7 +56,7 @@ async fn backend_id(client: &Client) -> Option<i32> {
 async fn watch(target: Target, backend: Option<i32>, stopped: Arc<AtomicBool>) {
     let clock = SystemClock::new();
     clock.sleep(QUIET).await;
-    // A connection of its own: the statement's is busy.
+    // The connection of the statement is busy, so the progress is queried on a second one.
     let watcher = connect::connect(&target).await.ok();
     while !stopped.load(Ordering::Relaxed) {
         let copied = match (&watcher, backend) {
@@ -78,7 +78,7 @@ async fn copy_progress(watcher: &Client, backend: i32) -> Option<String> {
     Some(format!("   {rows} rows, {} MB{share}", bytes / 1_000_000))
 }
 
-/// Replaces the terminal's current line; an error there is nobody's concern.
+/// Replaces the terminal's current line, and ignores errors.
 fn show(line: &str) {
     let mut terminal = std::io::stderr();
     let _ = write!(terminal, "\r\x1b[K{line}");

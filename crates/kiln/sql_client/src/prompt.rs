@@ -1,4 +1,4 @@
-//! The prompt: line editing, history, statements over several lines.
+//! Interactive prompt, with line editing, history and statements over several lines.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub(crate) async fn run(console: &mut Console) -> anyhow::Result<()> {
     let mut editor = DefaultEditor::new()?;
     let history = history_file();
     if let Some(path) = &history {
-        // A first run has no history yet.
+        // The file does not exist on the first run.
         let _ = editor.load_history(path);
     }
     println!("kiln sql {}. \\? for help, \\q to leave.", env!("CARGO_PKG_VERSION"));
@@ -43,7 +43,7 @@ pub(crate) async fn run(console: &mut Console) -> anyhow::Result<()> {
     if let Some(path) = &history
         && editor.save_history(path).is_err()
     {
-        tracing::warn!(path = %path.display(), "cannot save the history");
+        tracing::warn!(path = %path.display(), "could not save the history of the prompt");
     }
     Ok(())
 }
@@ -65,7 +65,7 @@ async fn run_pieces(console: &mut Console, pieces: Vec<Piece>) -> anyhow::Result
     Ok(After::Continue)
 }
 
-/// Reads on a thread of its own, so that the connection is served while the user thinks.
+/// Reads a line on a blocking thread, so that the connection is served meanwhile.
 async fn read_line(
     mut editor: DefaultEditor,
     prompt: &'static str,

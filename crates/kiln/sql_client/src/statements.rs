@@ -1,17 +1,18 @@
-//! Cuts text into statements and backslash commands, as psql does: at `;` outside quotes, comments and dollar quotes.
+//! Splitting of text into statements and backslash commands, like psql: at `;` outside quotes, comments and dollar
+//! quotes.
 
 #[cfg(test)]
 mod tests;
 
-/// A piece of input that can run on its own.
+/// Statement or command of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Statement(String),
-    /// A line that begins with a backslash, without it.
+    /// Backslash command: a line without its leading backslash.
     Command(String),
 }
 
-/// The complete pieces of `text`, and what is left after the last of them.
+/// Returns the complete statements and commands of `text`, and the incomplete remainder.
 pub(crate) fn split(text: &str) -> (Vec<Piece>, String) {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -34,7 +35,7 @@ pub(crate) fn split(text: &str) -> (Vec<Piece>, String) {
     }
 }
 
-/// Byte position just past the first `;` that ends a statement.
+/// Returns the byte position after the first `;` that ends a statement.
 fn statement_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -52,13 +53,14 @@ fn statement_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether the quote at `at` opens an `E'…'` string, in which a backslash escapes.
+/// Returns whether the quote at `at` opens an `E'…'` string, in which a backslash escapes.
 fn escapes(bytes: &[u8], at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map(|index| bytes[index]);
     matches!(before(1), Some(b'e' | b'E'))
         && !before(2).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
+/// Returns the position after the quoted text that starts at `start`, or `None` if it is not terminated.
 fn quoted(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> Option<usize> {
     let mut at = start + 1;
     while let Some(&byte) = bytes.get(at) {
@@ -73,7 +75,7 @@ fn quoted(bytes: &[u8], start: usize, quote: u8, escapes: bool) -> Option<usize>
     None
 }
 
-/// Block comments nest in SQL.
+/// Returns the position after the block comment that starts at `start`. Block comments nest in SQL.
 fn comment(bytes: &[u8], start: usize) -> Option<usize> {
     let (mut at, mut depth) = (start, 0);
     while at < bytes.len() {
@@ -93,6 +95,7 @@ fn comment(bytes: &[u8], start: usize) -> Option<usize> {
     None
 }
 
+/// Returns the position after the dollar-quoted text that starts at `start`, or after the `$` if it opens none.
 fn dollar_quoted(text: &str, start: usize) -> Option<usize> {
     let after = &text[start + 1..];
     let tag_length = after.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();

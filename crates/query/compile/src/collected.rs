@@ -1,4 +1,4 @@
-//! What the workers of a pipeline have collected, put together: as a whole where there is room, and else in parts.
+//! Merges the sinks of a pipeline's workers, in memory or partition by partition on disk.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,24 +17,24 @@ use crate::plan::Input;
 use crate::spill::Parts;
 use crate::workers::{self, Member};
 
-/// The part of all memory that a filter of a scan may take.
+/// Fraction of all memory that the key filter of a scan may take, as a divisor.
 const FILTER_SHARE: usize = 64;
 
-/// Of so much a table is made, or groups are put together, in more than a few turns.
+/// Bytes from which building a hash table or merging groups is a long task for the scheduler.
 const LONG_BYTES: usize = 16 << 20;
 
-/// A part of so many groups is put together in more than a turn.
+/// Groups from which merging one partition is a long task.
 const LONG_GROUPS: usize = 1 << 17;
 
-/// So many groups are put together side by side, where tables made rows fewer.
+/// Groups from which partitions are merged in parallel, if pre-aggregation reduced the rows.
 const DIVIDED_MIN: usize = 1 << 16;
 
-/// By so many workers. Of two the smaller half is put into the larger, where both halves would be put into new tables side by side: q16 of
-/// TPC-H took 0.54 s instead of 0.29.
+/// Workers from which that pays. With two, the smaller half is merged into the larger one; building new hash tables
+/// from both halves took 0.54 s instead of 0.29 s in TPC-H q16.
 const DIVIDED_WORKERS_MIN: usize = 4;
 
 impl Run {
-    /// What the workers have collected, as a whole where there is room, and else in parts.
+    /// Merges the sinks of the workers, in memory if there is room, else in partitions on disk.
     pub(super) async fn finish(
         self: &Arc<Self>,
         number: usize,
@@ -50,11 +50,11 @@ impl Run {
                 can_be.then(|| JoinTable::room_bytes(builds()))
             }
             Sink::Groups(spec) => {
-                // The largest takes the others in, whose keys are translated in a copy, and may all be new.
+                // The largest hash table takes in the others, with a copy of their keys, all of which may be new.
                 let sizes = members.iter().filter_map(Member::groups).map(Groups::memory_bytes);
                 let (all, largest) = sizes.fold((0, 0), |(all, largest), size| (all + size, size.max(largest)));
-                // Put together part by part they are rows at once, beside what these are made of and the tables of some parts; those of
-                // coarser sets come on top.
+                // A partitioned merge holds all rows at once, in addition to its input and the hash tables of some
+                // partitions; coarser grouping sets come on top.
                 Some(match is_aside(&members) {
                     true if spec.sets.is_empty() => all + all / 4,
                     true => all * 2,
@@ -70,7 +70,7 @@ impl Run {
             let members = self.spilled(members).await?;
             let parts = Arc::new(Parts::of(members.iter().filter_map(Member::spilled))?);
             let (bytes, count) = parts.size();
-            tracing::debug!(bytes, parts = count, "what has no room in memory goes on from files");
+            tracing::debug!(bytes, parts = count, "no room in memory: a sink was spilled to files");
             let built = match sink {
                 Sink::Rows => None,
                 Sink::Build(spec) => Some(Built::BuildParts(Arc::clone(spec), parts)),
@@ -100,7 +100,7 @@ impl Run {
         Ok((Some(built), Some(held)))
     }
 
-    /// With nothing that is not in files.
+    /// Spills what the workers still have in memory.
     pub(super) async fn spilled(&self, members: Vec<Member>) -> Result<Vec<Member>, Ended> {
         let spill = |mut member: Member| async move {
             member.worker.spill()?;
@@ -109,7 +109,7 @@ impl Run {
         workers::each(members, &self.stop, spill).await
     }
 
-    /// The groups of all workers, put together part by part by as many tasks as there are workers.
+    /// Merges the groups of all workers partition by partition, in parallel.
     async fn side_by_side(
         &self,
         spec: &Arc<AggregateSpec>,
@@ -126,7 +126,7 @@ impl Run {
         }
         let count = groups.len();
         let put_aside = move |number: usize| {
-            let part = groups[number].lock().take().ok_or(engine::Error::Form("groups that are gone"))?;
+            let part = groups[number].lock().take().ok_or(engine::Error::Form("groups taken twice"))?;
             at_length(|| Ok(part.put_aside()?.into_iter().map(Aside::sorted).collect::<Vec<_>>()))
         };
         let aside = workers::all(count, count, &self.stop, put_aside).await?;
@@ -143,7 +143,7 @@ impl Run {
         Ok((Some(Built::Groups(Arc::new(rows))), Some(whole)))
     }
 
-    /// The groups that workers have put aside, with one numbering of strings for all.
+    /// Returns the flushed groups of all workers with one common numbering of their strings.
     async fn in_common(
         &self,
         spec: &Arc<AggregateSpec>,
@@ -157,11 +157,11 @@ impl Run {
         };
         let shards = workers::all(common.shards(), tasks, &self.stop, shard).await?;
         let shards = shards.into_iter().collect::<engine::Result<_>>()?;
-        let common = Arc::into_inner(common).ok_or(engine::Error::Form("strings that are still numbered"))?;
+        let common = Arc::into_inner(common).ok_or(engine::Error::Form("the string numbering is in use"))?;
         Ok(Arc::new(at_length(|| common.divided(shards))?))
     }
 
-    /// What `make` makes of each part, by so many tasks.
+    /// Calls `make` for each partition in parallel tasks.
     async fn of_parts<T: Send + 'static>(
         &self,
         divided: &Arc<Divided>,
@@ -178,7 +178,7 @@ impl Run {
         Ok(made.into_iter().collect::<engine::Result<_>>()?)
     }
 
-    /// The rows of all sets of keys, one made of another, each part by part.
+    /// Evaluates all grouping sets partition by partition, each coarser one from a finer one.
     async fn of_sets(
         &self,
         spec: &Arc<AggregateSpec>,
@@ -200,12 +200,13 @@ impl Run {
         let count = parts.len();
         let rows = move |number: usize| {
             let part: Option<PartOfSet> = parts[number].lock().take();
-            part.ok_or(engine::Error::Form("groups that are gone"))?.rows()
+            part.ok_or(engine::Error::Form("groups taken twice"))?.rows()
         };
         let rows = workers::all(count, tasks, &self.stop, rows).await?;
         Ok(rows.into_iter().collect::<engine::Result<_>>()?)
     }
 
+    /// Merges the sinks of the workers into one hash table or one set of groups.
     fn whole(
         &self,
         number: usize,
@@ -214,7 +215,7 @@ impl Run {
         whole: MemoryReservation,
     ) -> Result<(Built, MemoryReservation), Ended> {
         let (mut groups, mut builds): (Vec<Groups>, Vec<_>) = (Vec::new(), Vec::new());
-        // What is collected counts until the whole of it does.
+        // Each worker's memory stays accounted until the result's memory is.
         let mut held = Vec::with_capacity(members.len());
         for member in members {
             match member.worker.finish() {
@@ -224,9 +225,9 @@ impl Run {
             }
             held.push(member.own);
         }
-        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a table or groups"));
+        let reserve = |bytes| whole.try_resize(bytes).map_err(|_| engine::Error::Memory("a hash table or groups"));
         let built = match sink {
-            Sink::Rows | Sink::Sort(_) => return Err(engine::Error::Form("rows as a whole").into()),
+            Sink::Rows | Sink::Sort(_) => return Err(engine::Error::Form("rows are not merged").into()),
             Sink::Build(spec) => {
                 let table = JoinTable::finish(Arc::clone(spec), builds, self.filter_bytes_max(number), &self.stop)?;
                 drop(held);
@@ -235,7 +236,7 @@ impl Run {
             }
             Sink::Groups(_) => {
                 groups.sort_by_key(Groups::len);
-                let mut all = groups.pop().ok_or(engine::Error::Form("groups of nobody"))?;
+                let mut all = groups.pop().ok_or(engine::Error::Form("a pipeline that groups rows has no worker"))?;
                 groups.into_iter().try_for_each(|part| all.merge(part, &self.stop))?;
                 reserve(all.memory_bytes())?;
                 let rows = all.finish()?;
@@ -247,7 +248,8 @@ impl Run {
         Ok((built, whole))
     }
 
-    /// What filters of scans by a pipeline's keys may take: little of what there is, and nothing where no scan asks for any.
+    /// Returns how much memory the key filters of a pipeline's hash table may take: a small fraction, and nothing if no
+    /// scan uses them.
     fn filter_bytes_max(&self, number: usize) -> usize {
         let asks = |input: &Input| matches!(input, Input::Scan(scan) if scan.keys.iter().any(|(_, built_by, _)| *built_by == number));
         if !self.lowered.inputs.iter().any(asks) {
@@ -260,7 +262,7 @@ impl Run {
     }
 }
 
-/// Whether some worker's table made rows no fewer.
+/// Returns whether a worker flushed its groups to radix partitions, because pre-aggregation did not reduce rows.
 fn is_aside(members: &[Member]) -> bool {
     members.iter().filter_map(Member::groups).any(Groups::is_aside)
 }

@@ -1,4 +1,4 @@
-//! Each part of a plan that the engine can run becomes one operator.
+//! Replaces each part of a plan that the engine can run by one operator.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use crate::plan;
 use crate::refusals::{MakePartitions, Refusals};
 use crate::whole_sorts::whole_sort;
 
-/// `plan` with fragments in the place of what the engine can run.
+/// Compiles `plan`: replaces the parts that the engine can run by fragments.
 ///
 /// # Errors
-/// None that well-formed plans meet.
+/// None for well-formed plans.
 pub fn cover(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     cover_with(plan, &Refusals::default())
 }
 
-/// As [`cover`], of operators that are not divided: `partition` has those that are left below a program run with several partitions. Those above
-/// programs are the caller's.
+/// Compiles an undivided plan. `partition` is applied to the operators below a fragment that are not compiled; those
+/// above fragments are left to the caller.
 ///
 /// # Errors
-/// None that well-formed plans meet.
+/// None for well-formed plans.
 pub fn cover_undivided(
     plan: Arc<dyn ExecutionPlan>,
     partition: MakePartitions<'_>,
@@ -42,10 +42,11 @@ pub fn cover_undivided(
     cover_with(plan, &Refusals::partitioning(partition))
 }
 
-/// As [`cover`], of what a worker does for others: there it pays too where rows are only filtered before they are sent.
+/// Compiles a stage of a distributed plan. There, compiling pays even for a scan with filters only, because fewer rows
+/// are sent.
 ///
 /// # Errors
-/// None that well-formed plans meet.
+/// None for well-formed plans.
 pub fn cover_stage(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     match plan::lower_filter(&plan) {
         Some(fragment) => Ok(Arc::new(FragmentExec::new(plan, fragment))),
@@ -53,7 +54,7 @@ pub fn cover_stage(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPl
     }
 }
 
-/// Whether programs do all the work of a plan, so that nothing is gained by more partitions of operators.
+/// Returns whether fragments do all the work of a plan, so that more partitions would gain nothing.
 pub fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(fragment) = covered.downcast_ref::<FragmentExec>() {
         return fragment.foreign().all(|(_, operators)| is_whole(operators));
@@ -61,7 +62,7 @@ pub fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(shared) = covered.downcast_ref::<SharedScanExec>() {
         return is_whole(shared.rows().operators());
     }
-    // Each of its inputs runs by itself.
+    // The engine runs each of its inputs separately.
     if covered.is::<ScalarSubqueryExec>() {
         return covered.children().into_iter().all(is_whole);
     }
@@ -73,6 +74,7 @@ pub fn is_whole(covered: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
+/// Compiles a plan, or returns the memoized result.
 pub(crate) fn cover_with(plan: Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if plan.children().is_empty() {
         return cover_anew(plan, refusals);
@@ -85,7 +87,7 @@ pub(crate) fn cover_with(plan: Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) 
     Ok(covered)
 }
 
-/// As [`cover_with`], of operators that are not known yet.
+/// Compiles a plan that has no memoized result.
 fn cover_anew(plan: Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> DfResult<Arc<dyn ExecutionPlan>> {
     let plan = match whole_sort(&plan)? {
         Some(sort) => replace_children_if_necessary(plan, vec![sort])?,
@@ -97,12 +99,13 @@ fn cover_anew(plan: Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> DfResult
         }
         refusals.note_no_program(&plan);
     }
-    // The operators that make what several read are nobody's child.
+    // The operators that produce shared rows are not among an operator's children.
     if let Some(shared) = plan.downcast_ref::<SharedScanExec>() {
         shared.rows().cover(|operators| cover_with(operators, &refusals.of_another()))?;
         return Ok(plan);
     }
-    // Its terms share a table that it hands down to the operators that it sees, and are run again and again.
+    // The terms of a recursive query share a work table through the operators that it knows, and are executed
+    // repeatedly.
     if plan.is::<RecursiveQueryExec>() {
         return Ok(plan);
     }
@@ -119,8 +122,8 @@ fn cover_anew(plan: Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> DfResult
     }
 }
 
-/// The new children, in as many parts as an operator over several asks for: a fragment gives one. `None` where they cannot be divided as
-/// the old ones were.
+/// Returns the compiled children with the partitioning that their operator expects: a fragment has one partition.
+/// `None` if the old partitioning cannot be restored.
 fn divided_alike(
     plan: &Arc<dyn ExecutionPlan>,
     before: &[Arc<dyn ExecutionPlan>],
@@ -139,7 +142,7 @@ fn divided_alike(
         let (old, new) = (before.output_partitioning(), after.output_partitioning());
         divided.push(match old {
             _ if old.partition_count() == new.partition_count() => after,
-            // Of one part the rows stay in their order.
+            // Splitting a single partition preserves the order of its rows.
             Partitioning::Hash(keys, _) if !keys.iter().any(|key| key.is::<UnKnownColumn>()) => {
                 Arc::new(RepartitionExec::try_new(after, old.clone())?)
             }
@@ -149,7 +152,7 @@ fn divided_alike(
     Ok(Some(divided))
 }
 
-/// Whether the new children's rows come in the order that an operator asks for.
+/// Returns whether the compiled children have the order that an operator requires.
 fn stay_ordered(plan: &Arc<dyn ExecutionPlan>, after: &[Arc<dyn ExecutionPlan>]) -> DfResult<bool> {
     for (child, asked) in after.iter().zip(plan.required_input_ordering()) {
         let known = child.properties().equivalence_properties();

@@ -1,19 +1,19 @@
-//! Errors of running programs, as their readers get them.
+//! Errors of running fragments, as readers get them.
 
 use datafusion::common::DataFusionError;
 use functions::error::{from_datafusion, to_datafusion};
 use types::SqlError;
 
-/// The reason for which a program ends before its last row. Its operators are not run in its place: the reader gets the error.
+/// Reason why a fragment ends before its last row. Its operators are not run instead: the reader gets the error.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// Its rows are not wanted any more.
+    /// The reader wants no more rows.
     Stopped,
     Failed(DataFusionError),
 }
 
 impl Ended {
-    /// Converts it to the error of an engine's step.
+    /// Converts it to an error of the engine.
     pub(super) fn of_worker(self) -> engine::Error {
         match self {
             Self::Stopped => engine::Error::Stopped,
@@ -31,7 +31,7 @@ impl From<engine::Error> for Ended {
             engine::Error::Arrow(error) => DataFusionError::ArrowError(Box::new(error), None),
             fault @ (engine::Error::Value(_) | engine::Error::Form(_)) => {
                 let error = SqlError::internal(fault.to_string());
-                to_datafusion(error.with_hint("SET kiln.engine = off runs the query by operators alone."))
+                to_datafusion(error.with_hint("SET kiln.engine = off runs the query without the engine."))
             }
         })
     }

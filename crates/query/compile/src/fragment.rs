@@ -1,4 +1,4 @@
-//! The operator that runs a program.
+//! Operator that runs a compiled fragment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::measure::Measured;
 use crate::plan::{Input, Lowered, OperatorId, declared_order, ordered, unordered};
 use crate::run;
 
-/// Runs a program of the engine's in the place of the operators that it was made of.
+/// Runs pipelines of the engine in place of the operators that they were compiled from.
 pub struct FragmentExec {
-    /// What it stands for.
+    /// Operators that were compiled.
     covered: Arc<dyn ExecutionPlan>,
     lowered: Arc<Lowered>,
     properties: Arc<PlanProperties>,
@@ -29,12 +29,13 @@ pub struct FragmentExec {
 }
 
 impl FragmentExec {
+    /// Returns the operator for a compiled fragment.
     pub(super) fn new(covered: Arc<dyn ExecutionPlan>, lowered: Lowered) -> Self {
         Self::of(covered, Arc::new(lowered))
     }
 
     fn of(covered: Arc<dyn ExecutionPlan>, lowered: Arc<Lowered>) -> Self {
-        // Operators above may rely on columns that are constant or equal, and sort by none of them; or on the order of rows.
+        // Operators above may omit sort keys that are constant or equal to others, or rely on the order of rows.
         let known = if declared_order(&covered).is_some() { ordered(&covered) } else { unordered(&covered) };
         let properties =
             PlanProperties::new(known, Partitioning::UnknownPartitioning(1), EmissionType::Final, Boundedness::Bounded);
@@ -43,17 +44,18 @@ impl FragmentExec {
         Self { covered, lowered, properties, metrics, measured }
     }
 
-    /// How many rows those operators would have given, of what has run.
+    /// Returns the metrics of the operators that were compiled, as far as the fragment has run.
     pub fn measured(&self) -> &Measured {
         &self.measured
     }
 
-    /// The operators some of whose expressions are computed over Arrow's arrays, with each of these as SQL.
+    /// Returns the operators with expressions that are evaluated over Arrow arrays, with these expressions as SQL.
     pub fn over_arrays(&self) -> Vec<(OperatorId, String)> {
         self.lowered.over_arrays()
     }
 
-    /// The operators that give rows to its program, beside scans, each with the one that it has in its place among those it stands for.
+    /// Returns the operators, other than scans, that provide rows to the fragment, each with the id of the compiled
+    /// operator in whose place it runs.
     pub fn foreign(&self) -> impl Iterator<Item = (OperatorId, &Arc<dyn ExecutionPlan>)> {
         self.lowered.inputs.iter().filter_map(|input| match input {
             Input::Scan(_) => None,
@@ -61,7 +63,7 @@ impl FragmentExec {
         })
     }
 
-    /// The operators that it stands for.
+    /// Returns the operators that were compiled.
     pub fn covered(&self) -> &Arc<dyn ExecutionPlan> {
         &self.covered
     }
@@ -119,7 +121,7 @@ impl ExecutionPlan for FragmentExec {
     }
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> DfResult<Arc<Statistics>> {
-        // Its one partition has the rows of all partitions of what it covers.
+        // The single partition has the rows of all partitions of the compiled operators.
         let whole = args.clone().with_partition(None);
         StatisticsContext::new().compute(self.covered.as_ref(), &whole)
     }

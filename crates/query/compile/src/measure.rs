@@ -1,4 +1,4 @@
-//! What EXPLAIN ANALYZE asks of a program that has run.
+//! Metrics of a fragment for EXPLAIN ANALYZE.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -21,41 +21,43 @@ use crate::spill::{Parts, SortedRun};
 use crate::stage::Stage;
 use crate::workers::Member;
 
-/// What the operators that a program stands for would have done.
+/// Metrics of the operators that a fragment was compiled from.
 #[derive(Debug, Default)]
 pub struct Measured {
-    /// When the program began, on the clock of [`Run::now`].
+    /// Start of the fragment, on the clock of [`Run::now`].
     began_ns: AtomicU64,
     did: Mutex<HashMap<OperatorId, Did>>,
     memory: Mutex<HashMap<OperatorId, Arc<OperatorMemory>>>,
 }
 
-/// What a program did in the place of an operator.
+/// Metrics of one operator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Did {
-    /// How many rows the operator would have given.
+    /// Rows that the operator produced.
     pub rows: u64,
-    /// The time of all workers together, and from when to when, counted from the program's start; `None` where there was nothing to do.
+    /// Time of all workers together, and their first and last moment since the start of the fragment; `None` if there
+    /// was nothing to do.
     pub busy: Option<Busy>,
     pub spilled: Spilled,
-    /// Bytes that were taken at most, at one moment.
+    /// Peak memory in bytes.
     pub memory: u64,
-    /// Of expressions over Arrow's arrays.
+    /// Calls of expressions over Arrow arrays.
     pub calls: Calls,
 }
 
-/// What had no room in memory.
+/// Amount of spilled data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spilled {
-    /// In files.
+    /// Bytes in files.
     pub bytes: u64,
-    /// As often as parts were divided again, more.
+    /// Number of partitions; those that were partitioned again count again.
     pub parts: u64,
-    /// Of a sort: those that others were merged to as well.
+    /// Number of runs of a sort, including those that were merged from others.
     pub runs: u64,
 }
 
 impl Measured {
+    /// Returns the metrics of each operator.
     pub fn did(&self) -> HashMap<OperatorId, Did> {
         let mut did = self.did.lock().clone();
         for (operator, memory) in &*self.memory.lock() {
@@ -66,7 +68,7 @@ impl Measured {
         did
     }
 
-    /// Where a program takes the memory for an operator.
+    /// Returns the pool from which memory for an operator is taken.
     fn memory(&self, operator: Option<OperatorId>, context: &TaskContext) -> Arc<dyn MemoryPool> {
         let Some(operator) = operator else { return Arc::clone(context.memory_pool()) };
         let mut memory = self.memory.lock();
@@ -74,11 +76,12 @@ impl Measured {
         Arc::<OperatorMemory>::clone(own)
     }
 
-    /// Has times counted from now on.
+    /// Records the start of the fragment.
     pub(super) fn begin(&self, now: &Now) {
         self.began_ns.store(now(), Ordering::Relaxed);
     }
 
+    /// Adds time to an operator.
     fn busy(&self, operator: Option<OperatorId>, busy: Option<Busy>) {
         let (Some(operator), Some(busy)) = (operator, busy) else { return };
         let since = |moment_ns: u64| moment_ns.saturating_sub(self.began_ns.load(Ordering::Relaxed));
@@ -88,6 +91,7 @@ impl Measured {
         did.busy = Some(did.busy.map_or(busy, |before| before.and(busy)));
     }
 
+    /// Adds calls over Arrow arrays to an operator.
     fn called(&self, operator: Option<OperatorId>, calls: Calls) {
         let Some(operator) = operator.filter(|_| calls != Calls::default()) else { return };
         let mut did = self.did.lock();
@@ -96,29 +100,31 @@ impl Measured {
     }
 }
 
-/// Tells the time of the threads that a program runs on.
+/// Returns the clock of the threads that a fragment runs on.
 pub(super) fn now() -> Arc<Now> {
     let clock = clock();
     Arc::new(move || u64::try_from(clock.monotonic().as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Counts what an operator spills, and what memory it takes.
+/// Records what an operator spills, and accounts its memory.
 pub(super) struct Spills {
     pub(super) measured: Arc<Measured>,
     pub(super) operator: Option<OperatorId>,
 }
 
 impl Spills {
-    /// Where its memory is taken.
+    /// Returns the pool from which its memory is taken.
     pub(super) fn memory(&self, context: &TaskContext) -> Arc<dyn MemoryPool> {
         self.measured.memory(self.operator, context)
     }
 
+    /// Counts spilled partitions.
     pub(super) fn add(&self, parts: &Parts) {
         let (bytes, parts) = parts.size();
         self.count(Spilled { bytes, parts, runs: 0 });
     }
 
+    /// Counts spilled runs.
     pub(super) fn add_runs(&self, runs: &[SortedRun]) {
         let bytes = runs.iter().map(|run| run.bytes).sum();
         self.count(Spilled { bytes, parts: 0, runs: runs.len() as u64 });
@@ -134,7 +140,7 @@ impl Spills {
     }
 }
 
-/// Waits for what comes next; gives when that was made, without the time in which others were waited for.
+/// Awaits a future. Returns also the time in which it was polled, without waiting times.
 pub(super) async fn timed<F: Future>(next: F, now: &Now) -> (F::Output, Option<Busy>) {
     let mut next = pin!(next);
     let mut busy: Option<Busy> = None;
@@ -149,22 +155,23 @@ pub(super) async fn timed<F: Future>(next: F, now: &Now) -> (F::Output, Option<B
 }
 
 impl Run {
-    /// Of the join that a step of a pipeline is.
+    /// Returns the spill metrics of the join at a step of a pipeline.
     pub(super) fn spills_of_join(&self, number: usize, step: usize) -> Spills {
         Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_step(number, step) }
     }
 
-    /// Of the groups that a pipeline makes, or what it sorts.
+    /// Returns the spill metrics of the aggregation or sort that a pipeline ends in.
     pub(super) fn spills_of_sink(&self, number: usize) -> Spills {
         Spills { measured: Arc::clone(&self.measured), operator: self.lowered.operator_of_sink(number) }
     }
 
-    /// Where the memory is taken for what a pipeline makes.
+    /// Returns the memory pool of a pipeline's sink.
     pub(super) fn memory_of_sink(&self, number: usize) -> Arc<dyn MemoryPool> {
         self.measured.memory(self.lowered.operator_of_sink(number), &self.context)
     }
 
-    /// Where it is taken for what a stage collects: for the join that comes next, or as for the pipeline.
+    /// Returns the memory pool of what a stage collects: that of the join on disk that follows, or of the pipeline's
+    /// sink.
     pub(super) fn memory_of_stage(&self, number: usize, stage: &Stage) -> Arc<dyn MemoryPool> {
         match stage.next {
             Some(_) => {
@@ -175,7 +182,7 @@ impl Run {
         }
     }
 
-    /// Counts what has gone through a stage of a pipeline.
+    /// Records the rows and calls of a finished stage.
     pub(super) fn measure(&self, number: usize, stage: &Stage, members: &[Member], share: &Share) {
         let mut did = self.measured.did.lock();
         let is_joined = matches!(share, Share::Joined(_));
@@ -204,6 +211,7 @@ impl Run {
         }
     }
 
+    /// Records the times of one worker in a finished stage.
     fn measure_times(&self, number: usize, stage: &Stage, member: &Member, share: &Share) {
         let steps = stage.pipeline.steps.len();
         for (step, busy) in member.worker.busy().enumerate() {
@@ -218,7 +226,7 @@ impl Run {
             (Share::Scan(..), _) => self.scan_of(number).map(|input| OperatorId::of(input.scan.as_ref())),
             (Share::Joined(_), _) => self.lowered.operator_of_step(number, stage.first),
             (_, Source::Groups(made_by) | Source::Sorted(made_by)) => self.lowered.operator_of_sink(made_by),
-            // Operators count for themselves.
+            // Operators that are not compiled have their own metrics.
             (_, Source::Input(_)) => None,
         };
         self.measured.busy(operator, member.source_busy);
@@ -227,11 +235,12 @@ impl Run {
         }
     }
 
-    /// Counts the time in which what a pipeline has collected was put together.
+    /// Records the time in which the workers' sinks were merged.
     pub(super) fn measure_sink(&self, number: usize, began_ns: u64) {
         self.measured.busy(self.lowered.operator_of_sink(number), Some(Busy::between(began_ns, (self.now)())));
     }
 
+    /// Returns the scan that a pipeline reads, if its source is one.
     fn scan_of(&self, number: usize) -> Option<&crate::plan::ScanInput> {
         let Source::Input(input) = self.lowered.program.pipelines[number].source else { return None };
         match &self.lowered.inputs[input] {

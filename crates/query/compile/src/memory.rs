@@ -1,4 +1,4 @@
-//! Memory that a program takes, counted for the operators that it stands for.
+//! Accounts the memory of a fragment to the operators that it was compiled from.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use datafusion::common::Result as DfResult;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
-/// Memory, none yet.
+/// Returns an empty reservation.
 pub(super) fn reservation(memory: &Arc<dyn MemoryPool>) -> MemoryReservation {
     MemoryConsumer::new("engine").register(memory)
 }
 
-/// What one operator has of its query's memory.
+/// Memory pool of one operator, within the pool of its query.
 #[derive(Debug)]
 pub(super) struct OperatorMemory {
     query: Arc<dyn MemoryPool>,
@@ -22,11 +22,12 @@ pub(super) struct OperatorMemory {
 }
 
 impl OperatorMemory {
+    /// Returns an empty pool within the query's pool.
     pub(super) fn of(context: &TaskContext) -> Self {
         Self { query: Arc::clone(context.memory_pool()), now: AtomicUsize::new(0), most: AtomicUsize::new(0) }
     }
 
-    /// Bytes that it had at most.
+    /// Returns the peak of its reserved bytes.
     pub(super) fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What a program gives to whoever reads it.
+//! Output of a fragment.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use tokio::sync::mpsc;
 
 use crate::ended::Ended;
 
-/// The way out of a program. Workers hold it, and nothing of the run beside it, which holds workers.
+/// Channel to the reader of a fragment. Workers hold it, and nothing else of the run, which holds the workers.
 pub(super) struct Output {
     pub(super) schema: SchemaRef,
     pub(super) sender: mpsc::Sender<DfResult<RecordBatch>>,
 }
 
 impl Output {
+    /// Sends batches to the reader.
     pub(super) async fn give(&self, batches: Vec<Batch>) -> Result<(), Ended> {
         for batch in batches {
             let batch = self.arrays(&batch)?;
@@ -30,7 +31,8 @@ impl Output {
         Ok(())
     }
 
-    /// Gives where one batch becomes many, before its end; that needs other threads for whoever reads them.
+    /// Returns a callback that outputs batches while a step is still producing them, where one batch becomes many. It
+    /// blocks, so it needs a runtime with other threads for the reader.
     pub(super) fn relief(self: &Arc<Self>) -> Option<Box<Relief>> {
         let runtime = Handle::current();
         let may_wait = matches!(runtime.runtime_flavor(), RuntimeFlavor::MultiThread);

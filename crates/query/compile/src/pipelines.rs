@@ -1,4 +1,4 @@
-//! Drives a program: its pipelines one after the other, each by several workers.
+//! Drives a fragment: its pipelines in order, each on several workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,47 +28,48 @@ use crate::stage::Stage;
 use crate::top::Top;
 use crate::workers::{self, Member, Own};
 
-/// A program that runs.
+/// A running fragment.
 pub(super) struct Run {
     pub(super) lowered: Arc<Lowered>,
     pub(super) context: Arc<TaskContext>,
     pub(super) output: Arc<Output>,
-    /// By pipeline.
+    /// Results of finished pipelines, by pipeline.
     pub(super) built: Mutex<Vec<Option<Built>>>,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) measured: Arc<Measured>,
-    /// Tells the time.
+    /// Clock.
     pub(super) now: Arc<Now>,
-    /// By pipeline: workers that have begun before its turn.
+    /// Workers that received groups before their pipeline's turn, by pipeline.
     pub(super) ahead: Mutex<Vec<Vec<Member>>>,
-    /// By pipeline, for what it has built.
+    /// Memory of `built`, by pipeline.
     pub(super) held: Mutex<Vec<Option<MemoryReservation>>>,
-    /// By the pipeline that built the table: probe rows of the inputs of a union, where the build side is on disk and gives rows of its own.
+    /// Spilled probe rows of the inputs of a union, by the pipeline that built the hash table. Used if the build side
+    /// is on disk and outputs unmatched rows.
     pub(super) probe_parts: Mutex<Vec<Option<Parts>>>,
-    /// Of the inputs of a union so far, what workers have collected, and what they have to themselves.
+    /// Sink states of the inputs of a union so far, with their memory and files.
     pub(super) begun: Mutex<Vec<(Collected, Own)>>,
-    /// The best that scans have been told of the first rows of the sort that is made.
+    /// Best top-k bound so far that scans have received, for the sort in progress.
     pub(super) best: Mutex<Option<ScalarValue>>,
-    /// By the numbers of limits: how many rows have come there.
+    /// Row counters of LIMITs, by their numbers.
     pub(super) limits: Arc<[AtomicU64]>,
 }
 
-/// What an earlier pipeline has made.
+/// Result of a pipeline.
 #[derive(Clone)]
 pub(super) enum Built {
     Table(Arc<JoinTable>),
     Groups(Arc<GroupRows>),
-    /// A build side that had no room, in parts by its keys.
+    /// Build side without room in memory, partitioned by its keys.
     BuildParts(Arc<JoinSpec>, Arc<Parts>),
-    /// Groups that had no room, in parts by their keys.
+    /// Groups without room in memory, partitioned by their keys.
     GroupParts(Arc<AggregateSpec>, Arc<Parts>),
     Sorted(Arc<SortedRows>),
-    /// What was sorted without room for all of it.
+    /// Sorted rows without room in memory, as runs.
     Runs(Runs),
 }
 
 impl Run {
-    /// Runs all.
+    /// Runs all pipelines.
     pub(super) async fn pipelines(self: Arc<Self>) -> Result<(), Ended> {
         let pipelines = &self.lowered.program.pipelines;
         self.built.lock().resize(pipelines.len(), None);
@@ -85,12 +86,12 @@ impl Run {
         Ok(())
     }
 
-    /// What an earlier pipeline has made.
+    /// Returns the result of an earlier pipeline.
     pub(super) fn built(&self, number: usize) -> Option<Built> {
         self.built.lock().get(number).cloned().flatten()
     }
 
-    /// Forgets what a pipeline that has ended was the last to read.
+    /// Releases results that a finished pipeline was the last to read.
     fn release(&self, number: usize, pipeline: &Pipeline) {
         let probed = pipeline.steps.iter().filter_map(|step| match step {
             Step::Probe { built_by, .. } if self.probes_last(number, *built_by) => Some(*built_by),
@@ -106,6 +107,7 @@ impl Run {
         }
     }
 
+    /// Runs one pipeline, stage by stage, and returns its result with its memory.
     async fn pipeline(
         self: &Arc<Self>,
         number: usize,
@@ -119,7 +121,7 @@ impl Run {
         let mut probe: Option<Parts> = None;
         for stage in stages {
             let (share, count) = match probe.take() {
-                // Joins keep no order: none is relied on after the first.
+                // Joins do not preserve order, so nothing relies on it after the first stage.
                 None => {
                     let most = if pipeline.in_order { 1 } else { most };
                     self.share(number, pipeline.source, reuse.as_deref(), most)?
@@ -132,7 +134,7 @@ impl Run {
             }
             match &stage.next {
                 None if pipeline.goes_on => {
-                    // Of one sink, to which the next pipeline adds.
+                    // The next pipeline has the same sink and continues with its state.
                     let begun = members.into_iter().map(|member| (member.worker.finish(), member.own));
                     *self.begun.lock() = begun.collect();
                     return Ok((None, None));
@@ -153,7 +155,8 @@ impl Run {
                         None => parts,
                     };
                     if join.kind.gives_rest() && !self.probes_last(number, table) {
-                        // Build rows without a match are known once all inputs of a union have probed: the last of them goes on with the rows of all.
+                        // Unmatched build rows are known only after all inputs of a union have probed: the last input
+                        // continues with the rows of all.
                         self.probe_parts.lock()[table] = Some(parts);
                         return Ok((None, None));
                     }
@@ -161,9 +164,10 @@ impl Run {
                 }
             }
         }
-        Err(engine::Error::Form("a pipeline without an end").into())
+        Err(engine::Error::Form("a pipeline has no last stage").into())
     }
 
+    /// Returns whether the build side of a pipeline is partitioned on disk.
     fn is_in_parts(&self, built_by: usize) -> bool {
         matches!(self.built(built_by), Some(Built::BuildParts(..)))
     }
@@ -172,17 +176,17 @@ impl Run {
     fn table_after(&self, pipeline: &Pipeline, stage: &Stage) -> Result<usize, Ended> {
         match pipeline.steps.get(stage.first + stage.pipeline.steps.len()) {
             Some(Step::Probe { built_by, .. }) => Ok(*built_by),
-            _ => Err(engine::Error::Form("parts of what is no join").into()),
+            _ => Err(engine::Error::Form("a stage with spilled output is not followed by a join").into()),
         }
     }
 
-    /// The parts of the join that a stage begins with.
+    /// Returns the partitions of the join that a stage begins with.
     fn joined(&self, number: usize, stage: &Stage, probe: Parts, most: usize) -> Result<(Share, usize), Ended> {
         let Some(Step::Probe { built_by, .. }) = stage.pipeline.steps.first() else {
-            return Err(engine::Error::Form("parts of what is no join").into());
+            return Err(engine::Error::Form("a stage with spilled input does not begin with a join").into());
         };
         let Some(Built::BuildParts(spec, build)) = self.built(*built_by) else {
-            return Err(engine::Error::Form("a build side that is not there").into());
+            return Err(engine::Error::Form("the build side of a spilled join is missing").into());
         };
         let spills = self.spills_of_join(number, stage.first);
         let parts = JoinParts::new(&self.context, &self.stop, &spec, (&build, probe), spills)?;
@@ -190,7 +194,7 @@ impl Run {
         Ok((Share::Joined(Arc::new(parts)), count))
     }
 
-    /// Takes all rows of a source through the steps of a stage.
+    /// Runs a stage: pushes all rows of its source through its steps.
     async fn stage(
         self: &Arc<Self>,
         number: usize,
@@ -208,9 +212,9 @@ impl Run {
         for number in members.len()..count {
             members.push(self.member(stage, &memory, number, count, false, begun.next())?);
         }
-        // Groups that are kept stay until all rows are there.
+        // Groups for the fragment cache stay in their hash tables until all rows have arrived.
         let ahead = self.lowered.ahead[number].filter(|_| stage.next.is_none() && reuse.is_none());
-        // Rows that come now and then are not for tables in parts.
+        // Groups that leave early arrive in small numbers, for which joins on disk are not suited.
         let reader = ahead.and_then(|reader| Some((reader, self.uncut(reader)?)));
         if let Some((number, reader)) = &reader {
             let memory = self.memory_of_stage(*number, reader);
@@ -230,7 +234,7 @@ impl Run {
         {
             return Err(error);
         }
-        // What a build side has to give is known when all have probed it.
+        // Unmatched build rows are known once all workers have probed.
         for step in stage.rests(matches!(&*share, Share::Joined(_)), |table| self.probes_last(number, table)) {
             members = workers::each(members, &self.stop, |member| Arc::clone(self).rest(member, step, count)).await?;
         }
@@ -252,26 +256,26 @@ impl Run {
         Ok(members)
     }
 
-    /// What scans are told of the first rows that a pipeline sorts for, alone or with those after it.
+    /// Returns the top-k filter of the sort that a pipeline ends in, alone or with later inputs of the same union.
     pub(super) fn top(&self, number: usize) -> Option<&Top> {
         let mut pipelines = self.lowered.program.pipelines.iter().enumerate().skip(number);
         let (last, _) = pipelines.find(|(_, pipeline)| !pipeline.goes_on)?;
         self.lowered.tops.iter().find(|(number, _)| *number == last).map(|(_, top)| top)
     }
 
-    /// Whether no later pipeline has rows for a table.
+    /// Returns whether no later pipeline probes a hash table.
     fn probes_last(&self, number: usize, table: usize) -> bool {
         !self.lowered.program.pipelines[number + 1..].iter().any(|later| probes(later, table))
     }
 
-    /// The only stage of a pipeline that is not cut.
+    /// Returns the single stage of a pipeline, or `None` if the pipeline is cut.
     fn uncut(&self, number: usize) -> Option<Stage> {
         let pipeline = &self.lowered.program.pipelines[number];
         Stage::all(pipeline, |built_by| self.is_in_parts(built_by)).pop().filter(|stage| stage.first == 0)
     }
 
-    /// A worker of a stage. One that begins before its turn gives no rows before it.
-    /// `begun` is what one of the pipeline before has collected in the same sink.
+    /// Creates a worker of a stage. If it receives groups before its pipeline's turn (`is_ahead`), it outputs no rows
+    /// until then. `begun` is the sink state of a worker of the previous input of a union.
     fn member(
         &self,
         stage: &Stage,
@@ -335,8 +339,9 @@ impl Run {
         })
     }
 
-    /// Runs one worker's share of a source through the stage's steps. With a LIMIT among them an error of the source, or of a step before the limit, is
-    /// deferred: the stage fails only if the limit is not reached without it. Errors of groups and rows that the source completes are not.
+    /// Runs one worker's share of a source through the steps of the stage. If there is a LIMIT, an error of the source
+    /// or of a step before the limit is deferred: the stage fails only if the limit is not reached without it. Errors
+    /// raised when the source completes groups or build rows are not deferred.
     async fn work(
         self: Arc<Self>,
         number: usize,
@@ -348,7 +353,7 @@ impl Run {
         let has_limit = !limits.is_empty();
         let top = self.top(number);
         let mut told = 0;
-        // What groups have given that were complete before its turn.
+        // Outputs rows made from groups that were complete before the pipeline's turn.
         self.give(&mut member).await?;
         let mut batches = Batches::of(&share, member.number);
         while !self.is_limit_reached(&limits) {
@@ -407,7 +412,7 @@ impl Run {
         Ok(member)
     }
 
-    /// Returns whether one of these limits lets no more rows pass.
+    /// Returns whether one of these LIMITs lets no more rows pass.
     fn is_limit_reached(&self, limits: &[LimitEnd]) -> bool {
         limits.iter().any(|limit| {
             let counted = self.limits.get(limit.number).map_or(0, |rows| rows.load(Ordering::Relaxed));
@@ -415,13 +420,14 @@ impl Run {
         })
     }
 
+    /// Outputs a worker's share of the unmatched build rows of a join.
     async fn rest(self: Arc<Self>, mut member: Member, step: usize, parts: usize) -> Result<Member, Ended> {
         member.worker.push_rest(step, member.number, parts)?;
         self.give(&mut member).await?;
         Ok(member)
     }
 
-    /// Gives what has reached the end of the program, or of a stage of it.
+    /// Passes on the rows at the end of a stage: to the reader, or to files if a join on disk follows.
     async fn give(&self, member: &mut Member) -> Result<(), Ended> {
         let rows = member.worker.take_rows();
         if member.own.gives_parts {
@@ -439,13 +445,13 @@ impl Run {
     }
 }
 
-/// The row count after which a LIMIT lets no more rows pass, and the number of its counter.
+/// Row count after which a LIMIT lets no more rows pass, with the number of its counter.
 struct LimitEnd {
     number: usize,
     rows: u64,
 }
 
-/// Returns the limits among a stage's steps.
+/// Returns the LIMITs in a stage.
 fn limits_of(stage: &Stage) -> Arc<[LimitEnd]> {
     let limit = |step: &Step| match step {
         Step::Limit { number, skip, fetch: Some(fetch) } => {
@@ -456,18 +462,18 @@ fn limits_of(stage: &Stage) -> Arc<[LimitEnd]> {
     stage.pipeline.steps.iter().filter_map(limit).collect()
 }
 
-/// Whether a pipeline has rows for a table.
+/// Returns whether a pipeline probes a hash table.
 fn probes(pipeline: &Pipeline, table: usize) -> bool {
     pipeline.steps.iter().any(|step| matches!(step, Step::Probe { built_by, .. } if *built_by == table))
 }
 
-/// How what a worker of a stage has no room for is divided; `None` where it collects little, or gives rows away.
+/// Returns how a worker's spilled rows are partitioned; `None` if it collects little or outputs its rows.
 fn parting_of(stage: &Stage, is_ahead: bool) -> Option<Parting> {
     match (&stage.next, &stage.pipeline.sink) {
         (Some(join), _) => Some(partings_of_join(join).1),
         (None, Sink::Build(spec)) => Some(partings_of_join(spec).0),
         (None, Sink::Groups(spec)) => Some(parting_of_groups(spec)).filter(|parting| !parting.keys.is_empty()),
-        // It goes there in runs.
+        // Sorts spill as runs.
         (None, Sink::Sort(_)) => None,
         (None, Sink::Rows) => is_ahead.then(|| Parting { keys: Vec::new(), nulls_are_equal: true, level: 0 }),
     }

@@ -1,7 +1,8 @@
-//! Remembers which operators the engine cannot run while programs are made of a plan, and what was made of the others.
+//! Memoizes, while a plan is compiled, the operators that cannot be compiled and the results for the others.
 //!
-//! Whether an operator can be lowered is known only once all below it is. It is tried as part of the program of the operator above, and again by itself:
-//! without this the work would double with each such operator on the way down, and grow with the square of their number.
+//! Whether an operator can be compiled is known only once everything below it was tried: as part of the fragment of the
+//! operator above, and again on its own. Without memoization the work would double at each such operator on the way
+//! down, and grow quadratically with their number.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,45 +14,45 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::plan::OperatorId;
 
-/// The operators that could not be lowered, and those that have no program of their own.
+/// Operators that cannot be part of a fragment, and those that cannot be the top of one.
 #[derive(Clone, Default)]
 pub(super) struct Refusals<'a> {
     not_lowered: Operators,
     without_program: Operators,
     covered: Covered,
-    /// Partitions operators that give their rows to a program; without it they stay as they are.
+    /// Partitions operators that provide rows to a fragment; if absent, they stay as they are.
     partition: Option<MakePartitions<'a>>,
 }
 
-/// Makes partitions of operators, unless programs run all of them.
+/// Callback that partitions operators, unless fragments do all of their work.
 pub type MakePartitions<'a> = &'a dyn Fn(Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>>;
 
-/// Programs and operators that have taken the place of others.
+/// Results by compiled operator.
 #[derive(Clone, Default)]
 struct Covered(Rc<RefCell<HashMap<OperatorId, Replaced>>>);
 
-/// An operator, which lives as long as it is remembered, and what was put in its place.
+/// An operator, retained so that its address stays unique, and its compiled form.
 struct Replaced {
     _operator: Arc<dyn ExecutionPlan>,
     covered: Arc<dyn ExecutionPlan>,
 }
 
-/// Operators by their addresses. They live as long as they are remembered: no other one gets the address.
+/// Set of operators, by address. They are retained so that no other operator gets the same address.
 #[derive(Clone, Default)]
 struct Operators(Rc<RefCell<HashMap<OperatorId, Arc<dyn ExecutionPlan>>>>);
 
 impl<'a> Refusals<'a> {
-    /// None yet, of plans the rest of which `partition` takes care of.
+    /// Returns an empty memo for plans whose remaining operators `partition` handles.
     pub(super) fn partitioning(partition: MakePartitions<'a>) -> Self {
         Self { partition: Some(partition), ..Self::default() }
     }
 
-    /// None yet, of another plan.
+    /// Returns an empty memo for another plan.
     pub(super) fn of_another(&self) -> Self {
         Self { partition: self.partition, ..Self::default() }
     }
 
-    /// Operators that give their rows to a program.
+    /// Partitions operators that provide rows to a fragment.
     pub(super) fn partitioned(&self, operators: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
         match self.partition {
             Some(partition) => partition(operators),
@@ -59,34 +60,34 @@ impl<'a> Refusals<'a> {
         }
     }
 
-    /// The program or operator that has taken the place of another, if that is known.
+    /// Returns the memoized result for an operator.
     pub(super) fn covered(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
         let known = self.covered.0.borrow();
         known.get(&OperatorId::of(operator.as_ref())).map(|replaced| Arc::clone(&replaced.covered))
     }
 
-    /// Remembers which one has taken an operator's place.
+    /// Memoizes the result for an operator.
     pub(super) fn note_covered(&self, operator: Arc<dyn ExecutionPlan>, covered: &Arc<dyn ExecutionPlan>) {
         let id = OperatorId::of(operator.as_ref());
         self.covered.0.borrow_mut().insert(id, Replaced { _operator: operator, covered: Arc::clone(covered) });
     }
 
-    /// Whether an operator could not be part of a program.
+    /// Returns whether an operator is known not to be compilable as part of a fragment.
     pub(super) fn cannot_lower(&self, operator: &Arc<dyn ExecutionPlan>) -> bool {
         self.not_lowered.contain(operator)
     }
 
-    /// Remembers an operator that could not be part of a program.
+    /// Memoizes that an operator cannot be part of a fragment.
     pub(super) fn note_not_lowered(&self, operator: &Arc<dyn ExecutionPlan>) {
         self.not_lowered.add(operator);
     }
 
-    /// Whether no program was made of an operator and what lies below it.
+    /// Returns whether an operator is known not to be compilable as the top of a fragment.
     pub(super) fn has_no_program(&self, operator: &Arc<dyn ExecutionPlan>) -> bool {
         self.without_program.contain(operator)
     }
 
-    /// Remembers that no program was made of an operator and what lies below it.
+    /// Memoizes that an operator cannot be the top of a fragment.
     pub(super) fn note_no_program(&self, operator: &Arc<dyn ExecutionPlan>) {
         self.without_program.add(operator);
     }

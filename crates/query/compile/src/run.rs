@@ -1,4 +1,4 @@
-//! A program as a stream of rows.
+//! Runs a fragment as a stream of batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,10 +20,10 @@ use crate::output::Output;
 use crate::pipelines::Run;
 use crate::plan::Lowered;
 
-/// Batches that wait for a slow reader.
+/// Batches that are buffered for a slow reader.
 const BATCHES_AHEAD: usize = 2;
 
-/// Starts a program; its rows come as they are made. Dropping the stream ends it.
+/// Starts a fragment and returns its rows as a stream. Dropping the stream stops the fragment.
 pub(super) fn start(
     lowered: Arc<Lowered>,
     schema: SchemaRef,
@@ -31,7 +31,7 @@ pub(super) fn start(
     measured: &Arc<Measured>,
 ) -> BoxStream<'static, DfResult<RecordBatch>> {
     let (sender, receiver) = mpsc::channel(BATCHES_AHEAD);
-    // With the stream: the driver itself may be busy with a table for long.
+    // Dropped with the stream: the driver itself may be busy with a hash table for long.
     let stop = StopOnDrop(Arc::default());
     let driving = drive(lowered, schema, context, sender, Arc::clone(measured), StopOnDrop(Arc::clone(&stop.0)));
     let driver = AbortOnDropHandle::new(tokio::spawn(beside(driving)));
@@ -40,17 +40,18 @@ pub(super) fn start(
         if let Some(batch) = receiver.recv().await {
             return Some((batch, (receiver, driver, stop)));
         }
-        // All batches are here, unless the driver died.
+        // The channel is closed: all batches were received, unless the driver panicked.
         let error = driver?.await.err()?;
         let error = match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => DataFusionError::Execution(format!("a program was stopped: {error}")),
+            Err(error) => DataFusionError::Execution(format!("the driver of a fragment was aborted: {error}")),
         };
         Some((Err(error), (receiver, None, stop)))
     });
     rows.boxed()
 }
 
+/// Runs all pipelines of a fragment and reports how they ended.
 async fn drive(
     lowered: Arc<Lowered>,
     schema: SchemaRef,
@@ -78,9 +79,9 @@ async fn drive(
     };
     match Arc::new(run).pipelines().await {
         Ok(()) => {}
-        // A reader that has gone misses nothing; any other is told that rows are missing.
+        // If the reader is gone, nobody gets the error; any other reader has to know that rows are missing.
         Err(Ended::Stopped) => {
-            let error = DataFusionError::Internal("a program was stopped before its end".to_owned());
+            let error = DataFusionError::Internal("a fragment was stopped before its last row".to_owned());
             let _ = sender.send(Err(error)).await;
         }
         Err(Ended::Failed(error)) => {
@@ -89,7 +90,7 @@ async fn drive(
     }
 }
 
-/// Tells workers, which may be busy with a batch for long, that their rows are not wanted any more.
+/// Stops the workers on drop: they may be busy with a batch for long.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {

@@ -1,4 +1,4 @@
-//! How the workers of a pipeline share its source.
+//! Divides the source of a pipeline among its workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use crate::reuse::Reuse;
 use crate::source::{Given, ScanBatches, ScanWork};
 use crate::spill::{GroupParts, JoinParts, JoinedBatches, MergedBatches, RegroupedBatches};
 
-/// What the workers of a pipeline share.
+/// Source of a pipeline, shared by its workers.
 pub(super) enum Share {
     Scan(Arc<ScanWork>, PageRun),
     Foreign(Mutex<Vec<SendableRecordBatchStream>>),
@@ -33,11 +33,11 @@ pub(super) enum Share {
     Joined(Arc<JoinParts>),
     Regrouped(Arc<GroupParts>),
     Sorted(Arc<SortedRows>, AtomicUsize),
-    /// One worker takes them all.
+    /// Merged runs of a sort, all of which one worker reads.
     Merged(Mutex<Option<Box<MergedBatches>>>),
 }
 
-/// One worker's share of a source.
+/// One worker's reader of a source.
 pub(super) enum Batches {
     Scan(Box<ScanBatches>),
     Foreign(Arc<Share>, Option<SendableRecordBatchStream>),
@@ -49,8 +49,8 @@ pub(super) enum Batches {
 }
 
 impl Run {
-    /// What is to be divided, among how many workers.
-    /// Of a scan, what is not known.
+    /// Returns the shared source of a pipeline and the number of its workers. With `reuse`, shards whose groups are
+    /// cached are not scanned.
     pub(super) fn share(
         &self,
         number: usize,
@@ -71,7 +71,7 @@ impl Run {
                     let count = parts.len().clamp(1, most);
                     Ok((Share::Regrouped(Arc::new(parts)), count))
                 }
-                _ => Err(engine::Error::Form("groups that are not there yet").into()),
+                _ => Err(engine::Error::Form("a pipeline reads groups that no pipeline has built").into()),
             },
             Source::Sorted(number) => match self.built(number) {
                 Some(Built::Sorted(rows)) => {
@@ -79,12 +79,12 @@ impl Run {
                     Ok((Share::Sorted(rows, AtomicUsize::new(0)), parts))
                 }
                 Some(Built::Runs(runs)) => {
-                    // Files whose rows have gone on are not needed any more.
+                    // Files are released as soon as their rows were passed on.
                     self.built.lock()[number] = None;
                     let merged = MergedBatches::new(self.merging(number), runs);
                     Ok((Share::Merged(Mutex::new(Some(Box::new(merged)))), 1))
                 }
-                _ => Err(engine::Error::Form("rows that are not sorted yet").into()),
+                _ => Err(engine::Error::Form("a pipeline reads sorted rows that no pipeline has built").into()),
             },
             Source::Input(number) => match &self.lowered.inputs[number] {
                 Input::Scan(input) => {
@@ -103,6 +103,7 @@ impl Run {
         }
     }
 
+    /// Prepares a scan: hash tables that it probes become key filters, and their bounds prune shards.
     fn scan(
         &self,
         input: &ScanInput,
@@ -147,10 +148,11 @@ impl Run {
 }
 
 fn scan_of(input: &ScanInput) -> Result<&ShardScanExec, Ended> {
-    input.scan.downcast_ref::<ShardScanExec>().ok_or_else(|| engine::Error::Form("a scan").into())
+    input.scan.downcast_ref::<ShardScanExec>().ok_or_else(|| engine::Error::Form("an input that is no scan").into())
 }
 
 impl Batches {
+    /// Returns the reader of worker `number`.
     pub(super) fn of(share: &Arc<Share>, number: usize) -> Self {
         match &**share {
             Share::Scan(work, pages) => Self::Scan(Box::new(ScanBatches::new(work, pages.worker(number)))),
@@ -163,7 +165,7 @@ impl Batches {
         }
     }
 
-    /// What comes next; `None` at the end.
+    /// Returns the next item; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Given>, Ended> {
         match self {
             Self::Scan(batches) => Ok(batches.next().await??),
@@ -200,8 +202,7 @@ impl Batches {
     }
 }
 
-/// The columns of rows that an operator gives, which says of what types they are. One that stands for a row of no table
-/// (`PlaceholderRowExec`) gives columns of no type all the same.
+/// Returns the columns of a batch with the types of `schema`. The batch of a `PlaceholderRowExec` has untyped columns.
 fn columns(rows: &RecordBatch, schema: &SchemaRef) -> engine::Result<Vec<Column>> {
     let columns = rows.columns().iter().zip(schema.fields());
     let typed = columns.map(|(column, field)| match column.data_type() {

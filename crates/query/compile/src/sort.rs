@@ -1,4 +1,4 @@
-//! Sorts what a pipeline has collected, several threads together; what has no room for that is in runs.
+//! Sorts the rows of a pipeline in parallel, or collects runs that were spilled.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::spill::{Merging, Runs};
 use crate::workers::{self, Member};
 
 impl Run {
-    /// What the workers have collected, in its order.
+    /// Sorts the rows of all workers.
     pub(super) async fn in_order(
         &self,
         number: usize,
@@ -40,21 +40,22 @@ impl Run {
         Ok((Some(Built::Sorted(Arc::new(rows))), Some(whole)))
     }
 
-    /// The same in files.
+    /// Sorts them on disk, as runs.
     async fn in_runs(&self, number: usize, spec: &Arc<SortSpec>, members: Vec<Member>) -> Result<Built, Ended> {
         let members = self.spilled(members).await?;
         let runs = Runs { spec: Arc::clone(spec), runs: members.iter().flat_map(Member::runs).collect() };
-        tracing::debug!(runs = runs.runs.len(), "what has no room in memory to be sorted goes on from files");
+        tracing::debug!(runs = runs.runs.len(), "rows have no room in memory to be sorted: they were spilled as runs");
         self.spills_of_sink(number).add_runs(&runs.runs);
         drop(members);
         Ok(Built::Runs(if spec.windows.is_some() { self.merging(number).with_windows(runs).await? } else { runs }))
     }
 
-    /// Merges what a pipeline has sorted.
+    /// Returns the merger of a pipeline's runs.
     pub(super) fn merging(&self, number: usize) -> Merging {
         Merging::new(&self.context, &self.stop, self.spills_of_sink(number))
     }
 
+    /// Sorts rows in memory: scatters them to buckets by ranges of keys, then sorts the buckets in parallel.
     async fn sorted(&self, sorter: Sorter) -> Result<SortedRows, Ended> {
         if sorter.is_in_order() {
             return self.windowed(sorter.in_order(&[])).await;
@@ -67,11 +68,11 @@ impl Run {
         let bucket = Arc::clone(&sorter);
         let buckets = workers::all(sorter.buckets(), most, &self.stop, move |number| bucket.bucket(number, &shares));
         let buckets = buckets.await?;
-        let sorter = Arc::try_unwrap(sorter).map_err(|_| engine::Error::Form("rows that are still being sorted"))?;
+        let sorter = Arc::try_unwrap(sorter).map_err(|_| engine::Error::Form("a sort is still in use by a task"))?;
         self.windowed(sorter.in_order(&buckets)).await
     }
 
-    /// With what window functions compute of them.
+    /// Adds the columns of window functions.
     async fn windowed(&self, rows: SortedRows) -> Result<SortedRows, Ended> {
         let (count, most) = (rows.shares(), self.most());
         if count == 0 {
@@ -83,20 +84,20 @@ impl Run {
         let starts = rows.all_starts(&starts.into_iter().collect::<engine::Result<Vec<_>>>()?);
         let read = Arc::clone(&rows);
         let columns = workers::all(count, most, &self.stop, move |share| read.window_columns(share, &starts)).await?;
-        let rows = Arc::try_unwrap(rows).map_err(|_| engine::Error::Form("rows that are still being read"))?;
+        let rows = Arc::try_unwrap(rows).map_err(|_| engine::Error::Form("sorted rows are still in use by a task"))?;
         Ok(rows.with_windows(columns.into_iter().collect::<engine::Result<_>>()?)?)
     }
 
-    /// How many tasks run side by side.
+    /// Returns the number of parallel tasks.
     fn most(&self) -> usize {
         self.context.session_config().target_partitions().max(1)
     }
 }
 
-/// Lets `whole` be what it takes to sort together what the workers have collected; `false` where some of that is in files already.
+/// Reserves the memory for sorting the rows of all workers; `false` if it is too much, or some rows were spilled.
 fn has_room(members: &[Member], whole: &MemoryReservation) -> bool {
     for member in members {
-        // What it would take to give rows away is not needed any more.
+        // Memory for handing over rows is not needed any more.
         let bytes = member.sorting().map_or(0, Sorting::memory_bytes);
         member.own.held.shrink(member.own.held.size().saturating_sub(bytes));
     }

@@ -1,4 +1,5 @@
-//! Pages of a scan as batches: keys of joins and conditions are tested first, what rows are left is read of the other columns.
+//! Reads the pages of a scan with late materialization: join keys and conditions are tested first, other columns are
+//! read for the remaining rows only.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,65 +21,66 @@ use types::conjuncts::{Effect, Place};
 
 use crate::plan::ScanFilter;
 
-/// What all workers of a scan do with its pages.
+/// Scan settings and counters that all workers share.
 pub(super) struct ScanWork {
     pub(super) schema: SchemaRef,
     pub(super) filters: Vec<ScanFilter>,
     pub(super) keys: Vec<(usize, Arc<KeyFilter>)>,
-    /// Columns whose values must be keys of tables, whatever they are: column, table, key.
+    /// Columns that join keys must match, whatever their type: column, hash table, key.
     pub(super) texts: Vec<(usize, Arc<JoinTable>, usize)>,
     pub(super) wanted: Vec<bool>,
-    /// Whether workers are told which shard rows are of.
+    /// True if workers are told which shard rows come from.
     pub(super) tells_shards: bool,
-    /// Rows that went on, and rows that the filters took away.
+    /// Rows that passed the filters, and rows that they removed.
     pub(super) passed: AtomicU64,
     pub(super) removed: AtomicU64,
-    /// Of the filters that are computed over Arrow's arrays, by the workers that have come to their end.
+    /// Calls over Arrow arrays in filters, from the workers that have finished.
     pub(super) calls: Mutex<Calls>,
-    /// Tells the time.
+    /// Clock.
     pub(super) now: Arc<Now>,
 }
 
-/// One worker's batches of a scan.
+/// Scan batches of one worker.
 pub(super) struct ScanBatches {
     work: Arc<ScanWork>,
     scan: PageScan,
     memory: Memory,
-    /// Columns of strings, which find something.
+    /// Filters on string columns that can find something.
     texts: Vec<(usize, TextFilter)>,
-    /// Of the keys, then of the strings, then of the filters.
+    /// Evaluation order of the keys, then the string filters, then the conditions.
     order: Conjuncts,
     page: Option<OpenPage>,
-    /// Rows have been given that were no page's.
+    /// True after rows that belong to no page.
     has_ended: bool,
 }
 
-/// What a source gives.
+/// Item that a source provides.
 pub(super) enum Given {
     Rows(Batch),
-    /// Rows that go through all pieces of a build side, as a batch of their own in each.
+    /// Probe rows for one chunk of a build side; they come again for each chunk.
     Piece(Batch, Arc<Matched>, Pass),
-    /// All rows of a page, or of as many neighbours, have been given.
+    /// End of a page, or of neighbouring pages.
     EndOfPage,
-    /// The rows that come from here on are of a part of this shard, by its position in the scan; fresh ones without it.
+    /// Start of rows of this shard, by its position in the scan; `None` for unflushed rows.
     Begun(Option<usize>),
     /// A part of this shard has no rows.
     Passed(usize),
-    /// What the first step is to probe with the next rows.
+    /// Hash table that the first step probes with the next rows.
     Table(Arc<JoinTable>),
-    /// All rows that probe a table have been given; a table without rows instead of it.
+    /// End of the rows that probe a hash table, with an empty hash table to replace it.
     EndOfTable(Arc<JoinTable>),
 }
 
-/// A page whose rows are given.
+/// Page that is being read.
 struct OpenPage {
     page: PageRows,
-    /// Strings of columns of codes, made when first needed.
+    /// Strings of dictionary columns, decoded when first needed.
     strings: HashMap<usize, Arc<Strings>>,
     vector: usize,
 }
 
 impl ScanBatches {
+    /// Returns the reader of one worker over its pages of the scan.
     pub(super) fn new(work: &Arc<ScanWork>, scan: PageScan) -> Self {
         let memory = Memory::timed_by(Some(Arc::clone(&work.now)));
         let filters = work.filters.iter().map(|it| Place::of(it.keys.is_some() || it.condition.never_fails()));
@@ -90,7 +92,7 @@ impl ScanBatches {
         Self { work: Arc::clone(work), scan, memory, texts, order, page: None, has_ended: false }
     }
 
-    /// What comes next; `None` at the end.
+    /// Returns the next item; `None` at the end.
     pub(super) async fn next(&mut self) -> DfResult<engine::Result<Option<Given>>> {
         loop {
             if std::mem::take(&mut self.has_ended) {
@@ -134,7 +136,7 @@ impl ScanBatches {
         }
     }
 
-    /// The rows that pass, as arrays had them.
+    /// Returns the rows of Arrow arrays that pass the keys and conditions.
     fn of_arrays(&mut self, rows: &arrow::array::RecordBatch) -> engine::Result<Batch> {
         let columns = rows.columns().iter().map(arrow_form::column).collect::<engine::Result<Vec<_>>>()?;
         let mut batch = Batch { rows: rows.num_rows(), columns };
@@ -161,7 +163,7 @@ impl Drop for ScanBatches {
 }
 
 impl OpenPage {
-    /// Takes rows away that find nothing, or that do not pass.
+    /// Removes rows that find no join partner or fail a condition.
     fn narrow(
         &mut self,
         work: &ScanWork,
@@ -184,7 +186,7 @@ impl OpenPage {
                 })?
             } else if condition < first_filter {
                 let (column, filter) = &mut texts[condition - first_text];
-                // Other strings would be read for all rows, and again for those that are left.
+                // Strings without a dictionary would be read for all rows, and again for the remaining ones.
                 if !matches!(&self.page.columns[*column], PageColumn::Block(block) if block.has_dictionary()) {
                     continue;
                 }
@@ -207,12 +209,12 @@ impl OpenPage {
         Ok(())
     }
 
-    /// Whether the rows that fail a test have been left out already.
+    /// Returns whether rows that fail a test were removed by the scan.
     fn tells(&self, column: usize, test: &Test) -> bool {
         matches!(&self.page.columns[column], PageColumn::Block(block) if block.tells(test))
     }
 
-    /// Keeps the rows that pass a test of some columns. How many it was made of, and how many are left.
+    /// Retains the rows that pass a test of some columns. Returns the numbers of rows tested and retained.
     fn test(
         &mut self,
         work: &ScanWork,
@@ -235,7 +237,7 @@ impl OpenPage {
         Ok((rows_in, rows_out))
     }
 
-    /// Some rows; the columns that are not asked for are empty.
+    /// Returns some rows as a batch; columns that are not `asked` for are empty.
     fn batch(&mut self, rows: &RowSet, schema: &SchemaRef, asked: &[bool]) -> engine::Result<Batch> {
         let count = rows.count();
         let absent = Column::new(Data::Bools(Arc::default()));
@@ -258,18 +260,19 @@ impl OpenPage {
     }
 }
 
+/// Returns the dictionary of a block, empty if it has none.
 fn strings_of(block: &ColumnBlock) -> Arc<Strings> {
     Strings::new(block.strings().unwrap_or_else(|| arrow::array::StringViewArray::from_iter_values([""; 0])))
 }
 
-/// The values of some rows of a block.
+/// Reads the values of some rows of a block.
 fn gathered(
     block: &ColumnBlock,
     rows: &RowSet,
     form: &DataType,
     strings: impl FnOnce() -> Arc<Strings>,
 ) -> engine::Result<Column> {
-    let damaged = |_| engine::Error::Form("a block of another kind");
+    let damaged = |_| engine::Error::Form("a packed block of an unexpected kind");
     let bits = |validity: Option<Vec<u64>>, rows: usize| validity.map(|words| Arc::new(Bits::of_words(words, rows)));
     match block {
         ColumnBlock::Numbers(packed) if matches!(packed.head().kind, Kind::Int32 | Kind::Int64) => {
@@ -299,7 +302,7 @@ fn gathered(
                 let data = Data::Codes { codes: Arc::new(values.values), strings: strings() };
                 return Ok(Column { data, validity });
             }
-            arrow_form::column(&block.gather(rows, form).map_err(|_| engine::Error::Form("a page of another form"))?)
+            arrow_form::column(&block.gather(rows, form).map_err(|_| engine::Error::Form("a page of another type"))?)
         }
         ColumnBlock::Codes { codes, .. } => {
             let values = codes.gather::<u32>(rows).map_err(damaged)?;
@@ -307,7 +310,7 @@ fn gathered(
             Ok(Column { data: Data::Codes { codes: Arc::new(values.values), strings: strings() }, validity })
         }
         other => {
-            let array = other.gather(rows, form).map_err(|_| engine::Error::Form("a block of another kind"))?;
+            let array = other.gather(rows, form).map_err(|_| engine::Error::Form("a block of an unexpected kind"))?;
             arrow_form::column(&array)
         }
     }

@@ -1,23 +1,24 @@
-//! Where pipelines are cut: at joins whose build sides are in parts on disk.
+//! Cuts pipelines into stages at joins whose build sides are partitioned on disk.
 
 use std::sync::Arc;
 
 use engine::join::JoinSpec;
 use engine::pipeline::{Pipeline, Sink, Step};
 
-/// Steps that a pipeline's rows go through at a stretch. All rows come to the end of a stage before the next begins, whose first step is
-/// a join with parts: they go there in parts as well.
+/// A section of a pipeline that rows pass through without interruption. All rows reach its end before the next stage
+/// begins with a join on disk; they are written there in the same partitions as the build side.
 pub(super) struct Stage {
-    /// With these steps alone; its source is the whole pipeline's.
+    /// Pipeline with the steps of this stage only; its source is that of the original pipeline.
     pub(super) pipeline: Arc<Pipeline>,
-    /// The place of its first step among all.
+    /// Index of the first step in the original pipeline.
     pub(super) first: usize,
-    /// The join that comes next, if there is one.
+    /// Join that follows the stage, if there is one.
     pub(super) next: Option<Arc<JoinSpec>>,
 }
 
 impl Stage {
-    /// The stages of a pipeline; `is_in_parts` says so of the build side that a pipeline made.
+    /// Returns the stages of a pipeline. `is_in_parts` returns whether the build side of a pipeline is partitioned on
+    /// disk.
     pub(super) fn all(pipeline: &Pipeline, is_in_parts: impl Fn(usize) -> bool) -> Vec<Self> {
         let cut = |(place, step): (usize, &Step)| match step {
             Step::Probe { built_by, spec, .. } if is_in_parts(*built_by) => Some((place, Arc::clone(spec))),
@@ -35,15 +36,15 @@ impl Stage {
         firsts.zip(ends).map(stage).collect()
     }
 
-    /// Returns whether the rows that come to a step are counted in this stage: at its steps or its end, but for those that a join in parts begins with, which
-    /// the stage before has counted.
+    /// Returns whether this stage counts the rows that arrive at `step`: at its steps or its end, except those of a
+    /// join on disk at its start, which the previous stage has counted.
     pub(super) fn counts(&self, step: usize, is_joined: bool) -> bool {
         let begins = if is_joined { self.first < step } else { self.first <= step };
         begins && step <= self.first + self.pipeline.steps.len()
     }
 
-    /// The steps that have more to give once all rows have come, also those of other pipelines to the same table. A join in parts has done so
-    /// with each part.
+    /// Returns the joins that output build rows once all rows have arrived, including those of other pipelines that
+    /// probe the same hash table. A join on disk has done so for each partition.
     pub(super) fn rests(&self, is_joined: bool, is_last: impl Fn(usize) -> bool) -> Vec<usize> {
         let gives_rest = |step: &Step| match step {
             Step::Probe { spec, built_by, .. } => spec.kind.gives_rest() && is_last(*built_by),

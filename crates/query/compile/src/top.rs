@@ -1,4 +1,4 @@
-//! What scans are told of the first rows of a sort, so that they leave out pages and rows that come after them.
+//! Pushes the bound of a top-k sort into scans, which then skip pages and rows beyond it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::ended::Ended;
 
-/// The filter that a sort for its first rows has put into scans below.
+/// Dynamic filter of a top-k sort in the scans below.
 #[derive(Debug)]
 pub(super) struct Top {
     filter: Arc<dyn PhysicalExpr>,
@@ -23,7 +23,7 @@ pub(super) struct Top {
 }
 
 impl Top {
-    /// `None` where equal values differ for operators.
+    /// Returns the filter; `None` for types whose equal values operators distinguish, and for other filters.
     pub(super) fn new(
         filter: Arc<dyn PhysicalExpr>,
         first_key: &PhysicalSortExpr,
@@ -35,11 +35,12 @@ impl Top {
         is_fit.then_some(Self { filter, first_key, data_type, is_only_key })
     }
 
-    /// Forgets what an earlier run has told.
+    /// Removes the bound of an earlier run.
     pub(super) fn forget(&self) -> Result<(), Ended> {
         self.become_wanted(lit(true))
     }
 
+    /// Updates the dynamic filter.
     fn become_wanted(&self, wanted: Arc<dyn PhysicalExpr>) -> Result<(), Ended> {
         match self.filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
             Some(filter) => Ok(filter.update(wanted)?),
@@ -47,8 +48,8 @@ impl Top {
         }
     }
 
-    /// Tells of the last row of as many as are wanted that a worker knows, if it is better than what is told already. `told` is of the worker's
-    /// own bounds.
+    /// Publishes the k-th row of a worker if it is a better bound than `best`. `told` is the number of the worker's
+    /// last published bound.
     pub(super) fn tell(
         &self,
         worker: &Worker,

@@ -1,7 +1,8 @@
-//! Sorts below merges get all of the merge's keys.
+//! Gives sorts below merges all keys of the merge.
 //!
-//! DataFusion leaves out of a sort what is the same in each partition of its input, as a constant in each input of an append is. Programs, and tasks of
-//! workers, give their rows in one partition, in which it is not the same any more: of the first rows by the other keys alone some would be wrong.
+//! DataFusion omits sort keys that are constant within each partition of the input, such as a different constant in
+//! each input of a union. Compiled fragments and tasks on workers have one partition, in which the key is not constant:
+//! a top-k by the other keys alone would return wrong rows.
 
 use std::sync::Arc;
 
@@ -15,12 +16,13 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, replace_children_if_necessary};
 
-/// What a merge reads, sorted by all of its keys; `None` where it is that already, or no sort is there.
+/// Returns the input of a merge sorted by all of its keys; `None` if it already is, or if there is no sort.
 pub fn whole_sort(merge: &Arc<dyn ExecutionPlan>) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     let Some(merge) = merge.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
     sorted_by(merge.input(), merge.expr())
 }
 
+/// Replaces the sort in `plan` by one with these keys.
 fn sorted_by(plan: &Arc<dyn ExecutionPlan>, keys: &LexOrdering) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(sort) = plan.downcast_ref::<SortExec>() {
         if sort.expr() == keys {
@@ -41,12 +43,12 @@ fn sorted_by(plan: &Arc<dyn ExecutionPlan>, keys: &LexOrdering) -> DfResult<Opti
     replace_children_if_necessary(Arc::clone(plan), vec![sorted]).map(Some)
 }
 
-/// Keys of a projection's rows as keys of what it reads.
+/// Translates sort keys of a projection's output to its input; `None` if no key remains.
 fn below(projection: &ProjectionExec, keys: &LexOrdering) -> DfResult<Option<LexOrdering>> {
     let output_of = |expression: Arc<dyn PhysicalExpr>| {
         let of_column = |part: Arc<dyn PhysicalExpr>| {
             Ok(match part.downcast_ref::<Column>().and_then(|column| projection.expr().get(column.index())) {
-                // What takes its place has columns of the input.
+                // The replacement refers to columns of the input.
                 Some(output) => Transformed::new(Arc::clone(&output.expr), true, TreeNodeRecursion::Jump),
                 None => Transformed::no(part),
             })
@@ -60,7 +62,8 @@ fn below(projection: &ProjectionExec, keys: &LexOrdering) -> DfResult<Option<Lex
     Ok(LexOrdering::new(keys_below))
 }
 
-/// Whether a sort gives the first rows of each of its partitions by keys that do not tell the partitions apart: then no one else can give them of all.
+/// Returns whether a sort takes the first rows of each partition by keys that do not include what distinguishes the
+/// partitions. The first rows of all partitions cannot be computed from a single sort then.
 pub(super) fn is_of_partitions(sort: &SortExec, keys: &LexOrdering) -> bool {
     let input = sort.input();
     if sort.fetch().is_none() || !sort.preserve_partitioning() || input.output_partitioning().partition_count() == 1 {

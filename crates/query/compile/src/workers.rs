@@ -1,4 +1,4 @@
-//! The workers of a pipeline, side by side, and the memory that is counted for what they collect.
+//! Parallel workers of a pipeline, and the accounting of memory that they collect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,51 +18,51 @@ use tokio::task::{JoinError, JoinSet};
 use crate::ended::Ended;
 use crate::spill::{Parts, RunWriter, SortedRun, Spiller};
 
-/// Memory is asked for in steps of so many bytes: the pool is one for all queries.
+/// Granularity of memory requests in bytes: all queries share one pool.
 const STEP_BYTES: usize = 256 << 10;
 
-/// One of a pipeline's workers.
+/// One worker of a pipeline.
 pub(super) struct Member {
     pub(super) number: usize,
     pub(super) worker: Worker,
     pub(super) own: Own,
-    /// Of the worker that it leads to.
+    /// Resources of the downstream worker.
     pub(super) own_ahead: Option<Own>,
-    /// When it made the batches of its source.
+    /// Time in which it produced the batches of its source.
     pub(super) source_busy: Option<Busy>,
-    /// The error that stopped it before a LIMIT. It is dropped if the limit is reached without it.
+    /// Error that stopped it before a LIMIT. It is dropped if the limit is reached without it.
     pub(super) deferred_error: Option<Ended>,
 }
 
-/// What a worker has to itself.
+/// Memory and files of one worker.
 pub(super) struct Own {
-    /// For what it has collected; kept until that is part of something that is counted itself.
+    /// Memory of its sink. It is retained until the result of all workers is accounted.
     pub(super) held: Arc<MemoryReservation>,
-    /// Takes what it has no room for.
+    /// Receives rows without room in memory.
     pub(super) spiller: Option<Arc<Mutex<Spiller>>>,
-    /// Takes what it sorts and has no room for.
+    /// Receives rows to sort without room in memory.
     pub(super) sorter: Option<Arc<Mutex<RunWriter>>>,
-    /// Whether that takes all its rows, for a join in parts.
+    /// True if the spiller receives all rows, because a join on disk follows.
     pub(super) gives_parts: bool,
 }
 
 impl Member {
-    /// The build rows that it has collected.
+    /// Returns the build rows that it has collected.
     pub(super) fn build(&self) -> Option<&Build> {
         if let Collected::Build(build) = self.worker.collected() { Some(build) } else { None }
     }
 
-    /// The groups that it has collected.
+    /// Returns the groups that it has collected.
     pub(super) fn groups(&self) -> Option<&Groups> {
         if let Collected::Groups(groups) = self.worker.collected() { Some(groups) } else { None }
     }
 
-    /// The rows that it has collected to be sorted.
+    /// Returns the rows that it has collected for a sort.
     pub(super) fn sorting(&self) -> Option<&Sorting> {
         self.worker.sorting()
     }
 
-    /// Adds a time in which it made a batch.
+    /// Adds a time in which it produced a batch of its source.
     pub(super) fn add_source(&mut self, busy: Option<Busy>) {
         self.source_busy = match (self.source_busy, busy) {
             (Some(before), Some(busy)) => Some(before.and(busy)),
@@ -70,32 +70,32 @@ impl Member {
         };
     }
 
-    /// Whether rows had no room.
+    /// Returns whether it has spilled rows.
     pub(super) fn has_spilled(&self) -> bool {
         self.own.spiller.as_ref().is_some_and(|spiller| spiller.lock().has_rows())
             || self.own.sorter.as_ref().is_some_and(|sorter| sorter.lock().has_runs())
     }
 
-    /// The rows that had no room.
+    /// Returns its spilled rows.
     pub(super) fn spilled(&self) -> Option<engine::Result<Parts>> {
         self.own.spiller.as_ref().map(|spiller| spiller.lock().finish())
     }
 
-    /// The runs of what it sorts that had no room.
+    /// Returns its spilled runs of a sort.
     pub(super) fn runs(&self) -> Vec<SortedRun> {
         self.own.sorter.as_ref().map(|sorter| sorter.lock().finish()).unwrap_or_default()
     }
 }
 
 impl Own {
-    /// Takes rows out of memory.
+    /// Spills rows.
     pub(super) fn push(&self, rows: Vec<Batch>) -> engine::Result<()> {
-        let Some(spiller) = &self.spiller else { return Err(engine::Error::Form("rows for no parts")) };
+        let Some(spiller) = &self.spiller else { return Err(engine::Error::Form("a spilling stage has no spiller")) };
         let mut spiller = spiller.lock();
         rows.iter().try_for_each(|batch| spiller.push(batch))
     }
 
-    /// The rows that were taken out of memory, if any were.
+    /// Returns the spilled rows, if there are any.
     pub(super) fn rows_spilled(&self) -> engine::Result<Option<Parts>> {
         let Some(spiller) = &self.spiller else { return Ok(None) };
         let mut spiller = spiller.lock();
@@ -103,17 +103,19 @@ impl Own {
     }
 }
 
-/// What may be taken by what can be spilled, of all memory: of the rest, what was spilled is read again.
+/// Returns how much of all memory sinks that can spill may take together. The rest is for reading back what was
+/// spilled.
 fn collected_max(limit: usize) -> usize {
     limit / 4 * 3
 }
 
-/// What a worker may take of that whatever others have.
+/// Returns how much memory one worker may take in any case.
 fn few(limit: usize) -> usize {
     limit / 64
 }
 
-/// Lets `held` be as much as a worker says that it holds; where it can spill that, not all that there is.
+/// Returns a callback that resizes `held` to the bytes that a worker has collected. A worker that can spill may not use
+/// up all memory.
 pub(super) fn room(held: &Arc<MemoryReservation>, context: &TaskContext, can_spill: bool) -> Box<Room> {
     let (held, pool) = (Arc::clone(held), Arc::clone(context.memory_pool()));
     let bounds = match pool.memory_limit() {
@@ -131,13 +133,14 @@ pub(super) fn room(held: &Arc<MemoryReservation>, context: &TaskContext, can_spi
         let wanted = bytes.next_multiple_of(STEP_BYTES);
         let is_beyond = bounds.is_some_and(|(few, most)| few < wanted && most < pool.reserved() + (wanted - size));
         if is_beyond || held.try_resize(wanted).is_err() {
-            return Err(engine::Error::Memory("what a program collects"));
+            return Err(engine::Error::Memory("the rows that a pipeline collects"));
         }
         Ok(())
     })
 }
 
-/// What `make` gives of each number, made by at most so many tasks side by side. Stops between two numbers.
+/// Calls `make` for each number in parallel tasks, at most `tasks` of them, and returns the results in order. Stops
+/// between two numbers.
 pub(super) async fn all<T: Send + 'static>(
     count: usize,
     tasks: usize,
@@ -171,16 +174,16 @@ pub(super) async fn all<T: Send + 'static>(
     Ok(made.into_iter().map(|(_, made)| made).collect())
 }
 
-/// A task that has panicked ends its query alike.
+/// Returns the error of a task that ended early, or continues its panic.
 fn died(error: JoinError) -> Ended {
     match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
-        Err(error) => DataFusionError::Execution(format!("a worker was stopped: {error}")).into(),
+        Err(error) => DataFusionError::Execution(format!("a worker of a pipeline was aborted: {error}")).into(),
     }
 }
 
-/// Runs the workers; gives them in their order. The first that fails stops the others, and all have ended when its error is returned: nothing of theirs is
-/// held any more.
+/// Runs the workers and returns them in order. The first error stops the others; it is returned once all have ended, so
+/// that they hold no resources any more.
 pub(super) async fn each<F>(
     members: Vec<Member>,
     stop: &AtomicBool,
@@ -200,7 +203,7 @@ where
             Ok(Err(error)) => Ok(error),
             Err(died) => Err(died),
         };
-        // Others fail of being stopped.
+        // Other workers fail because they are stopped.
         failed.get_or_insert(failure);
         stop.store(true, Ordering::Relaxed);
         running.abort_all();

@@ -1,24 +1,25 @@
-//! Which queries are being read from: what of a task is left when its rows have gone does not count.
+//! Counts the open row streams of a query on a worker. Finished tasks, which the library retains for a while, do not
+//! count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many streams of a run's tasks are open.
+/// Number of open streams of a run's tasks.
 #[derive(Debug, Default)]
 pub(super) struct Active(AtomicUsize);
 
-/// An open stream.
+/// Guard of an open stream.
 #[derive(Debug)]
 pub(super) struct Open(Arc<Active>);
 
 impl Active {
-    /// One more, until what is returned is dropped.
+    /// Counts one more stream until the returned guard is dropped.
     pub(super) fn open(self: &Arc<Self>) -> Open {
         self.0.fetch_add(1, Ordering::Relaxed);
         Open(Arc::clone(self))
     }
 
-    /// Whether any is open.
+    /// Returns whether any stream is open.
     pub(super) fn is_some(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }

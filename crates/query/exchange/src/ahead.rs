@@ -1,5 +1,5 @@
-//! Shards that a load, or a shard's writing anew, has just made, as the workers that own parts of them are told: they open them, and have of what is hot in the
-//! table what is theirs of it in their caches before a query asks.
+//! Warms worker caches with new shards: the workers that own parts of a shard just written by a load or a compaction
+//! open it, and cache its hot columns before a query reads it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use types::{CachePolicy, Oid};
 
 use crate::worker::Worker;
 
-/// Shards that are opened at a time.
+/// Shards that are opened concurrently.
 const OPENED_AT_ONCE: usize = 4;
 
-/// Shards that a table has since lately.
+/// Shards that were added to a table recently.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct NewShards {
     table: Oid,
@@ -25,18 +25,18 @@ pub struct NewShards {
     shards: Vec<ShardMeta>,
 }
 
-/// What a worker was told of new shards, and what came of it.
+/// Counters of cache warming on a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AheadUse {
-    /// Shards that it has opened.
+    /// Shards that were opened.
     pub shards: u64,
-    /// Blocks that it has read before anybody asked.
+    /// Blocks that were cached before a query read them.
     pub blocks: u64,
-    /// Shards of which it left something out, because too much waited already.
+    /// Shards of which something was skipped because too much was waiting.
     pub dropped: u64,
 }
 
-/// The counts of that, but for the blocks.
+/// Live counters of cache warming; the block cache counts the blocks.
 #[derive(Debug, Default)]
 pub(super) struct AheadCounts {
     shards: AtomicU64,
@@ -44,7 +44,7 @@ pub(super) struct AheadCounts {
 }
 
 impl NewShards {
-    /// Of a table, as far as opening them and reading ahead needs to know them: without what is known of their columns.
+    /// Returns these shards of a table with what opening and caching needs; column statistics are left out.
     #[must_use]
     pub fn of<'a>(table: &catalog::Table, shards: impl IntoIterator<Item = &'a Arc<ShardMeta>>) -> Self {
         let known = |shard: &Arc<ShardMeta>| ShardMeta { columns: Vec::new(), ..shard.as_ref().clone() };
@@ -52,19 +52,19 @@ impl NewShards {
         Self { table: table.oid, cache: table.cache, columns: column_defs(table), shards }
     }
 
-    /// How many there are.
+    /// Returns the number of shards.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shards.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no shards.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shards.is_empty()
     }
 
-    /// The same in lists of at most so many.
+    /// Splits the shards into lists of at most `most`.
     pub fn in_lists(self, most: usize) -> impl Iterator<Item = Self> {
         let Self { table, cache, columns, shards } = self;
         let lists: Vec<Vec<ShardMeta>> = shards.chunks(most).map(<[ShardMeta]>::to_vec).collect();
@@ -72,7 +72,7 @@ impl NewShards {
     }
 }
 
-/// The pieces of a shard, each of which one worker owns.
+/// Returns the parts of a shard, each of which one worker owns.
 pub fn pieces(shard: &ShardMeta) -> impl Iterator<Item = PartKey> {
     let id = shard.id;
     shard.row_groups.iter().enumerate().flat_map(move |(row_group, group)| {
@@ -82,7 +82,8 @@ pub fn pieces(shard: &ShardMeta) -> impl Iterator<Item = PartKey> {
 }
 
 impl Worker {
-    /// Opens those of new shards of which some piece is its own, and has what is hot of these pieces read when nobody reads. Completes when they are opened.
+    /// Opens those new shards of which some part is `is_own`, and schedules their hot columns to be cached when the
+    /// worker is idle. Completes when the shards are open.
     pub async fn read_ahead(&self, new: &NewShards, is_own: impl Fn(PartKey) -> bool + Sync) {
         let is_own = &is_own;
         let columns = &self.hot_columns(new);
@@ -91,12 +92,12 @@ impl Worker {
         stream::iter(shards).for_each_concurrent(OPENED_AT_ONCE, read).await;
     }
 
-    /// Counts shards that it was told of and does nothing about: it has enough to do.
+    /// Counts shards that are skipped because the worker is busy.
     pub fn drop_ahead(&self, new: &NewShards) {
         self.ahead_counts().dropped.fetch_add(new.shards.len() as u64, Ordering::Relaxed);
     }
 
-    /// What it was told of new shards, and what came of it.
+    /// Returns the counters of cache warming.
     #[must_use]
     pub fn ahead(&self) -> AheadUse {
         let counts = self.ahead_counts();
@@ -104,7 +105,7 @@ impl Worker {
         AheadUse { shards, blocks: self.blocks().read_ahead().0, dropped }
     }
 
-    /// The columns that queries of the table ask for again and again, or all where it is pinned.
+    /// Returns the columns that queries of the table read repeatedly, or all columns if the table is pinned.
     fn hot_columns(&self, new: &NewShards) -> Vec<ColumnDef> {
         match new.cache {
             CachePolicy::Pin => new.columns.clone(),
@@ -130,8 +131,8 @@ impl Worker {
         let counts = self.ahead_counts();
         let reader = match self.scans().open(&shard).await {
             Ok(reader) => reader,
-            // It may have been written anew since.
-            Err(error) => return tracing::debug!(%error, "a new shard cannot be opened ahead"),
+            // Compaction may have removed it.
+            Err(error) => return tracing::debug!(%error, "could not open a new shard to warm the cache"),
         };
         counts.shards.fetch_add(1, Ordering::Relaxed);
         if columns.is_empty() {
@@ -146,7 +147,7 @@ impl Worker {
             Ok(_) => {
                 counts.dropped.fetch_add(1, Ordering::Relaxed);
             }
-            Err(error) => tracing::debug!(%error, "a new shard cannot be read ahead"),
+            Err(error) => tracing::debug!(%error, "could not cache blocks of a new shard"),
         }
     }
 }

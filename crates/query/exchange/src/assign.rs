@@ -1,4 +1,4 @@
-//! Which worker reads which parts of a scan: pure functions over who owns what.
+//! Assigns parts of scans to workers: pure functions over a [`Cluster`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,34 +10,34 @@ use url::Url;
 #[cfg(test)]
 mod tests;
 
-/// The workers of a cluster, and which of them has a part in its cache.
+/// Workers of a cluster and their ownership of parts and buckets.
 pub trait Cluster: Send + Sync + fmt::Debug {
-    /// The addresses of those that take work now, each once, always in the same order.
+    /// Returns the addresses of the workers that accept work now, without duplicates and always in the same order.
     fn workers(&self) -> Vec<Url>;
 
-    /// Which of `among` each part belongs to: their numbers, in the parts' order. `among` is not empty.
+    /// Returns, for each part in order, the index in `among` of the worker that owns it. `among` is not empty.
     fn owners(&self, parts: &[PartKey], among: &[Url]) -> Vec<usize>;
 
-    /// Which of `among` each bucket of distributed tables belongs to: its number, for all [`BUCKETS`](shards::BUCKETS) of them; always the same for
-    /// the same ones. `among` is not empty.
+    /// Returns, for each of the [`BUCKETS`](shards::BUCKETS) of distributed tables, the index in `among` of the worker
+    /// that owns it. The result depends on `among` alone, which is not empty.
     fn bucket_owners(&self, among: &[Url]) -> Vec<usize>;
 
-    /// Takes notice that a query could not reach a worker, or lost it on the way: others had better do without it.
+    /// Records that a query could not reach a worker, or lost it, so that other queries avoid it.
     fn unreached(&self, worker: &Url);
 
-    /// Those of `among` that may be given one more query as a whole, in their order: others have enough of them, and who owns most after them stands in.
-    /// At least one, where there is one.
+    /// Returns the workers of `among` that may run one more query as a single task, in their order. Others are at their
+    /// limit; the next best owner takes their queries. At least one, unless `among` is empty.
     fn with_room(&self, among: &[Url]) -> Vec<Url> {
         among.to_vec()
     }
 
-    /// Has `worker` run one more query as a whole, for as long as what it gives is kept.
+    /// Counts one more query that runs on `worker` as a single task, until the returned guard is dropped.
     fn count(&self, _worker: &Url) -> Option<Box<dyn Send + Sync>> {
         None
     }
 }
 
-/// A cluster without one of its workers, which was lost on the way.
+/// A cluster without one of its workers, which was lost.
 #[derive(Debug)]
 pub struct Without {
     cluster: Arc<dyn Cluster>,
@@ -79,20 +79,21 @@ impl Cluster for Without {
     }
 }
 
-/// For each of `workers` the numbers of the parts that it reads: those it owns. What nobody owns the first one reads.
+/// Returns, for each of `workers`, the indices of the parts that it owns. Parts without a key go to the first worker.
 pub(super) fn assign(parts: &[Option<PartKey>], workers: &[Url], cluster: &dyn Cluster) -> Vec<Vec<usize>> {
     let mut assigned = vec![Vec::new(); workers.len()];
     let known: Vec<PartKey> = parts.iter().copied().flatten().collect();
     let mut owners = cluster.owners(&known, workers).into_iter();
     for (number, part) in parts.iter().enumerate() {
         let owner = part.and_then(|_| owners.next()).unwrap_or(0);
-        // An owner that is not among them is a mistake that costs a read from afar, not an answer.
+        // An owner out of range costs a remote read, but no wrong result.
         assigned[owner.min(workers.len() - 1)].push(number);
     }
     assigned
 }
 
-/// The `count` workers for a stage that reads these parts: those that own most of them first, then any others, in the order of `workers`.
+/// Returns the `count` workers for a stage that reads these parts: those that own most of them, in the order of
+/// `workers`.
 pub(super) fn readers(parts: &[Option<PartKey>], workers: &[Url], count: usize, cluster: &dyn Cluster) -> Vec<Url> {
     let owned = assign(parts, workers, cluster);
     let mut by_owned: Vec<usize> = (0..workers.len()).collect();
@@ -102,8 +103,8 @@ pub(super) fn readers(parts: &[Option<PartKey>], workers: &[Url], count: usize, 
     by_owned.into_iter().map(|worker| workers[worker].clone()).collect()
 }
 
-/// The `count` workers for a stage that reads buckets, and which of them has which: the same for all scans of the stage, whatever they read, so that
-/// rows of one bucket are in one task.
+/// Returns the `count` workers for a stage that reads buckets, and for each bucket the index of its reader. The result
+/// is the same for all scans of the stage, so that the rows of a bucket meet in one task.
 pub(super) fn bucket_readers(workers: &[Url], count: usize, cluster: &dyn Cluster) -> (Vec<Url>, Vec<usize>) {
     let mut owned = vec![0; workers.len()];
     cluster.bucket_owners(workers).into_iter().for_each(|owner| owned[owner.min(workers.len() - 1)] += 1);
@@ -119,14 +120,14 @@ pub(super) fn bucket_readers(workers: &[Url], count: usize, cluster: &dyn Cluste
     (readers, owners)
 }
 
-/// How many of `workers` own some of these parts; one where there is nothing to own.
+/// Returns how many of `workers` own any of these parts; at least one.
 pub(super) fn owner_count(parts: &[Option<PartKey>], workers: &[Url], cluster: &dyn Cluster) -> usize {
     let owned = assign(parts, workers, cluster);
     owned.iter().filter(|parts| !parts.is_empty()).count().max(1)
 }
 
-/// The workers that run the tasks of a stage: `wanted` one by one where it is there and has no other task of the stage, else one that has none.
-/// `None` where there are fewer workers than tasks.
+/// Assigns workers to the tasks of a stage: the wanted worker if it is ready and has no other task of the stage, else
+/// any that has none. `None` if there are fewer ready workers than tasks.
 pub(super) fn routed(wanted: &[Option<Url>], ready: &[Url]) -> Option<Vec<Url>> {
     let mut routed: Vec<Option<Url>> = vec![None; wanted.len()];
     for (task, wanted) in wanted.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Connections to workers: who opens the streams of bytes is told from outside, what goes over them is the library's.
+//! Connections to workers: callers provide the byte streams, the library the protocol over them.
 
 use std::fmt;
 use std::io;
@@ -33,19 +33,20 @@ use crate::reports::{Asked, Reports};
 #[cfg(test)]
 mod tests;
 
-/// A worker that says nothing for so long is asked whether it is there.
+/// Idle time after which a worker is pinged.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// A worker that does not answer then is gone.
+/// Time to wait for the answer to a ping; the worker is then considered lost.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of one stream that may be on their way or wait to be read.
+/// Flow-control window of one stream in bytes: sent or not yet read.
 const STREAM_WINDOW: u32 = 4 << 20;
-/// Bytes that go in one piece at most: HTTP/2's own 16 KB make dozens of a batch of rows.
+/// Maximum bytes of an HTTP/2 frame: the default of 16 KB cuts a batch of rows into dozens.
 const FRAME: u32 = 1 << 20;
-/// Of all streams of a connection together, as many as there can be: one that nobody reads, of a cursor that is left open, must not hold up the others.
+/// Flow-control window of a connection, as large as allowed: a stream that nobody reads, such as that of an open
+/// cursor, must not block the others.
 const CONNECTION_WINDOW: u32 = i32::MAX as u32;
 
-/// A stream of bytes between two processes, whatever protects it.
+/// Byte stream between two processes, of whatever transport.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
@@ -53,29 +54,30 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
 /// Opens connections to workers.
 #[async_trait]
 pub trait Dial: Send + Sync + fmt::Debug {
-    /// A connection to the worker with this address, of which both ends know who the other is.
+    /// Opens a connection to the worker at this address, with both ends authenticated.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If the connection cannot be opened.
     async fn dial(&self, worker: &Url) -> io::Result<Box<dyn ByteStream>>;
 }
 
-/// The connections of a process to workers, each opened when it is first needed and forgotten when it has ended.
+/// Pool of a process's connections to workers. Each is opened on first use and dropped when it ends.
 #[derive(Clone)]
 pub struct Channels {
     dial: Arc<dyn Dial>,
     open: Arc<Open>,
-    /// Where they live. The threads of queries, which ask for them, come and go, and are busy.
+    /// Runtime on which connections live. Query threads, which use them, are busy and come and go.
     runtime: Handle,
 }
 
 impl Channels {
-    /// None yet; `dial` opens them, on the runtime of whoever calls this.
+    /// Returns an empty pool; `dial` opens connections on the caller's runtime.
     #[must_use]
     pub fn new(dial: Arc<dyn Dial>) -> Self {
         Self { dial, open: Arc::default(), runtime: Handle::current() }
     }
 
+    /// Returns the channel to a worker, opening it if there is none.
     fn channel(&self, worker: &Url) -> DfResult<BoxCloneSyncChannel> {
         self.open.get_or_make(worker, |lasting| {
             let _there = self.runtime.enter();
@@ -84,13 +86,13 @@ impl Channels {
                 .connect_timeout(CONNECT_TIMEOUT)
                 .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
                 .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-                // One that nobody uses ends too when the worker is gone, and is forgotten then.
+                // An idle connection is also closed when its worker is gone.
                 .keep_alive_while_idle(true)
                 .max_frame_size(FRAME)
                 .initial_stream_window_size(STREAM_WINDOW)
                 .initial_connection_window_size(CONNECTION_WINDOW);
             let (dial, address) = (Arc::clone(&self.dial), worker.clone());
-            // Who still has it when it has broken connects again.
+            // A client that still holds a broken channel reconnects through it.
             let channel = endpoint.connect_with_connector_lazy(service_fn(move |_| {
                 let (dial, address, lasting) = (Arc::clone(&dial), address.clone(), Arc::clone(&lasting));
                 async move {
@@ -117,7 +119,7 @@ impl ChannelResolver for Channels {
     }
 }
 
-/// Sends plans sealed, takes errors for what they were where they came from, and notes what tasks tell of themselves.
+/// Client of one worker: seals plans, restores errors to their original form and stores the metrics of tasks.
 struct ToWorker {
     library: Box<dyn WorkerChannel>,
     worker: Url,
@@ -140,7 +142,8 @@ impl WorkerChannel for ToWorker {
         let request = SetPlanRequest { plan, ..request };
         let (worker, task) = (self.worker.clone(), request.task_key);
         let reports = context.session_config().get_extension::<Reports>();
-        // A task that is lost when nobody wants rows of it any more was done: whoever still does is told by those.
+        // If no metrics are needed, a task may be lost once nobody wants its rows: readers of its rows get the error
+        // from the row stream.
         let may_be_lost = context.session_config().get_extension::<Asked>().is_none();
         let answers = self.library.coordinator_channel(headers, request, messages, metrics, context).await;
         let answers = match answers.map_err(|error| arrived(error, &worker)) {
@@ -181,15 +184,15 @@ impl WorkerChannel for ToWorker {
     }
 }
 
-/// The headers of a request as both sides read them.
+/// Converts the headers of a request to gRPC metadata.
 pub(super) fn metadata(headers: tonic::codegen::http::HeaderMap) -> MetadataMap {
     MetadataMap::from_headers(headers)
 }
 
-/// Serves tasks on the connections that come, until `incoming` ends.
+/// Serves tasks on incoming connections until `incoming` ends.
 ///
 /// # Errors
-/// What HTTP/2 finds wrong.
+/// Errors of HTTP/2.
 pub(super) async fn serve(
     worker: Worker,
     incoming: impl Stream<Item = io::Result<Box<dyn ByteStream>>> + Send,

@@ -1,4 +1,4 @@
-//! Programs in the place of operators that the instance runs, and partitions for the rest.
+//! Compiles plans that the instance runs; operators that are not compiled are partitioned.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use settings::Settings;
 use tokio_util::sync::CancellationToken;
 use types::SqlResult;
 
-/// Whether a plan is made undivided for [`compiled`]. Others are made for several threads from the start: the oracles that tests compare with, as
-/// DataFusion makes them, and what functions hide plans in, which no program runs.
+/// Returns whether a plan is made undivided, for [`compiled`]. Other plans are partitioned from the start: those of
+/// tests that compare with plain DataFusion, and those with plans hidden in functions, which are never compiled.
 ///
 /// # Errors
-/// None that well-formed plans meet.
+/// None for well-formed plans.
 pub fn is_compiled(optimized: &Optimized, settings: &Settings) -> SqlResult<bool> {
     Ok(settings.engine() && settings.optimizer() && !optimized.hides_plans().map_err(from_datafusion)?)
 }
 
-/// Covers operators that were planned undivided by programs, and partitions the rest, as the instance runs them.
+/// Compiles operators that were planned undivided and partitions the others, for execution in the instance.
 ///
 /// # Errors
-/// `54001` for too many levels.
+/// `54001` if the plan has too many levels.
 pub fn compiled(
     plan: &QueryPlan,
     undivided: Arc<dyn ExecutionPlan>,

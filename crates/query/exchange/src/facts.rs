@@ -1,5 +1,5 @@
-//! What a task's session has to know of its query, as a header of the request that brings the task's plan: the library tells workers nothing
-//! else before they read it.
+//! Query-wide facts that a task's session needs before it decodes its plan, sent as a header of the request: the
+//! library transports only its own settings.
 
 use std::sync::Arc;
 
@@ -16,30 +16,30 @@ use uuid::Uuid;
 
 use crate::codec::{FormError, read, write};
 
-/// The header's name.
+/// Name of the header.
 const HEADER: &str = "x-kiln-query";
 
-/// What the library itself sends.
+/// Prefix of the settings that the library sends itself.
 const LIBRARY_PREFIX: &str = "distributed.";
 
-/// What tasks of one query have in common.
+/// Facts common to all tasks of a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct QueryFacts {
-    /// The run's, not the statement's: each has its own memory and share of the threads.
+    /// Id of the run, not of the statement: each run has its own memory and thread share.
     pub(super) run: [u8; 16],
     pub(super) priority: Priority,
-    /// Bytes that its tasks on one worker may have together.
+    /// Memory limit for its tasks on one worker together, in bytes.
     pub(super) memory: Option<usize>,
-    /// Whether the engine runs what it can.
+    /// True if the engine runs what it can compile.
     pub(super) engine: bool,
-    /// Whether it uses what others have grouped of shards.
+    /// True if results in the fragment cache may be used.
     fragment_cache: bool,
-    /// DataFusion's settings that are not what they are by themselves.
+    /// DataFusion settings that differ from their defaults.
     options: Vec<(String, String)>,
 }
 
 impl QueryFacts {
-    /// Of a query that is planned with `config`.
+    /// Returns the facts of a query that is planned with `config`.
     pub(super) fn of(
         run: Uuid,
         priority: Priority,
@@ -60,7 +60,7 @@ impl QueryFacts {
         Self { run: run.into_bytes(), priority, memory, engine, fragment_cache, options }
     }
 
-    /// `config` as the coordinator has it, but for what each process has by itself.
+    /// Applies the facts to the session configuration of a task.
     pub(super) fn apply(&self, config: &mut SessionConfig) -> DfResult<()> {
         if !self.fragment_cache {
             config.set_extension(Arc::new(NoFragmentCache));
@@ -69,18 +69,19 @@ impl QueryFacts {
         self.options.iter().try_for_each(|(key, value)| options.set(key, value))
     }
 
+    /// Encodes the facts as request headers.
     pub(super) fn headers(&self) -> DfResult<MetadataMap> {
         let mut bytes = Vec::new();
         write(self, &mut bytes)?;
-        let value = MetadataValue::try_from(URL_SAFE_NO_PAD.encode(bytes)).expect("base64 is ASCII");
+        let value = MetadataValue::try_from(URL_SAFE_NO_PAD.encode(bytes)).expect("base64 is a valid header");
         let mut headers = MetadataMap::new();
         headers.insert(HEADER, value);
         Ok(headers)
     }
 
-    /// Those of a request.
+    /// Decodes the facts from request headers.
     pub(super) fn read(headers: &MetadataMap) -> DfResult<Self> {
-        let absent = || DataFusionError::from(FormError::Other(format!("a request without {HEADER}")));
+        let absent = || DataFusionError::from(FormError::Other(format!("a task request has no header {HEADER}")));
         let bytes = URL_SAFE_NO_PAD.decode(headers.get(HEADER).ok_or_else(absent)?.as_bytes());
         Ok(read(&bytes.map_err(|error| FormError::Other(error.to_string()))?)?)
     }

@@ -1,4 +1,5 @@
-//! Errors on their way between processes: what a client is to be told must not become the text of an error of the library's.
+//! Transports errors between processes, so that clients get the original SQLSTATE and message instead of an error text
+//! of the library.
 
 use datafusion::common::DataFusionError;
 use functions::error::{from_datafusion, to_datafusion};
@@ -8,27 +9,28 @@ use url::Url;
 #[cfg(test)]
 mod tests;
 
-/// How the text begins that an error of ours is.
+/// Prefix of the text of an encoded error.
 const MARK: &str = "kiln: ";
-/// How the message begins that a worker is lost, and the detail that says which one.
+/// Start of the message that reports a lost worker, and of the detail that names it.
 const LOST: &str = "a worker of the cluster cannot be reached";
 const AT: &str = "Worker at ";
-/// What a worker tells those who want the rows of a task that the instance has not given to it in time.
+/// Part of the library's message for a task whose plan the instance did not deliver in time.
 const WITHOUT_PLAN: &str = "timed-out while waiting for the plan";
 
-/// `error` as text that [`arrived`] reads. One that is such text already stays it: tasks of one worker read each other's rows without a way between.
+/// Encodes an error as text that [`arrived`] decodes. An encoded error stays as it is: tasks of one worker read each
+/// other's rows without an exchange over the network.
 pub(super) fn leaving(error: DataFusionError) -> DataFusionError {
     let error = ours(&error).unwrap_or_else(|| from_datafusion(error));
-    let text = serde_json::to_string(&error).expect("its fields are numbers and texts");
+    let text = serde_json::to_string(&error).expect("an SqlError is serializable");
     DataFusionError::Execution(format!("{MARK}{text}"))
 }
 
-/// What came from a worker as it was there; what the way itself caused as an error that says so. A worker that others reach and the instance does not is
-/// lost too.
+/// Decodes an error that came from a worker. Errors of the connection become `58030` for a lost worker, as do those of
+/// a worker that its peers reach but the instance does not.
 pub(super) fn arrived(error: DataFusionError, worker: &Url) -> DataFusionError {
     let text = error.to_string();
     if text.contains(WITHOUT_PLAN) {
-        return to_datafusion(lost(worker, "the instance does not reach it"));
+        return to_datafusion(lost(worker, "the instance cannot reach it"));
     }
     match ours(&error).or_else(|| told(&text)) {
         Some(ours) => to_datafusion(ours),
@@ -37,24 +39,25 @@ pub(super) fn arrived(error: DataFusionError, worker: &Url) -> DataFusionError {
     }
 }
 
-/// `58030`: a worker that does not answer, whichever process has found that out.
+/// Returns the error `58030` for a worker that does not answer, whichever process noticed.
 pub(super) fn lost(worker: &Url, why: &str) -> SqlError {
     let error = SqlError::new(Condition::IoError, format!("{LOST}: {why}"));
     error.with_detail(format!("{AT}{worker}")).with_hint("Run the query again.")
 }
 
-/// The worker that was lost, where that is why a query failed.
+/// Returns the worker that was lost, if that is why a query failed.
 pub fn lost_worker(error: &SqlError) -> Option<Url> {
     let is_lost = error.condition == Condition::IoError && error.message.starts_with(LOST);
     let detail = error.detail.as_deref().filter(|_| is_lost)?;
     Url::parse(detail.strip_prefix(AT)?).ok()
 }
 
-/// Whether an error that has arrived says that a worker is lost.
+/// Returns whether a decoded error reports a lost worker.
 pub(super) fn is_lost(error: &DataFusionError) -> bool {
     ours(error).is_some_and(|error| lost_worker(&error).is_some())
 }
 
+/// Returns the Kiln error inside an error of DataFusion, encoded or not.
 fn ours(error: &DataFusionError) -> Option<SqlError> {
     match error {
         DataFusionError::Execution(text) => told(text),
@@ -66,12 +69,13 @@ fn ours(error: &DataFusionError) -> Option<SqlError> {
     }
 }
 
-/// What a text says of ours, behind whatever was put before it on the way.
+/// Decodes the error in a text, which may have a prefix added in transit.
 fn told(text: &str) -> Option<SqlError> {
     let (_, told) = text.split_once(MARK)?;
     serde_json::Deserializer::from_str(told).into_iter().next()?.ok()
 }
 
+/// Returns whether an error was caused by the connection.
 fn is_of_the_way(error: &DataFusionError) -> bool {
     match error {
         DataFusionError::External(inner) => inner.is::<tonic::Status>() || inner.is::<tonic::transport::Error>(),

@@ -1,4 +1,4 @@
-//! The operator at the top of the part of a plan that the instance itself runs.
+//! Root operator of the stage that the instance itself runs.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,24 +13,25 @@ use datafusion_distributed::DistributedLeafExec;
 
 use crate::within::WithinTasksExec;
 
-/// Has programs run what the instance itself does of a plan: which only shows when the plan runs, for its inputs are then told where they are.
+/// Root stage of a distributed plan, run in the instance. It is compiled on execution, because the library tells its
+/// inputs where their tasks run only then.
 #[derive(Debug)]
 pub(crate) struct HeadExec {
     input: Arc<dyn ExecutionPlan>,
     engine: bool,
-    /// What ran in the end.
+    /// Plan that was executed.
     covered: OnceLock<Arc<dyn ExecutionPlan>>,
 }
 
 impl HeadExec {
-    /// Runs `input`, by programs where the engine is on.
+    /// Returns the root stage over `input`, compiled on execution if `engine` is set.
     pub(super) fn new(input: Arc<dyn ExecutionPlan>, engine: bool) -> Self {
         Self { input, engine, covered: OnceLock::new() }
     }
 }
 
 impl HeadExec {
-    /// What ran of it; before it runs, what it was planned as.
+    /// Returns the executed plan, or the planned one before execution.
     pub(crate) fn shown(&self) -> &Arc<dyn ExecutionPlan> {
         self.covered.get().unwrap_or(&self.input)
     }
@@ -63,7 +64,7 @@ impl ExecutionPlan for HeadExec {
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.pop() else { return internal_err!("a head has an input") };
+        let Some(input) = children.pop() else { return internal_err!("the root stage has exactly one input") };
         Ok(Arc::new(Self::new(input, self.engine)))
     }
 
@@ -76,9 +77,9 @@ impl ExecutionPlan for HeadExec {
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
         if partition != 0 || self.input.output_partitioning().partition_count() != 1 {
-            return internal_err!("a head has one partition");
+            return internal_err!("the root stage has exactly one partition");
         }
-        // What the instance scans itself it does not divide.
+        // Scans of the root stage are not divided among tasks.
         let whole = |operator: Arc<dyn ExecutionPlan>| {
             if let Some(leaf) = operator.downcast_ref::<DistributedLeafExec>() {
                 return Ok(Transformed::yes(Arc::clone(leaf.original())));

@@ -1,9 +1,10 @@
-//! Rows that need not leave their task: joins, groups and windows by the key on which tables are distributed.
+//! Avoids exchanges between tasks for joins, aggregations and windows over tables distributed by the key.
 //!
-//! Operators ask for rows by keys, and an exchange by these brings them together. Where all rows with a key are in one task already the exchange is one
-//! between the task's threads. Both sides of a join have to be so, by the same buckets; else each of them goes by an exchange between tasks. A side that
-//! each task has all of (REPLICATE) meets any other where this is, as long as its own rows do not come out without a partner: each task would give them.
-//! A side that is in buckets of the join's keys stays, and the other goes to the owners of these (`owners.rs`).
+//! Hash exchanges bring rows with equal keys together. If these rows are in one task already, the exchange is replaced
+//! by one between the threads of the task ([`WithinTasksExec`]). Both sides of a join must be distributed into the same
+//! buckets; otherwise both move. A replicated table (REPLICATE), of which each task can read all rows, joins any other
+//! side where that is, unless unmatched rows of the replicated table are output: each task would output them. A side
+//! that is distributed by the join keys stays, and the other side moves to the owners of its buckets (`owners.rs`).
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ use crate::located::{Located, above, joined, position};
 use crate::owners::Owners;
 use crate::within::WithinTasksExec;
 
-/// The same plan, its exchanges between tasks only where rows have to leave theirs; to the owners of buckets, where these are given.
+/// Returns the plan with exchanges between tasks only where rows have to move; with `owners`, rows may move to the
+/// owners of their buckets.
 pub(super) fn in_place(plan: &Arc<dyn ExecutionPlan>, owners: Option<&Owners>) -> DfResult<Arc<dyn ExecutionPlan>> {
     Ok(match placed(plan, owners)? {
         Some((placed, _)) => placed,
@@ -30,7 +32,7 @@ pub(super) fn in_place(plan: &Arc<dyn ExecutionPlan>, owners: Option<&Owners>) -
     })
 }
 
-/// Whether the sides of a join by keys, which no exchange has been put into yet, meet where they are read.
+/// Returns whether both sides of a partitioned hash join, before exchanges are added, meet without moving.
 pub(super) fn meets_in_place(join: &HashJoinExec) -> DfResult<bool> {
     if join.null_aware {
         return Ok(false);
@@ -44,7 +46,8 @@ pub(super) fn meets_in_place(join: &HashJoinExec) -> DfResult<bool> {
     Ok(left.meets(&right, join.on()))
 }
 
-/// Whether the sides of a join by keys, of which no exchange has been put into yet, may stay where they are while the other one goes to them: left and right.
+/// Returns whether the left and the right side of a partitioned hash join, before exchanges are added, may stay while
+/// the other side moves to it.
 pub(super) fn may_stay(join: &HashJoinExec) -> DfResult<(bool, bool)> {
     let (Some((_, left)), Some((_, right))) = (placed(join.left(), None)?, placed(join.right(), None)?) else {
         return Ok((false, false));
@@ -53,9 +56,11 @@ pub(super) fn may_stay(join: &HashJoinExec) -> DfResult<(bool, bool)> {
     Ok((may(Stays::Left, &left), may(Stays::Right, &right)))
 }
 
+/// A plan and the location of its rows.
 type Placed = (Arc<dyn ExecutionPlan>, Located);
 
-/// A plan with its exchanges in place, and where its rows are; `None` where an exchange would be needed that loses an order.
+/// Rewrites a plan and returns the location of its rows; `None` if an exchange would be needed that loses a required
+/// order.
 fn placed(plan: &Arc<dyn ExecutionPlan>, owners: Option<&Owners>) -> DfResult<Option<Placed>> {
     if let Some(scan) = plan.downcast_ref::<ShardScanExec>() {
         return Ok(Some((Arc::clone(plan), Located::of_scan(scan))));
@@ -97,7 +102,7 @@ fn placed(plan: &Arc<dyn ExecutionPlan>, owners: Option<&Owners>) -> DfResult<Op
     Ok(Some((replace_children_if_necessary(Arc::clone(plan), inputs)?, above)))
 }
 
-/// A join by keys whose sides are both exchanged by them, or neither.
+/// Rewrites a partitioned hash join: neither side, one side or both sides move.
 fn placed_join(
     plan: &Arc<dyn ExecutionPlan>,
     join: &HashJoinExec,
@@ -125,7 +130,7 @@ fn placed_join(
         return Ok(Some((over(left, right)?, joined(join, &left_at, &right_at))));
     }
     if let Some(owners) = owners {
-        // The probe side is the larger one as a rule.
+        // The probe side is usually the larger one.
         if let (Some(keys), Some(left)) = (leading(join, Stays::Right, &right_at), exchanged(&left, owners)) {
             let at = Located::by(&keys);
             let right = within(right, right_keys)?;
@@ -142,14 +147,15 @@ fn placed_join(
     Ok(Some((over(left, right)?, Located::Anywhere)))
 }
 
-/// The side of a join that stays in its buckets.
+/// Join side that stays in its buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stays {
     Left,
     Right,
 }
 
-/// The columns of the other side that equal the keys by which rows of this one are in buckets, in their order; `None` where they do not.
+/// Returns the columns of the other side that equal the bucket keys of this one, in key order; `None` if they do not
+/// cover the keys.
 fn leading(join: &HashJoinExec, stays: Stays, at: &Located) -> Option<Vec<usize>> {
     let (own, other) = match stays {
         Stays::Left => (join.left().schema(), join.right().schema()),
@@ -164,14 +170,14 @@ fn leading(join: &HashJoinExec, stays: Stays, at: &Located) -> Option<Vec<usize>
     at.leading(&pairs.collect::<Vec<_>>())
 }
 
-/// What an exchange by keys at the top of a plan sends, if it is among as many partitions as owners have.
+/// Returns the input of a hash exchange at the top of a plan, if it has as many partitions as the tasks of `owners`.
 fn exchanged(plan: &Arc<dyn ExecutionPlan>, owners: &Owners) -> Option<Arc<dyn ExecutionPlan>> {
     let is_exchange = exchange(plan).is_some() || plan.is::<WithinTasksExec>();
     let is_alike = plan.output_partitioning().partition_count() == owners.partitions();
     (is_exchange && is_alike).then(|| Arc::clone(plan.children()[0]))
 }
 
-/// The rows of a plan among the partitions of their tasks.
+/// Partitions the rows of a plan by `keys` among the threads of their task.
 fn within(plan: Arc<dyn ExecutionPlan>, keys: Vec<Arc<dyn PhysicalExpr>>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if plan.is::<WithinTasksExec>() {
         return Ok(plan);
@@ -180,12 +186,14 @@ fn within(plan: Arc<dyn ExecutionPlan>, keys: Vec<Arc<dyn PhysicalExpr>>) -> DfR
     Ok(Arc::new(WithinTasksExec::try_new(plan, keys, partitions)?))
 }
 
-/// The side of a join that each task reads all of.
+/// Join side that each task reads completely, because it is replicated.
 enum AllOf {
     Left(Arc<dyn ExecutionPlan>),
     Right(Arc<dyn ExecutionPlan>),
 }
 
+/// Returns the replicated side of a join, rewritten so that each task reads all of it; `None` if there is none or its
+/// unmatched rows are output.
 fn all_of(join: &HashJoinExec) -> Option<AllOf> {
     use JoinType as J;
     let gives_left = matches!(join.join_type(), J::Left | J::LeftSemi | J::LeftAnti | J::LeftMark | J::Full);
@@ -195,7 +203,7 @@ fn all_of(join: &HashJoinExec) -> Option<AllOf> {
     left().or_else(right)
 }
 
-/// A plan over one replicated table, as each task runs it over all of the table.
+/// Rewrites a plan over one replicated table so that each task reads all of the table; `None` for other plans.
 fn by_all(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     if let Some(scan) = plan.downcast_ref::<ShardScanExec>() {
         let is_everywhere = scan.lies() == Lies::Everywhere && scan.fetch().is_none();
@@ -214,7 +222,7 @@ fn by_all(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     replace_children_if_necessary(Arc::clone(plan), vec![by_all(input)?]).ok()
 }
 
-/// The keys of an exchange by keys, and among how many partitions rows go.
+/// Returns the keys and the number of partitions of a hash exchange.
 fn exchange(plan: &Arc<dyn ExecutionPlan>) -> Option<(&[Arc<dyn PhysicalExpr>], usize)> {
     match plan.downcast_ref::<RepartitionExec>()?.partitioning() {
         Partitioning::Hash(keys, partitions) => Some((keys, *partitions)),
@@ -222,7 +230,7 @@ fn exchange(plan: &Arc<dyn ExecutionPlan>) -> Option<(&[Arc<dyn PhysicalExpr>], 
     }
 }
 
-/// The same rows by an exchange between tasks.
+/// Partitions the rows of a plan by `keys` with an exchange between tasks.
 fn between_tasks(plan: &Arc<dyn ExecutionPlan>, keys: Vec<Arc<dyn PhysicalExpr>>) -> DfResult<Arc<dyn ExecutionPlan>> {
     if let Some(within) = plan.downcast_ref::<WithinTasksExec>() {
         return Ok(within.exchange());
@@ -231,7 +239,7 @@ fn between_tasks(plan: &Arc<dyn ExecutionPlan>, keys: Vec<Arc<dyn PhysicalExpr>>
     Ok(Arc::new(RepartitionExec::try_new(Arc::clone(plan), Partitioning::Hash(keys, partitions))?))
 }
 
-/// The same rows by an exchange between the threads of their tasks alone.
+/// Rewrites a join side and partitions its rows by `keys` among the threads of their task.
 fn within_tasks(
     plan: &Arc<dyn ExecutionPlan>,
     keys: Vec<Arc<dyn PhysicalExpr>>,

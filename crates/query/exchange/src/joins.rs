@@ -1,4 +1,4 @@
-//! How the rows of joins meet: one side goes to all workers, or both go by their keys.
+//! Chooses between broadcast and shuffle for each join.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,26 +15,27 @@ use optimizer::Expected;
 
 use crate::in_place::{may_stay, meets_in_place};
 
-/// Which of both.
+/// Strategy for moving the rows of joins between workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JoinExchange {
-    /// One side goes to all workers where that is expected to move fewer bytes.
+    /// Broadcast the build side where that is expected to move fewer bytes.
     #[default]
     ByCost,
-    /// Both go by their keys, where there are keys.
+    /// Shuffle both sides by the join keys, if there are any.
     Shuffle,
-    /// One side goes to all, where no row of it may come out without a partner.
+    /// Broadcast the build side, unless its unmatched rows are output.
     Broadcast,
 }
 
-/// A build side of more bytes does not go to all workers, each of which would keep it.
+/// Maximum size of a broadcast build side in bytes: each worker holds all of it.
 const BROADCAST_BYTES_MAX: f64 = 256.0 * 1024.0 * 1024.0;
 
-/// DataFusion's rule that says how joins meet where nobody has said it.
+/// Name of DataFusion's rule that chooses the partition mode of joins; ours runs after it.
 const BEFORE: &str = "join_selection";
 
 impl JoinExchange {
-    /// The state of a query whose joins meet so: among so many workers, with what the parts of its plan are expected to give where that is known.
+    /// Returns the session state with this strategy, for a query on `workers` workers. `expected` holds the optimizer's
+    /// estimates, if there are any.
     pub(super) fn configured(self, state: SessionState, expected: Option<Expected>, workers: usize) -> SessionState {
         let mut config = state.config().clone();
         let most = if self == Self::Broadcast { usize::MAX } else { 0 };
@@ -50,7 +51,8 @@ impl JoinExchange {
     }
 }
 
-/// Has build sides go to all workers where that moves fewer bytes than both sides going by their keys, and where these move at all.
+/// Optimizer rule that broadcasts a build side where that moves fewer bytes than a shuffle of both sides, unless the
+/// sides need not move at all.
 #[derive(Debug)]
 struct ByCost {
     expected: Option<Expected>,
@@ -72,7 +74,7 @@ impl PhysicalOptimizerRule for ByCost {
 }
 
 impl ByCost {
-    /// From below: whether rows of a join meet where they are read depends on how joins below it meet.
+    /// Rewrites joins bottom-up: whether a join's rows meet without moving depends on the joins below it.
     fn met(&self, plan: &Arc<dyn ExecutionPlan>, sizes: &Sizes) -> DfResult<Arc<dyn ExecutionPlan>> {
         let inputs = plan.children().into_iter().map(|input| self.met(input, sizes)).collect::<DfResult<Vec<_>>>()?;
         let size = sizes.get(&OperatorId::of(plan.as_ref()));
@@ -92,23 +94,25 @@ impl ByCost {
     }
 }
 
-/// Bytes of both sides of joins.
+/// Bytes of the build side and the probe side of joins.
 type Sizes = HashMap<OperatorId, (f64, f64)>;
 
-/// Whether `build` bytes at each of the workers are less to move than `build` and `probe` by keys: of these a worker keeps its own part.
+/// Returns whether a broadcast of `build` bytes moves less than a shuffle of `build` and `probe`. A shuffle leaves each
+/// worker its own share.
 #[expect(clippy::cast_precision_loss, reason = "there are few workers")]
 fn is_worth(build: f64, probe: f64, workers: usize) -> bool {
     build <= BROADCAST_BYTES_MAX && build * workers as f64 <= build + probe
 }
 
-/// Whether `build` bytes at each of the workers are less to move than what goes by its keys where the other side, build or probe, may stay.
+/// Returns whether a broadcast of `build` bytes moves less than the one side that a shuffle moves where the other may
+/// stay in its buckets.
 #[expect(clippy::cast_precision_loss, reason = "there are few workers")]
 fn is_less(build: f64, probe: f64, workers: usize, (build_stays, probe_stays): (bool, bool)) -> bool {
-    // Each of the workers puts all of it into a table too, which costs about as much again.
+    // Each worker also builds a hash table of all of it, which costs about as much as moving it.
     !probe_stays && (!build_stays || 2.0 * build * workers as f64 <= probe)
 }
 
-/// Whether rows of the build side come out without a partner: each worker would say so of all of them.
+/// Returns whether unmatched rows of the build side are output: with a broadcast each worker would output them.
 fn emits_build(join: JoinType) -> bool {
     !matches!(join, JoinType::Inner | JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark)
 }

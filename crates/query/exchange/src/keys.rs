@@ -1,4 +1,5 @@
-//! Keys of one side of a join, got before the rest runs, so that scans of other stages leave out what would find nothing.
+//! Semi-join reduction: computes the keys of a small join side first, so that scans of other stages skip rows without a
+//! match.
 
 use binder::Step;
 use datafusion::physical_plan::execute_stream;
@@ -12,7 +13,7 @@ use types::SqlResult;
 use crate::plan::Planning;
 
 impl Planning<'_> {
-    /// The query with the keys in it that are worth asking for first; `None` where none are.
+    /// Returns the query with the key sets that are worth computing first; `None` if there are none.
     pub(super) async fn with_keys(&self, optimized: &Optimized) -> SqlResult<Option<Optimized>> {
         let (mut optimized, mut has_keys) = (optimized.clone(), false);
         let state = &self.plan.state;
@@ -26,7 +27,7 @@ impl Planning<'_> {
         Ok(has_keys.then_some(optimized))
     }
 
-    /// The keys that workers find; `None` where these cannot be asked, or where the keys are too many after all.
+    /// Computes the keys of one join side on workers; `None` if that cannot be distributed or the keys are too many.
     async fn keys(&self, question: &KeyQuestion) -> SqlResult<Option<KeySet>> {
         let optimized = question.optimized(&self.plan.state).map_err(from_datafusion)?;
         let Ok(ready) = Box::pin(self.before().stages_of(optimized)).await? else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! What the library asks about scans: by how many tasks one is read, what each of them reads, and where each task runs.
+//! Answers the library's questions about scans: number of tasks, what each task reads, and the worker each task runs
+//! on.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use url::Url;
 use crate::assign::{Cluster, assign, bucket_readers, owner_count, readers, routed};
 use crate::failure::lost;
 
-/// Has the library ask `cluster`, with these workers for one query.
+/// Registers handlers that answer from `cluster`, with the workers of one query.
 pub(super) fn register(config: &mut SessionConfig, cluster: &Arc<dyn Cluster>, workers: &Arc<[Url]>) {
     let (asked, known) = (Arc::clone(cluster), Arc::clone(workers));
     config.set_distributed_desired_task_count_handler(move |event: DesiredTaskCountEvent<'_>| {
@@ -34,7 +35,7 @@ pub(super) fn register(config: &mut SessionConfig, cluster: &Arc<dyn Cluster>, w
     });
 }
 
-/// As many tasks as workers own parts of a scan.
+/// Returns as many tasks as workers own parts of a scan.
 fn task_count(
     plan: &Arc<dyn ExecutionPlan>,
     workers: &[Url],
@@ -42,10 +43,10 @@ fn task_count(
 ) -> Option<DesiredTaskCountEventResponse> {
     let scan = plan.downcast_ref::<ShardScanExec>()?;
     if scan.is_by_all() {
-        // Where its task is others say.
+        // The other scans of the stage decide where the task runs.
         return Some(DesiredTaskCountEventResponse::desired(1));
     }
-    // What is above one partition may take it for all rows.
+    // Operators above a single partition may rely on it having all rows.
     if plan.output_partitioning().partition_count() == 1 {
         return Some(DesiredTaskCountEventResponse::maximum(1));
     }
@@ -56,7 +57,7 @@ fn task_count(
     Some(DesiredTaskCountEventResponse::desired(desired))
 }
 
-/// The scan as one for each task; some may have nothing to read.
+/// Divides a scan into one variant per task; some may have nothing to read.
 fn divided(
     plan: &Arc<dyn ExecutionPlan>,
     scan: &ShardScanExec,
@@ -73,7 +74,7 @@ fn divided(
     let keys = scan.part_keys();
     let readers = readers(&keys, workers, tasks, cluster);
     if readers.len() < tasks {
-        return Err(exec_datafusion_err!("{tasks} tasks for {} workers", readers.len()));
+        return Err(exec_datafusion_err!("a scan has {tasks} tasks but only {} workers", readers.len()));
     }
     let assigned = match scan.is_by_all() {
         true => vec![(0..keys.len()).collect::<Vec<_>>(); tasks],
@@ -83,14 +84,15 @@ fn divided(
     leaf(plan, variants.collect())
 }
 
+/// Wraps the variants of a scan for the library.
 fn leaf(plan: &Arc<dyn ExecutionPlan>, variants: Vec<ShardScanExec>) -> DfResult<ScaleUpLeafNodeEventResponse> {
     let variants = variants.into_iter().map(|variant| -> Arc<dyn ExecutionPlan> { Arc::new(variant) });
     let leaf = DistributedLeafExec::try_new(Arc::clone(plan), variants)?;
     Ok(ScaleUpLeafNodeEventResponse::new(Arc::new(leaf)))
 }
 
-/// Tasks run where the largest scan of their stage is at home. A task without a scan, if it is the only one, is best where its input is: the
-/// library knows that.
+/// Assigns tasks to the preferred workers of the largest scan in the stage. A single task without a scan is left to the
+/// library, which runs it near its input.
 fn route(
     plan: &Arc<dyn ExecutionPlan>,
     tasks: usize,
@@ -105,12 +107,12 @@ fn route(
     let ready = cluster.workers();
     let gone = || {
         let gone = workers.iter().find(|worker| !ready.contains(worker)).unwrap_or(&workers[0]);
-        to_datafusion(lost(gone, "it has gone"))
+        to_datafusion(lost(gone, "it is not in the cluster any more"))
     };
     Some(routed(&wanted, &ready).map(RouteTasksEventResponse::new).ok_or_else(gone))
 }
 
-/// Where the variants of the largest scan of a stage are at home; `None` without a scan.
+/// Returns the preferred workers of the variants of the largest scan in a stage; `None` without a scan.
 fn homes(plan: &Arc<dyn ExecutionPlan>, tasks: usize) -> Option<Vec<Option<Url>>> {
     let mut largest: Option<(usize, Vec<Option<Url>>)> = None;
     let walked = plan.apply(|node| {
@@ -125,6 +127,6 @@ fn homes(plan: &Arc<dyn ExecutionPlan>, tasks: usize) -> Option<Vec<Option<Url>>
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor of a stage's scans returns no error");
     largest.map(|(_, homes)| homes)
 }

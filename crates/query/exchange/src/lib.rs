@@ -1,18 +1,27 @@
-//! One query on several workers, by the library `datafusion-distributed`, which nobody else in Kiln knows: but that `compile` tells where rows of others come in.
+//! Runs one query on several workers through the library `datafusion-distributed`.
 //!
-//! Never chooses workers and never knows a session. No row is read twice, because each part of a table is one worker's: `leaf.rs` divides scans so.
+//! No other crate uses that library, except that `compile` recognizes its operators at which rows of other stages
+//! arrive. This crate neither chooses the workers of a cluster nor knows sessions. Each part of a table is assigned to
+//! one worker, so no row is read twice.
 //!
-//! Start at `plan.rs`, which makes a query's plan one of several stages, or one task that is all of it (`whole.rs`).
+//! In reading order:
 //!
-//! - Stages: `reason.rs` says what keeps a query here, `values.rs` finds values of subqueries before; the library cuts operators where rows change places
-//!   (`joins.rs`, `shape.rs`).
-//! - Rows that stay where they are: those of tables that are distributed on a key, or that every worker has (`in_place.rs`, `located.rs`, `within.rs`), or
-//!   one side of a join (`owners.rs`).
-//! - Scans: `leaf.rs` divides them among workers, by the shares that `assign.rs` computes.
-//! - The way: `codec/` writes a part of the plan, `channel.rs` sends it over connections that others open (`open.rs`), `worker.rs` sets it up at the other end,
-//!   `stage.rs` runs it under the query's settings and limits (`facts.rs`), `head.rs` is the last part, run by who asked.
-//! - What comes back beside rows: `failure.rs` brings errors as what they were, `reports.rs` what tasks did.
-//! - `ahead.rs` is what workers do about shards that no query has read yet.
+//! - `plan.rs` turns a query into stages on workers, or into a single task on one worker (`whole.rs`).
+//! - Before the plan is cut: `reason.rs` decides whether a plan may leave the instance, `values.rs` evaluates scalar
+//!   subqueries, `keys.rs` runs semi-join reductions, `joins.rs` chooses between broadcast and shuffle joins,
+//!   `shape.rs` adapts the plan to the library.
+//! - Exchanges between workers that are avoided: `in_place.rs` and `located.rs` for tables that are distributed on a
+//!   key or replicated, `within.rs` for the exchange between threads that remains, `owners.rs` for joins in which one
+//!   side does not move.
+//! - Scans: `leaf.rs` divides them among workers, as `assign.rs` computes it.
+//! - Transport: `codec/` encodes plan fragments, `channel.rs` sends them over pooled connections (`open.rs`), with the
+//!   query's settings in a header (`facts.rs`).
+//! - Execution: `worker.rs` sets up tasks on a worker and `stage.rs` runs them, `active.rs` counts their open streams,
+//!   `head.rs` runs the root stage in the instance, `compiled.rs` compiles plans that stay in the instance.
+//! - Results beside rows: `failure.rs` transports errors, `reports.rs` collects what EXPLAIN ANALYZE shows, `shown.rs`
+//!   and `spread.rs` what EXPLAIN shows.
+//! - `prepared.rs` and `resources.rs` are what callers pass in and get back.
+//! - `ahead.rs` warms the caches of workers with new shards.
 
 mod active;
 mod ahead;

@@ -1,4 +1,4 @@
-//! What is known of the tasks that rows of a plan are in, operator by operator.
+//! Tracks, operator by operator, which task the rows of a plan are in.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,22 +25,23 @@ use operators::portable::OwnOperator;
 use scan::{Lies, ShardScanExec};
 use types::ColumnId;
 
-/// Where rows are.
+/// Location of rows among tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Located {
-    /// Wherever exchanges between tasks have put them. What the plan says of its partitions is so among all tasks.
+    /// Placed by exchanges between tasks. The plan's partitioning holds across all tasks.
     Anywhere,
-    /// In the task that owns the bucket of their keys: of each key all columns that hold it. What the plan says of its partitions is so within a task.
+    /// In the task that owns the bucket of their keys. Each key is the set of columns that hold its value. The plan's
+    /// partitioning holds within a task only.
     InBuckets(Vec<Key>),
-    /// Nobody knows, and what the plan says of its partitions is so within a task only.
+    /// Unknown. The plan's partitioning holds within a task only.
     Apart,
 }
 
-/// The columns that hold a key, by their positions.
+/// Positions of the columns that hold the value of one bucket key.
 pub(super) type Key = BTreeSet<usize>;
 
 impl Located {
-    /// Of a scan.
+    /// Returns the location of the rows of a scan.
     pub(super) fn of_scan(scan: &ShardScanExec) -> Self {
         let Lies::InBuckets(keys) = scan.lies() else { return Self::Anywhere };
         let columns = &scan.scan.columns;
@@ -48,19 +49,19 @@ impl Located {
         Self::in_buckets(keys.columns().map(holding).collect())
     }
 
-    /// In buckets of these keys, if there is a column of each.
+    /// Returns the location in buckets of these keys, or `Apart` if a key has no column left.
     fn in_buckets(keys: Vec<Key>) -> Self {
         if keys.iter().any(BTreeSet::is_empty) { Self::Apart } else { Self::InBuckets(keys) }
     }
 
-    /// Whether all rows with the same values of these columns are in one task.
+    /// Returns whether all rows with equal values of these columns are in one task.
     pub(super) fn is_within(&self, columns: &[Arc<dyn PhysicalExpr>]) -> bool {
         let Self::InBuckets(keys) = self else { return false };
         let columns: BTreeSet<usize> = columns.iter().filter_map(position).collect();
         keys.iter().all(|key| !key.is_disjoint(&columns))
     }
 
-    /// Whether rows of both that are joined are in one task.
+    /// Returns whether all pairs of rows that join on `on` are in one task.
     pub(super) fn meets(&self, other: &Self, on: JoinOnRef<'_>) -> bool {
         let (Self::InBuckets(left), Self::InBuckets(right)) = (self, other) else { return false };
         let pairs: Vec<_> = on.iter().filter_map(|(left, right)| Some((position(left)?, position(right)?))).collect();
@@ -69,19 +70,20 @@ impl Located {
         left.len() == right.len() && left.iter().zip(right).all(are_equal)
     }
 
-    /// In buckets of these columns.
+    /// Returns the location in buckets of these columns.
     pub(super) fn by(columns: &[usize]) -> Self {
         Self::InBuckets(columns.iter().map(|column| Key::from([*column])).collect())
     }
 
-    /// Of pairs of columns, one of these rows and one of others that equals it, those of the others that equal the keys, in their order.
+    /// Returns the columns of the other join side that equal the bucket keys, in key order. `pairs` holds equal
+    /// columns: one of these rows, one of the other side.
     pub(super) fn leading(&self, pairs: &[(usize, usize)]) -> Option<Vec<usize>> {
         let Self::InBuckets(keys) = self else { return None };
         let equal = |key: &Key| pairs.iter().find(|(own, _)| key.contains(own)).map(|(_, other)| *other);
         keys.iter().map(equal).collect()
     }
 
-    /// The same for other columns: where each of theirs comes from.
+    /// Maps the location through a projection: `columns` yields the input column of each output column.
     fn through(&self, columns: impl Iterator<Item = Option<usize>>) -> Self {
         let Self::InBuckets(keys) = self else { return self.clone() };
         let mut found = vec![Key::new(); keys.len()];
@@ -95,10 +97,11 @@ impl Located {
     }
 }
 
-/// Where the rows of an operator are whose inputs' rows are there. Joins by keys and exchanges by keys are for others.
+/// Returns the location of an operator's rows from those of its inputs. Partitioned hash joins and hash exchanges are
+/// handled by the caller.
 pub(super) fn above(plan: &Arc<dyn ExecutionPlan>, inputs: &[Located]) -> Located {
     if plan.is::<CoalescePartitionsExec>() || plan.is::<SortPreservingMergeExec>() {
-        // They come to one task.
+        // All rows come to one task.
         return Located::Anywhere;
     }
     if inputs.iter().all(|input| *input == Located::Anywhere) {
@@ -122,7 +125,7 @@ pub(super) fn above(plan: &Arc<dyn ExecutionPlan>, inputs: &[Located]) -> Locate
         return input.through(projection.expr().iter().map(|output| same_key(&output.expr, &below)));
     }
     match plan.downcast_ref::<AggregateExec>() {
-        // With several sets of keys some are NULL in the rows of others.
+        // With several grouping sets, a key may be NULL in the rows of another set.
         Some(aggregate) if aggregate.group_expr().is_single() => {
             input.through(aggregate.group_expr().expr().iter().map(|(key, _)| position(key)))
         }
@@ -130,13 +133,14 @@ pub(super) fn above(plan: &Arc<dyn ExecutionPlan>, inputs: &[Located]) -> Locate
     }
 }
 
-/// Where the rows of a join by keys are whose sides' rows met in their tasks; of one that one side goes to, where those of the other side are.
+/// Returns the location of the rows of a partitioned hash join whose sides met in their tasks, or of a join that one
+/// side is broadcast to.
 pub(super) fn joined(join: &HashJoinExec, left: &Located, right: &Located) -> Located {
     let width = join.left().schema().fields().len();
     let of_right = |at: &usize| at + width;
     let shifted = |key: &Key| key.iter().map(of_right).collect::<Key>();
     let all = match join.join_type() {
-        // Rows of the other side are NULL where there is no partner.
+        // Columns of the other side are NULL in rows without a match.
         JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left.clone(),
         JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => right.clone(),
         JoinType::Right => match right {
@@ -157,6 +161,7 @@ pub(super) fn joined(join: &HashJoinExec, left: &Located, right: &Located) -> Lo
     projected(&all, join.projection.as_deref())
 }
 
+/// Maps a location through an optional projection of columns.
 fn projected(located: &Located, columns: Option<&[usize]>) -> Located {
     match columns {
         Some(columns) => located.through(columns.iter().map(|from| Some(*from))),
@@ -164,7 +169,7 @@ fn projected(located: &Located, columns: Option<&[usize]>) -> Located {
     }
 }
 
-/// Rows of several inputs are in the tasks of keys that all of them have in the same columns.
+/// Returns the location of a union: buckets of the keys that all inputs have in the same columns.
 fn appended(inputs: &[Located]) -> Located {
     let mut keys: Option<Vec<Key>> = None;
     for input in inputs {
@@ -178,7 +183,7 @@ fn appended(inputs: &[Located]) -> Located {
     keys.map_or(Located::Apart, Located::in_buckets)
 }
 
-/// Whether an operator's first columns are those of its input, and no row goes to another task.
+/// Returns whether the first columns of an operator are those of its input and no row changes its task.
 fn keeps_columns(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<SortExec>()
         || plan.is::<CooperativeExec>()
@@ -191,13 +196,13 @@ fn keeps_columns(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || matches!(OwnOperator::of(plan.as_ref()), Some(OwnOperator::RankLimit { .. }))
 }
 
-/// The column that an expression is.
+/// Returns the position of the column that an expression refers to, if it is a plain column.
 pub(super) fn position(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
     expression.downcast_ref::<Column>().map(Column::index)
 }
 
-/// The column whose key an expression over the columns of `below` has as well: a whole number that is made wider stays in its bucket, and so does a numeric
-/// that gets more digits behind the point.
+/// Returns the column of `below` whose bucket an expression preserves: a column itself, or a cast that widens an
+/// integer or the scale of a numeric, which does not change the bucket.
 fn same_key(expression: &Arc<dyn PhysicalExpr>, below: &Schema) -> Option<usize> {
     let Some(cast) = expression.downcast_ref::<CastExpr>() else { return position(expression) };
     let is_wider = match (cast.expr().data_type(below).ok()?, cast.cast_type()) {

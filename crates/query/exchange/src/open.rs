@@ -1,4 +1,5 @@
-//! Connections to workers that are open: each is known as long as it lasts, so that nothing is left of a worker that is gone.
+//! Open connections to workers: each is registered for as long as it lasts, so that nothing remains of a worker that is
+//! gone.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,18 +15,21 @@ use url::Url;
 
 use crate::channel::ByteStream;
 
-/// What goes over each of them.
+/// Registry of open channels, by worker.
 #[derive(Default)]
 pub(super) struct Open(Mutex<Channels>);
 
 #[derive(Default)]
 struct Channels {
+    /// Channel and its number, by worker.
     by_worker: HashMap<Url, (u64, BoxCloneSyncChannel)>,
+    /// Number of the newest channel.
     last: u64,
 }
 
 impl Open {
-    /// The channel to a worker; what `make` makes where there is none, which ends with what it is given.
+    /// Returns the channel to a worker. If there is none, `make` opens one; it is removed from the registry when the
+    /// handle passed to `make` ends.
     pub(super) fn get_or_make<E>(
         self: &Arc<Self>,
         worker: &Url,
@@ -48,7 +52,7 @@ impl Open {
     }
 }
 
-/// Which channel a connection is for.
+/// Registration of a channel, held by its connection.
 pub(super) struct Lasting {
     open: Weak<Open>,
     worker: Url,
@@ -56,7 +60,7 @@ pub(super) struct Lasting {
 }
 
 impl Lasting {
-    /// The channel has no connection: whoever wants the worker begins anew.
+    /// Removes the channel from the registry: its connection has ended, and the next user opens a new one.
     pub(super) fn over(&self) {
         let Some(open) = self.open.upgrade() else { return };
         let mut channels = open.0.lock();
@@ -71,17 +75,17 @@ impl Lasting {
 /// A connection, at either end.
 pub(super) struct Connection {
     stream: Box<dyn ByteStream>,
-    /// At the end of who has dialled.
+    /// Registration of the channel, at the dialling end only.
     lasting: Option<Arc<Lasting>>,
 }
 
 impl Connection {
-    /// One that has come.
+    /// Wraps an incoming connection.
     pub(super) fn accepted(stream: Box<dyn ByteStream>) -> Self {
         Self { stream, lasting: None }
     }
 
-    /// One that was opened for a channel.
+    /// Wraps a connection that was dialled for a channel.
     pub(super) fn dialled(stream: Box<dyn ByteStream>, lasting: Arc<Lasting>) -> Self {
         Self { stream, lasting: Some(lasting) }
     }
@@ -95,7 +99,7 @@ impl Drop for Connection {
     }
 }
 
-/// The library has nothing to ask of it.
+/// The library reads no information about the connection.
 impl Connected for Connection {
     type ConnectInfo = ();
 

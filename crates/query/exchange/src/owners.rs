@@ -1,7 +1,8 @@
-//! Rows on their way to the tasks that own their buckets: where one side of a join lies in buckets of its keys, the other goes to it, and it stays.
+//! Exchange that sends rows to the tasks that own their buckets: if one join side is distributed by the join keys, only
+//! the other side moves.
 //!
-//! The library sends rows by hashes of columns. So each row gets a column more, the number that its task's hash is known of: all rows of a bucket have the
-//! number of the task that owns it.
+//! The library partitions rows by hashes of columns. Each row therefore gets an extra column with a number whose hash
+//! is known to lead to the right task: all rows of a bucket get the number of the task that owns the bucket.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,20 +32,21 @@ use crate::within::WithinTasksExec;
 #[cfg(test)]
 mod tests;
 
-/// The column that says where a row goes.
+/// Name of the extra column.
 const TASK: &str = "task";
 
-/// Which task owns which bucket, in a stage with a task on each worker.
+/// Assignment of buckets to tasks, for a stage with one task per worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owners {
-    /// For each bucket what is hashed to go to its task.
+    /// For each bucket, the number that is hashed to its owner's task.
     numbers: Arc<[i16]>,
-    /// Of a task.
+    /// Partitions per task.
     partitions: usize,
 }
 
 impl Owners {
-    /// Of stages whose tasks have so many partitions each. `None` where there are more tasks than hashes of numbers reach.
+    /// Returns the assignment for stages whose tasks have `partitions` partitions each; `None` if there are more tasks
+    /// than numbers can address.
     pub(super) fn of(workers: &[Url], cluster: &dyn Cluster, partitions: usize) -> DfResult<Option<Self>> {
         let (readers, owners) = bucket_readers(workers, workers.len(), cluster);
         let Some(numbers) = numbers(readers.len(), partitions)? else { return Ok(None) };
@@ -52,12 +54,13 @@ impl Owners {
         Ok(Some(Self { numbers, partitions }))
     }
 
-    /// How many partitions rows come to in a task.
+    /// Returns the number of partitions per task.
     pub(super) fn partitions(&self) -> usize {
         self.partitions
     }
 
-    /// The rows of `plan` in the tasks of their buckets by the columns `keys`, there among partitions by `among`.
+    /// Sends the rows of `plan` to the owners of their buckets by the columns `keys`; within a task they are
+    /// partitioned by `among`.
     pub(super) fn lead(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -76,7 +79,7 @@ impl Owners {
     }
 }
 
-/// For each of so many tasks a number whose hash the library sends to one of its partitions.
+/// Returns, for each task, a number whose hash the library maps to one of its partitions.
 fn numbers(tasks: usize, partitions: usize) -> DfResult<Option<Vec<i16>>> {
     let all: ArrayRef = Arc::new(Int16Array::from_iter_values(0..=i16::MAX));
     let mut hashes = vec![0; all.len()];
@@ -84,13 +87,13 @@ fn numbers(tasks: usize, partitions: usize) -> DfResult<Option<Vec<i16>>> {
     let mut found: Vec<Option<i16>> = vec![None; tasks];
     let count = tasks * partitions;
     for (number, hash) in (0..=i16::MAX).zip(hashes) {
-        let place = usize::try_from(hash % count as u64).expect("less than a count") / partitions;
+        let place = usize::try_from(hash % count as u64).expect("partition numbers are usize") / partitions;
         found[place].get_or_insert(number);
     }
     Ok(found.into_iter().collect())
 }
 
-/// Whether all rows that go to the owners of their buckets come to stages with a task on each of so many workers.
+/// Returns whether every exchange to bucket owners ends in a stage with a task on each of the `workers`.
 pub(super) fn arrive(plan: &Arc<dyn ExecutionPlan>, workers: usize) -> bool {
     arrive_in(plan, 1, workers)
 }
@@ -105,25 +108,26 @@ fn arrive_in(plan: &Arc<dyn ExecutionPlan>, tasks: usize, workers: usize) -> boo
     plan.children().into_iter().all(|input| arrive_in(input, tasks, workers))
 }
 
-/// Gives each row a number more, which says where it goes.
+/// Appends to each row the number that routes it to the owner of its bucket.
 #[derive(Debug)]
 pub struct ToOwnersExec {
     input: Arc<dyn ExecutionPlan>,
-    /// The columns that have buckets.
+    /// Positions of the columns that determine the bucket.
     keys: Vec<usize>,
+    /// For each bucket, the number of its owner's task.
     numbers: Arc<[i16]>,
     properties: Arc<PlanProperties>,
 }
 
 impl ToOwnersExec {
-    /// With a number for each bucket.
+    /// Returns the operator with a number for each bucket.
     ///
     /// # Errors
-    /// Where they are no columns, or not as many numbers as buckets.
+    /// If a key is not a column of the input, or there are not as many numbers as buckets.
     pub(super) fn try_new(input: Arc<dyn ExecutionPlan>, keys: Vec<usize>, numbers: Arc<[i16]>) -> DfResult<Self> {
         let schema = input.schema();
         if numbers.len() != BUCKETS || keys.is_empty() || keys.iter().any(|key| schema.fields().len() <= *key) {
-            return internal_err!("rows have buckets by their columns");
+            return internal_err!("bucket keys are columns of the input, with a number for each bucket");
         }
         let mut fields: Vec<Arc<Field>> = schema.fields().to_vec();
         fields.push(Arc::new(Field::new(TASK, DataType::Int16, false)));
@@ -138,12 +142,12 @@ impl ToOwnersExec {
         Ok(Self { input, keys, numbers, properties: Arc::new(properties) })
     }
 
-    /// The columns that have buckets.
+    /// Returns the positions of the columns that determine the bucket.
     pub fn keys(&self) -> &[usize] {
         &self.keys
     }
 
-    /// The number of each bucket.
+    /// Returns the number of each bucket.
     pub(super) fn numbers(&self) -> &[i16] {
         &self.numbers
     }
@@ -172,7 +176,7 @@ impl ExecutionPlan for ToOwnersExec {
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.pop() else { return internal_err!("rows come from somewhere") };
+        let Some(input) = children.pop() else { return internal_err!("bucket routing has one input") };
         Ok(Arc::new(Self::try_new(input, self.keys.clone(), Arc::clone(&self.numbers))?))
     }
 

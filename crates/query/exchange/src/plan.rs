@@ -1,4 +1,4 @@
-//! From a query to stages on workers.
+//! Plans a query as stages on workers.
 
 use std::sync::Arc;
 
@@ -45,18 +45,18 @@ use crate::shape::{are_windows_ordered, to_be_cut};
 use crate::spread::Spread;
 use crate::whole::{home, sent};
 
-/// The workers that queries are divided among, and how.
+/// Workers that queries are distributed to, and the services and settings used for that.
 #[derive(Debug, Clone)]
 pub struct Distribution {
     pub cluster: Arc<dyn Cluster>,
     pub channels: Channels,
     pub exchange: Exchange,
-    /// Each attempt to run a query has a name of its own.
+    /// Source of run ids: each attempt to run a query has its own.
     pub random: Arc<dyn Random>,
 }
 
 impl Distribution {
-    /// Returns the distribution among the other workers, without a lost one.
+    /// Returns the same distribution without a worker that was lost.
     #[must_use]
     pub fn without(&self, lost: Url) -> Self {
         Self { cluster: Arc::new(Without::new(Arc::clone(&self.cluster), lost)), ..self.clone() }
@@ -70,36 +70,36 @@ impl Distribution {
     }
 }
 
-/// How rows move between workers.
+/// Settings of exchanges between workers.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
     pub joins: JoinExchange,
-    /// Into how many partitions a task's rows are divided: what programs do not run is done by so many threads. At least two.
+    /// Number of partitions per task, which is the parallelism of operators that are not compiled; at least two.
     pub partitions: usize,
-    /// A query that reads fewer bytes is sent to one worker as a whole.
+    /// Bytes below which a query is sent to one worker as a single task.
     pub small_bytes: u64,
-    /// A side of a join that reads as many rows is told first which keys the other side has, where that leaves out most of them.
+    /// Rows from which a join side is worth filtering by the other side's keys, computed first (semi-join reduction).
     pub keys_from_rows: f64,
 }
 
-/// What a plan is made for.
+/// Purpose of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It is run.
+    /// The query is run.
     Run,
-    /// It is run, and its tasks tell what they did.
+    /// The query is run and its tasks report metrics (EXPLAIN ANALYZE).
     Measure,
-    /// It is only shown: no subquery may run for it.
+    /// The plan is only shown (EXPLAIN): no subquery is run for it.
     Show,
 }
 
-/// The planning of one attempt.
+/// Planner of one attempt to run a query on workers.
 pub struct Planning<'a> {
     pub(super) plan: &'a QueryPlan,
     pub(super) resources: QueryResources<'a>,
     pub(super) distribution: &'a Distribution,
     purpose: Purpose,
-    /// Those there were when it began.
+    /// Workers that were available when planning began.
     pub(super) workers: Arc<[Url]>,
     run: Uuid,
     reports: Arc<Reports>,
@@ -117,13 +117,14 @@ impl<'a> Planning<'a> {
         Self { plan, resources, distribution, purpose, workers, run, reports: Arc::default() }
     }
 
-    /// The same for a part of the query that runs before the rest, of which nobody is told.
+    /// Returns a planner for a part of the query that runs first, such as a scalar subquery; its tasks report no
+    /// metrics.
     pub(super) fn before(&self) -> Self {
         let workers = Arc::clone(&self.workers);
         Self { purpose: Purpose::Run, workers, reports: Arc::default(), ..*self }
     }
 
-    /// The query as it runs on workers, or why it does not.
+    /// Plans the query on workers, or returns why it has to run in the instance.
     pub async fn stages(&self) -> SqlResult<Result<Prepared, Undistributed>> {
         if self.workers.is_empty() {
             return Ok(Err(Reason::NoWorkers.into()));
@@ -145,13 +146,14 @@ impl<'a> Planning<'a> {
         }
     }
 
-    /// A part of the query as it runs on workers, or why it does not.
+    /// Plans a part of the query on workers, or returns why it has to run in the instance.
     pub(super) async fn stages_of(&self, optimized: Optimized) -> SqlResult<Result<Prepared, Reason>> {
         let operators = plan_operators(self.plan, &optimized, Division::None, self.resources.cancel).await?;
         self.distributed(optimized, operators).await
     }
 
-    /// Operators that are not divided, as they run on workers.
+    /// Plans undivided operators on workers: scalar subqueries and join keys are computed first, then the plan is cut
+    /// into stages or, where little is read, becomes a single task.
     pub(super) async fn distributed(
         &self,
         mut optimized: Optimized,
@@ -193,7 +195,7 @@ impl<'a> Planning<'a> {
             let divided = if self.resources.settings.optimizer() {
                 let threads = state.config().target_partitions();
                 let scans_divided = with_scans_for_workers(&operators, threads).map_err(from_datafusion)?;
-                // Nothing of it is shared.
+                // No part of the plan is shared between readers, so all of it may be partitioned.
                 let begun = plan.phases.begin();
                 let partitioned = partition_operators(&plan, scans_divided, &|_| true, stop);
                 plan.phases.end(Phase::Operators, begun);
@@ -215,7 +217,7 @@ impl<'a> Planning<'a> {
         self.whole(operators, optimized, home).map(Ok).map_err(from_datafusion)
     }
 
-    /// The query as the only task of `home`.
+    /// Plans the query as the only task of the worker `home`.
     fn whole(&self, operators: Arc<dyn ExecutionPlan>, optimized: Optimized, home: Url) -> DfResult<Prepared> {
         let builder = SessionStateBuilder::new_from_existing(self.plan.state.as_ref().clone());
         let mut builder = builder.with_distributed_planner();
@@ -232,11 +234,12 @@ impl<'a> Planning<'a> {
         {
             config.set_extension(Arc::new(Counted(counted)));
         }
-        // Its subqueries of one value may have been the tasks of the same worker, which knows tasks by their names.
+        // Scalar subqueries may have been tasks of the same worker, which identifies tasks by name.
         let operators = Arc::new(DistributedExec::new(sent(operators, self.distribution.random.uuid())?));
         Ok(self.prepared(operators, &builder.build(), optimized, Spread::Worker(home)))
     }
 
+    /// Returns the operators with everything that is needed to run them.
     pub(super) fn prepared(
         &self,
         operators: Arc<dyn ExecutionPlan>,
@@ -249,19 +252,19 @@ impl<'a> Planning<'a> {
         Prepared { operators, optimized: Arc::new(optimized), task, place: Some(place) }
     }
 
-    /// What operators are planned with.
+    /// Returns the session state for planning distributed operators.
     fn state(&self, optimized: &Optimized) -> SessionState {
         let Exchange { joins, partitions, .. } = self.distribution.exchange;
         let mut state = self.plan.state.as_ref().clone();
         let mut config = state.config().clone().with_target_partitions(partitions.max(2));
         config.set_extension(Arc::new(ForWorkers));
         *state.config_mut() = config;
-        // Without Kiln's rules there are no estimates of theirs.
+        // Kiln's estimates exist only where its optimizer rules ran.
         let expected = self.resources.settings.optimizer().then(|| optimized.expected());
         joins.configured(state, expected, self.workers.len())
     }
 
-    /// The operators cut where rows change places.
+    /// Cuts operators into stages, with rows sent to the owners of their buckets where that works out.
     async fn cut(&self, operators: &Arc<dyn ExecutionPlan>, state: &SessionState) -> DfResult<Cut> {
         let partitions = state.config().target_partitions();
         let owners = Owners::of(&self.workers, self.distribution.cluster.as_ref(), partitions)?;
@@ -269,12 +272,13 @@ impl<'a> Planning<'a> {
             Some(cut) => Ok(cut),
             None => {
                 let cut = self.cut_with(operators, state, None).await?;
-                Ok(cut.expect("no row goes to the owner of its bucket"))
+                Ok(cut.expect("without owners no exchange needs a task on every worker"))
             }
         }
     }
 
-    /// The same, with rows that go to the owners of their buckets; `None` where these do not run the stage that wants them.
+    /// Cuts operators into stages; with `owners`, returns `None` if a stage that receives rows by bucket owner does not
+    /// get a task on every worker.
     async fn cut_with(
         &self,
         operators: &Arc<dyn ExecutionPlan>,
@@ -289,7 +293,7 @@ impl<'a> Planning<'a> {
         self.configure(config)?;
         leaf::register(config, &self.distribution.cluster, &self.workers);
         config.set_distributed_broadcast_joins(true)?;
-        // All inputs of a union are read by every task, each a part of them: so tasks are where their scans are.
+        // Every task reads a part of each input of a union, so tasks are placed where its scans are.
         config.set_distributed_children_isolator_unions(false)?;
         let state = builder.build();
         let nothing = EmptyRelation { produce_one_row: false, schema: Arc::new(DFSchema::empty()) };
@@ -310,7 +314,7 @@ impl<'a> Planning<'a> {
         Ok(Some(Cut::Stages { operators, state: Box::new(state) }))
     }
 
-    /// What the library, the workers and the connections to these are told of the query.
+    /// Configures the library for this query: workers, connections, codec, headers, metrics and compression.
     fn configure(&self, config: &mut SessionConfig) -> DfResult<()> {
         let (settings, priority) = (self.resources.settings, self.resources.share.priority());
         let own = self.plan.state.config();
@@ -320,7 +324,7 @@ impl<'a> Planning<'a> {
         config.set_distributed_user_codec(Codec::writing());
         config.set_distributed_passthrough_headers(facts.headers()?.into_headers())?;
         config.set_distributed_metrics_collection(self.purpose == Purpose::Measure)?;
-        // Rows that leave no machine cost more to compress than to send.
+        // On one machine, compressing rows costs more than sending them.
         let is_here = self.workers.iter().all(is_local);
         config.set_distributed_compression((!is_here).then_some(CompressionType::LZ4_FRAME))?;
         config.set_extension(Arc::clone(&self.reports));
@@ -331,20 +335,20 @@ impl<'a> Planning<'a> {
     }
 }
 
-/// Has a worker count the query as long as its session lives, which is until its last row is made.
+/// Keeps the query counted on its worker for as long as its session lives, which is until its last row is produced.
 struct Counted(#[expect(dead_code, reason = "it is kept, not looked at")] Box<dyn Send + Sync>);
 
-/// What the library made of a plan.
+/// Result of cutting a plan.
 enum Cut {
     Stages {
         operators: Arc<dyn ExecutionPlan>,
         state: Box<SessionState>,
     },
-    /// Nothing of it is done by several tasks, or can be.
+    /// No part of the plan can be, or needs to be, run by several tasks.
     OneTask,
 }
 
-/// Operators whose scans have as many partitions as a worker has threads.
+/// Gives scans as many partitions as a worker has threads.
 fn with_scans_for_workers(operators: &Arc<dyn ExecutionPlan>, threads: usize) -> DfResult<Arc<dyn ExecutionPlan>> {
     let divided = Arc::clone(operators).transform_up(|operator| {
         Ok(match operator.downcast_ref::<ShardScanExec>() {
@@ -355,7 +359,7 @@ fn with_scans_for_workers(operators: &Arc<dyn ExecutionPlan>, threads: usize) ->
     divided.data()
 }
 
-/// Whether a worker is on this machine.
+/// Returns whether a worker is on this machine.
 fn is_local(worker: &Url) -> bool {
     match worker.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -364,12 +368,12 @@ fn is_local(worker: &Url) -> bool {
     }
 }
 
-/// The error of a query whose worker has gone before it was sent there.
+/// Returns the error of a query whose worker disappeared before the query was sent.
 fn gone(worker: &Url) -> DataFusionError {
-    to_datafusion(lost(worker, "it has gone"))
+    to_datafusion(lost(worker, "it is not in the cluster any more"))
 }
 
-/// A plan of operators in the place of a planner: the library goes on from what another has made.
+/// Query planner that returns a given physical plan, so that the library continues from it.
 #[derive(Debug)]
 struct Given(Arc<dyn ExecutionPlan>);
 
@@ -390,7 +394,7 @@ impl QueryPlanner for Given {
     }
 }
 
-/// The workers of one run.
+/// Resolver of a fixed list of workers: those of one run.
 struct Known(Arc<[Url]>);
 
 impl WorkerResolver for Known {

@@ -1,4 +1,4 @@
-//! A query that is ready to run, here or on workers.
+//! A query that is ready to run, in the instance or on workers.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::spread::Spread;
 #[derive(Debug, Clone)]
 pub struct Prepared {
     pub operators: Arc<dyn ExecutionPlan>,
-    /// What they were made of: EXPLAIN asks what was expected of it.
+    /// Logical plan that the operators implement; EXPLAIN reads its estimates.
     pub optimized: Arc<Optimized>,
-    /// What they run with.
+    /// Context that the operators run in.
     pub task: Arc<TaskContext>,
-    /// `None` where there are no workers of other processes.
+    /// Location and reports; `None` if the cluster has no workers in other processes.
     pub place: Option<Place>,
 }
 
 impl Prepared {
-    /// Where it runs, if that may be in other processes.
+    /// Returns the execution location, if the cluster has workers in other processes.
     pub fn spread(&self) -> Option<Spread> {
         self.place.as_ref().map(|place| place.spread.clone())
     }
 }
 
-/// Where a query of a cluster of processes runs.
+/// Distributed execution of a query: its location and the reports of its tasks.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub spread: Spread,
-    /// What its tasks tell, where they are asked.
+    /// Metrics that its tasks report, where they were requested.
     pub reports: Arc<Reports>,
 }

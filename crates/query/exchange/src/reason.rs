@@ -1,4 +1,4 @@
-//! What keeps a plan in the instance's process.
+//! Decides whether a plan can run outside of the instance's process.
 
 use std::sync::Arc;
 
@@ -32,40 +32,40 @@ use optimizer::Optimized;
 use plan::stop::is_watched;
 use scan::{ShardScanExec, Stays};
 
-/// Why a query is not run by several workers.
+/// Reason why a query runs in the instance. Its text completes "because …" in EXPLAIN.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    #[error("no worker is there")]
+    #[error("the cluster has no worker")]
     NoWorkers,
     #[error("it locks rows")]
     Locks,
-    #[error("it computes something once for several readers")]
+    #[error("several readers share rows that are computed once")]
     Shares,
-    #[error("nothing that it reads is stored in shards")]
+    #[error("it reads no shards")]
     NothingStored,
     #[error("subqueries are run before it")]
     SubqueriesFirst,
-    #[error("{operator} runs in one process")]
+    #[error("{operator} cannot be distributed")]
     Operator { operator: String },
-    #[error("{function}() needs the session or the catalog, or gives another value at each call")]
+    #[error("{function}() needs the session or the catalog, or is volatile")]
     Function { function: String },
-    #[error("{expression} has no form outside of its process")]
+    #[error("{expression} cannot be sent to another process")]
     Expression { expression: String },
-    #[error("files of others are read by who listed them: {table}")]
+    #[error("external files are read by the instance, which listed them: {table}")]
     FilesOfOthers { table: String },
-    #[error("{table} has many fresh rows, which lie in the instance")]
+    #[error("{table} has many unflushed rows, which only the instance has")]
     FreshRows { table: String },
-    #[error("an exchange keeps the order of its rows")]
+    #[error("an exchange has to preserve the order of rows")]
     OrderedExchange,
-    #[error("an exchange is by more than columns")]
+    #[error("an exchange partitions by expressions that are not columns")]
     ComputedExchange,
 }
 
-/// A query that stays in the instance.
+/// A query that runs in the instance.
 #[derive(Debug)]
 pub struct Undistributed {
     pub reason: Reason,
-    /// An undivided plan of it that was made already: the instance would make the same.
+    /// Undivided plan that was already made, if the instance would make the same one.
     pub planned: Option<(Optimized, Arc<dyn ExecutionPlan>)>,
 }
 
@@ -75,10 +75,11 @@ impl From<Reason> for Undistributed {
     }
 }
 
-/// Whether other processes can run `plan`, or parts of it. A subquery that gives one value is not looked into: its value goes with the plan.
+/// Checks that other processes can run `plan` or parts of it. Scalar subqueries are not checked: they are evaluated
+/// first, and the plan carries their values.
 ///
 /// # Errors
-/// The first thing that cannot leave.
+/// The first reason found.
 pub fn can_leave(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
     if let Some(with) = plan.downcast_ref::<ScalarSubqueryExec>() {
         return can_leave(with.input());
@@ -89,14 +90,14 @@ pub fn can_leave(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
         problem = expression_of(expression).err();
         Ok(if problem.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor of expressions returns no error");
     if let Some(problem) = problem {
         return Err(problem);
     }
     plan.children().into_iter().try_for_each(can_leave)
 }
 
-/// An operator by itself.
+/// Checks one operator, without its expressions and inputs.
 fn operator(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
     if let Some(scan) = plan.downcast_ref::<ShardScanExec>() {
         let table = || scan.scan.table.name.clone();
@@ -138,7 +139,7 @@ fn operator(plan: &Arc<dyn ExecutionPlan>) -> Result<(), Reason> {
     if is_known { Ok(()) } else { Err(Reason::Operator { operator: plan.name().to_owned() }) }
 }
 
-/// The rows of an exchange that becomes one between processes come in no order, and go by columns.
+/// Checks an exchange: between processes, rows lose their order and are partitioned by columns only.
 fn repartition(exchange: &RepartitionExec) -> Result<(), Reason> {
     if exchange.preserve_order() {
         return Err(Reason::OrderedExchange);
@@ -146,10 +147,11 @@ fn repartition(exchange: &RepartitionExec) -> Result<(), Reason> {
     match exchange.partitioning() {
         Partitioning::Hash(keys, _) if !keys.iter().all(|key| key.is::<e::Column>()) => Err(Reason::ComputedExchange),
         Partitioning::Hash(..) | Partitioning::RoundRobinBatch(_) => Ok(()),
-        other => Err(Reason::Operator { operator: format!("an exchange by {other}") }),
+        other => Err(Reason::Operator { operator: format!("an exchange with partitioning {other}") }),
     }
 }
 
+/// Checks the function of a window expression.
 fn window_function(window: &Arc<dyn WindowExpr>) -> Result<(), Reason> {
     let window = window.as_any();
     let aggregate = window.downcast_ref::<PlainAggregateWindowExpr>().map(PlainAggregateWindowExpr::get_aggregate_expr);
@@ -159,10 +161,11 @@ fn window_function(window: &Arc<dyn WindowExpr>) -> Result<(), Reason> {
     }
     let standard = window.downcast_ref::<StandardWindowExpr>().map(StandardWindowExpr::get_standard_func_expr);
     let function = standard.and_then(|function| function.as_any().downcast_ref::<WindowUDFExpr>());
-    let Some(function) = function else { return Err(Reason::Operator { operator: "a window".to_owned() }) };
+    let Some(function) = function else { return Err(Reason::Operator { operator: "this window".to_owned() }) };
     named(function.fun().name(), PortableWindow::of(function.fun()))
 }
 
+/// Checks an expression and its inputs.
 fn expression_of(expression: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
     if let Some(call) = expression.downcast_ref::<ScalarFunctionExpr>() {
         named(call.fun().name(), PortableScalar::of(call.fun()))?;
@@ -190,11 +193,12 @@ fn expression_of(expression: &Arc<dyn PhysicalExpr>) -> Result<(), Reason> {
     expression.children().into_iter().try_for_each(expression_of)
 }
 
+/// Returns an error if the function `name` has no portable form.
 fn named<T>(name: &str, form: Option<T>) -> Result<(), Reason> {
     form.map(|_| ()).ok_or_else(|| Reason::Function { function: name.to_owned() })
 }
 
-/// Bytes of the shards that a plan's scans are left with.
+/// Returns the bytes of the shards that a plan's scans read after pruning.
 pub(super) fn scanned_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
     let mut bytes = 0;
     let walked = plan.apply(|operator| {
@@ -203,6 +207,6 @@ pub(super) fn scanned_bytes(plan: &Arc<dyn ExecutionPlan>) -> u64 {
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor of a plan's scans returns no error");
     bytes
 }

@@ -1,4 +1,4 @@
-//! What tasks did, as they tell when their query has ended: EXPLAIN ANALYZE shows it for each stage.
+//! Metrics that tasks report at the end of their query, shown by EXPLAIN ANALYZE for each stage.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,28 +14,28 @@ const ROWS: &str = "kiln_rows";
 const BYTES: &str = "kiln_bytes";
 const BUSY: &str = "kiln_busy";
 
-/// What the tasks of one query have told so far.
+/// Reports received so far from the tasks of one query, by stage and task number.
 #[derive(Debug, Default)]
 pub struct Reports(Mutex<BTreeMap<(usize, usize), Report>>);
 
-/// Set for a query whose tasks have to tell.
+/// Marker of a query whose tasks have to report metrics.
 #[derive(Debug)]
 pub(super) struct Asked;
 
-/// What one task gave.
+/// Metrics of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The worker that it ran on.
+    /// Worker that it ran on.
     pub worker: Url,
     pub rows: u64,
-    /// Of its rows, as they are sent if they are not compressed.
+    /// Uncompressed bytes of its rows, as sent.
     pub bytes: u64,
-    /// From its first row's being asked for to its last's being given.
+    /// Time from the request for its first row until its last row was handed over.
     pub took: Duration,
 }
 
 impl Reports {
-    /// Takes what a task tells.
+    /// Stores the metrics of a task.
     pub(super) fn note(&self, task: TaskKey, worker: &Url, told: &TaskMetrics) {
         let sum = |name: &str| {
             let of = |set: &MetricsSet| set.sum_by_name(name).map_or(0, |value| value.as_usize() as u64);
@@ -50,14 +50,14 @@ impl Reports {
         self.0.lock().insert((task.stage_id, task.task_number), report);
     }
 
-    /// Those of a stage, by the numbers of its tasks.
+    /// Returns the reports of a stage, in the order of its tasks.
     pub fn of_stage(&self, stage: usize) -> Vec<Report> {
         let reports = self.0.lock();
         reports.range((stage, 0)..=(stage, usize::MAX)).map(|(_, report)| report.clone()).collect()
     }
 }
 
-/// What a task counts of the rows that it gives.
+/// Counters of the rows that a task outputs.
 #[derive(Debug, Clone)]
 pub(super) struct Counts {
     rows: Count,
@@ -74,6 +74,7 @@ impl Counts {
         }
     }
 
+    /// Counts a batch of output.
     pub(super) fn add(&self, batch: &RecordBatch) {
         self.rows.add(batch.num_rows());
         self.bytes.add(row_bytes(batch));

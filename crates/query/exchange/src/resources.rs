@@ -1,4 +1,4 @@
-//! What one query has to run with.
+//! Resources of one query.
 
 use std::sync::Arc;
 
@@ -7,20 +7,21 @@ use scheduler::{Lease, QueryMemory, QueryShare};
 use settings::Settings;
 use tokio_util::sync::CancellationToken;
 
-/// What one query has to run with: its stop, its settings, and what it gets of threads and memory.
+/// Resources of one query: cancellation, settings, and its share of threads and memory.
 #[derive(Debug, Clone, Copy)]
 pub struct QueryResources<'a> {
-    /// Fires when the query shall stop.
+    /// Cancelled when the query has to stop.
     pub cancel: &'a CancellationToken,
     pub settings: &'a Settings,
     pub share: &'a QueryShare,
     pub memory: &'a QueryMemory,
-    /// The worker that it runs on; `None` for the process itself.
+    /// Lease of the worker that the query runs on; `None` for the process itself.
     pub lease: Option<&'a Lease>,
 }
 
 impl QueryResources<'_> {
-    /// The context of a plan's operators: the query's own memory of what all share, or of its worker's part of it.
+    /// Returns the execution context of a plan's operators. Its memory pool is the query's own, within the worker's
+    /// pool or that of the process.
     #[must_use]
     pub fn task(&self, state: &SessionState) -> Arc<TaskContext> {
         let mut runtime = state.runtime_env().as_ref().clone();

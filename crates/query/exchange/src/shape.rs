@@ -1,4 +1,4 @@
-//! What of a plan's shape the library would get wrong.
+//! Rewrites plans into shapes that the library cuts correctly.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::physical_plan::{
     ExecutionPlan, ExecutionPlanProperties, InputOrderMode, Partitioning, replace_children_if_necessary,
 };
 
-/// The same plan in a shape that is cut right.
+/// Rewrites a plan so that the library cuts it correctly.
 pub(super) fn to_be_cut(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|operator| {
         let changed = if collects_left(&operator) {
@@ -32,8 +32,8 @@ pub(super) fn to_be_cut(plan: Arc<dyn ExecutionPlan>) -> DfResult<Arc<dyn Execut
     .data()
 }
 
-/// A limit of a build side stays apart from the exchange that brings its rows together: the library puts a broadcast below that exchange, and each
-/// worker would then take its own choice of the rows.
+/// Separates the limit of a build side from the operator that merges its partitions. The library puts a broadcast below
+/// that operator, and each worker would then choose different rows.
 fn limit_apart(join: &Arc<dyn ExecutionPlan>) -> Option<Vec<Arc<dyn ExecutionPlan>>> {
     let mut children: Vec<_> = join.children().into_iter().map(Arc::clone).collect();
     let fetch = children.first()?.downcast_ref::<CoalescePartitionsExec>().and_then(ExecutionPlan::fetch)?;
@@ -41,15 +41,16 @@ fn limit_apart(join: &Arc<dyn ExecutionPlan>) -> Option<Vec<Arc<dyn ExecutionPla
     Some(children)
 }
 
-/// Rows that are dealt out and brought together at once: the library takes any exchange at the top of a stage for its own, and this one away.
+/// Removes a round-robin exchange whose partitions are merged at once. The library would take an exchange at the top of
+/// a stage for its own and remove it.
 fn dealt_in_vain(gather: &Arc<dyn ExecutionPlan>) -> Option<Vec<Arc<dyn ExecutionPlan>>> {
     let gather = gather.downcast_ref::<CoalescePartitionsExec>()?;
     let deal = gather.input().downcast_ref::<RepartitionExec>()?;
     matches!(deal.partitioning(), Partitioning::RoundRobinBatch(_)).then(|| vec![Arc::clone(deal.input())])
 }
 
-/// Whether each window of a plan finds the columns that part its rows in the order of its input. Where one of them is known to be the same in all rows the
-/// order leaves it out, and in another process, where the rows come from elsewhere, nobody knows that.
+/// Returns whether the input of each window is ordered by the window's partition columns. DataFusion omits a column
+/// from the order if it is known to be constant; another process, which only receives the rows, does not know that.
 pub(super) fn are_windows_ordered(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut all = true;
     let walked = plan.apply(|operator| {
@@ -66,11 +67,11 @@ pub(super) fn are_windows_ordered(plan: &Arc<dyn ExecutionPlan>) -> bool {
         }
         Ok(if all { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor of windows returns no error");
     all
 }
 
-/// Whether an operator reads all of its first input before anything else.
+/// Returns whether an operator reads all of its first input before anything else.
 fn collects_left(operator: &Arc<dyn ExecutionPlan>) -> bool {
     operator.is::<NestedLoopJoinExec>()
         || operator.is::<CrossJoinExec>()

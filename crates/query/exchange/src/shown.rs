@@ -1,4 +1,4 @@
-//! A distributed plan as EXPLAIN shows it: where rows change places, and what is only there for the way.
+//! Operators of a distributed plan as EXPLAIN shows them.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use datafusion_distributed::{
 
 use crate::head::HeadExec;
 
-/// Whether rows of other processes come out of an operator.
+/// Returns whether an operator is the root of a distributed plan.
 pub fn is_distributed(operator: &Arc<dyn ExecutionPlan>) -> bool {
     operator.is::<DistributedExec>()
 }
 
-/// What an operator of this crate, or the library's, is in a plan.
+/// EXPLAIN's view of an operator that distribution added.
 pub enum Shown<'a> {
-    /// It stands for another one.
+    /// Shown as another operator.
     Other(&'a Arc<dyn ExecutionPlan>),
-    /// Rows come from the tasks of a stage.
+    /// Shown as an exchange: rows arrive from the tasks of a stage.
     Exchange { name: &'static str, stage: usize, tasks: usize, input: &'a Arc<dyn ExecutionPlan> },
 }
 
-/// `None` where it is anybody's.
+/// Returns how EXPLAIN shows an operator that distribution added; `None` for any other operator.
 pub fn shown(operator: &Arc<dyn ExecutionPlan>) -> Option<Shown<'_>> {
     if let Some(head) = operator.downcast_ref::<HeadExec>() {
         return Some(Shown::Other(head.shown()));

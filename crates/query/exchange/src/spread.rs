@@ -1,4 +1,4 @@
-//! Where a query runs.
+//! Execution location of a query, as EXPLAIN shows it.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use url::Url;
 
 use crate::reason::Reason;
 
-/// Where a query runs.
+/// Execution location of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spread {
-    /// In stages on so many workers.
+    /// In stages on this many workers.
     Workers(usize),
-    /// As a whole on this one.
+    /// As a single task on this worker.
     Worker(Url),
     /// In the instance, for this reason.
     Instance(Reason),

@@ -1,4 +1,4 @@
-//! The operator at the top of the part of a plan that a worker runs.
+//! Root operator of the plan fragment that a task runs on a worker.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,25 +20,30 @@ use crate::active::Active;
 use crate::failure::leaving;
 use crate::reports::Counts;
 
-/// Batches that wait for a slow reader.
+/// Batches that are buffered for a slow reader.
 const BATCHES_AHEAD: usize = 2;
 
-/// Runs a worker's part of a plan on the query threads, in turn with other queries. A program gives its rows in one partition; who reads asks for
-/// as many as were planned, so the others are empty.
+/// Root operator of a task: runs its plan fragment on the query threads, in turn with other queries.
+///
+/// A compiled plan has one output partition. Readers request as many as were planned; the others are empty.
 pub(super) struct StageExec {
+    /// Fragment to run: compiled where the engine is on.
     covered: Arc<dyn ExecutionPlan>,
-    /// As the coordinator planned the part.
+    /// Properties of the fragment as the coordinator planned it.
     properties: Arc<PlanProperties>,
     threads: Arc<Threads>,
     share: Arc<QueryShare>,
     active: Arc<Active>,
-    /// Fires when nobody can ask for rows any more.
+    /// Cancelled when this operator is dropped: nobody can request rows any more.
     stop: CancellationToken,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl StageExec {
-    /// Runs `covered` in the place of an operator with these properties.
+    /// Returns the operator that runs `covered` with the properties of the planned fragment.
+    ///
+    /// # Errors
+    /// If `covered` has more partitions than were planned.
     pub(super) fn new(
         covered: Arc<dyn ExecutionPlan>,
         properties: Arc<PlanProperties>,
@@ -50,7 +55,7 @@ impl StageExec {
         let (planned, has) =
             (properties.partitioning.partition_count(), covered.output_partitioning().partition_count());
         if planned < has {
-            return internal_err!("{has} partitions were made of {planned}");
+            return internal_err!("a compiled stage has {has} partitions, more than the {planned} planned");
         }
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(Self { covered, properties, threads, share, active, stop, metrics })
@@ -77,9 +82,9 @@ impl ExecutionPlan for StageExec {
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let [covered] = children.as_slice() else { return internal_err!("a stage has one plan") };
+        let [covered] = children.as_slice() else { return internal_err!("a stage has exactly one input") };
         if !Arc::ptr_eq(covered, &self.covered) {
-            return internal_err!("a stage is not changed any more");
+            return internal_err!("the input of a stage cannot be replaced");
         }
         Ok(self)
     }
@@ -105,12 +110,12 @@ impl ExecutionPlan for StageExec {
             if let Some(batch) = receiver.recv().await {
                 return Some((batch, (receiver, producer)));
             }
-            // All batches are here, unless the producer died.
+            // The channel is closed: all batches were received, unless the producer panicked.
             let error = producer?.0.await.err()?;
-            let error = types::SqlError::internal(format!("a task crashed: {error}"));
+            let error = types::SqlError::internal(format!("the task of a stage panicked: {error}"));
             Some((Err(leaving(functions::error::to_datafusion(error))), (receiver, None)))
         });
-        // Exchanges ask once more after the end.
+        // Exchanges poll the stream again after its end.
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.fuse())))
     }
 
@@ -119,6 +124,7 @@ impl ExecutionPlan for StageExec {
     }
 }
 
+/// Executes one partition and sends its batches, until the end, an error, or the reader's departure.
 async fn produce(
     operators: Arc<dyn ExecutionPlan>,
     partition: usize,
@@ -130,7 +136,7 @@ async fn produce(
     let mut rows = match operators.execute(partition, context) {
         Ok(rows) => rows,
         Err(error) => {
-            // A reader that has gone does not miss it.
+            // If the reader is gone, nobody needs the error.
             let _ = sender.send(Err(leaving(error))).await;
             return;
         }

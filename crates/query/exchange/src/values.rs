@@ -1,4 +1,4 @@
-//! Subqueries of one value: they run before the query that needs the value, which goes with its plan.
+//! Evaluates scalar subqueries before the query that needs their values.
 
 use std::sync::Arc;
 
@@ -19,7 +19,10 @@ use crate::reason::Reason;
 use crate::spread::Spread;
 
 impl Planning<'_> {
-    /// What a subquery of one column gives: NULL without a row.
+    /// Returns the value of a scalar subquery of one column: NULL if it has no rows.
+    ///
+    /// # Errors
+    /// `21000` if it has more than one row.
     pub(super) async fn value(&self, subquery: Optimized) -> SqlResult<ScalarValue> {
         let schema = subquery.schema();
         let first = self.before();
@@ -47,7 +50,7 @@ impl Planning<'_> {
         value.map_err(from_datafusion)
     }
 
-    /// The same, to be run by the instance alone.
+    /// Prepares a subquery to run in the instance.
     async fn here(
         &self,
         optimized: Optimized,

@@ -1,4 +1,4 @@
-//! A query that one worker runs as a whole: a small one, on the worker whose cache has most of what it reads.
+//! Runs a small query as a single task, on the worker whose cache owns most of what it reads.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::assign::{Cluster, assign};
 
-/// The worker that owns most parts of what a plan scans; `None` where nothing of it is stored.
+/// Returns the worker that owns most parts of what a plan scans; `None` if the plan scans no stored parts.
 pub(super) fn home(plan: &Arc<dyn ExecutionPlan>, workers: &[Url], cluster: &dyn Cluster) -> Option<Url> {
     let mut keys = Vec::new();
     let walked = plan.apply(|operator| {
@@ -22,26 +22,26 @@ pub(super) fn home(plan: &Arc<dyn ExecutionPlan>, workers: &[Url], cluster: &dyn
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor of a plan's scans returns no error");
     if keys.is_empty() || workers.is_empty() {
         return None;
     }
     let owned = assign(&keys, workers, cluster);
-    // Of equals the first.
+    // On a tie, the first worker.
     let most = (0..workers.len()).rev().max_by_key(|worker| owned[*worker].len())?;
     Some(workers[most].clone())
 }
 
-/// The rows of `operators` from the one task of a stage that is all of them, by a name that no other has. The library itself leaves stages of one task
-/// for one reader where they are read.
+/// Wraps `operators` as a stage with one task, under a unique query id `name`. The library itself would run a single
+/// task for a single reader in the reader's process.
 pub(super) fn sent(operators: Arc<dyn ExecutionPlan>, name: Uuid) -> DfResult<Arc<dyn ExecutionPlan>> {
-    // An append has the partitions of all its inputs, however few threads there are.
+    // A union has the partitions of all its inputs, however few threads there are.
     let operators = match operators.output_partitioning().partition_count() {
         1 => operators,
         _ => Arc::new(CoalescePartitionsExec::new(operators)),
     };
     let exchange = NetworkCoalesceExec::try_new(operators, 1, 1)?;
-    let Stage::Local(stage) = exchange.input_stage() else { return internal_err!("a stage is sent once") };
+    let Stage::Local(stage) = exchange.input_stage() else { return internal_err!("a new exchange has a remote input") };
     let mut stage = stage.clone();
     (stage.query_id, stage.num) = (name, 1);
     let exchange: Arc<dyn ExecutionPlan> = exchange.with_input_stage(Stage::Local(stage))?;

@@ -1,4 +1,4 @@
-//! An exchange between the threads of a task, where the library would see one between tasks.
+//! Exchange between the threads of a task, hidden from the library, which would make it one between tasks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use datafusion_distributed::NetworkBoundaryExt;
 
-/// Rows go among the partitions of their task by keys: all rows with a key are in the task already. To who runs it it is the exchange that it holds.
+/// Hash exchange among the partitions of a task; all rows with equal keys are in the task already. It executes as the
+/// [`RepartitionExec`] that it holds.
 #[derive(Debug)]
 pub struct WithinTasksExec {
     exchange: Arc<RepartitionExec>,
 }
 
 impl WithinTasksExec {
-    /// Among so many partitions by these columns.
+    /// Returns an exchange by `keys` among `partitions`.
     pub(super) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         keys: Vec<Arc<dyn PhysicalExpr>>,
@@ -31,12 +32,12 @@ impl WithinTasksExec {
         Ok(Self { exchange: Arc::new(RepartitionExec::try_new(input, Partitioning::Hash(keys, partitions))?) })
     }
 
-    /// The exchange, which is between tasks where nobody says otherwise.
+    /// Returns the plain exchange, which the library makes one between tasks in a distributed plan.
     pub(super) fn exchange(&self) -> Arc<dyn ExecutionPlan> {
         Arc::clone(&self.exchange) as _
     }
 
-    /// The columns by which rows go.
+    /// Returns the expressions by which rows are partitioned.
     pub(super) fn keys(&self) -> &[Arc<dyn PhysicalExpr>] {
         match self.exchange.partitioning() {
             Partitioning::Hash(keys, _) => keys,
@@ -45,23 +46,23 @@ impl WithinTasksExec {
     }
 }
 
-/// Whether the rows of a join by keys meet in the tasks in which they are read, as no exchange between tasks brings them together. Never where a plan is
-/// not divided among tasks.
+/// Returns whether both sides of a partitioned hash join meet in the tasks that read them, without an exchange between
+/// tasks. False for plans that are not divided among tasks.
 pub fn meets_within_tasks(join: &HashJoinExec) -> bool {
     let inputs = [join.left(), join.right()];
     let is_divided = |input: &Arc<dyn ExecutionPlan>| input.exists(|below| Ok(below.is::<WithinTasksExec>()));
     *join.partition_mode() == PartitionMode::Partitioned
-        && inputs.iter().any(|input| is_divided(input).expect("nothing fails on the way"))
+        && inputs.iter().any(|input| is_divided(input).expect("the search for an exchange returns no error"))
         && inputs.iter().all(|input| stays(input))
 }
 
-/// Whether rows come from scans without leaving their task.
+/// Returns whether rows come from scans without leaving their task.
 fn stays(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if plan.is_network_boundary() {
         return false;
     }
     match plan.downcast_ref::<HashJoinExec>() {
-        // The other side goes to all tasks.
+        // The build side is broadcast to all tasks.
         Some(join) if *join.partition_mode() != PartitionMode::Partitioned => stays(join.right()),
         _ => plan.children().into_iter().all(stays),
     }
@@ -90,7 +91,7 @@ impl ExecutionPlan for WithinTasksExec {
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.pop() else { return internal_err!("an exchange has an input") };
+        let Some(input) = children.pop() else { return internal_err!("an exchange has one input") };
         let partitions = self.exchange.partitioning().partition_count();
         Ok(Arc::new(Self::try_new(input, self.keys().to_vec(), partitions)?))
     }

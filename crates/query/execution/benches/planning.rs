@@ -1,5 +1,6 @@
-//! `cargo bench -p execution --bench planning [-- SHARDS]`: how long queries on a table of very many shards are planned, how much memory the
-//! table's catalog takes, and how much is sent to workers. Nothing is stored: the shards are made up. 10,000,000 without a number.
+//! Measures planning for a table of very many shards: `cargo bench -p execution --bench planning [-- SHARDS]`, by
+//! default 10,000,000. Prints planning times, the memory of the table's catalog entry, and the size of messages to
+//! workers. The shards do not exist in storage.
 
 #![expect(clippy::print_stdout, reason = "a benchmark speaks to its user")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark asks for the machine's own time")]
@@ -26,7 +27,7 @@ use types::random::SeededRandom;
 use types::{CachePolicy, Clock, ColumnId, Oid, QueryId, Random, RowId, ShardId, SqlType, SystemClock, SystemRandom};
 
 const TABLE: Oid = Oid(20_000);
-/// Shards of a day.
+/// Shards per day.
 const OF_DAY: u64 = 100;
 const ROWS: u64 = 1_000_000;
 const BYTES: u64 = 100 << 20;
@@ -70,7 +71,7 @@ fn main() {
         let customers: Vec<_> = (0..10).map(|each| (of(run * 10 + each + 19) * 1_000 + 7).to_string()).collect();
         format!("select sum(id) from events where customer in ({})", customers.join(", "))
     });
-    // One that all of the table may have, as far as is known of neighbours together.
+    // A customer that the packed statistics of every group of neighbouring shards may contain.
     let customer = count / 2 * 1_000 + 7;
     let same = |_| format!("select sum(id) from events where customer = {customer}");
     bench.query(&state, "the same customer again", same);
@@ -86,7 +87,7 @@ fn main() {
     println!("two looks through the index alone: {:.3} ms", begun.elapsed().as_secs_f64() * 1e3);
 }
 
-/// How many shards an equality of `customer` leaves, asked anew.
+/// Returns how many shards an equality on `customer` leaves, without a cached result.
 fn pruned(shards: &TableShards, customer: i64) -> usize {
     let test = shards::Test::Compare(shards::Op::Eq, Datum::Int(customer));
     let predicates = [shards::Predicate { column: ColumnId(3), test }];
@@ -105,7 +106,7 @@ fn memory(shards: &ShardList, before: u64) {
     println!("memory of the process beside it: {} MB", resident.saturating_sub(bytes as u64) >> 20);
 }
 
-/// What the process has in memory; 0 where the system does not tell.
+/// Returns the resident memory of the process; 0 if the system does not report it.
 fn resident_bytes() -> u64 {
     let told = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     told.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4_096
@@ -140,8 +141,8 @@ impl Bench {
         Self { planner, _execution: execution, _spill: spill, runtime }
     }
 
-    /// Plans several queries, from their text to their operators, and prints the median and the longest time, the shards that are left, and what
-    /// would be sent.
+    /// Plans several queries from text to operators. Prints the median and the longest time, the remaining shards and
+    /// the size of the message.
     fn query(&self, state: &CatalogState, what: &str, text: impl Fn(u64) -> String) {
         let state = Arc::new(state.clone());
         let runs = if what.contains("first") { 1 } else { 15 };
@@ -194,7 +195,7 @@ fn statement(state: &Arc<CatalogState>) -> StatementContext {
     }
 }
 
-/// `events (id bigint, day date, customer bigint, region text)`.
+/// Returns the table `events (id bigint, day date, customer bigint, region text)`.
 fn events() -> Table {
     let column = |id, name: &str, sql_type| Column {
         id: ColumnId(id),
@@ -232,7 +233,8 @@ fn events() -> Table {
     }
 }
 
-/// A shard of a million rows: ids and days follow the order of loading; customers and regions are of a narrow range of its own each, in no order.
+/// Returns the metadata of a shard with a million rows: ids and days follow the load order, customers and regions have
+/// a narrow range of their own, in no order.
 fn shard(number: u64, count: u64, random: &SeededRandom) -> Arc<ShardMeta> {
     let id = ShardId(random.uuid());
     let stats = |column, min: Datum, max: Datum| {

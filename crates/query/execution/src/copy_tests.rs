@@ -1,4 +1,4 @@
-//! Claims about a whole COPY FROM: what is in the table afterwards.
+//! Tests of COPY FROM: the rows in the table afterwards.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ async fn files_are_read_in_the_order_of_their_names() {
     assert_eq!(missing.condition, Condition::UndefinedFile);
 }
 
-/// A Parquet file of one column `a`.
+/// Returns a Parquet file with one column `a`.
 async fn parquet_file(sql_type: SqlType, values: ArrayRef) -> Bytes {
     let column = ColumnDef { id: ColumnId(1), name: "A".to_owned(), sql_type, nullable: true, missing: None };
     let field = column.sql_type.arrow_field(&column.name, true);

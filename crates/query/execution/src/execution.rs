@@ -1,4 +1,4 @@
-//! The services of a server that run plans, put together.
+//! Assembles the services of a server that run plans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use shards::TierUse;
 use txn::Transactions;
 use types::{Clock, Random, SqlResult};
 
-/// The services that run plans. Nothing is done here: each service does its own.
+/// Services that run plans. It only holds them.
 pub struct Execution {
     scans: Arc<ScanPlanner>,
     external: Arc<ExternalFiles>,
@@ -34,10 +34,10 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// Starts the threads and cleans the spill folder.
+    /// Starts the threads, cleans the spill folder and creates the services.
     ///
     /// # Errors
-    /// `58030` where the spill folder or the cache's cannot be used, or threads cannot be started.
+    /// `58030` if the spill folder or the cache's folder cannot be used, or threads cannot be started.
     pub fn new(
         objects: Objects,
         transactions: Arc<Transactions>,
@@ -82,79 +82,79 @@ impl Execution {
         }))
     }
 
-    /// The planner of scans of tables.
+    /// Returns the planner of table scans.
     #[must_use]
     pub fn scan_planner(&self) -> Arc<dyn PlanScan> {
         Arc::clone(&self.scans) as Arc<dyn PlanScan>
     }
 
-    /// The same, which tests ask for more.
+    /// Returns the planner of table scans as its concrete type, for tests.
     #[must_use]
     pub fn scans(&self) -> &Arc<ScanPlanner> {
         &self.scans
     }
 
-    /// The use of the caches of columns and of groups.
+    /// Returns the use of the column cache and the fragment cache.
     #[must_use]
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.scans.cache_tiers()
     }
 
-    /// The files of external tables.
+    /// Returns the service that lists files of external tables.
     #[must_use]
     pub fn external(&self) -> &Arc<ExternalFiles> {
         &self.external
     }
 
-    /// The lookup of rows by key.
+    /// Returns the key lookup.
     #[must_use]
     pub fn lookup(&self) -> &Arc<KeyLookup> {
         &self.lookup
     }
 
-    /// The loader of rows into shards.
+    /// Returns the loader that writes rows into shards.
     #[must_use]
     pub fn loader(&self) -> &Loader {
         &self.loader
     }
 
-    /// The executor of plans.
+    /// Returns the executor of plans.
     #[must_use]
     pub fn executor(&self) -> &Arc<Executor> {
         &self.executor
     }
 
-    /// The service that changes rows.
+    /// Returns the service that changes rows.
     #[must_use]
     pub fn dml(&self) -> &Arc<Dml> {
         &self.dml
     }
 
-    /// The service that runs COPY.
+    /// Returns the service that runs COPY.
     #[must_use]
     pub fn copier(&self) -> &Arc<Copier> {
         &self.copier
     }
 
-    /// The service that answers EXPLAIN.
+    /// Returns the service that answers EXPLAIN.
     #[must_use]
     pub fn explainer(&self) -> &Arc<Explainer> {
         &self.explainer
     }
 
-    /// The throttle of writers.
+    /// Returns the throttle of writers.
     #[must_use]
     pub fn throttle(&self) -> &Arc<WriteThrottle> {
         &self.throttle
     }
 
-    /// The service that settles and compacts.
+    /// Returns the service that flushes and compacts tables.
     #[must_use]
     pub fn maintenance(&self) -> &Arc<Maintenance> {
         &self.maintenance
     }
 
-    /// The service that tells caches what tables have and want.
+    /// Returns the service that informs caches about changed tables.
     #[must_use]
     pub fn cache_keeper(&self) -> &Arc<CacheKeeper> {
         &self.cache_keeper

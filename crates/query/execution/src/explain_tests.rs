@@ -42,7 +42,7 @@ async fn analyze_times_what_the_engine_ran() {
     let query = "select v, count(*) from a join b on a.id = b.a where b.id <= 400 group by v order by v";
     let plan = sql.run(&format!("explain (analyze, costs off) {query}")).await.unwrap();
     assert!(plan.iter().any(|line| line.trim_start() == "Engine: on"), "{plan:#?}");
-    // A program divides rows by itself: nothing gathers or redistributes them.
+    // A fragment divides rows internally, without Gather or Redistribute.
     for operator in ["Sort", "HashAggregate", "Hash Join", "Seq Scan on a", "Seq Scan on b"] {
         let is_it = |line: &String| line.trim_start().trim_start_matches("->  ").starts_with(operator);
         let node = plan.iter().position(is_it).expect(operator);
@@ -131,14 +131,14 @@ async fn not_in_is_the_engines_whether_anything_is_null_or_not() {
     for values in ["select p from q where w > 5", "select p from r", "select p from r where p > 0"] {
         let query = format!("select v, count(*) from p where id not in ({values}) group by v order by v");
         let plan = sql.run(&format!("explain (costs off) {query}")).await.unwrap();
-        // Of what is left to operators several threads take parts, which are gathered.
+        // Operators that are not compiled run in several partitions, which are gathered.
         assert!(plan.iter().any(|line| line.contains("Anti Join")), "{plan:#?}");
         assert!(!plan.iter().any(|line| line.contains("Gather") || line.contains("Redistribute")), "{plan:#?}");
         assert_eq!(sql.run(&query).await.unwrap(), ["v0|15", "v1|15", "v2|15"]);
     }
 }
 
-/// An aggregate that operators make, between joins that the engine makes.
+/// Query with an aggregation that is not compiled between joins that are.
 const NESTED: &str = "select s.g, count(*) from (select b.a as g, string_agg(a.v, ',') as t from a join b on a.id = b.a group by b.a) as s \
                       join b as c on s.g = c.a where length(s.t) > 3 group by s.g";
 
@@ -148,7 +148,7 @@ async fn what_operators_between_programs_did_is_shown() {
     let plan = sql.run(&format!("explain (analyze, costs off) {NESTED}")).await.unwrap();
     let given = |name: &str, rows: &str| plan.iter().filter(|line| line.contains(name) && line.contains(rows)).count();
     assert_eq!(given("Hash Join", " rows=490 "), 2, "{plan:#?}");
-    // The groups of the operators, and those of the program above.
+    // Groups of the operators that are not compiled, and of the fragment above.
     assert_eq!(given("HashAggregate", " rows=49 ") - given("Partial", " rows=49 "), 2, "{plan:#?}");
     assert_eq!(given("Seq Scan on b", "(actual "), 2, "{plan:#?}");
 }
@@ -206,7 +206,7 @@ async fn rows_are_those_that_joins_were_ordered_by() {
         let rows = line.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).expect("an estimate");
         rows.parse::<u64>().unwrap()
     };
-    // A tenth of the rows, by the sample, each of which finds a partner; DataFusion's statistics know neither.
+    // A tenth of the rows, according to the sample, each with one match; DataFusion's statistics know neither.
     assert!((1_500..=2_500).contains(&rows("Seq Scan on fact")), "{plan:#?}");
     assert!((1_200..=3_000).contains(&rows("Hash Join")), "{plan:#?}");
     assert!((200..=300).contains(&rows("HashAggregate")), "{plan:#?}");

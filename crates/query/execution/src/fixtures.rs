@@ -1,4 +1,4 @@
-//! A warehouse in memory, for tests.
+//! In-memory warehouse for tests.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use types::{Clock, ColumnId, ObjectNames, Oid, QueryId, Random, SqlResult, SqlTy
 
 use crate::Execution;
 
-/// All that writes and reads need.
+/// Services that reads and writes need.
 pub(crate) struct Warehouse {
     pub(crate) objects: Objects,
     pub(crate) transactions: Arc<Transactions>,
@@ -32,7 +32,7 @@ pub(crate) struct Warehouse {
     _spill: tempfile::TempDir,
 }
 
-/// The one table of a test.
+/// Id of the single table of a test.
 pub(crate) const TABLE: Oid = Oid(20_000);
 
 impl Warehouse {
@@ -40,7 +40,7 @@ impl Warehouse {
         Self::with(Config::default())
     }
 
-    /// With a spill folder of its own and two threads, otherwise as `config` says.
+    /// Returns a warehouse with `config`, but two threads and its own spill folder.
     pub(crate) fn with(config: Config) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
@@ -57,14 +57,14 @@ impl Warehouse {
         self.transactions.begin(Isolation::ReadCommitted)
     }
 
-    /// Commits a table.
+    /// Creates a table and commits.
     pub(crate) async fn create(&self, table: &Arc<Table>) {
         let mut transaction = self.begin();
         transaction.stage(vec![Change::PutTable(Arc::clone(table))]).unwrap();
         transaction.commit().await.unwrap();
     }
 
-    /// Writes `batches` to the table and commits; their number.
+    /// Writes `partitions` to the table and commits; returns the number of rows.
     pub(crate) async fn load(&self, table: &Arc<Table>, partitions: Vec<Vec<RecordBatch>>) -> SqlResult<u64> {
         let mut transaction = self.begin();
         let partitions = partitions.into_iter().map(|batches| batches.into_iter().map(Ok).collect()).collect();
@@ -73,12 +73,12 @@ impl Warehouse {
         Ok(done(rows))
     }
 
-    /// The table's shards as committed.
+    /// Returns the committed shards of the table.
     pub(crate) fn shards(&self) -> Vec<Arc<ShardMeta>> {
         self.transactions.current().state.shards(TABLE).shards.iter().collect()
     }
 
-    /// The rows of a shard.
+    /// Returns the rows of a shard.
     pub(crate) async fn rows(&self, table: &Table, shard: &Arc<ShardMeta>) -> RecordBatch {
         let columns: Arc<[_]> = scan::column_defs(table).into();
         let reader = ShardReader::open(&self.objects, shard).await.unwrap();
@@ -102,7 +102,7 @@ impl Warehouse {
     }
 }
 
-/// `t (a int, b text)`.
+/// Returns the definition of `t (a int, b text)`.
 pub(crate) fn table(order: TableOrder) -> Arc<Table> {
     let column = |id, name: &str, sql_type, not_null| Column {
         id: ColumnId(id),
@@ -135,7 +135,7 @@ pub(crate) fn table(order: TableOrder) -> Arc<Table> {
     })
 }
 
-/// Rows of `t`, `b` being the text of `a`.
+/// Returns rows of `t` in which `b` is the text of `a`.
 pub(crate) fn batch(values: impl IntoIterator<Item = i32>) -> RecordBatch {
     let a = Int32Array::from_iter_values(values);
     let b: StringViewArray = a.iter().map(|value| value.map(|value| value.to_string())).collect();
@@ -143,13 +143,13 @@ pub(crate) fn batch(values: impl IntoIterator<Item = i32>) -> RecordBatch {
     RecordBatch::try_new(schema_of(&table(TableOrder::None).columns), columns).unwrap()
 }
 
-/// Values of `a`.
+/// Returns the values of `a`.
 pub(crate) fn values(batch: &RecordBatch) -> Vec<i32> {
     let column = batch.column(0).as_any().downcast_ref::<Int32Array>().unwrap();
     column.values().to_vec()
 }
 
-/// A plan that writes what it is fed.
+/// Returns a plan that writes the given rows.
 pub(crate) fn write_plan(table: &Arc<Table>, partitions: Vec<Vec<SqlResult<RecordBatch>>>) -> WritePlan {
     let (input, query) = fed_query(table);
     let schema = schema_of(&table.columns);
@@ -169,7 +169,7 @@ pub(crate) fn write_plan(table: &Arc<Table>, partitions: Vec<Vec<SqlResult<Recor
     }
 }
 
-/// A leaf for rows of the table, and the query that gives them.
+/// Returns a table that is fed from a stream, and the query that reads it.
 pub(crate) fn fed_query(table: &Table) -> (Arc<StreamTable>, QueryPlan) {
     let input = StreamTable::new(schema_of(&table.columns));
     let plan = LogicalPlanBuilder::scan("copy", provider_as_source(Arc::clone(&input) as _), None).unwrap();
@@ -212,7 +212,7 @@ pub(crate) fn context() -> RunContext {
     }
 }
 
-/// A catalog in which object 7 of type `regclass` is called `regclass 7`.
+/// Catalog that shows object 7 of type `regclass` as `regclass 7`.
 #[derive(Debug)]
 struct Numbered;
 
@@ -222,12 +222,12 @@ impl ObjectNames for Numbered {
     }
 }
 
-/// The rows of a write that nothing came in the way of.
+/// Returns the number of rows of a write that had no conflict.
 pub(crate) fn done(attempt: row_locks::Attempt<dml::Modified>) -> u64 {
     finished(attempt).rows
 }
 
-/// What a statement that nothing came in the way of gave.
+/// Returns the result of a statement that had no conflict.
 pub(crate) fn finished<T>(attempt: row_locks::Attempt<T>) -> T {
     match attempt {
         row_locks::Attempt::Done(done) => done,

@@ -1,6 +1,6 @@
-//! The services that run plans, put together for a server. What each does is its own crate's matter.
+//! Assembles the services that run plans for a server. Each service lives in its own crate.
 //!
-//! Tests that need a whole warehouse, with a planner and without sessions, lie here too.
+//! Tests that need storage, transactions and a planner, but no sessions, are here, too.
 
 #[cfg(test)]
 mod compile_tests;

@@ -32,7 +32,7 @@ async fn many_changed_rows_go_to_shards_and_few_stay_fresh() {
     assert_eq!(sql.run("update t set s = 'again' where n <= 10").await.unwrap(), ["10"]);
     let few = rows(&sql, table);
     assert_eq!((few.fresh.len(), few.len()), (10, ROWS));
-    // The ids of the rows that came out of the shard are those that they went in with.
+    // The rows have retained the ids that they had in the shard.
     let ids: HashSet<u64> = few.fresh.active.rows().map(|(id, _)| id.0).collect();
     let RowIds::From(first) = few.shards.shards.get(0).expect("there is one").row_ids else {
         panic!("the first load gave ids")

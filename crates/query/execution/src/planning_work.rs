@@ -1,4 +1,5 @@
-//! Checks how the work of planning grows with the size of a statement. Work is measured in allocated bytes, which do not depend on the machine.
+//! Checks how the work of planning grows with the size of a statement. Work is measured in allocated bytes, which do
+//! not depend on the machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::HashMap;
@@ -21,8 +22,8 @@ const GROWTH_MAX: [f64; 3] = [2.5, 4.5, 9.0];
 /// Tolerance of the limits: hash tables allocate slightly different amounts from run to run.
 const MARGIN: f64 = 1.1;
 
-/// Sizes are doubled from the first up to the last, as long as planning allocates less than [`BYTES_MAX`]: constant costs become small beside those that
-/// grow.
+/// Sizes are doubled from the first up to the last, as long as planning allocates less than [`BYTES_MAX`]: constant
+/// costs become small beside those that grow.
 const SIZE_FIRST: usize = 12;
 const SIZE_MAX: usize = 192;
 const BYTES_MAX: u64 = 64 << 20;
@@ -33,11 +34,11 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 #[expect(unsafe_code, reason = "only an allocator sees what is allocated")]
-// SAFETY: all is done by the system's allocator; what is noted are numbers of the thread, which are made without allocating.
+// SAFETY: the system's allocator does all the work; the counters belong to the thread and need no allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note_allocated(layout.size());
-        // SAFETY: the caller keeps the system allocator's contract, which is this one's.
+        // SAFETY: the caller upholds the contract of this allocator, which is that of the system's.
         unsafe { System.alloc(layout) }
     }
 
@@ -50,13 +51,13 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note_freed(layout.size());
         note_allocated(size);
-        // SAFETY: as above; the block is the system allocator's.
+        // SAFETY: as above; the block comes from the system's allocator.
         unsafe { System.realloc(block, layout, size) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         note_freed(layout.size());
-        // SAFETY: as above; the block is the system allocator's.
+        // SAFETY: as above; the block comes from the system's allocator.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -99,7 +100,7 @@ fn the_work_of_planning_grows_as_it_is_known_to() {
         if !["select", "with"].iter().any(|word| (shape.text)(SIZE_FIRST).starts_with(word)) {
             continue;
         }
-        // Some are refused from a size on, or at all.
+        // Some statements are refused, from some size on or always.
         let mut bytes = |size: usize| match planning_bytes(&runtime, &sql, &(shape.text)(size)) {
             Ok(bytes) => Some(bytes),
             Err(SqlError { condition: Condition::StatementTooComplex | Condition::FeatureNotSupported, .. }) => None,

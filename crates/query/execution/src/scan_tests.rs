@@ -1,8 +1,8 @@
-//! Claims about scans as EXPLAIN ANALYZE shows them.
+//! Tests of scans by their EXPLAIN ANALYZE output.
 
 use crate::sql_fixture::Sql;
 
-/// `t (n bigint, f float8, s text)` in four shards of 100 rows, `n` ascending from shard to shard.
+/// Creates `t (n bigint, f float8, s text)` with four shards of 100 rows; `n` ascends from shard to shard.
 async fn table() -> Sql {
     let sql = Sql::new();
     sql.run("create table t (n bigint, f double precision, s text) with (storage = column)").await.unwrap();
@@ -37,7 +37,7 @@ async fn a_pruned_scan_answers_as_one_that_reads_all() {
         "exists (select from generate_series(390, 500) as g(i) where i = n)",
     ] {
         let pruned = sql.run(&format!("select n, f, s from t where {filter} order by n")).await.unwrap();
-        // The same filter in a form that statistics know nothing of.
+        // The same filter in a form that cannot be pruned by statistics.
         let all =
             format!("select n, f, s from (select n, f, s, ({filter}) as keep from t offset 0) where keep order by n");
         assert_eq!(pruned, sql.run(&all).await.unwrap(), "{filter}");

@@ -1,4 +1,4 @@
-//! SQL against a warehouse in memory, for tests.
+//! SQL over an in-memory warehouse, for tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use types::{Oid, QueryId, SqlResult};
 
 use crate::fixtures::{Warehouse, context};
 
-/// A session: every statement commits by itself.
+/// Session in which every statement commits.
 pub(crate) struct Sql {
     pub(crate) warehouse: Warehouse,
     planner: Planner,
@@ -72,13 +72,13 @@ impl Sql {
         self.planner.plan(&parsed[0], &[], &Arc::new(statement))
     }
 
-    /// Runs one statement and gives its rows as text, columns split by `|`.
+    /// Runs one statement and returns its rows as text, with columns separated by `|`.
     pub(crate) async fn run(&self, sql: &str) -> SqlResult<Vec<String>> {
         let context = RunContext { settings: Arc::new(self.settings.clone()), ..context() };
         Box::pin(self.run_with(sql, &context)).await
     }
 
-    /// Loads lines of CSV, which become a shard of their own.
+    /// Loads CSV lines into a new shard.
     pub(crate) async fn copy(&self, table: &str, csv: Bytes) {
         let Planned::CopyFrom(plan) = self.plan(&format!("COPY {table} FROM STDIN (FORMAT csv)")).unwrap() else {
             panic!("COPY is planned as such")
@@ -124,7 +124,7 @@ impl Sql {
     }
 }
 
-/// The rows of a batch, columns split by `|`.
+/// Returns the rows of a batch as text, with columns separated by `|`.
 pub(crate) fn texts(batch: &RecordBatch) -> Vec<String> {
     let text = |row| {
         let cells = batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap());

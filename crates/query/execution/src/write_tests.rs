@@ -69,7 +69,7 @@ async fn nothing_stays_of_a_load_that_fails() {
     assert_eq!(failed, Err(bad_row));
     assert!(!transaction.is_dirty());
     transaction.rollback();
-    // The tasks of the other streams end by and by, and what they wrote is cleaned up after that.
+    // The tasks of the other streams end eventually; what they wrote is cleaned up afterwards.
     for _ in 0..500 {
         warehouse.transactions.clean_once().await.unwrap();
         if warehouse.objects.list("").await.unwrap().is_empty() {

@@ -1,4 +1,4 @@
-//! What a statement's runs have around them.
+//! Resources and settings of a statement's runs.
 
 use std::sync::Arc;
 
@@ -14,51 +14,52 @@ use value_codec::encode::TextStyle;
 use crate::progress::Progress;
 use crate::ran::Ran;
 
-/// The surroundings of one run.
+/// Resources and settings of one run.
 #[derive(Debug, Clone)]
 pub struct RunContext {
     pub query_id: QueryId,
-    /// Fires when the run shall stop: everything it waits for answers 57014 at once.
+    /// Cancels the run: everything that it waits for fails with `57014` at once.
     pub cancel: CancellationToken,
     pub settings: Arc<Settings>,
-    /// Names of catalog objects, as the statement sees them.
+    /// Names of catalog objects in the statement's snapshot.
     pub names: Arc<dyn ObjectNames>,
     pub progress: Arc<Progress>,
-    /// What it gets of the threads.
+    /// Share of the query threads.
     pub share: Arc<QueryShare>,
     pub ran: Arc<Ran>,
     pub memory: Arc<QueryMemory>,
-    /// The worker that it runs on; `None` for what needs none: the process itself.
+    /// Lease of the worker that it runs on; `None` if it needs no worker and runs in the server itself.
     pub lease: Option<Arc<Lease>>,
-    /// The workers among which it may be divided; `None` where it runs on the lease alone.
+    /// Workers among which it may be distributed; `None` if it runs on the leased worker alone.
     pub distribution: Option<Arc<Distribution>>,
 }
 
 impl RunContext {
-    /// The same, in this process alone: for what is fed rows as they come, and cannot begin again.
+    /// Returns the context of a run in this process alone, for runs that consume incoming rows and therefore cannot
+    /// start again.
     pub fn here(&self) -> Self {
         Self { distribution: None, ..self.clone() }
     }
 
-    /// Returns the lost worker that a run failed for, if that is why, and reports it to the cluster.
+    /// Returns the URL of the lost worker if that is the cause of `error`, and reports it to the cluster.
     pub fn report_lost_worker(&self, error: &SqlError) -> Option<Url> {
         let distribution = self.distribution.as_ref()?;
         distribution.report_lost_worker(error);
         lost_worker(error)
     }
 
-    /// How the session shows values.
+    /// Returns the style in which the session shows values.
     #[must_use]
     pub fn text_style(&self) -> TextStyle {
         TextStyle { zone: self.settings.zone(), names: Arc::clone(&self.names) }
     }
 
-    /// The context of a plan's operators: the query's own memory of what all share, or of its worker's part of it.
+    /// Creates the DataFusion context of a plan's operators, with the query's memory pool.
     pub fn task(&self, state: &SessionState) -> Arc<TaskContext> {
         self.resources().task(state)
     }
 
-    /// What its query has to run with.
+    /// Returns the resources for planning and running the query.
     pub fn resources(&self) -> QueryResources<'_> {
         QueryResources {
             cancel: &self.cancel,

@@ -1,4 +1,4 @@
-//! Runs plans on what a process has for queries: threads, memory, and room for what they spill.
+//! Execution of plans with the query threads, memory and spill space of a process.
 
 use std::fmt;
 use std::future::Future;
@@ -24,11 +24,11 @@ use crate::context::RunContext;
 use crate::prepare::prepare;
 use crate::row_stream::{BATCHES_AHEAD, Reading, RowStream, crashed, produce};
 
-/// Runs plans: planned and executed on the query threads, their batches handed over one by one.
+/// Service that plans queries and runs their operators on the query threads.
 pub struct Executor {
-    /// For what runs without a worker.
+    /// Query threads for runs without a worker.
     threads: Arc<Threads>,
-    /// For what comes before statements run.
+    /// Planning threads, which parse, bind and optimize.
     planning: Arc<PlanningThreads>,
     runtime: Arc<RuntimeEnv>,
     clock: Arc<dyn Clock>,
@@ -39,10 +39,10 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Starts the threads and cleans the spill folder.
+    /// Starts the threads and clears the spill folder.
     ///
     /// # Errors
-    /// `58030` where the spill folder cannot be used, or threads cannot be started.
+    /// `58030` if the spill folder cannot be used or threads cannot be started.
     pub fn start(config: &Config, clock: &Arc<dyn Clock>) -> SqlResult<Self> {
         bound_values(config.memory_bytes, config.cache_bytes + config.fragment_cache_bytes);
         Ok(Self {
@@ -57,43 +57,44 @@ impl Executor {
         })
     }
 
-    /// The threads that plan.
+    /// Returns the planning threads.
     #[must_use]
     pub fn planning(&self) -> &Arc<PlanningThreads> {
         &self.planning
     }
 
-    /// The threads that run operators.
+    /// Returns the query threads.
     #[must_use]
     pub fn threads(&self) -> &Arc<Threads> {
         &self.threads
     }
 
-    /// The number of cores that these are for.
+    /// Returns the number of cores that the query threads use.
     #[must_use]
     pub fn cores(&self) -> usize {
         self.cores
     }
 
-    /// Memory of all running operators together.
+    /// Returns the memory limit of all running operators together, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.memory_bytes
     }
 
-    /// Parts of one plan that run at the same time where no setting says how many.
+    /// Returns the number of partitions of a plan that run in parallel by default.
     #[must_use]
     pub fn parts(&self) -> usize {
         self.parts
     }
 
-    /// Memory and spill space, shared by all plans.
+    /// Returns the memory pool and the spill space, which all plans share.
     #[must_use]
     pub fn runtime(&self) -> Arc<RuntimeEnv> {
         Arc::clone(&self.runtime)
     }
 
-    /// Lets operators leave the reserve of the spill folder's disk as it is, for as long as the server runs: who needs more fails with 53100.
+    /// Limits spilling so that the reserve on the spill folder's disk stays free, as long as the server runs; operators
+    /// that need more fail with `53100`.
     pub fn keep_spill_room<'a>(&'a self, reserve: &'a Reserve, health: &'a Health) -> BoxFuture<'a, ()> {
         let most = || self.spill_bytes_max;
         Box::pin(keep_spill_room(&self.runtime.disk_manager, reserve, most, &self.clock, health))
@@ -101,11 +102,11 @@ impl Executor {
 }
 
 impl Executor {
-    /// Plans the operators of `plan` and starts them; rows come as they are asked for. On workers the first are waited for: until there are any, the
-    /// statement can begin again.
+    /// Plans and starts a query; its rows are computed as they are read. A query on workers returns only once its first
+    /// batch has arrived: until then, the statement can be retried.
     ///
     /// # Errors
-    /// What constant folding and scans find while they are planned; `57014` when cancelled.
+    /// Errors of planning (constant folding, scans); `57014` if cancelled.
     pub fn query<'a>(
         self: &'a Arc<Self>,
         plan: &'a QueryPlan,
@@ -114,7 +115,8 @@ impl Executor {
         Box::pin(async move { self.query_placed_unboxed(plan, context).await.map(|(rows, _)| rows) })
     }
 
-    /// As [`Executor::query`], with where it runs if its statement may use workers of other processes.
+    /// Plans and starts a query like [`Executor::query`], and returns where it runs, if its statement may use remote
+    /// workers.
     ///
     /// # Errors
     /// As [`Executor::query`].
@@ -149,7 +151,7 @@ impl Executor {
         Ok((RowStream { columns, stream: rows.boxed() }, spread))
     }
 
-    /// All rows of `plan`.
+    /// Runs a query and returns all of its rows.
     pub fn collect<'a>(
         &'a self,
         plan: &'a QueryPlan,
@@ -165,7 +167,7 @@ impl Executor {
         self.run(context, running.instrument(Step::Run.span())).await
     }
 
-    /// The rows of `operators`, all partitions as one.
+    /// Starts operators and returns their rows, all partitions merged into one stream.
     pub fn stream(
         &self,
         operators: Arc<dyn ExecutionPlan>,
@@ -180,7 +182,7 @@ impl Executor {
         stream::unfold(reading, async |mut reading| Some((reading.next().await?, reading))).boxed()
     }
 
-    /// What runs a plan. That of a large one is made by the threads that plan, so that it keeps no query thread.
+    /// Plans a query for `purpose`. Large plans are made on the planning threads, so that they occupy no query thread.
     pub fn prepared<'a>(
         &'a self,
         plan: &'a QueryPlan,
@@ -196,13 +198,13 @@ impl Executor {
             false => None,
         };
         let plan = counted.as_ref().unwrap_or(plan);
-        // Once for the workers and for the instance, whichever it is that runs it in the end.
+        // Shared by planning for workers and planning for this process: the plan is optimized once.
         let (own, about) = (plan.clone().optimized_once(), context.clone());
         let preparing = async move { prepare(&own, &about, purpose).await }.instrument(Span::current());
         if plan.is_small() {
             return self.run(context, preparing).await;
         }
-        // What it has to run first has its tasks among the queries'.
+        // Subqueries that run during planning spawn their tasks on the query threads.
         let runtime = self.threads_of(context).handle();
         let planning = self.planning().run(move || runtime.block_on(preparing));
         tokio::select! {
@@ -212,8 +214,8 @@ impl Executor {
         }
     }
 
-    /// The plan with the counts of LIMIT and OFFSET that subqueries give: queries before the query, which run in this process with its memory and
-    /// end with it. None runs for a plan that is only shown.
+    /// Replaces LIMIT and OFFSET counts that are subqueries by their values. The subqueries run before the query, in
+    /// this process, within the query's memory. For EXPLAIN without ANALYZE none runs.
     async fn with_counts(&self, plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<QueryPlan> {
         if purpose == Purpose::Show {
             return plan.with_unknown_counts().await;
@@ -228,7 +230,7 @@ impl Executor {
         plan.with_counts(count).instrument(Step::EvaluateSubplans.span()).await
     }
 
-    /// As [`Executor::prepared`], of what runs at once; how long that took is noted.
+    /// Plans a query like [`Executor::prepared`] to be run, and records plan and planning time in the context.
     pub fn prepared_to_be_noted<'a>(
         &'a self,
         plan: &'a QueryPlan,
@@ -248,10 +250,10 @@ impl Executor {
         context.lease.as_ref().map_or(&self.threads, |lease| lease.threads())
     }
 
-    /// Runs `task` on the query threads; a cancelled or dropped run leaves nothing behind.
+    /// Runs `task` on the query threads; dropping the future or cancelling the run stops it.
     ///
     /// # Errors
-    /// Those of the task, and `57014`.
+    /// Errors of the task; `57014` if cancelled.
     pub async fn run<T: Send + 'static>(
         &self,
         context: &RunContext,

@@ -1,8 +1,14 @@
-//! Runs plans: planned and executed on the query threads, their batches handed over one by one.
+//! Runs plans on the query threads or on workers, and returns their rows one batch at a time.
 //!
-//! Never changes rows and never knows a session: a plan and what a statement runs with come in, rows go out.
+//! Never changes rows and knows no sessions: a plan and a [`RunContext`] come in, rows go out. The executor never
+//! retries; the session does.
 //!
-//! Start at [`Executor`]; `prepare.rs` says where a query runs, and makes operators of its plan. The executor never retries; the session does.
+//! - `executor.rs`: [`Executor`], the entry point,
+//! - `context.rs`: the resources and settings of one run,
+//! - `prepare.rs`: chooses where a query runs and makes its operators,
+//! - `row_stream.rs`: the stream of a running query's batches,
+//! - `ran.rs`: the first plan that a statement ran, for EXPLAIN ANALYZE,
+//! - `progress.rs`: counters of a running COPY.
 
 mod context;
 mod executor;

@@ -1,4 +1,4 @@
-//! From a plan to the operators that run it here.
+//! Physical planning: chooses between workers and this process, and makes the operators.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use types::SqlResult;
 
 use crate::context::RunContext;
 
-/// Plans the operators of a query: on workers where there are some that can run it, else in this process.
+/// Plans the operators of a query: on workers if there are some that can run it, otherwise in this process.
 ///
 /// # Errors
-/// Those of planning; 58030 where a worker is lost that evaluates a subquery for it.
+/// Errors of planning; `58030` if a worker is lost that evaluates a subquery during planning.
 pub(crate) async fn prepare(plan: &QueryPlan, context: &RunContext, purpose: Purpose) -> SqlResult<Prepared> {
-    // Before anything is planned: system tables are read then, and the query's memory is shown there.
+    // Comes first: planning reads system tables, and these show the query's memory.
     let task = context.task(&plan.state);
     let Some(distribution) = &context.distribution else { return operators(plan, None, context, task, None).await };
     let planning = Planning::new(plan, context.resources(), distribution, purpose);
@@ -30,11 +30,11 @@ pub(crate) async fn prepare(plan: &QueryPlan, context: &RunContext, purpose: Pur
     operators(plan, planned, context, task, Some(Spread::Instance(reason))).await
 }
 
-/// The operators that run a query in this process; what the engine can run of them is its own, if it is on. `planned` is an undivided plan of it
-/// that there is already.
+/// Makes the operators that run a query in this process. Fragments that the engine can run are compiled, if it is
+/// enabled. `planned` is a single-threaded plan of the query, if there is one already.
 ///
 /// # Errors
-/// What constant folding and scans find; `57014` when cancelled.
+/// Errors of constant folding and of scans; `57014` if cancelled.
 pub async fn operators(
     plan: &QueryPlan,
     planned: Option<(Optimized, Arc<dyn ExecutionPlan>)>,

@@ -1,11 +1,11 @@
-//! How far a running statement has come; what `pg_stat_progress_copy` shows.
+//! Progress of a running statement, as shown by `pg_stat_progress_copy`.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use types::Oid;
 
-/// Counters of one running statement, written as it runs and read by anyone.
+/// Counters of one running statement, written as it runs and read by other sessions.
 #[derive(Debug, Default)]
 pub struct Progress {
     copy: OnceLock<CopyKind>,
@@ -16,10 +16,10 @@ pub struct Progress {
     tuples_skipped: AtomicU64,
 }
 
-/// What a running COPY does.
+/// Table, direction and medium of a COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyKind {
-    /// The table; 0 for COPY of a query.
+    /// Table; 0 for COPY of a query.
     pub table: Oid,
     /// `COPY FROM` or `COPY TO`.
     pub command: &'static str,
@@ -27,25 +27,25 @@ pub struct CopyKind {
     pub medium: &'static str,
 }
 
-/// The counters at one moment, in `pg_stat_progress_copy`'s terms.
+/// Snapshot of the counters, in the terms of `pg_stat_progress_copy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyProgress {
-    /// What the COPY does.
+    /// Table, direction and medium of the COPY.
     pub kind: CopyKind,
     /// Bytes read or written so far.
     pub bytes_processed: u64,
-    /// Bytes there are to read, 0 where that is not known.
+    /// Bytes to read in total; 0 if unknown.
     pub bytes_total: u64,
     /// Rows read or written so far.
     pub tuples_processed: u64,
-    /// Rows left out by a WHERE clause.
+    /// Rows excluded by the WHERE clause.
     pub tuples_excluded: u64,
-    /// Rows left out by ON_ERROR ignore.
+    /// Rows skipped by ON_ERROR ignore.
     pub tuples_skipped: u64,
 }
 
 impl Progress {
-    /// The running COPY, `None` for other statements.
+    /// Returns the progress of the running COPY; `None` for other statements.
     #[must_use]
     pub fn copy(&self) -> Option<CopyProgress> {
         let kind = *self.copy.get()?;
@@ -59,23 +59,27 @@ impl Progress {
         })
     }
 
-    /// Marks the statement as a COPY; the first mark stays.
+    /// Marks the statement as a COPY; the first mark counts.
     pub fn start_copy(&self, kind: CopyKind) {
         self.copy.get_or_init(|| kind);
     }
 
+    /// Sets the number of bytes to read.
     pub fn set_bytes_total(&self, bytes: u64) {
         self.bytes_total.store(bytes, Ordering::Relaxed);
     }
 
+    /// Adds bytes read or written.
     pub fn add_bytes(&self, bytes: usize) {
         add(&self.bytes_processed, bytes);
     }
 
+    /// Adds rows read or written.
     pub fn add_tuples(&self, rows: usize) {
         add(&self.tuples_processed, rows);
     }
 
+    /// Adds rows skipped by ON_ERROR ignore.
     pub fn add_skipped(&self, rows: usize) {
         add(&self.tuples_skipped, rows);
     }

@@ -1,20 +1,22 @@
-//! What a statement ran first: EXPLAIN ANALYZE tells afterwards what its operators did.
+//! Record of the plan that a statement ran, read by EXPLAIN ANALYZE afterwards.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use exchange::Prepared;
 
-/// The first plan that a statement ran, and how long it took to plan.
+/// First plan that a statement ran, with its planning time.
 #[derive(Debug, Default)]
 pub struct Ran(OnceLock<(Prepared, Duration)>);
 
 impl Ran {
+    /// Records a plan; only the first one counts.
     pub fn note(&self, prepared: &Prepared, planning: Duration) {
-        // Later plans are of references and conflicts, which are no part of what was asked.
+        // Later plans check references and conflicts: EXPLAIN does not show them.
         let _ = self.0.set((prepared.clone(), planning));
     }
 
+    /// Returns the first plan with its planning time.
     pub fn first(&self) -> Option<(Prepared, Duration)> {
         self.0.get().cloned()
     }

@@ -1,4 +1,4 @@
-//! The rows of a running query, handed over one batch at a time.
+//! Streams of the rows of running queries.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use tokio_util::task::AbortOnDropHandle;
 use types::interrupt::canceled;
 use types::{Condition, SqlError, SqlResult};
 
-/// Batches that wait for a slow reader: with those in the operators' hands all that a result of any size needs.
+/// Batches buffered for a slow reader: with those that operators hold, this bounds the memory of a result of any size.
 pub(super) const BATCHES_AHEAD: usize = 2;
 
-/// The rows of a query, made as they are asked for. Dropping it stops the query.
+/// Rows of a query, computed as they are read. Dropping the stream stops the query.
 pub struct RowStream {
     pub columns: Vec<OutputColumn>,
-    /// Ends after its first error.
+    /// Batches of the result; the stream ends after its first error.
     pub stream: BoxStream<'static, SqlResult<RecordBatch>>,
 }
 
-/// Runs operators, whose batches go to `sender`.
+/// Runs operators and sends their batches to `sender`.
 pub(super) async fn produce(
     operators: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     sender: mpsc::Sender<SqlResult<RecordBatch>>,
 ) {
-    // A query counts as running on its worker as long as its session is there.
+    // The worker counts the query as running while this context lives.
     let _session = Arc::clone(&task);
     let mut rows = match execute_stream(operators, task) {
         Ok(rows) => rows,
         Err(error) => {
-            // A reader that has gone does not miss it.
+            // If the reader is gone, nobody needs the error.
             let _ = sender.send(Err(from_datafusion(error))).await;
             return;
         }
@@ -53,14 +53,14 @@ pub(super) async fn produce(
     }
 }
 
-/// The reader's end of a running query.
+/// Reader's end of a running query.
 pub(super) struct Reading {
     pub(super) receiver: mpsc::Receiver<SqlResult<RecordBatch>>,
-    /// `None` once the stream has ended.
+    /// Task that runs the operators; `None` once the stream has ended.
     pub(super) producer: Option<AbortOnDropHandle<()>>,
     pub(super) cancel: CancellationToken,
     pub(super) memory: Arc<QueryMemory>,
-    /// As long as there is something to run.
+    /// Lease of the worker, released when the stream ends.
     pub(super) lease: Option<Arc<Lease>>,
 }
 
@@ -72,7 +72,7 @@ impl Reading {
             () = self.cancel.cancelled() => Some(Err(canceled())),
             batch = self.receiver.recv() => match batch {
                 Some(batch) => Some(batch.map_err(|error| self.memory.explained(error))),
-                // All batches are here, unless the producer died.
+                // The channel is closed: all batches have been read, or the producer panicked.
                 None => producer.await.err().map(|error| Err(crashed(error))),
             },
         };
@@ -83,10 +83,10 @@ impl Reading {
     }
 }
 
-/// `XX000`: an operator panicked.
+/// Returns the error of a query whose task ended early: `XX000` if an operator panicked, `57P01` at shutdown.
 pub(super) fn crashed(error: JoinError) -> SqlError {
     match error.try_into_panic() {
-        Ok(panic) => SqlError::internal(format!("the query crashed: {}", panic_text(&*panic))),
+        Ok(panic) => SqlError::internal(format!("query execution panicked: {}", panic_text(&*panic))),
         Err(_) => SqlError::new(Condition::AdminShutdown, "terminating the query: the server is shutting down"),
     }
 }

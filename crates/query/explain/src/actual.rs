@@ -1,4 +1,4 @@
-//! What operators did, by their metrics.
+//! Measurements of operators, from their metrics and from the engine.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use scan::{ShardScanExec, counter};
 
 use crate::node::{Property, Value};
 
-/// What an operator did, all of its partitions together.
+/// Measurements of one operator, all of its partitions together.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Actual {
     pub(crate) rows: u64,
-    /// When it started and ended, in milliseconds since the first operator started; `None` where it was not measured.
+    /// Start and end in milliseconds since the first operator started; `None` if not measured.
     pub(crate) time_ms: Option<(f64, f64)>,
 }
 
-/// Counts from when the first operator started.
+/// Measurements of a plan, with times relative to the start of its first operator.
 #[derive(Debug)]
 pub(crate) struct Clock {
     start: Option<DateTime<Utc>>,
-    /// What the engine did in the place of operators, and when it began with that, in milliseconds.
+    /// Measurements of operators that the engine ran, each with the time in milliseconds at which their fragment began.
     did: HashMap<OperatorId, (Did, f64)>,
 }
 
@@ -47,11 +47,11 @@ impl Clock {
         Some(since.num_microseconds()? as f64 / 1000.0)
     }
 
-    /// Lines about what the engine did for an operator.
+    /// Returns the properties of an operator that the engine ran.
     pub(crate) fn engine_properties(&self, operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
         let Some((did, _)) = self.did.get(&OperatorId::of(operator)) else { return Vec::new() };
         let mut properties = Vec::new();
-        // Of a hash join it is shown below its Hash.
+        // The memory of a hash join is shown by its Hash node.
         if 0 < did.memory && !operator.is::<HashJoinExec>() {
             properties.push(Property::new("Memory", Value::Bytes(did.memory)));
         }
@@ -76,12 +76,12 @@ impl Clock {
         properties
     }
 
-    /// The bytes that the engine took for an operator at most.
+    /// Returns the peak memory in bytes that the engine used for an operator.
     pub(crate) fn memory(&self, operator: &dyn ExecutionPlan) -> Option<u64> {
         self.did.get(&OperatorId::of(operator)).map(|(did, _)| did.memory)
     }
 
-    /// `None` where the operator counts nothing.
+    /// Returns the measurements of an operator; `None` if it has no metrics.
     pub(crate) fn actual(&self, operator: &dyn ExecutionPlan) -> Option<Actual> {
         if let Some((did, began_ms)) = self.did.get(&OperatorId::of(operator)) {
             let time_ms =
@@ -121,7 +121,7 @@ fn end(metrics: &MetricsSet) -> Option<DateTime<Utc>> {
     ends.max()
 }
 
-/// Lines about an operator that was run.
+/// Returns the measured properties of an operator.
 pub(crate) fn properties(operator: &dyn ExecutionPlan, plan: &ExplainPlan) -> Vec<Property> {
     let Some(metrics) = operator.metrics() else { return Vec::new() };
     let mut properties = Vec::new();
@@ -160,7 +160,7 @@ fn pruning(metrics: &MetricsSet) -> Vec<Property> {
     known.into_iter().chain(read).collect()
 }
 
-/// The bytes that an operator took at most, if it counts them: of a join those of its build side.
+/// Returns the peak memory in bytes of an operator, if it measures it; for joins, that of the build side.
 pub(crate) fn memory(operator: &dyn ExecutionPlan) -> Option<u64> {
     let metrics = operator.metrics()?;
     let bytes = metrics.sum_by_name("build_mem_used").or_else(|| metrics.sum_by_name("peak_mem_used"))?;

@@ -1,4 +1,4 @@
-//! What the engine computes over Arrow's arrays, for want of a loop of its own.
+//! Expressions that the engine evaluates on Arrow arrays, because it has no loop of its own for them.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::node::Property;
 
-/// Such expressions as SQL, by the operators that they are parts of.
+/// Such expressions as SQL, by the operator that they belong to.
 #[derive(Debug, Default)]
 pub(crate) struct OverArrays(HashMap<OperatorId, Vec<String>>);
 
@@ -24,7 +24,7 @@ impl OverArrays {
         Self(all)
     }
 
-    /// The line about an operator.
+    /// Returns the property with an operator's expressions.
     pub(crate) fn property(&self, operator: &dyn ExecutionPlan) -> Option<Property> {
         let expressions = self.0.get(&OperatorId::of(operator))?;
         Some(Property::list("Arrow Expressions", expressions.iter().cloned()))

@@ -1,4 +1,5 @@
-//! Statements whose rows an index finds: no operator runs for them, so they are shown as the operators that they do without.
+//! Plans of statements on the primary-key fast path: no operator runs for them, so the tree shows the index scans that
+//! are done instead.
 
 use binder::Planned;
 use executor::RunContext;
@@ -6,8 +7,8 @@ use key_lookup::{IndexUse, PointProgram};
 
 use crate::node::{Node, Property};
 
-/// The tree with an index scan for its scan, where the statement is run so. Statements that EXPLAIN runs are run by operators, which
-/// count what they do.
+/// Shows index scans in place of table scans, if the statement takes the fast path. With ANALYZE it does not: operators
+/// run then, because they measure.
 pub(crate) fn shown(root: Node, statement: &Planned, context: &RunContext, ran: bool) -> Node {
     if ran || !context.settings.index_scan() {
         return root;
@@ -34,7 +35,7 @@ fn use_index(scan: &mut Node, used: &IndexUse) {
     scan.properties.insert(0, Property::text("Index Cond", used.condition.as_str()));
 }
 
-/// The tree with loops over index scans for its joins.
+/// Replaces joins by nested loops over index scans.
 fn looped(mut node: Node, used: &[IndexUse]) -> Node {
     if node.children.len() < 2 {
         node.children = node.children.into_iter().map(|child| looped(child, used)).collect();
@@ -81,7 +82,8 @@ fn leaves<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
     node.children.iter().for_each(|child| leaves(child, found));
 }
 
-/// The tree without what only spreads work over threads, or makes columns; and without sorts where rows come in order.
+/// Removes nodes that only exchange rows between threads or compute columns, and sorts if the index returns the rows in
+/// order.
 fn alone(mut node: Node, is_ordered: bool) -> Node {
     if is_ordered && node.name == "Top-N Sort" {
         node.name = "Limit".to_owned();

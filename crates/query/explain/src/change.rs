@@ -1,4 +1,5 @@
-//! EXPLAIN of statements that change or lock rows. With ANALYZE they run as ever; what their input's operators did is told afterwards.
+//! EXPLAIN of statements that change or lock rows. With ANALYZE they are run first, and the measurements of their
+//! input's operators are read afterwards.
 
 use std::time::Duration;
 
@@ -81,7 +82,7 @@ impl Explainer {
         Ok(Attempt::Done(Explained { root, planning, execution, memory, place: prepared.spread() }))
     }
 
-    /// SELECT … FOR UPDATE: LIMIT and OFFSET count the rows that were locked.
+    /// Explains SELECT … FOR UPDATE, where LIMIT and OFFSET count locked rows.
     pub(crate) async fn explain_locking(
         &self,
         plan: &ExplainPlan,
@@ -135,7 +136,7 @@ impl Explainer {
         Ok(Attempt::Done(Explained { root, planning, execution, memory, place: prepared.spread() }))
     }
 
-    /// The operators of a statement's input: those that ran, or as they would run.
+    /// Returns the operators that ran, or plans those of `query`, with the planning time.
     async fn operators_of(
         &self,
         query: &QueryPlan,
@@ -149,7 +150,7 @@ impl Explainer {
     }
 }
 
-/// A statement that changes rows, over the tree of its input.
+/// Creates the node of a statement that changes rows, over the tree of its input.
 fn changing(
     name: &str,
     table: &Table,

@@ -1,4 +1,4 @@
-//! Rows on their way between processes: what is said of the stage that they come from.
+//! Properties of exchanges: measurements of the stage that sends the rows.
 
 use binder::ExplainPlan;
 use exchange::Report;
@@ -6,7 +6,7 @@ use exchange::Report;
 use crate::node::{Property, Value};
 use crate::text::milliseconds;
 
-/// Lines about a stage of so many tasks, which have told this of themselves.
+/// Returns the properties of a stage with this number of tasks, with the reports of its tasks.
 pub(crate) fn properties(stage: usize, tasks: usize, reports: &[Report], plan: &ExplainPlan) -> Vec<Property> {
     let mut properties =
         vec![Property::new("Stage", Value::Count(stage as u64)), Property::new("Tasks", Value::Count(tasks as u64))];
@@ -24,7 +24,7 @@ pub(crate) fn properties(stage: usize, tasks: usize, reports: &[Report], plan: &
     properties
 }
 
-/// How much more rows than the mean the task with the most gave; `None` without rows.
+/// Returns the ratio of the largest task's rows to the mean; `None` without rows.
 #[expect(clippy::cast_precision_loss, reason = "a ratio of two digits")]
 fn skew(reports: &[Report]) -> Option<f64> {
     let most = reports.iter().map(|report| report.rows).max()?;
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn skew_is_one_where_all_give_the_same() {
-        let worker = Url::parse("http://127.0.0.1:7000/").expect("it is an address");
+        let worker = Url::parse("http://127.0.0.1:7000/").expect("the URL is valid");
         let report = |rows| Report { worker: worker.clone(), rows, bytes: 8 * rows, took: Duration::ZERO };
         assert_eq!(skew(&[report(5), report(5)]), Some(1.0));
         assert_eq!(skew(&[report(9), report(0), report(0)]), Some(3.0));

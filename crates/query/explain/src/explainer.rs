@@ -1,4 +1,4 @@
-//! EXPLAIN as a service: which statement is shown in which way.
+//! Service that runs EXPLAIN statements.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +16,20 @@ use types::{Clock, SqlError, SqlResult};
 use crate::node::Node;
 use crate::{by_key, json, text, tree};
 
-/// What EXPLAIN says.
+/// Tree and timings of an explained statement.
 #[derive(Debug)]
 pub(crate) struct Explained {
     pub(crate) root: Node,
     pub(crate) planning: Duration,
-    /// With ANALYZE.
+    /// Execution time, with ANALYZE.
     pub(crate) execution: Option<Duration>,
-    /// With ANALYZE: bytes of memory that it had at most.
+    /// Peak memory of the statement in bytes, with ANALYZE.
     pub(crate) memory: Option<u64>,
-    /// Where it runs, if that may be in other processes.
+    /// Location of the run, if the query may run in other processes.
     pub(crate) place: Option<Spread>,
 }
 
-/// Answers EXPLAIN.
+/// Service that answers EXPLAIN.
 #[derive(Debug)]
 pub struct Explainer {
     pub(crate) executor: Arc<Executor>,
@@ -38,17 +38,17 @@ pub struct Explainer {
 }
 
 impl Explainer {
-    /// A service that plans and runs queries on `executor`, and by `dml` what changes rows.
+    /// Creates the service over `executor`, which plans and runs queries, and `dml`, which changes rows.
     #[must_use]
     pub fn new(executor: Arc<Executor>, dml: Arc<Dml>, clock: Arc<dyn Clock>) -> Self {
         Self { executor, dml, clock }
     }
 
-    /// The lines that EXPLAIN answers with, one for a whole JSON document. With ANALYZE the statement is run; what it writes
-    /// is staged.
+    /// Returns the lines of the answer; a JSON document is one line. With ANALYZE the statement is run; its changes are
+    /// staged.
     ///
     /// # Errors
-    /// As running the statement; `0A000` for a statement that has no plan.
+    /// Errors of the statement; `0A000` for a statement without a plan.
     pub fn explain<'a>(
         &'a self,
         plan: &'a ExplainPlan,
@@ -99,7 +99,7 @@ impl Explainer {
         Ok(Explained { root, planning, execution, memory, place: prepared.spread() })
     }
 
-    /// The operators of a query, and how long they took to plan.
+    /// Plans the operators of a query, and returns them with the planning time.
     pub(crate) async fn operators(
         &self,
         query: &QueryPlan,

@@ -1,4 +1,4 @@
-//! Expressions for people.
+//! Expressions and columns as text.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::ProjectionExec;
 
-/// An expression as SQL.
+/// Formats an expression as SQL.
 pub(crate) fn sql(expr: &Arc<dyn PhysicalExpr>) -> String {
     datafusion::physical_expr_common::physical_expr::fmt_sql(expr.as_ref()).to_string()
 }
 
-/// `a DESC NULLS LAST`, leaving out what PostgreSQL takes for granted.
+/// Formats a sort key like `a DESC NULLS LAST`, without PostgreSQL's defaults.
 pub(crate) fn sort_key(key: &PhysicalSortExpr) -> String {
     let direction = if key.options.descending { " DESC" } else { "" };
     let nulls = match (key.options.descending, key.options.nulls_first) {
@@ -22,7 +22,7 @@ pub(crate) fn sort_key(key: &PhysicalSortExpr) -> String {
     format!("{}{direction}{nulls}", sql(&key.expr))
 }
 
-/// The columns that an operator gives.
+/// Returns the output columns of an operator.
 pub(crate) fn output(operator: &dyn ExecutionPlan) -> Vec<String> {
     match operator.downcast_ref::<ProjectionExec>() {
         Some(projection) => projection.expr().iter().map(|output| sql(&output.expr)).collect(),

@@ -1,4 +1,4 @@
-//! EXPLAIN's JSON, with PostgreSQL's keys.
+//! JSON output, with PostgreSQL's keys.
 
 use binder::{ExplainPlan, Phase};
 use serde_json::{Map, Value as Json, json};
@@ -26,7 +26,7 @@ pub(crate) fn document(explained: &Explained, plan: &ExplainPlan) -> String {
             statement.insert("Execution Time".to_owned(), rounded(milliseconds(execution)));
         }
     }
-    serde_json::to_string_pretty(&json!([statement])).expect("a document of plain values")
+    serde_json::to_string_pretty(&json!([statement])).expect("JSON of plain values can be serialized")
 }
 
 fn node(node: &Node, plan: &ExplainPlan, relationship: Option<&str>) -> Json {
@@ -79,7 +79,7 @@ fn node(node: &Node, plan: &ExplainPlan, relationship: Option<&str>) -> Json {
     Json::Object(object)
 }
 
-/// Three decimals.
+/// Rounds to three decimals.
 fn rounded(number: f64) -> Json {
     json!((number * 1000.0).round() / 1000.0)
 }

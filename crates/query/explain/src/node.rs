@@ -1,33 +1,33 @@
-//! The tree that is shown.
+//! Nodes of the displayed tree.
 
 use compile::estimate::Estimate;
 
 use crate::actual::Actual;
 
-/// One operator as it is shown.
+/// Operator as displayed.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// `Hash Join`
+    /// Name of the operator, such as `Hash Join`.
     pub(crate) name: String,
-    /// The table it works on.
+    /// Table that it reads or writes.
     pub(crate) relation: Option<String>,
     pub(crate) properties: Vec<Property>,
     pub(crate) estimate: Estimate,
-    /// What does its work; `None` for what only reads rows.
+    /// Engine state of the operator; `None` for those that only read rows.
     pub(crate) engine: Option<Engine>,
-    /// With ANALYZE.
+    /// Measurements, with ANALYZE.
     pub(crate) actual: Option<Actual>,
-    /// Plans that run before the others, for one value.
+    /// Plans that run first and give one value.
     pub(crate) init_plans: Vec<Node>,
     pub(crate) children: Vec<Node>,
 }
 
-/// Whether a program of the engine's does an operator's work.
+/// Whether the engine runs an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Engine {
     On,
     Off,
-    /// Workers in other processes do it.
+    /// Workers in other processes run it.
     Workers,
 }
 
@@ -41,13 +41,14 @@ impl Engine {
     }
 }
 
-/// A line below an operator.
+/// Property, shown as a line below its operator.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Property {
     pub(crate) key: &'static str,
     pub(crate) value: Value,
 }
 
+/// Value of a property.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Text(String),

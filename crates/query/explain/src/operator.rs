@@ -1,4 +1,4 @@
-//! Operators by PostgreSQL's names, where it has them.
+//! Names and properties of operators, in PostgreSQL's terms where it has any.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use types::ColumnId;
 use crate::expressions::{sort_key, sql};
 use crate::node::{Property, Value};
 
-/// What is said of an operator before it runs.
+/// Name, table and planned properties of an operator.
 pub(crate) struct Shown {
     pub(crate) name: String,
     pub(crate) relation: Option<String>,
@@ -61,13 +61,13 @@ fn scan(operator: &dyn ExecutionPlan) -> Option<Shown> {
     Some(Shown { name: "Seq Scan".to_owned(), relation: Some(scan.table.name.clone()), properties })
 }
 
-/// The property of an operator's LIMIT; `None` where the number is not known before the statement runs.
+/// Returns the LIMIT property; `None` if the count is unknown before the statement runs.
 fn limit_property(limit: usize) -> Option<Property> {
     let is_known = i64::try_from(limit).is_ok_and(|limit| limit < LIMIT_UNKNOWN);
     is_known.then(|| Property::new("Limit", Value::Count(limit as u64)))
 }
 
-/// Where the rows of a distributed table lie, or why not there.
+/// Returns the property that says how a distributed table's rows are located, or why they are not located by bucket.
 fn distribution(exec: &ShardScanExec) -> Option<Property> {
     let scan = &exec.scan;
     let text = match &scan.table.distribution {

@@ -1,4 +1,4 @@
-//! EXPLAIN's text, in PostgreSQL's layout.
+//! Text output, in PostgreSQL's layout.
 
 use std::time::Duration;
 
@@ -33,14 +33,15 @@ pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
+/// Writer of the lines of the tree.
 struct Writer<'a> {
     plan: &'a ExplainPlan,
     lines: &'a mut Vec<String>,
 }
 
 impl Writer<'_> {
-    /// `indent` counts the columns before the node's name, `arrow` is what stands there. What does the work is said where it is something else
-    /// than `above`.
+    /// Writes a node and those below it. `indent` is the number of columns before the node's name, `arrow` the text
+    /// there. The engine is mentioned where it differs from `above`, that of the parent.
     fn node(&mut self, node: &Node, (indent, arrow): (usize, &str), above: Engine) {
         let arrow_start = indent - arrow.len();
         let mut line = format!("{:arrow_start$}{arrow}{}", "", node.name);
@@ -69,7 +70,7 @@ impl Writer<'_> {
         for property in &node.properties {
             self.lines.push(format!("{:inner$}{}", "", shown(property)));
         }
-        // As PostgreSQL does of its JIT compiler, nothing is said where only a plan's shape is asked for.
+        // Like PostgreSQL's JIT summary, it is omitted if only the shape of a plan is asked for.
         let is_said = self.plan.costs || self.plan.analyze;
         if let Some(engine) = node.engine.filter(|engine| is_said && *engine != above) {
             self.lines.push(format!("{:inner$}Engine: {}", "", engine.in_words()));

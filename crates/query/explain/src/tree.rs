@@ -1,4 +1,5 @@
-//! From operators to the tree that is shown: those that only hand batches on are left out, filters go to the scan below them.
+//! Conversion of operators to the displayed tree: operators that only pass batches on are left out, and filters are
+//! shown at the scan below them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -25,7 +26,7 @@ use crate::arrow::OverArrays;
 use crate::node::{Engine, Node, Property, Value};
 use crate::{actual, exchange, expressions, operator};
 
-/// The tree of a query's operators, with what they did if they were run.
+/// Returns the tree of a query's operators, with measurements if they were run.
 pub(crate) fn tree(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {
     of(&prepared.operators, prepared, plan, settings)
 }
@@ -34,7 +35,7 @@ fn of(root: &Arc<dyn ExecutionPlan>, prepared: &Prepared, plan: &ExplainPlan, se
     let operators = Operators::of(root);
     let clock = plan.analyze.then(|| Clock::of(root, &operators));
     let over_arrays = OverArrays::of(&operators);
-    // Without Kiln's rules joins are ordered by DataFusion's statistics.
+    // Without Kiln's optimizer rules, DataFusion's statistics determine the join order.
     let expected = if plan.costs && settings.optimizer() {
         expected(&prepared.optimized.expected(), root, &operators)
     } else {
@@ -47,7 +48,8 @@ fn of(root: &Arc<dyn ExecutionPlan>, prepared: &Prepared, plan: &ExplainPlan, se
     Shower { plan, operators: &operators, clock, over_arrays, estimates, engine, reports, shared }.show(root)
 }
 
-/// The tree of what a statement that changes or locks rows reads, without what only says what becomes of the rows.
+/// Returns the tree of the input of a statement that changes or locks rows, without the projections that compute the
+/// new rows.
 pub(crate) fn input(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings) -> Node {
     let mut operators = &prepared.operators;
     while !plan.verbose
@@ -58,18 +60,19 @@ pub(crate) fn input(prepared: &Prepared, plan: &ExplainPlan, settings: &Settings
     of(operators, prepared, plan, settings)
 }
 
+/// Builder of the tree.
 struct Shower<'a> {
     plan: &'a ExplainPlan,
     operators: &'a Operators,
-    /// With ANALYZE.
+    /// Measurements, with ANALYZE.
     clock: Option<Clock>,
     over_arrays: OverArrays,
     estimates: Estimates<'a>,
-    /// Of the operators that are shown now.
+    /// Engine state of the operators that are being converted.
     engine: Cell<Engine>,
-    /// What tasks on workers told, with ANALYZE.
+    /// Reports of tasks on workers, with ANALYZE.
     reports: Option<&'a Reports>,
-    /// Rows that several read, and that are shown already.
+    /// Shared rows whose operators are in the tree already.
     shared: RefCell<Vec<*const SharedRows>>,
 }
 
@@ -88,7 +91,7 @@ impl Shower<'_> {
         node
     }
 
-    /// Likewise, of what has no other in its place.
+    /// Converts an operator that nothing replaces at run time.
     fn running(&self, operator: &Arc<dyn ExecutionPlan>) -> Node {
         if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
             return self.fragment(fragment);
@@ -122,7 +125,7 @@ impl Shower<'_> {
         self.node(operator, children)
     }
 
-    /// What makes rows that several read, shown with the first of these.
+    /// Returns the operators that compute shared rows, at the first of their readers only.
     fn makes(&self, shared: &SharedScanExec) -> Vec<Node> {
         let rows = Arc::as_ptr(shared.rows());
         let is_shown = self.shared.borrow().contains(&rows);
@@ -133,12 +136,12 @@ impl Shower<'_> {
         vec![self.show(shared.rows().operators())]
     }
 
-    /// What a fragment stands for, as operators.
+    /// Converts the operators that a fragment replaces.
     fn fragment(&self, fragment: &FragmentExec) -> Node {
         self.on(Engine::On, || self.running(fragment.covered()))
     }
 
-    /// Rows on their way between processes, over the stage that they come from.
+    /// Creates the node of an exchange between processes, over the stage that sends the rows.
     fn exchange(&self, name: &str, stage: usize, tasks: usize, input: Node) -> Node {
         let reports = self.reports.map(|reports| reports.of_stage(stage)).unwrap_or_default();
         let rows = (!reports.is_empty()).then(|| reports.iter().map(|report| report.rows).sum());
@@ -186,12 +189,12 @@ impl Shower<'_> {
         (!only_reads).then(|| self.engine.get())
     }
 
-    /// Nothing is estimated that is not shown.
+    /// Returns the estimate, which is computed only if it is shown.
     fn estimate(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
         if self.plan.costs { self.estimates.of(operator) } else { Estimate::default() }
     }
 
-    /// The build side of a join, as a node of its own.
+    /// Creates a Hash node for the build side of a join.
     fn hash(&self, join: &HashJoinExec) -> Node {
         let input = self.show(join.left());
         let taken = self.clock.as_ref().and_then(|clock| clock.memory(join)).or_else(|| actual::memory(join));
@@ -210,7 +213,7 @@ impl Shower<'_> {
         }
     }
 
-    /// A filter right above a scan is shown as the scan's.
+    /// Merges a filter directly above a scan into the scan's node.
     fn filtered_scan(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<Node> {
         let filter = operator.downcast_ref::<FilterExec>()?;
         let mut input = filter.input();
@@ -232,7 +235,7 @@ impl Shower<'_> {
         Some(node)
     }
 
-    /// With ANALYZE, how many rows a filter did not let through.
+    /// Returns the number of rows that a filter removed, with ANALYZE.
     fn removed_by_filter(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<Property> {
         let filter = operator.downcast_ref::<FilterExec>()?;
         let clock = self.clock.as_ref()?;
@@ -245,7 +248,7 @@ impl Shower<'_> {
         Some(Property::new("Rows Removed by Filter", Value::Count(removed)))
     }
 
-    /// How many rows the scan that an operator hands on has left out, because its blocks could tell.
+    /// Returns the number of rows that the scan below has left out itself, because its pages can evaluate the filter.
     fn left_out_by(&self, operator: &Arc<dyn ExecutionPlan>) -> u64 {
         let mut scan = operator;
         while let Some(below) =
@@ -258,7 +261,7 @@ impl Shower<'_> {
         left_out.map_or(0, |count| count.as_usize() as u64)
     }
 
-    /// The input of an operator that only hands rows on.
+    /// Returns the input of an operator that only passes rows on.
     fn handed_on<'b>(&self, operator: &'b Arc<dyn ExecutionPlan>) -> Option<&'b Arc<dyn ExecutionPlan>> {
         let is_between_threads = operator.is::<WithinTasksExec>() && !self.plan.verbose;
         let is_plain = operator.is::<CooperativeExec>() || operator.is::<ToOwnersExec>();

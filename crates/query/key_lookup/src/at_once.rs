@@ -1,4 +1,4 @@
-//! Rows that are found without waiting: by parameters as they came, among fresh rows.
+//! Runs that never wait: rows are found by parameters without evaluating expressions, among unflushed rows only.
 
 use catalog::CatalogState;
 use datafusion::common::ScalarValue;
@@ -16,15 +16,16 @@ use super::source::{Asked, KeyedRows, Read};
 use super::steps::{Counts, Run};
 use super::{PointRows, PointRun, Ready, cell};
 
-/// Rows that are given so at most, and bytes of them: they are buffered before any is sent.
+/// Maximum number of rows and of bytes that such a run returns: they are buffered before any is sent.
 const ROWS_MAX: usize = 1024;
 const BYTES_MAX: usize = 256 << 10;
 
 impl PointRun<'_> {
-    /// As [`PointRun::rows`], where no row of a shard is meant; else `None`.
+    /// Returns the rows of the plan, like [`PointRun::rows`], without waiting; `None` if a shard may hold matching
+    /// rows, or the result is too large.
     ///
     /// # Errors
-    /// What the plan would find.
+    /// Errors of the statement's expressions.
     pub fn rows_at_once(&self, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         let view = transaction.view();
@@ -52,7 +53,7 @@ impl Compiled {
         let Rows::Keyed(keyed) = &self.source else { return Ok(None) };
         let Some(counts) = self.counts_at_once(values) else { return Ok(None) };
         let Some(constants) = keyed.constants_at_once(values) else { return Ok(None) };
-        // Where no row can be meant, the long way is short.
+        // No row can match: the general path is short.
         let Some(range) = keyed.access.range(|at| Ok(constants[at]))? else { return Ok(None) };
         let fresh = view.rows(keyed.table.oid);
         let first = keyed.access.columns[0];
@@ -68,7 +69,7 @@ impl Compiled {
         }
         let is_all = found.len() < count_max;
         let row = |found: &Found| {
-            let row = fresh.fresh_row(found.row).ok_or_else(|| SqlError::internal("a found row is not there"))?;
+            let row = fresh.fresh_row(found.row).ok_or_else(|| SqlError::internal("an indexed row is missing"))?;
             Ok(row.tuple.clone())
         };
         let tuples = found.iter().map(row).collect::<SqlResult<Vec<Tuple>>>()?;
@@ -100,7 +101,7 @@ impl Compiled {
         Ok(is_short.then_some(Made { rows, read }))
     }
 
-    /// OFFSET and LIMIT; `None` where they have to be computed, or are refused.
+    /// Returns OFFSET and LIMIT; `None` if they have to be computed, or are invalid.
     fn counts_at_once(&self, values: &[ScalarValue]) -> Option<Counts> {
         let count = |count: &Option<Expression>| match count.as_ref().map(|count| value_of(count, values)) {
             None => Some(None),
@@ -118,13 +119,14 @@ impl Compiled {
 }
 
 impl KeyedRows {
-    /// What the conditions compare with; `None` where that has to be computed.
+    /// Returns the values that the conditions compare with; `None` if one has to be computed.
     pub(super) fn constants_at_once<'a>(&'a self, values: &'a [ScalarValue]) -> Option<Vec<Value<'a>>> {
         self.constants.iter().map(|constant| value_of(constant, values)).collect()
     }
 }
 
-/// The value of a parameter or a constant; `None` for all other expressions, and for values that are not stored so.
+/// Returns the value of a parameter or a literal; `None` for all other expressions, and for types with another stored
+/// form.
 fn value_of<'a>(expression: &'a Expression, values: &'a [ScalarValue]) -> Option<Value<'a>> {
     cell::value_of(match expression.downcast_ref::<Column>() {
         Some(parameter) => values.get(parameter.index())?,

@@ -1,4 +1,5 @@
-//! Expressions over single values: what columns of one row would be computed for is computed of the row as it is stored.
+//! Expressions evaluated value by value on stored rows, where building one-row arrays would cost more than the
+//! computation.
 
 use arrow::datatypes::Schema;
 use datafusion::common::ScalarValue;
@@ -10,17 +11,17 @@ use types::SqlResult;
 
 use super::expression::Expression;
 
-/// An expression that can be computed value by value.
+/// Expression that can be computed value by value.
 #[derive(Debug, Clone)]
 pub(super) enum Cell {
-    /// The value at this position of the row.
+    /// Value at this position of the row.
     Field(usize),
     Constant(ScalarValue),
     Call(ByValue, Vec<Cell>),
 }
 
 impl Cell {
-    /// The expression over rows of `schema`; `None` for those that need columns.
+    /// Converts a compiled expression over rows of `schema`; `None` if it needs arrays.
     pub(super) fn of(expression: &Expression, schema: &Schema) -> Option<Self> {
         if let Some(column) = expression.downcast_ref::<Column>() {
             return Some(Self::Field(column.index()));
@@ -28,7 +29,7 @@ impl Cell {
         if let Some(literal) = expression.downcast_ref::<Literal>() {
             return value_of(literal.value()).map(|_| Self::Constant(literal.value().clone()));
         }
-        // The same value under another SQL type.
+        // The cast changes the SQL type, not the value.
         if let Some(cast) = expression.downcast_ref::<CastExpr>() {
             let is_same = cast.expr().data_type(schema).ok()? == *cast.cast_type();
             return is_same.then(|| Self::of(cast.expr(), schema)).flatten();
@@ -40,7 +41,7 @@ impl Cell {
         Some(Self::Call(by_value(call.fun(), &forms)?, arguments))
     }
 
-    /// All of the expressions, if each can be computed so.
+    /// Converts all of the expressions; `None` if one of them needs arrays.
     pub(super) fn of_all<'a>(
         expressions: impl IntoIterator<Item = &'a Expression>,
         schema: &Schema,
@@ -48,10 +49,10 @@ impl Cell {
         expressions.into_iter().map(|expression| Self::of(expression, schema)).collect()
     }
 
-    /// The value for a row; `None` where columns have to be computed.
+    /// Computes the value for a row; `None` if arrays are needed.
     ///
     /// # Errors
-    /// Those of the expression.
+    /// Errors of the expression.
     pub(super) fn value<'a>(&'a self, row: &[Value<'a>]) -> SqlResult<Option<Value<'a>>> {
         match self {
             Self::Field(at) => Ok(row.get(*at).copied()),
@@ -74,7 +75,7 @@ impl Cell {
     }
 }
 
-/// The values of the expressions for a row.
+/// Computes the values of the expressions for a row; `None` if one needs arrays.
 pub(super) fn values<'a>(cells: &'a [Cell], row: &[Value<'a>]) -> SqlResult<Option<Vec<Value<'a>>>> {
     let mut made = Vec::with_capacity(cells.len());
     for cell in cells {
@@ -84,7 +85,7 @@ pub(super) fn values<'a>(cells: &'a [Cell], row: &[Value<'a>]) -> SqlResult<Opti
     Ok(Some(made))
 }
 
-/// A parameter or a constant as a value; `None` for those of types that are not stored so.
+/// Converts a scalar to a stored value; `None` for types that have another stored form.
 pub(super) fn value_of(scalar: &ScalarValue) -> Option<Value<'_>> {
     Some(match scalar {
         ScalarValue::Int32(Some(value)) | ScalarValue::Date32(Some(value)) => Value::Int(i64::from(*value)),
@@ -104,7 +105,7 @@ pub(super) fn value_of(scalar: &ScalarValue) -> Option<Value<'_>> {
     })
 }
 
-/// All parameters as values.
+/// Converts all scalars to stored values; `None` if one has another stored form.
 pub(super) fn values_of(scalars: &[ScalarValue]) -> Option<Vec<Value<'_>>> {
     scalars.iter().map(value_of).collect()
 }

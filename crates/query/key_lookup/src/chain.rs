@@ -1,4 +1,4 @@
-//! A plan as a chain: rows of one table or rows written out, and steps that each follow from the one before.
+//! Plans as chains: one source of rows, and a list of steps that each consume the output of the one before.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -16,53 +16,57 @@ use plan::{ShardTable, StreamTable};
 use session_context::Session;
 use types::SqlResult;
 
-/// Cells of the rows written out at most: as many as a statement can have parameters.
+/// Maximum number of values in VALUES: as many as a statement can have parameters.
 const CELLS_MAX: usize = 65_535;
-/// Tables that are joined at most.
+/// Maximum number of joined tables.
 const TABLES_MAX: usize = 6;
 
-/// A plan without subqueries whose joins, if any, are inner ones of tables. Parameters are columns, see [`parameter_column`].
+/// Plan without subqueries whose joins, if any, are inner joins of tables. Parameters are columns, see
+/// [`parameter_column`].
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
     pub(super) source: Source,
     pub(super) steps: Vec<Step>,
     pub(super) settled: Settled,
-    /// What each statement computes once, before it begins: parameters before its own.
+    /// Expressions that each statement evaluates once, before it begins, such as `now()`; they are parameters that
+    /// precede the statement's own.
     pub(super) moments: Vec<Expr>,
-    /// Its rows are those of an UPDATE, which may be patched.
+    /// True if the plan belongs to an UPDATE, which may be applied to stored rows.
     pub(super) is_patch: bool,
-    /// Its rows are to be locked: the last two columns say which they are.
+    /// True if the rows are to be locked: the last two columns identify them.
     pub(super) is_locking: bool,
 }
 
+/// Source of a chain's rows.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    /// Rows of a table, its columns in order; after them, where `places`, those that say which row each is.
+    /// Rows of a table in column order, followed, if `places`, by the two columns that identify each row.
     Table { table: Arc<Table>, places: bool },
-    /// Rows of tables that are joined, each beside all others, their columns in order; what they have to fulfil is the first step.
+    /// Cross product of tables, their columns in order; the first step has the join conditions.
     Joined { tables: Vec<Arc<Table>> },
     /// VALUES.
     Rows { rows: Vec<Vec<Expr>>, schema: DFSchemaRef },
-    /// UNNEST of arrays that no table gives.
+    /// UNNEST of arrays that depend on no table.
     Unnested { arrays: Vec<Expr>, schema: DFSchemaRef },
     /// One row without columns.
     OneRow,
-    /// Rows that the run is given.
+    /// Rows that the caller passes to the run.
     Given { schema: DFSchemaRef },
 }
 
-/// A step, with the schema that its expressions are over.
+/// Step with the schema that its expressions refer to.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub(super) effect: Effect,
     pub(super) input: DFSchemaRef,
 }
 
+/// Operation of a step.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     Filter(Expr),
     Project(Vec<Expr>),
-    /// Aggregates of all rows, as one row.
+    /// Aggregates over all rows, as one row.
     Aggregate(Vec<Expr>),
     Sort(Vec<SortExpr>),
     /// OFFSET and LIMIT.
@@ -73,7 +77,7 @@ pub(super) enum Effect {
 }
 
 impl Chain {
-    /// The plan as a chain, if it is one.
+    /// Converts a plan; `None` if it is not a chain.
     pub(super) fn of(plan: &LogicalPlan) -> Option<Self> {
         let mut chain = Self {
             source: Source::of(leaf(plan))?,
@@ -93,7 +97,8 @@ impl Chain {
         Some(chain)
     }
 
-    /// The same with what is one value for all rows of a statement, as the time is, as parameters before its own.
+    /// Replaces expressions that have one value per statement, such as `now()`, by parameters that precede the
+    /// statement's own.
     pub(super) fn with_moments(mut self) -> DfResult<Self> {
         if self.settled == Settled::WhenPlanned {
             return Ok(self);
@@ -117,13 +122,13 @@ impl Chain {
             Ok(expr.data)
         })?;
         chain.moments = moments.into_inner();
-        // Aggregates are asked about their arguments only.
+        // Only the arguments of aggregates were checked for volatility.
         let is_aggregated = chain.steps.iter().any(|step| matches!(step.effect, Effect::Aggregate(_)));
         chain.settled = if is_aggregated { chain.settled } else { left.get() };
         Ok(chain)
     }
 
-    /// The chain as it means for a statement.
+    /// Rewrites expressions that depend on the statement, such as `current_user`, for a session.
     pub(super) fn for_statement(&self, session: &Arc<Session>) -> SqlResult<Self> {
         self.clone().mapped(|expr| binder::for_statement(expr, session)).map_err(from_datafusion)
     }
@@ -157,7 +162,7 @@ impl Chain {
         Ok(self)
     }
 
-    /// Adds the steps of `plan` from its leaf on.
+    /// Adds the steps of `plan`, starting at its leaf.
     fn add(&mut self, plan: &LogicalPlan) -> Option<()> {
         let (effect, input) = match plan {
             LogicalPlan::Projection(it) => (Effect::Project(self.admit(&it.expr)?), &it.input),
@@ -197,14 +202,14 @@ impl Chain {
         self.add(input)?;
         let is_cut = |effect: &Effect| matches!(effect, Effect::Cut { .. });
         if is_cut(&effect) && self.steps.iter().any(|step| is_cut(&step.effect)) {
-            // A run knows one LIMIT.
+            // A run handles one LIMIT only.
             return None;
         }
         self.steps.push(Step { effect, input: Arc::clone(input.schema()) });
         Some(())
     }
 
-    /// The expressions with parameters as columns, if a chain can have them.
+    /// Checks the expressions and replaces placeholders by parameter columns; `None` if a chain cannot have them.
     fn admit(&mut self, exprs: &[Expr]) -> Option<Vec<Expr>> {
         for expr in exprs {
             self.settled = self.settled.max(binder::settled(expr)?);
@@ -214,12 +219,12 @@ impl Chain {
 }
 
 impl Chain {
-    /// Whether its rows are of several tables.
+    /// Returns true if its rows come from several tables.
     pub(super) fn is_joined(&self) -> bool {
         matches!(self.source, Source::Joined { .. })
     }
 
-    /// As [`Chain::admit`], of calls of aggregates.
+    /// Like [`Chain::admit`], for aggregate functions.
     fn admit_aggregates(&mut self, exprs: &[Expr]) -> Option<Vec<Expr>> {
         for expr in exprs {
             let mut expr = expr;
@@ -248,7 +253,7 @@ impl Source {
                     return Some(Self::Given { schema: Arc::clone(&scan.projected_schema) });
                 }
                 let table = provider.downcast_ref::<ShardTable>()?;
-                // A table of the past is not the one that is found by its keys now.
+                // Under time travel, keys of the present cannot be looked up.
                 let is_plain = scan.filters.is_empty() && table.pin.is_none() && table.files.is_none();
                 is_plain.then(|| Self::Table { table: Arc::clone(&table.table), places: table.places })
             }
@@ -262,7 +267,7 @@ impl Source {
             LogicalPlan::Unnest(unnest) => {
                 let LogicalPlan::Projection(made) = &*unnest.input else { return None };
                 let is_of_one_row = matches!(&*made.input, LogicalPlan::EmptyRelation(empty) if empty.produce_one_row);
-                // The columns are the arrays' values, in their order.
+                // The columns are the elements of the arrays, in the order of the arrays.
                 let positions = unnest.list_type_columns.iter().map(|(position, _)| *position);
                 let is_side_by_side = positions.eq(0..made.expr.len())
                     && unnest.dependency_indices.iter().copied().eq(0..made.expr.len())
@@ -285,7 +290,7 @@ impl Source {
     }
 }
 
-/// The tables of inner joins, from left to right.
+/// Collects the tables of inner joins, from left to right.
 fn joined_tables(plan: &LogicalPlan, tables: &mut Vec<Arc<Table>>) -> Option<()> {
     match plan {
         LogicalPlan::Join(join) => {
@@ -311,7 +316,7 @@ fn joined_tables(plan: &LogicalPlan, tables: &mut Vec<Arc<Table>>) -> Option<()>
     }
 }
 
-/// What the joins ask of their rows.
+/// Collects the conditions of the joins.
 fn join_conditions(plan: &LogicalPlan, conditions: &mut Vec<Expr>) {
     let LogicalPlan::Join(join) = plan else { return };
     join_conditions(&join.left, conditions);
@@ -320,7 +325,7 @@ fn join_conditions(plan: &LogicalPlan, conditions: &mut Vec<Expr>) {
     conditions.extend(join.filter.iter().map(Expr::clone));
 }
 
-/// Whether the expression means something else for each statement, and the same for all of its rows.
+/// Returns true if the expression's value differs between statements but not within one.
 fn is_moment(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(_) | Expr::Cast(_))
         && binder::settled(expr) == Some(Settled::ByStatement)
@@ -340,34 +345,34 @@ fn leaf(plan: &LogicalPlan) -> &LogicalPlan {
     }
 }
 
-/// What names of parameters' columns begin with, and no others.
+/// Prefix of the names of parameter columns, which no other column has.
 const PARAMETER: &str = "parameter\u{1}";
 
-/// The column that the parameter `$1`, `$2`, … is.
+/// Returns the column name of the parameter `$1`, `$2`, ….
 pub(super) fn parameter_column(id: &str) -> String {
     format!("{PARAMETER}{id}")
 }
 
 impl Step {
-    /// Whether it reads a parameter beside the rows.
+    /// Returns true if the step reads a parameter column.
     pub(super) fn reads_parameters(&self) -> bool {
         let reads = |expr: &Expr| expr.column_refs().iter().any(|column| column.name.starts_with(PARAMETER));
         match &self.effect {
             Effect::Filter(expr) => reads(expr),
             Effect::Project(exprs) | Effect::Aggregate(exprs) => exprs.iter().any(reads),
             Effect::Sort(sorts) => sorts.iter().any(|sort| reads(&sort.expr)),
-            // It counts before there are rows.
+            // Counts are evaluated before there are rows.
             Effect::Cut { .. } => false,
         }
     }
 }
 
-/// The column that a moment is.
+/// Returns the column name of a statement constant.
 pub(super) fn moment_column(at: usize) -> String {
     parameter_column(&format!("moment {at}"))
 }
 
-/// The expression over parameter columns, in forms that can be evaluated.
+/// Replaces placeholders by parameter columns and COALESCE by CASE; `None` for other functions with lazy arguments.
 fn with_parameter_columns(expr: Expr) -> Option<Expr> {
     let plain = expr.transform_up(|node| {
         Ok(match node {
@@ -379,12 +384,12 @@ fn with_parameter_columns(expr: Expr) -> Option<Expr> {
         })
     });
     let plain = plain.ok()?.data;
-    // What else does not evaluate all of its arguments is evaluated in a form that the optimizer gives it.
+    // Other functions with lazy arguments rely on a rewrite that only the optimizer does.
     let is_lazy = plain.exists(|node| Ok(matches!(node, Expr::ScalarFunction(call) if call.func.short_circuits())));
     (!is_lazy.ok()?).then_some(plain)
 }
 
-/// COALESCE as a CASE, which evaluates nothing after the first value.
+/// Rewrites COALESCE as a CASE, which evaluates nothing after the first value that is not NULL.
 fn first_value(arguments: Vec<Expr>) -> Expr {
     let is_null = |argument: &Expr| matches!(argument, Expr::Literal(value, _) if value.is_null());
     let is_value = |argument: &Expr| matches!(argument, Expr::Literal(value, _) if !value.is_null());

@@ -1,4 +1,4 @@
-//! A chain whose expressions are compiled for parameters of certain types.
+//! Chains whose expressions are compiled for certain parameter types.
 
 use std::sync::Arc;
 
@@ -19,33 +19,34 @@ use super::steps::{Counts, Run};
 use super::unnested::UnnestedRows;
 use super::written::WrittenRows;
 
-/// A chain that can run.
+/// Compiled chain: a source of rows and the steps applied to them.
 #[derive(Debug)]
 pub(super) struct Compiled {
-    /// Of the parameters.
+    /// Types of the parameters.
     types: Vec<DataType>,
-    /// How many parameters lie beside the rows: all, or none where no step reads one.
+    /// Number of parameters appended to each row: all, or none if no step reads one.
     pub(super) carried: usize,
-    /// No step asks for the parameters as columns of one row.
+    /// True if no step reads the parameters as columns of one row, so that none has to be built.
     pub(super) is_apart: bool,
     pub(super) schema: SchemaRef,
     pub(super) source: Rows,
     pub(super) steps: Vec<Run>,
-    /// The columns that are given as they are stored, where no step does more.
+    /// Returned columns, if the steps only choose stored columns.
     pub(super) plain: Option<Arc<[StoredColumn]>>,
-    /// As `plain`, of a query that locks its rows.
+    /// Like `plain`, for a query that locks its rows.
     pub(super) locked: Option<Arc<[StoredColumn]>>,
-    /// What becomes of each row, where it can be made value by value.
+    /// Projections computed value by value, if that is possible.
     pub(super) row_by_row: Option<RowByRow>,
-    /// What an UPDATE does, where it can be done to the rows as they are stored.
+    /// UPDATE applied to the stored form of the rows, if that is possible.
     pub(super) patch: Option<Patch>,
 }
 
+/// Source of a compiled chain's rows.
 #[derive(Debug)]
 pub(super) enum Rows {
     Keyed(Box<KeyedRows>),
     Joined(Box<JoinedRows>),
-    /// No index helps.
+    /// No index helps: the plan has to be run.
     Scanned,
     Written(WrittenRows),
     Unnested(UnnestedRows),
@@ -56,7 +57,7 @@ pub(super) enum Rows {
 }
 
 impl Compiled {
-    /// The chain for parameters of the types of `values`.
+    /// Compiles a chain for parameters with the types of `values`.
     pub(super) fn of(chain: &Chain, values: &[ScalarValue]) -> SqlResult<Self> {
         let types: Vec<DataType> = values.iter().map(ScalarValue::data_type).collect();
         let parameters = parameter_fields(&types, chain.moments.len());
@@ -131,7 +132,7 @@ impl Compiled {
         Ok(Self { types, carried, is_apart, schema, source, steps, plain, locked, row_by_row, patch })
     }
 
-    /// Of a chain whose rows no index finds.
+    /// Returns the form of a chain whose rows no index finds.
     fn of_scanned(types: Vec<DataType>, schema: SchemaRef) -> Self {
         Self {
             types,
@@ -147,12 +148,12 @@ impl Compiled {
         }
     }
 
-    /// Whether it is for parameters of the types of these.
+    /// Returns true if it was compiled for parameters of these types.
     pub(super) fn takes(&self, values: &[ScalarValue]) -> bool {
         self.types.len() == values.len() && self.types.iter().zip(values).all(|(of, value)| *of == value.data_type())
     }
 
-    /// The indexes that find the rows.
+    /// Returns the indexes that find the rows.
     pub(super) fn described(&self) -> Vec<IndexUse> {
         match &self.source {
             Rows::Keyed(keyed) => vec![keyed.described()],
@@ -161,12 +162,13 @@ impl Compiled {
         }
     }
 
-    /// Whether the first row of the source tells all.
+    /// Returns true if the first row of the index range gives the result (MIN or MAX).
     pub(super) fn is_extreme(&self) -> bool {
         matches!(&self.source, Rows::Keyed(keyed) if keyed.is_extreme)
     }
 
-    /// How many rows of the source may be enough: known where they come in order and nothing but filters lies before LIMIT.
+    /// Returns the number of source rows that may be enough, if they come in order and only filters and projections
+    /// precede LIMIT.
     pub(super) fn wanted(&self, counts: Counts) -> Option<usize> {
         if self.is_extreme() {
             return Some(1);

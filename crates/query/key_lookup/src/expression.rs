@@ -1,4 +1,4 @@
-//! Expressions of the columns of a row and, beside them, of the parameters.
+//! Compiled expressions over the columns of a row followed by the parameters.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use types::{SqlError, SqlResult};
 
 use super::chain::{Step, moment_column, parameter_column};
 
+/// Compiled expression.
 pub(super) type Expression = Arc<dyn PhysicalExpr>;
 
 pub(super) fn compile(expr: &Expr, over: &DFSchema) -> SqlResult<Expression> {
@@ -27,12 +28,13 @@ pub(super) fn evaluate(expr: &Expression, rows: &RecordBatch) -> SqlResult<Array
     expr.evaluate(rows).and_then(|value| value.into_array(rows.num_rows())).map_err(from_datafusion)
 }
 
-/// Whether the expression is of parameters alone.
+/// Returns true if the expression reads no columns except parameters.
 pub(super) fn is_constant(expr: &Expr, over: &DFSchema) -> bool {
     expr.column_refs().into_iter().all(|column: &Column| over.maybe_index_of_column(column).is_some())
 }
 
-/// What the expression, which is of no column, means for a statement; without one, what it meant when it was planned.
+/// Evaluates an expression without columns, such as `now()`, for a statement; without a session, with its value at
+/// planning time.
 pub(super) fn moment(expr: &Expr, session: Option<&Arc<Session>>) -> SqlResult<ScalarValue> {
     if let Some(value) = session.and_then(|session| functions::call_alone(expr, session)) {
         return value;
@@ -46,7 +48,8 @@ pub(super) fn moment(expr: &Expr, session: Option<&Arc<Session>>) -> SqlResult<S
     ScalarValue::try_from_array(&value, 0).map_err(from_datafusion)
 }
 
-/// What the expressions of a step are over: the columns at `narrowed` of its input, or all, as they really are, then the parameters.
+/// Returns the schema that a step's expressions are compiled against: the columns at `narrowed` of its input (all if
+/// `None`) with their actual types, then the parameters.
 pub(super) fn schema_over(
     step: &Step,
     narrowed: Option<&[usize]>,
@@ -68,7 +71,7 @@ pub(super) fn schema_over(
     DFSchema::new_with_metadata(fields, HashMap::default()).map_err(from_datafusion)
 }
 
-/// The parameters as columns, of which the first are moments.
+/// Returns the fields of the parameter columns; the first `moments` are the statement's own constants.
 pub(super) fn parameter_fields(types: &[DataType], moments: usize) -> Vec<Field> {
     let name = |at: usize| match at.checked_sub(moments) {
         None => moment_column(at),
@@ -77,7 +80,7 @@ pub(super) fn parameter_fields(types: &[DataType], moments: usize) -> Vec<Field>
     types.iter().enumerate().map(|(at, of)| Field::new(name(at), of.clone(), true)).collect()
 }
 
-/// The parameters beside so many rows.
+/// Returns the parameters as columns of `rows` equal values.
 pub(super) fn repeated(one: &RecordBatch, rows: usize) -> SqlResult<Vec<ArrayRef>> {
     if rows == 1 {
         return Ok(one.columns().to_vec());
@@ -95,5 +98,5 @@ pub(super) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> 
 }
 
 pub(super) fn internal(error: arrow::error::ArrowError) -> SqlError {
-    SqlError::internal(format!("rows by key: {error}"))
+    SqlError::internal(format!("key lookup failed: {error}"))
 }

@@ -1,6 +1,8 @@
-//! The rows of an inner join of few tables: the first table's rows are found by parameters, those of each other by rows found before.
+//! Inner joins of a few tables by index: the first table's rows are found by parameters, those of each other table by
+//! rows found before (index nested-loop join).
 //!
-//! Only fresh rows are read so, without waiting. Conditions say here which rows are looked at; the steps ask them again.
+//! Only unflushed rows are read, so that a run never waits. Conditions choose the index ranges; the steps test them
+//! again.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,45 +26,45 @@ use super::chain::{Effect, Step};
 use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
 use super::source::{Asked, needed, position_of};
 
-/// Rows that a run joins at most; more are a case for the plan.
+/// Maximum number of rows that a run joins; a statement that joins more is run by its plan.
 const ROWS_MAX: usize = 2048;
 
-/// Where the rows of a run come from.
+/// Rows of joined tables.
 #[derive(Debug)]
 pub(super) struct JoinedRows {
-    /// In the order in which they are read.
+    /// Tables in join order.
     tables: Vec<JoinedTable>,
     constants: Vec<Expression>,
-    /// Of the columns of all tables, as the statement names them, those that are read, in order.
+    /// Positions of the columns that are read, ascending, among the columns of all tables in the order of FROM.
     pub(super) needed: Vec<usize>,
     schema: SchemaRef,
 }
 
-/// A table, and how its rows are found.
+/// Joined table with the index that finds its rows.
 #[derive(Debug)]
 struct JoinedTable {
     table: Arc<Table>,
-    /// Its place among the tables as the statement names them.
+    /// Position of the table in FROM.
     named: usize,
     access: Access,
-    /// Those of `access`, by their numbers, each with what it compares with.
+    /// Conditions that `access` refers to, by number, each with the value that it compares with.
     conditions: BTreeMap<usize, ((ColumnId, Comparison), Operand)>,
-    /// Those that are read.
+    /// Columns that are read.
     columns: Vec<StoredColumn>,
 }
 
-/// What a column is compared with.
+/// Value that a key column is compared with.
 #[derive(Debug)]
 enum Operand {
     Constant(usize),
-    /// Of a table that is read before, by its place in that order.
+    /// Column of a table that is read before, by that table's position in join order.
     Column {
         read: usize,
         column: StoredColumn,
     },
 }
 
-/// `column comparison other`.
+/// Condition `column comparison other` on a column of one table.
 #[derive(Debug, Clone, Copy)]
 struct Condition {
     named: usize,
@@ -71,24 +73,25 @@ struct Condition {
     other: Other,
 }
 
+/// Value that a condition compares with.
 #[derive(Debug, Clone, Copy)]
 enum Other {
     Constant(usize),
-    /// The column at this position of the table named so.
+    /// Column at position `at` of the table at position `named` in FROM.
     Column {
         named: usize,
         at: usize,
     },
 }
 
-/// Rows of the join: of each table, in the order in which they are read, its row.
+/// Rows joined so far: for each, one row per table in join order.
 struct Joined<'a> {
     rows: Vec<Vec<&'a Tuple>>,
     asked: Vec<Asked>,
 }
 
 impl JoinedRows {
-    /// The rows that `steps` want of the tables; `None` where no indexes find them.
+    /// Chooses an index for each table and a join order; `None` if some table cannot be reached by an index.
     pub(super) fn of(tables: &[Arc<Table>], steps: &[Step], parameters: &[Field]) -> SqlResult<Option<Self>> {
         let over = DFSchema::try_from(Arc::new(Schema::new(parameters.to_vec()))).map_err(from_datafusion)?;
         let mut constants = Vec::new();
@@ -97,7 +100,8 @@ impl JoinedRows {
         let width = tables.iter().map(|table| table.columns.len()).sum();
         let needed = needed(steps, width);
         let column = |position: &usize| {
-            let (named, at) = place_of(tables, *position).ok_or_else(|| SqlError::internal("a column of no table"))?;
+            let (named, at) =
+                place_of(tables, *position).ok_or_else(|| SqlError::internal("key lookup: column of no table"))?;
             Ok((named, stored_column(&column_defs(&tables[named])[at])?))
         };
         let columns = needed.iter().map(column).collect::<SqlResult<Vec<_>>>()?;
@@ -111,7 +115,7 @@ impl JoinedRows {
                     Other::Constant(constant) => Operand::Constant(constant),
                     Other::Column { named, at } => {
                         let before = read.iter().position(|table| table.named == named);
-                        let before = before.ok_or_else(|| SqlError::internal("a table is joined to none"))?;
+                        let before = before.ok_or_else(|| SqlError::internal("key lookup: join with a later table"))?;
                         Operand::Column { read: before, column: stored_column(&column_defs(&tables[named])[at])? }
                     }
                 };
@@ -123,12 +127,12 @@ impl JoinedRows {
         Ok(Some(Self { tables: read, constants, needed, schema: Arc::new(Schema::new(fields)) }))
     }
 
-    /// Of the columns that are read.
+    /// Returns the types of the columns that are read.
     pub(super) fn types(&self) -> Vec<DataType> {
         self.schema.fields()[..self.needed.len()].iter().map(|field| field.data_type().clone()).collect()
     }
 
-    /// The indexes, and the conditions that say which part of each is meant, as SQL.
+    /// Describes the indexes and the conditions on their keys, for EXPLAIN.
     pub(super) fn described(&self) -> Vec<IndexUse> {
         let condition = |table: &JoinedTable, at: usize| {
             let name = |table: &Table, column| table.column(column).map_or(String::new(), |column| column.name.clone());
@@ -154,7 +158,8 @@ impl JoinedRows {
         self.tables.iter().map(described).collect()
     }
 
-    /// The joined rows, with the parameters, and what was asked for them; `None` where they are too many, or a shard may have some.
+    /// Returns the joined rows with the parameters, and the key ranges that were read; `None` if there are too many
+    /// rows, or if a shard may hold some.
     pub(super) fn read(&self, view: &CatalogState, one: &RecordBatch) -> SqlResult<Option<(RecordBatch, Vec<Asked>)>> {
         let constants: Vec<ArrayRef> =
             self.constants.iter().map(|constant| evaluate(constant, one)).collect::<SqlResult<_>>()?;
@@ -181,7 +186,7 @@ impl JoinedRows {
 }
 
 impl JoinedTable {
-    /// Each row of those before beside each of this table that goes with it.
+    /// Extends each row joined so far by the matching rows of this table.
     fn join<'a>(
         &self,
         before: Joined<'a>,
@@ -196,7 +201,7 @@ impl JoinedTable {
                 Operand::Constant(constant) => Ok(constants[*constant]),
                 Operand::Column { read, column } => column.value_in(row[*read].reader()).map_err(from_rowstore),
             })?;
-            // NULL is equal to nothing.
+            // NULL equals nothing.
             let Some(range) = range else { continue };
             if range.shards(&rows.shards.shards, self.access.columns[0]).next().is_some() {
                 return Ok(None);
@@ -209,7 +214,7 @@ impl JoinedTable {
             for found in &found {
                 debug_assert_eq!(found.place, RowPlace::Fresh, "no shard was asked");
                 let fresh = rows.fresh_row(found.row);
-                let fresh = fresh.ok_or_else(|| SqlError::internal("a found row is not there"))?;
+                let fresh = fresh.ok_or_else(|| SqlError::internal("key lookup: an indexed row is missing"))?;
                 let mut longer = Vec::with_capacity(row.len() + 1);
                 longer.extend_from_slice(&row);
                 longer.push(&fresh.tuple);
@@ -221,7 +226,7 @@ impl JoinedTable {
     }
 }
 
-/// What the filters before all other steps say of single columns.
+/// Collects the conditions on single columns from the filters before all other steps.
 fn conditions(
     tables: &[Arc<Table>],
     steps: &[Step],
@@ -262,7 +267,8 @@ fn conditions(
     Ok(conditions)
 }
 
-/// What `left = right` says of each, where equal values have one key.
+/// Returns the condition that `left = right` puts on each side; empty for types whose equal values can have different
+/// keys.
 fn equality(tables: &[Arc<Table>], op: Operator, left: (usize, usize), right: (usize, usize)) -> Vec<Condition> {
     let column = |(named, at): (usize, usize)| &tables[named].columns[at];
     let is_same = column(left).sql_type.arrow_type() == column(right).sql_type.arrow_type();
@@ -296,7 +302,7 @@ fn equality(tables: &[Arc<Table>], op: Operator, left: (usize, usize), right: (u
     vec![one(left, right), one(right, left)]
 }
 
-/// The table and the column that lie at a position of all columns.
+/// Returns the table and the column at a position among the columns of all tables.
 fn place_of(tables: &[Arc<Table>], position: usize) -> Option<(usize, usize)> {
     let mut at = position;
     for (named, table) in tables.iter().enumerate() {
@@ -308,10 +314,11 @@ fn place_of(tables: &[Arc<Table>], position: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// A table, the index that finds its rows, and the conditions that it is chosen by.
+/// Table, the index that finds its rows, and the conditions that the index was chosen for.
 type Reached = (usize, Access, Vec<Condition>);
 
-/// The tables in an order in which each is reached from those before, from the one on that parameters leave the fewest rows of.
+/// Returns the tables in join order: each can be reached by index from those before it, starting with the table that
+/// parameters restrict most.
 fn order_of(tables: &[Arc<Table>], conditions: &[Condition]) -> Option<Vec<Reached>> {
     let mut first: Vec<Reached> =
         (0..tables.len()).filter_map(|named| reached(tables, conditions, named, &[])).collect();
@@ -331,7 +338,7 @@ fn order_of(tables: &[Arc<Table>], conditions: &[Condition]) -> Option<Vec<Reach
     })
 }
 
-/// How rows of a table are found by parameters and rows of the tables `before`.
+/// Chooses the index that finds a table's rows by parameters and by rows of the tables `before`.
 fn reached(tables: &[Arc<Table>], conditions: &[Condition], named: usize, before: &[usize]) -> Option<Reached> {
     let is_known = |condition: &&Condition| match condition.other {
         Other::Constant(_) => true,

@@ -1,12 +1,23 @@
-//! Statements over the few rows that an index finds, or over rows written out: run step by step, without operators and query threads.
+//! Primary-key fast path: runs SELECT, INSERT, UPDATE and DELETE over the few rows that an index finds, or over rows of
+//! VALUES, without DataFusion operators and without query threads.
 //!
-//! Never changes rows: it says which rows a statement reads and what it makes of them; locks and writes are others'.
+//! Never changes rows: it returns the rows that a statement reads and computes their new values; locking and writing
+//! are done by the caller.
 //!
-//! Start at [`PointProgram`] and [`PointRun`]. A program is made of a statement's plan once (`chain.rs`), and of its expressions once for the types of its parameters
-//! (`compiled.rs`); a run (`run.rs`) reads the rows (`source.rs`, `written.rs`, `unnested.rs`) and takes the steps (`steps.rs`).
-//! Parameters are columns beside those of the rows, so that nothing is compiled for their values (`expression.rs`). Where a chain only
-//! computes columns, each row is made by itself, value by value (`row_by_row.rs`, `cell.rs`), and no arrays are. Tables that are joined
-//! are one source of rows (`join.rs`). What turns out to be no case for it is run by the plan.
+//! Start at [`PointProgram`] and [`PointRun`]. A statement's plan is compiled once into a program, and the program's
+//! expressions once per combination of parameter types. Parameters are columns beside those of the rows, so that new
+//! values need no new compilation. Whatever the fast path cannot run is run by the plan's operators.
+//!
+//! - `chain.rs`: the logical plan as one source of rows and a list of steps,
+//! - `compiled.rs`: a chain with its expressions compiled for certain parameter types,
+//! - `run.rs`, `at_once.rs`: runs of a compiled chain, the latter over unflushed rows alone and therefore without
+//!   waiting,
+//! - `source.rs`, `join.rs`, `written.rs`, `unnested.rs`: the sources of rows: index ranges, inner joins by index,
+//!   VALUES, UNNEST,
+//! - `steps.rs`, `expression.rs`: evaluation of the steps, on Arrow arrays,
+//! - `row_by_row.rs`, `cell.rs`: evaluation of projections value by value, without arrays,
+//! - `plain.rs`, `patch.rs`: SELECTs that return stored columns unchanged, and UPDATEs that replace columns of stored
+//!   rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -45,32 +56,33 @@ mod written;
 
 pub use plain::StoredRows;
 
-/// Rows that a run reads at most; more are a case for the plan.
+/// Maximum number of rows that a run reads; a statement that needs more is run by its plan.
 const ROWS_MAX: usize = 8192;
 
-/// A statement that can be run so.
+/// Statement compiled for the fast path.
 #[derive(Debug)]
 pub struct PointProgram {
-    /// With parameters as they are written.
+    /// Plan of the statement, with its parameters as placeholders.
     pub planned: Planned,
     rows: Kept,
-    /// ON CONFLICT DO UPDATE: over rows that are there, each beside the one that was to be inserted.
+    /// ON CONFLICT DO UPDATE, over the existing rows, each beside the row that was to be inserted.
     update: Option<Kept>,
 }
 
-/// A chain, compiled for the types that parameters had: numerics differ in their digits from run to run.
+/// Chain with its compiled forms, one per combination of parameter types: the precision and scale of numeric parameters
+/// differ from run to run.
 #[derive(Debug)]
 struct Kept {
     chain: Chain,
-    /// The last used comes last.
+    /// Compiled forms in order of use, the most recently used one last.
     compiled: Mutex<Vec<Arc<Compiled>>>,
 }
 
-/// Forms of one chain that are kept.
+/// Maximum number of compiled forms cached for one chain.
 const COMPILED_MAX: usize = 16;
 
-/// Whether a plan calls a function whose value can be far larger than its arguments: such values are computed on query threads, not where connections
-/// are served.
+/// Returns true if a plan calls a function whose result can be far larger than its arguments: such results are computed
+/// on query threads, not on the threads that serve connections.
 fn may_be_large(plan: &LogicalPlan) -> DfResult<bool> {
     let is_large = |expr: &Expr| {
         let names =
@@ -88,8 +100,8 @@ fn may_be_large(plan: &LogicalPlan) -> DfResult<bool> {
 }
 
 impl PointProgram {
-    /// The program of a SELECT, INSERT, UPDATE or DELETE; `None` for all others, and those that need operators. It keeps the plan, and
-    /// with it the rows that the plan was made for, if any.
+    /// Compiles a SELECT, INSERT, UPDATE or DELETE; `None` for all other statements and for those that need operators.
+    /// The program holds the plan and, with it, the snapshot of the rows that the plan was made for, if any.
     #[must_use]
     pub fn of(planned: &Planned) -> Option<Self> {
         let input = input(planned)?;
@@ -114,13 +126,14 @@ impl PointProgram {
         Some(Self { planned: planned.clone(), rows, update })
     }
 
-    /// Whether each statement has to give its session.
+    /// Returns true if each run needs the session of its statement.
     #[must_use]
     pub fn needs_session(&self) -> bool {
         self.rows.needs_session() || self.update.as_ref().is_some_and(Kept::needs_session)
     }
 
-    /// The indexes that find its rows, in the order in which they are asked; none where it is no table's rows, or an index is of no help.
+    /// Returns the indexes that find the rows, in the order in which they are read; empty if the rows come from no
+    /// table or no index helps.
     pub fn indexes(&self) -> Vec<IndexUse> {
         self.rows.ready(&[], None).map(|ready| ready.compiled.described()).unwrap_or_default()
     }
@@ -132,7 +145,7 @@ impl Kept {
         Some(Self { chain, compiled: Mutex::default() })
     }
 
-    /// Whether it needs to know the statement's session.
+    /// Returns true if expressions depend on the statement's session.
     fn needs_session(&self) -> bool {
         self.is_by_statement() || !self.chain.moments.is_empty()
     }
@@ -141,7 +154,7 @@ impl Kept {
         self.chain.settled == Settled::ByStatement
     }
 
-    /// The chain for a statement, and its parameters.
+    /// Returns the compiled chain for a statement together with its parameters.
     fn ready<'a>(&self, values: &'a [ScalarValue], session: Option<&Arc<Session>>) -> SqlResult<Ready<'a>> {
         let mut values = Cow::Borrowed(values);
         if !self.chain.moments.is_empty() {
@@ -165,29 +178,29 @@ impl Kept {
             compiled.drain(..surplus);
             compiled.push(fresh);
         }
-        Ok(Arc::clone(compiled.last().expect("one was found or put there")))
+        Ok(Arc::clone(compiled.last().expect("the matching compiled form was moved or pushed to the end")))
     }
 }
 
-/// What a run takes.
+/// Compiled chain and parameter values of one run.
 struct Ready<'a> {
     compiled: Arc<Compiled>,
     values: Cow<'a, [ScalarValue]>,
 }
 
-/// An index and the part of it that is meant.
+/// Index that a statement reads, with the range of its keys.
 #[derive(Debug)]
 pub struct IndexUse {
-    /// Names, as they are written.
+    /// Table and index name, as stored in the catalog.
     pub table: String,
     pub index: String,
-    /// As SQL.
+    /// Condition on the key columns, as SQL.
     pub condition: String,
-    /// Rows come as the first sort wants them.
+    /// True if the index returns the rows in the order of the plan's first sort.
     pub is_ordered: bool,
 }
 
-/// The query that gives a statement's rows.
+/// Returns the query that produces a statement's rows.
 fn input(planned: &Planned) -> Option<&QueryPlan> {
     match planned {
         Planned::Query(query) => Some(query),
@@ -197,34 +210,34 @@ fn input(planned: &Planned) -> Option<&QueryPlan> {
     }
 }
 
-/// One run of a program.
+/// One run of a compiled statement.
 #[derive(Debug, Clone, Copy)]
 pub struct PointRun<'a> {
     pub program: &'a PointProgram,
-    /// Of the parameters.
+    /// Values of the parameters.
     pub values: &'a [ScalarValue],
-    /// The statement's, where the program needs one.
+    /// Session of the statement, if the program needs one.
     pub session: Option<&'a Arc<Session>>,
 }
 
 impl PointRun<'_> {
-    /// What DO UPDATE makes of rows in the columns of its plan's leaf.
+    /// Computes the new values of DO UPDATE; `met` has the columns of the scan in the plan of DO UPDATE.
     ///
     /// # Errors
-    /// Those of the plan.
+    /// Errors of the statement's expressions.
     pub fn update(&self, met: &RecordBatch) -> SqlResult<RecordBatch> {
         let update = self.program.update.as_ref();
-        let update = update.ok_or_else(|| SqlError::internal("a program without DO UPDATE"))?;
+        let update = update.ok_or_else(|| SqlError::internal("key lookup: the statement has no DO UPDATE"))?;
         let Ready { compiled, values } = update.ready(self.values, self.session)?;
         compiled.run_over(met, &values)
     }
 }
 
 impl PointRun<'_> {
-    /// The rows of the program's plan, as the transaction sees them; `None` where the plan has to be run.
+    /// Returns the rows of the plan, as the transaction sees them; `None` if the plan has to be run instead.
     ///
     /// # Errors
-    /// Those of the plan.
+    /// Errors of the statement's expressions and of the storage.
     pub async fn rows(&self, lookup: &KeyLookup, transaction: &mut Transaction) -> SqlResult<Option<PointRows>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         let view = transaction.view();
@@ -241,10 +254,11 @@ impl PointRun<'_> {
         Ok(Some(PointRows::Batch(made.rows)))
     }
 
-    /// The rows that a query is to lock, where it gives them as they are stored; `None` where the plan has to be run.
+    /// Returns the rows that a query has to lock, if it returns them as they are stored; `None` if the plan has to be
+    /// run instead.
     ///
     /// # Errors
-    /// Those of the plan.
+    /// Errors of the statement's expressions and of the storage.
     pub async fn locking(
         &self,
         lookup: &KeyLookup,
@@ -258,10 +272,11 @@ impl PointRun<'_> {
         Ok(Some((read.found, StoredRows { rows: read.tuples, columns })))
     }
 
-    /// What an UPDATE makes of the rows that its program finds, without columns in between; `None` where that is not all it does.
+    /// Computes the new versions of the rows that an UPDATE finds, without converting them to columns; `None` if the
+    /// statement does more than that.
     ///
     /// # Errors
-    /// Those of the plan.
+    /// Errors of the statement's expressions and of the storage.
     pub async fn patched(&self, lookup: &KeyLookup, transaction: &mut Transaction) -> SqlResult<Option<Patched>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         let view = transaction.view();
@@ -270,19 +285,20 @@ impl PointRun<'_> {
         Ok(Some(patched))
     }
 
-    /// The rows that an INSERT's program puts into `table`, as they are stored; `None` where they have to be columns first.
+    /// Returns the rows that an INSERT puts into `table` in their stored form; `None` if they have to be converted to
+    /// columns first.
     ///
     /// # Errors
-    /// Those of the plan.
+    /// Errors of the statement's expressions.
     pub fn written(&self, table: &Table) -> SqlResult<Option<Vec<Tuple>>> {
         let Ready { compiled, values } = self.program.rows.ready(self.values, self.session)?;
         compiled.written_rows(table, &values)
     }
 
-    /// As [`PointRun::rows`], as columns.
+    /// Returns the rows of the plan, like [`PointRun::rows`], as record batches.
     ///
     /// # Errors
-    /// Those of the plan.
+    /// Errors of the statement's expressions and of the storage.
     pub async fn batches(
         &self,
         lookup: &KeyLookup,
@@ -293,20 +309,20 @@ impl PointRun<'_> {
     }
 }
 
-/// Rows and what becomes of them.
+/// Rows that an UPDATE found, with their new versions.
 #[derive(Debug)]
 pub struct Patched {
-    /// Their places, in the order of `rows`.
+    /// Locations of the rows, in the order of `rows`.
     pub found: Vec<Found>,
-    /// As they become.
+    /// New versions of the rows.
     pub rows: Vec<Tuple>,
-    /// The columns that are set.
+    /// Columns that the UPDATE sets.
     pub columns: Arc<[ColumnId]>,
-    /// What RETURNING gives.
+    /// Rows of RETURNING.
     pub returning: RecordBatch,
 }
 
-/// What a run gives.
+/// Result rows of a run.
 #[derive(Debug)]
 pub enum PointRows {
     Stored(StoredRows),
@@ -314,10 +330,10 @@ pub enum PointRows {
 }
 
 impl PointRows {
-    /// All rows as columns.
+    /// Returns all rows as one record batch.
     ///
     /// # Errors
-    /// For values that are not of their column's type.
+    /// A stored value that does not have its column's type.
     pub fn into_batch(self) -> SqlResult<RecordBatch> {
         match self {
             Self::Stored(rows) => rows.to_batch(),

@@ -1,4 +1,4 @@
-//! What an UPDATE makes of stored rows: the columns that it sets are computed, all others stay as they are stored.
+//! UPDATEs applied to stored rows: only the columns that are set are computed, all others stay as they are stored.
 
 use std::sync::Arc;
 
@@ -22,32 +22,33 @@ use super::expression::{Expression, batch, compile, evaluate, repeated, schema_o
 use super::row_by_row::stored_as;
 use super::source::{position_of, values_of_columns};
 
-/// The columns of a [`ModifyPlan`] before those of the table.
+/// Number of columns that precede those of the table in the rows of a [`ModifyPlan`].
 const LEADING: usize = 3;
 
-/// An UPDATE of the rows that an index finds.
+/// UPDATE of the rows that an index finds.
 #[derive(Debug)]
 pub(super) struct Patch {
-    /// The columns that new values are computed of.
+    /// Columns that the new values are computed from.
     needed: Vec<StoredColumn>,
-    /// Theirs, then the parameters.
+    /// Schema of `needed`, followed by the parameters.
     schema: SchemaRef,
-    /// By ascending column.
+    /// New values, by ascending column id.
     set: Vec<Set>,
     pub(super) columns: Arc<[ColumnId]>,
-    /// The same, where all can be computed value by value.
+    /// The same expressions, if all can be computed value by value.
     cells: Option<PatchCells>,
-    /// What RETURNING gives.
+    /// Expressions of RETURNING.
     returning: Vec<Expression>,
     returned: SchemaRef,
 }
 
-/// New versions of rows, and what RETURNING gives of them.
+/// New versions of rows, with the rows of RETURNING.
 pub(super) struct Applied {
     pub(super) rows: Vec<Tuple>,
     pub(super) returning: RecordBatch,
 }
 
+/// Expressions of an UPDATE that are computed value by value.
 #[derive(Debug)]
 struct PatchCells {
     set: Vec<Cell>,
@@ -55,25 +56,26 @@ struct PatchCells {
     returned: Vec<SqlType>,
 }
 
+/// New value of a column, and whether the column is NOT NULL.
 #[derive(Debug)]
 struct Set {
     value: Expression,
     is_required: bool,
 }
 
-/// Whether nothing is asked of the plan's rows but what the columns become, NOT NULL and RETURNING.
+/// Returns true if the plan only sets columns, checks NOT NULL and computes RETURNING.
 pub(super) fn is_patch(plan: &ModifyPlan) -> bool {
     plan.tag == "UPDATE" && plan.old.is_empty() && plan.references.is_empty()
 }
 
 impl Patch {
-    /// Of an UPDATE's steps; `None` where they are more than that.
+    /// Converts the steps of an UPDATE; `None` if they do more than set columns.
     pub(super) fn of(table: &Table, steps: &[Step], parameters: &[Field]) -> SqlResult<Option<Self>> {
         let mut projections = Vec::new();
         for step in steps {
             match &step.effect {
                 Effect::Project(exprs) => projections.push((exprs.as_slice(), &step.input)),
-                // It says which part of the index is meant: that was asked of the rows.
+                // The index range implies this filter.
                 Effect::Filter(_) if projections.is_empty() => {}
                 _ => return Ok(None),
             }
@@ -143,10 +145,10 @@ impl Patch {
         }))
     }
 
-    /// What becomes of the rows; `None` where one may not be so, which the plan has words for.
+    /// Computes the new versions of the rows; `None` if one violates NOT NULL, which the plan reports.
     ///
     /// # Errors
-    /// What computing the new values finds.
+    /// Errors of the expressions.
     pub(super) fn apply(
         &self,
         rows: &[Tuple],
@@ -181,7 +183,7 @@ impl Patch {
 }
 
 impl Patch {
-    /// As [`Patch::apply`], each new value by itself; `None` where that cannot be.
+    /// Like [`Patch::apply`], value by value; `None` if arrays are needed.
     fn apply_by_value(&self, rows: &[Tuple], parameters: &[ScalarValue]) -> SqlResult<Option<Applied>> {
         let (Some(cells), Some(parameters)) = (&self.cells, values_of(parameters)) else { return Ok(None) };
         let builder = |returned| ColumnBuilder::new(returned, rows.len());
@@ -205,8 +207,8 @@ impl Patch {
     }
 }
 
-/// The expression at `position` of the last of these projections, over the input of the first; `None` where it is computed more
-/// than once, and may be something else each time.
+/// Returns the expression at `position` of the last projection, rewritten over the input of the first; `None` if it
+/// reads a volatile expression, which must be evaluated only once.
 fn over_source(projections: &[(&[Expr], &DFSchemaRef)], position: usize) -> DfResult<Option<Expr>> {
     let Some(((exprs, input), before)) = projections.split_last() else { return Ok(None) };
     let Some(expr) = exprs.get(position) else { return Ok(None) };
@@ -221,7 +223,7 @@ fn over_source(projections: &[(&[Expr], &DFSchemaRef)], position: usize) -> DfRe
     let mut is_whole = true;
     let made = expr.transform_up(|node| {
         let Expr::Column(column) = &node else { return Ok(Transformed::no(node)) };
-        // Parameters are columns that no projection makes.
+        // No projection computes this column: it is a parameter.
         let Some(at) = input.maybe_index_of_column(column) else { return Ok(Transformed::no(node)) };
         Ok(match over_source(before, at)? {
             Some(made) => Transformed::yes(made),

@@ -1,4 +1,4 @@
-//! Chains that give columns of the rows that an index finds as they are: what they give is sent as it is stored.
+//! SELECTs that return columns unchanged: rows are encoded for the client directly from their stored form.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::chain::{Effect, Step};
 use super::expression::internal;
 use super::source::{KeyedRows, position_of};
 
-/// Stored rows and the columns of them that are wanted.
+/// Stored rows with the columns that are returned.
 #[derive(Debug)]
 pub struct StoredRows {
     pub(super) rows: Vec<Tuple>,
@@ -22,19 +22,19 @@ pub struct StoredRows {
 }
 
 impl StoredRows {
-    /// Of the rows those that are `wanted`, one by one.
+    /// Keeps the rows whose entry in `wanted` is true.
     pub fn retain(&mut self, wanted: &[bool]) {
         let mut wanted = wanted.iter();
         self.rows.retain(|_| wanted.next().is_some_and(|wanted| *wanted));
     }
 
-    /// The rows, in order.
+    /// Returns the rows, in order.
     #[must_use]
     pub fn rows(&self) -> &[Tuple] {
         &self.rows
     }
 
-    /// What writes the rows; `None` where they have to be columns for it.
+    /// Returns the encoder that writes the rows for the client; `None` if they have to be converted to columns first.
     #[must_use]
     pub fn encoder<'a>(
         &self,
@@ -44,10 +44,10 @@ impl StoredRows {
         StoredEncoder::new(&self.columns, sent, zone)
     }
 
-    /// The same rows as columns.
+    /// Converts the rows to a record batch.
     ///
     /// # Errors
-    /// For values that are not of their column's type.
+    /// A stored value that does not have its column's type.
     pub fn to_batch(&self) -> SqlResult<RecordBatch> {
         let columns = batch_of(&self.rows, &self.columns, self.rows.len()).map_err(from_rowstore)?;
         let fields = columns.iter().map(|column| Field::new("", column.data_type().clone(), true));
@@ -57,8 +57,9 @@ impl StoredRows {
     }
 }
 
-/// The columns that the steps give, if all they do is to choose some, and the index finds no row that they leave out. Where rows are to be
-/// locked (`is_locking`), those that say which row each is come last, and are left out.
+/// Returns the columns that the steps choose; `None` if the steps do more than choose columns, or if a filter may
+/// remove rows of the index range. For a query that locks its rows (`is_locking`), the two trailing columns that
+/// identify each row are required and left out.
 pub(super) fn columns(steps: &[Step], keyed: &KeyedRows, is_locking: bool) -> SqlResult<Option<Arc<[StoredColumn]>>> {
     let defs = column_defs(&keyed.table);
     let width = defs.len();

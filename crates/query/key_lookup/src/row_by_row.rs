@@ -1,4 +1,4 @@
-//! Chains that do nothing to rows but compute their columns: each row is made of the one that is stored, or of the parameters, by itself.
+//! Projections computed row by row, from stored rows or from the parameters, without arrays.
 
 use std::sync::Arc;
 
@@ -18,27 +18,28 @@ use super::plain::StoredRows;
 use super::steps::Run;
 use super::written::WrittenRows;
 
-/// What becomes of a row.
+/// Projections of a chain in a form that is computed value by value.
 #[derive(Debug)]
 pub(super) struct RowByRow {
-    /// Of rows written out, their values; else the row is what is stored.
+    /// Rows of VALUES; empty if the rows are stored ones.
     written: Vec<Vec<Cell>>,
-    /// One projection after the other.
+    /// Projections, applied in order.
     projections: Vec<Vec<Cell>>,
-    /// How many parameters lie behind the row's own values.
+    /// Number of parameters that follow the row's own values.
     carried: usize,
-    /// What the last gives.
+    /// Columns of the last projection.
     columns: Arc<[StoredColumn]>,
 }
 
 impl RowByRow {
-    /// Of the steps that follow the rows of a table which an index finds by all that is asked of them, or rows written out.
+    /// Converts the steps; `None` if they do more than project, or an expression needs arrays. Filters are skipped if
+    /// the index range implies them.
     pub(super) fn of(source: &Rows, steps: &[Run], parameters: &Schema, carried: usize) -> Option<Self> {
         let (written, mut schema) = match source {
             Rows::Keyed(keyed) => (Vec::new(), keyed.schema()),
             Rows::One => (vec![Vec::new()], parameters),
             Rows::Written(WrittenRows { rows, schema, .. }) => {
-                // Numerics of several rows may have other digits each.
+                // The scale of a numeric may differ between rows.
                 let is_so = |(cell, field): (&Expression, &FieldRef)| {
                     cell.data_type(parameters).is_ok_and(|form| form == *field.data_type())
                 };
@@ -59,7 +60,7 @@ impl RowByRow {
         let mut projections = Vec::new();
         for step in steps {
             match step {
-                // It says which part of the index is meant.
+                // The index range implies this filter.
                 Run::Filter(_) if projections.is_empty() && matches!(source, Rows::Keyed(keyed) if keyed.is_exact) => {}
                 Run::Project(expressions, made) => {
                     projections.push(Cell::of_all(expressions, schema)?);
@@ -81,7 +82,7 @@ impl RowByRow {
         Some(Self { written, projections, carried, columns: columns.into() })
     }
 
-    /// What the projections make of a row's values; `None` where columns have to be computed.
+    /// Applies the projections to a row's values; `None` if arrays are needed.
     fn project<'a>(&'a self, row: Vec<Value<'a>>, parameters: &[Value<'a>]) -> SqlResult<Option<Vec<Value<'a>>>> {
         let mut row = row;
         for projection in &self.projections {
@@ -94,7 +95,7 @@ impl RowByRow {
 }
 
 impl Compiled {
-    /// The rows that are made of stored ones.
+    /// Computes the result rows from stored rows; `None` if arrays are needed.
     pub(super) fn computed_rows(&self, stored: &[Tuple], parameters: &[ScalarValue]) -> SqlResult<Option<StoredRows>> {
         let (Some(by_row), Rows::Keyed(keyed)) = (&self.row_by_row, &self.source) else { return Ok(None) };
         let Some(parameters) = values_of(parameters) else { return Ok(None) };
@@ -108,7 +109,7 @@ impl Compiled {
         Ok(Some(StoredRows { rows, columns: Arc::clone(&by_row.columns) }))
     }
 
-    /// The rows that an INSERT puts into `table`, as they are stored; `None` where they have to be columns first.
+    /// Returns the rows that an INSERT puts into `table` in their stored form; `None` if arrays are needed.
     pub(super) fn written_rows(&self, table: &Table, parameters: &[ScalarValue]) -> SqlResult<Option<Vec<Tuple>>> {
         let Some(by_row) = &self.row_by_row else { return Ok(None) };
         let is_written = matches!(self.source, Rows::One | Rows::Written(_));
@@ -133,8 +134,8 @@ impl Compiled {
     }
 }
 
-/// A value that was made in the form of one type as a column of another has it: a numeric parameter has the digits that it was sent with.
-/// `None` where that takes arrays.
+/// Converts a value from the type `form` to that of a column: a numeric parameter has the scale that it was sent with.
+/// `None` if arrays are needed.
 fn in_column<'a>(value: Value<'a>, form: &SqlType, column: &SqlType) -> SqlResult<Option<Value<'a>>> {
     Ok(match (value, form, column) {
         (Value::Null, _, _) => Some(Value::Null),
@@ -145,7 +146,7 @@ fn in_column<'a>(value: Value<'a>, form: &SqlType, column: &SqlType) -> SqlResul
     })
 }
 
-/// The positions of a table's columns by ascending id.
+/// Returns the positions of a table's columns by ascending column id.
 fn in_order(table: &Table) -> Vec<usize> {
     let mut order: Vec<usize> = (0..table.columns.len()).collect();
     if !table.columns.is_sorted_by_key(|column| column.id) {
@@ -154,7 +155,7 @@ fn in_order(table: &Table) -> Vec<usize> {
     order
 }
 
-/// A SQL type whose values travel in this form; `None` for forms that rows are not made in here.
+/// Returns a SQL type whose values have this Arrow type; `None` for types that are not computed row by row.
 pub(super) fn stored_as(form: &DataType) -> Option<SqlType> {
     let scalar = [
         SqlType::Bool,

@@ -1,4 +1,4 @@
-//! A run of a compiled chain: rows are read where its source finds them, and take its steps.
+//! Runs of a compiled chain: reads the rows of its source and applies the steps.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use super::plain::StoredRows;
 use super::source::{Asked, Read};
 use super::steps::{Counts, Run};
 
-/// What a run gives, and what it read.
+/// Result of a run, with the key ranges that it read.
 pub(super) struct Made {
     pub(super) rows: RecordBatch,
     pub(super) read: Vec<Asked>,
 }
 
 impl Compiled {
-    /// The rows; `None` where the plan has to be run.
+    /// Runs the chain; `None` if the plan has to be run instead.
     pub(super) async fn run(
         &self,
         lookup: &KeyLookup,
@@ -61,7 +61,7 @@ impl Compiled {
                     let rows = self.take_steps(keyed.batch_of(&read, view, &one)?, &one, counts)?;
                     match limit.filter(|_| !self.is_extreme() && !read.is_all && Some(rows.num_rows()) != counts.fetch)
                     {
-                        // Filters have left too few.
+                        // The filters left too few rows.
                         Some(tried) => limit = Some(tried * 4),
                         None => return made(&rows, vec![keyed.asked(range, read.found)]),
                     }
@@ -70,7 +70,8 @@ impl Compiled {
         }
     }
 
-    /// The rows as they are stored or computed one by one, with what was read; `None` where they are not given so, or the plan has to be run.
+    /// Returns the rows as stored or computed row by row, with the key range that was read; `None` if arrays are needed
+    /// or the plan has to be run.
     pub(super) async fn run_plain(
         &self,
         lookup: &KeyLookup,
@@ -91,7 +92,7 @@ impl Compiled {
         Ok(Some((rows, Some(keyed.asked(range, read.found)))))
     }
 
-    /// What is given of rows that were found: the columns that are wanted, or what is computed of them; `None` where that takes arrays.
+    /// Applies OFFSET and LIMIT and then the column choice or the row-by-row projections; `None` if arrays are needed.
     pub(super) fn given(
         &self,
         found: Vec<Tuple>,
@@ -107,8 +108,8 @@ impl Compiled {
         }
     }
 
-    /// The rows that are to be locked, and their columns that are given; `None` where they are not given as they are stored, or the plan
-    /// has to be run.
+    /// Returns the rows to lock with the columns to return; `None` if the query does more than choose stored columns,
+    /// or the plan has to be run.
     pub(super) async fn run_locking(
         &self,
         lookup: &KeyLookup,
@@ -123,14 +124,15 @@ impl Compiled {
             Some(constants) => keyed.access.range(|at| Ok(constants[at]))?,
             None => keyed.range(&self.one_row(values)?)?,
         };
-        // Where no row can be meant, the plan is as fast.
+        // No row can match: the plan is as fast.
         let Some(range) = range else { return Ok(None) };
         let Some(read) = keyed.read(lookup, view, &range, None).await? else { return Ok(None) };
         let asked = keyed.asked(range, read.found.clone());
         Ok(Some((read, Arc::clone(columns), asked)))
     }
 
-    /// What an UPDATE makes of its rows, with what was read; `None` where it is no patch, or the plan has to be run.
+    /// Computes the new row versions of an UPDATE, with the key range that was read; `None` if the UPDATE cannot be
+    /// applied to stored rows, or the plan has to be run.
     pub(super) async fn run_patch(
         &self,
         lookup: &KeyLookup,
@@ -143,7 +145,7 @@ impl Compiled {
             Some(constants) => keyed.access.range(|at| Ok(constants[at]))?,
             None => keyed.range(&self.one_row(values)?)?,
         };
-        // Where no row can be meant, the plan is as fast.
+        // No row can match: the plan is as fast.
         let Some(range) = range else { return Ok(None) };
         let Some(read) = keyed.read(lookup, view, &range, None).await? else { return Ok(None) };
         let applied = patch.apply(&read.tuples, values, || self.one_row(values))?;
@@ -152,17 +154,17 @@ impl Compiled {
         Ok(Some((Patched { found, rows, columns, returning }, keyed.asked(range, read.found))))
     }
 
-    /// One row of the parameters.
+    /// Returns the parameters as a batch of one row.
     pub(super) fn one_row(&self, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
         let parameters = values.iter().map(|value| value.to_array().map_err(from_datafusion));
         batch(&self.schema, parameters.collect::<SqlResult<_>>()?, 1)
     }
 
-    /// What becomes of rows that are given.
+    /// Applies the steps to rows that the caller passes.
     pub(super) fn run_over(&self, given: &RecordBatch, values: &[ScalarValue]) -> SqlResult<RecordBatch> {
         let one = self.one_row(values)?;
         let Rows::Given { schema } = &self.source else {
-            return Err(SqlError::internal("rows that are not asked for"));
+            return Err(SqlError::internal("key lookup: rows were passed to a chain with a source of its own"));
         };
         let fields = schema.fields().iter().chain(one.schema_ref().fields()).cloned();
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -171,9 +173,9 @@ impl Compiled {
         self.take_steps(rows, &one, Counts::default()).map(|made| self.visible(&made))
     }
 
-    /// The rows without the parameters.
+    /// Removes the parameter columns.
     pub(super) fn visible(&self, rows: &RecordBatch) -> RecordBatch {
         let visible: Vec<usize> = (0..rows.num_columns() - self.carried).collect();
-        rows.project(&visible).expect("columns that are there")
+        rows.project(&visible).expect("the columns before the parameters exist")
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of a table that a program's conditions find by an index.
+//! Rows of one table that an index finds by the statement's conditions.
 
 use std::sync::Arc;
 
@@ -24,34 +24,35 @@ use super::chain::{Effect, Step};
 use super::expression::{Expression, batch, compile, evaluate, is_constant, repeated};
 use super::{IndexUse, ROWS_MAX};
 
-/// Pieces of shards that a run reads at most.
+/// Maximum number of shard blocks of 1,024 rows that a run reads.
 const PIECES_MAX: usize = 64;
-/// Rows of shards that may be indexed for a run: where the start of the key is known, and where it is not.
+/// Maximum number of shard rows for which a key index may be built during a run: with equality conditions on leading
+/// key columns, and for a range alone.
 const INDEXED_ROWS_MAX: u64 = 16 << 20;
 const INDEXED_ROWS_MAX_OF_RANGE: u64 = 1 << 20;
 
-/// Where the rows of a run come from.
+/// Rows in a range of an index: the source of most chains.
 #[derive(Debug)]
 pub(super) struct KeyedRows {
     pub(super) table: Arc<Table>,
     pub(super) access: Access,
-    /// Each with what it compares with.
+    /// Conditions on single columns; the value that each compares with is in `constants`.
     conditions: Vec<(ColumnId, Comparison)>,
     pub(super) constants: Vec<Expression>,
-    /// Of the table's columns and those that say which row each is, those that are read, in order.
+    /// Positions of the columns that are read, ascending, among the table's columns and the two that identify a row.
     pub(super) needed: Vec<usize>,
     columns: Vec<StoredColumn>,
     schema: SchemaRef,
-    /// Rows come as the first sort wants them; from the last on, where `backwards`.
+    /// True if the index returns rows in the order of the first sort, from the end of the range if `backwards`.
     pub(super) is_ordered: bool,
-    /// Only the first row counts: its value is the least or the greatest that is asked for.
+    /// True if only the first row counts: its value is the MIN or MAX that is computed.
     pub(super) is_extreme: bool,
     pub(super) backwards: bool,
-    /// The filters before all other steps say no more than which part of the index is meant.
+    /// True if the filters before all other steps say no more than the index range does.
     pub(super) is_exact: bool,
 }
 
-/// What was asked of an index, and what was found.
+/// Key range that was read, with the rows found, for conflict detection under serializable isolation.
 pub(super) struct Asked {
     table: Oid,
     index: Oid,
@@ -80,16 +81,16 @@ impl Asked {
     }
 }
 
-/// What was read.
+/// Rows of an index range.
 pub(super) struct Read {
     pub(super) tuples: Vec<Tuple>,
     pub(super) found: Vec<Found>,
-    /// There are no more.
+    /// True if the range has no more rows.
     pub(super) is_all: bool,
 }
 
 impl KeyedRows {
-    /// The rows that `steps` want of the table; `None` where no index finds them.
+    /// Chooses an index for the filters of `steps`; `None` if none helps.
     pub(super) fn of(
         table: &Arc<Table>,
         places: bool,
@@ -142,12 +143,12 @@ impl KeyedRows {
         }))
     }
 
-    /// Of the columns that are read, and the parameters.
+    /// Returns the schema of the columns that are read, followed by the parameters.
     pub(super) fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The values of a row in the columns that are read; `None` where they say which row it is, too.
+    /// Returns the values of a row in the columns that are read; `None` if these include columns that identify the row.
     pub(super) fn values_of<'a>(&'a self, row: &'a Tuple) -> SqlResult<Option<Vec<Value<'a>>>> {
         if self.columns.len() < self.needed.len() {
             return Ok(None);
@@ -155,19 +156,19 @@ impl KeyedRows {
         values_of_columns(&self.columns, row).map(Some)
     }
 
-    /// Of the columns that are read.
+    /// Returns the types of the columns that are read.
     pub(super) fn types(&self) -> Vec<DataType> {
         self.schema.fields()[..self.needed.len()].iter().map(|field| field.data_type().clone()).collect()
     }
 
-    /// The part of the index for these parameters; `None` where no row can fulfil the conditions.
+    /// Returns the index range for these parameters; `None` if no row can match.
     pub(super) fn range(&self, one: &RecordBatch) -> SqlResult<Option<KeyRange>> {
         let values: Vec<ArrayRef> =
             self.constants.iter().map(|constant| evaluate(constant, one)).collect::<SqlResult<_>>()?;
         self.access.range(|at| Value::of(&*values[at], 0).map_err(from_rowstore))
     }
 
-    /// The index, and the conditions that say which part of it is meant, as SQL.
+    /// Describes the index and the conditions on its key, for EXPLAIN.
     pub(super) fn described(&self) -> IndexUse {
         let name = |column: ColumnId| self.table.column(column).map_or("", |column| column.name.as_str());
         let condition = |at: usize| {
@@ -183,12 +184,12 @@ impl KeyedRows {
         }
     }
 
-    /// No rows.
+    /// Returns an empty batch.
     pub(super) fn none(&self, one: &RecordBatch) -> SqlResult<RecordBatch> {
         self.rows_of(&TableRows::default(), &[], &[], one)
     }
 
-    /// The first `limit` rows of the range, or all; `None` where they are too many to be read one by one.
+    /// Reads the first `limit` rows of the range, or all; `None` if they are too many for the fast path.
     pub(super) async fn read(
         &self,
         lookup: &KeyLookup,
@@ -209,20 +210,20 @@ impl KeyedRows {
         if ROWS_MAX < found.len() || PIECES_MAX < pieces(&found) {
             return Ok(None);
         }
-        // Rows are kept for other statements too: with all columns, not only those that this one names.
+        // Rows are cached for other statements too: with all columns of the table, not only those that this one names.
         let whole =
-            view.table(self.table.oid).ok_or_else(|| SqlError::internal("a table that is read is not there"))?;
+            view.table(self.table.oid).ok_or_else(|| SqlError::internal("key lookup: the catalog lacks its table"))?;
         let tuples = lookup.fetch(whole, rows, &found).await?;
         let is_all = found.len() < count_max;
         Ok(Some(Read { tuples, found, is_all }))
     }
 
-    /// What was read as a batch, with the parameters.
+    /// Converts the rows to a batch with the parameters.
     pub(super) fn batch_of(&self, read: &Read, view: &CatalogState, one: &RecordBatch) -> SqlResult<RecordBatch> {
         self.rows_of(view.rows(self.table.oid), &read.found, &read.tuples, one)
     }
 
-    /// What a run has asked for.
+    /// Describes the range that a run has read.
     pub(super) fn asked(&self, range: KeyRange, found: Vec<Found>) -> Asked {
         Asked::of(self.table.oid, self.access.index, range, found)
     }
@@ -253,7 +254,7 @@ impl KeyedRows {
     }
 }
 
-/// The values of a row in these columns, with room for parameters.
+/// Returns the values of a row in these columns, in a vector with spare capacity for parameters.
 pub(super) fn values_of_columns<'a>(columns: &'a [StoredColumn], row: &'a Tuple) -> SqlResult<Vec<Value<'a>>> {
     let row = row.reader();
     let mut values = Vec::with_capacity(columns.len() + 8);
@@ -263,7 +264,7 @@ pub(super) fn values_of_columns<'a>(columns: &'a [StoredColumn], row: &'a Tuple)
     Ok(values)
 }
 
-/// `column comparison constant`: the column's position, and what it is compared with.
+/// Parses `column comparison constant` into the column's position, the comparison and the constant.
 fn condition<'a>(
     conjunct: &'a Expr,
     table: &Table,
@@ -280,12 +281,12 @@ fn condition<'a>(
     }
 }
 
-/// The column of the step's input that the expression is, by whatever name.
+/// Returns the position of the input column that the expression stands for, through aliases.
 pub(super) fn position_of(expr: &Expr, step: &Step) -> Option<usize> {
     match expr {
         Expr::Column(column) => step.input.maybe_index_of_column(column),
         Expr::Alias(alias) => position_of(&alias.expr, step),
-        // The same value under another SQL type.
+        // The cast changes the SQL type, not the value.
         Expr::Cast(cast) => {
             let position = position_of(&cast.expr, step)?;
             (step.input.field(position).data_type() == cast.field.data_type()).then_some(position)
@@ -294,7 +295,7 @@ pub(super) fn position_of(expr: &Expr, step: &Step) -> Option<usize> {
     }
 }
 
-/// The columns that the steps up to the first projection read.
+/// Returns the positions of the columns that the steps up to the first projection read.
 pub(super) fn needed(steps: &[Step], width: usize) -> Vec<usize> {
     let mut needed = vec![false; width];
     let mut is_projected = false;
@@ -317,15 +318,15 @@ pub(super) fn needed(steps: &[Step], width: usize) -> Vec<usize> {
     (0..width).filter(|position| !is_projected || needed[*position]).collect()
 }
 
-/// Whether all that is asked of the rows is the least or the greatest value of the column that varies first in the index:
-/// `Some(true)` where it is found from the end on.
+/// Returns whether the steps compute only the MIN or MAX of the first index column that varies within the range:
+/// `Some(true)` if its row is found from the end of the range (MAX).
 fn extreme_of(steps: &[Step], table: &Table, access: &Access) -> Option<bool> {
     let mut origin: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
     let mut is_leading = true;
     for step in steps {
         let of = |expr: &Expr| position_of(expr, step).and_then(|position| origin.get(position).copied());
         match &step.effect {
-            // It says which part of the index is meant.
+            // The index range implies this filter.
             Effect::Filter(_) if is_leading => {}
             Effect::Filter(_) => return None,
             Effect::Project(exprs) => {
@@ -351,9 +352,9 @@ fn extreme_of(steps: &[Step], table: &Table, access: &Access) -> Option<bool> {
     None
 }
 
-/// Whether the index gives the rows as the first sort wants them: `Some(true)` from its end on.
+/// Returns whether the index returns the rows in the order of the first sort: `Some(true)` if from its end.
 fn order_of(steps: &[Step], table: &Table, access: &Access) -> Option<bool> {
-    // For each column of a step's input the table's column that it is.
+    // For each column of the step's input, the table column that it stands for.
     let mut origin: Option<Vec<Option<ColumnId>>> = None;
     for step in steps {
         let of = |expr: &Expr| {

@@ -1,4 +1,4 @@
-//! What the steps of a chain do to one batch.
+//! Compiled steps of a chain, each applied to one record batch.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::chain::Effect;
 use super::compiled::Compiled;
 use super::expression::{Expression, batch, compile, evaluate, internal};
 
-/// A step with its expressions compiled.
+/// Step of a chain with its expressions compiled.
 #[derive(Debug)]
 pub(super) enum Run {
     Filter(Expression),
@@ -27,10 +27,10 @@ pub(super) enum Run {
     Cut { skip: Option<Expression>, fetch: Option<Expression> },
 }
 
-/// An aggregate, and which rows it is of.
+/// Aggregate function with its FILTER clause.
 type Aggregate = (Arc<AggregateFunctionExpr>, Option<Expression>);
 
-/// OFFSET and LIMIT of one run.
+/// Values of OFFSET and LIMIT in one run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counts {
     pub(super) skip: usize,
@@ -38,7 +38,7 @@ pub(super) struct Counts {
 }
 
 impl Compiled {
-    /// OFFSET and LIMIT; `None` for counts that are refused.
+    /// Evaluates OFFSET and LIMIT; `None` for invalid values, which the plan reports.
     pub(super) fn counts(&self, one: &RecordBatch) -> SqlResult<Option<Counts>> {
         let mut counts = Counts::default();
         for step in &self.steps {
@@ -58,7 +58,7 @@ impl Compiled {
         Ok(Some(counts))
     }
 
-    /// What the steps make of rows.
+    /// Applies the steps to the rows; `one` is the row of parameters.
     pub(super) fn take_steps(&self, rows: RecordBatch, one: &RecordBatch, counts: Counts) -> SqlResult<RecordBatch> {
         let mut rows = rows;
         for step in &self.steps {
@@ -138,7 +138,7 @@ impl Run {
                 };
                 Self::Sort(sorts.iter().map(sort).collect::<SqlResult<_>>()?)
             }
-            // Counts are of parameters alone: they are asked before any row is read.
+            // Counts depend on parameters alone: they are evaluated before any row is read.
             Effect::Cut { skip, fetch } => {
                 let over = Arc::new(Schema::new(parameters.to_vec()));
                 let over = &DFSchema::try_from(over).map_err(from_datafusion)?;
@@ -149,7 +149,7 @@ impl Run {
     }
 }
 
-/// What an aggregate gives of the rows.
+/// Evaluates an aggregate over all rows.
 fn aggregated((aggregate, filter): &Aggregate, rows: &RecordBatch) -> SqlResult<ArrayRef> {
     let counted = match filter {
         Some(filter) => {

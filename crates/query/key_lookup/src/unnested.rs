@@ -1,4 +1,4 @@
-//! The rows of arrays side by side: the first values of all are the first row.
+//! UNNEST of several arrays side by side: their first elements form the first row, and so on.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use types::SqlResult;
 use super::ROWS_MAX;
 use super::expression::{Expression, batch, compile, evaluate, internal, repeated};
 
-/// UNNEST of arrays that are made of parameters alone.
+/// UNNEST of arrays that are computed from parameters alone.
 #[derive(Debug)]
 pub(super) struct UnnestedRows {
     arrays: Vec<Expression>,
@@ -21,7 +21,7 @@ pub(super) struct UnnestedRows {
 }
 
 impl UnnestedRows {
-    /// The rows of `arrays` in the columns of `schema`; `None` where any is not an array of plain values.
+    /// Compiles the arrays; `schema` has the column names. `None` if one is not an array, or has nested elements.
     pub(super) fn of(arrays: &[Expr], schema: &DFSchema, parameters: &[Field]) -> SqlResult<Option<Self>> {
         let over = DFSchema::try_from(Schema::new(parameters.to_vec())).map_err(from_datafusion)?;
         let arrays = arrays.iter().map(|array| compile(array, &over)).collect::<SqlResult<Vec<_>>>()?;
@@ -38,12 +38,13 @@ impl UnnestedRows {
         Ok(Some(Self { arrays, schema: Arc::new(Schema::new(fields)) }))
     }
 
-    /// The rows, each with the `carried` parameters; `one` has the parameters. `None` where they are too many to be run through at once.
+    /// Returns the rows, each with the `carried` parameters; `one` is the row of parameters. `None` if they are too
+    /// many for the fast path.
     pub(super) fn batch(&self, one: &RecordBatch, carried: usize) -> SqlResult<Option<RecordBatch>> {
         let arrays = self.arrays.iter().map(|array| evaluate(array, one)).collect::<SqlResult<Vec<_>>>()?;
         let values = |array: &ArrayRef| {
             let array = array.as_list::<i32>();
-            // No array gives no rows, as an empty one does.
+            // A NULL array gives no rows, like an empty one.
             if array.is_null(0) { array.values().slice(0, 0) } else { array.value(0) }
         };
         let values: Vec<ArrayRef> = arrays.iter().map(values).collect();
@@ -61,7 +62,7 @@ impl UnnestedRows {
     }
 }
 
-/// The values with NULLs behind them, so that they are as many as those of the longest array.
+/// Pads an array with NULLs to the length of the longest one.
 fn with_nulls(values: &ArrayRef, rows: usize) -> SqlResult<ArrayRef> {
     if values.len() == rows {
         return Ok(Arc::clone(values));

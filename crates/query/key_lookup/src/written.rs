@@ -1,4 +1,4 @@
-//! Rows that a statement writes out.
+//! Rows of VALUES.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use types::{SqlError, SqlResult};
 use super::chain::parameter_column;
 use super::expression::{Expression, batch, compile, evaluate, internal, repeated};
 
-/// Their values, each of parameters alone.
+/// Rows of VALUES, each value an expression over parameters.
 #[derive(Debug)]
 pub(super) struct WrittenRows {
     pub(super) rows: Vec<Vec<Expression>>,
     pub(super) schema: SchemaRef,
-    /// For each column, how it is computed at once, if it can be.
+    /// For each column, its vectorized form, if all rows have the same expression.
     alike: Vec<Option<Alike>>,
 }
 
-/// A column that all rows have the same expression for, each over parameters of its own.
+/// Column whose expression is the same in all rows, each over parameters of its own: it is evaluated once for all rows.
 #[derive(Debug)]
 struct Alike {
     expression: Expression,
-    /// Of the parameters of one row.
+    /// Schema of one row's parameters.
     over: SchemaRef,
-    /// The parameters of the first row, then those of the next.
+    /// Indexes of the parameters of the first row, then of the next.
     parameters: Vec<usize>,
 }
 
@@ -46,19 +46,20 @@ impl WrittenRows {
         let fields = schema.fields().iter().enumerate().map(|(column, field)| {
             let forms = rows.iter().map(|row| row[column].data_type(over.as_arrow()).map_err(from_datafusion));
             let forms = forms.collect::<SqlResult<Vec<_>>>()?;
-            let widest = forms.into_iter().reduce(widest).ok_or_else(|| SqlError::internal("no rows"))?;
+            let widest = forms.into_iter().reduce(widest).ok_or_else(|| SqlError::internal("VALUES without rows"))?;
             Ok(Field::new(field.name(), widest, true))
         });
         let schema = Arc::new(Schema::new(fields.collect::<SqlResult<Vec<_>>>()?));
         Ok(Self { rows, schema, alike })
     }
 
-    /// Whether all columns are computed at once, for which the parameters need not be columns of one row.
+    /// Returns true if all columns are vectorized, so that the parameters are not needed as columns of one row.
     pub(super) fn is_alike(&self) -> bool {
         self.alike.iter().all(Option::is_some)
     }
 
-    /// The rows, each with the `carried` parameters; `one` has the parameters, unless [the rows are alike](Self::is_alike).
+    /// Returns the rows, each with the `carried` parameters; `one` is the row of parameters, unused if [all columns are
+    /// vectorized](Self::is_alike).
     pub(super) fn batch(&self, values: &[ScalarValue], one: &RecordBatch, carried: usize) -> SqlResult<RecordBatch> {
         let Self { rows, schema, alike } = self;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len() + one.num_columns());
@@ -88,7 +89,7 @@ impl WrittenRows {
 }
 
 impl Alike {
-    /// The column with these cells over `parameters`; `None` where they are not alike.
+    /// Compiles the column with these expressions over `parameters`; `None` if they differ.
     fn of<'a>(cells: impl Iterator<Item = &'a Expr>, parameters: &DFSchema) -> SqlResult<Option<Self>> {
         let mut first: Option<(Expr, Vec<Field>)> = None;
         let mut places = Vec::new();
@@ -121,7 +122,7 @@ impl Alike {
     }
 }
 
-/// The expression with the parameters that it reads numbered as it reads them, and which they are.
+/// Renumbers the parameters of an expression in the order in which it reads them, and returns their indexes.
 fn formed(cell: &Expr, parameters: &DFSchema) -> SqlResult<(Expr, Vec<usize>)> {
     let mut read = Vec::new();
     let formed = cell.clone().transform_up(|node| {
@@ -133,12 +134,13 @@ fn formed(cell: &Expr, parameters: &DFSchema) -> SqlResult<(Expr, Vec<usize>)> {
     Ok((formed.map_err(from_datafusion)?.data, read))
 }
 
-/// The column that the parameter is which an expression reads at this place.
+/// Returns the column name of the parameter that an expression reads at this position.
 fn local_column(at: usize) -> String {
     parameter_column(&format!("of a row {at}"))
 }
 
-/// The form that values of both forms have: numerics of several rows come with the digits that each was sent with.
+/// Returns the type that holds values of both types: numeric parameters of several rows have the scale that each was
+/// sent with.
 fn widest(left: DataType, right: DataType) -> DataType {
     match (left, right) {
         (DataType::Decimal128(a, a_scale), DataType::Decimal128(b, b_scale)) if 0 <= a_scale && 0 <= b_scale => {

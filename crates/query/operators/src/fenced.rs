@@ -1,4 +1,5 @@
-//! Rules for operators that some operators are kept from: what is above those and what is in them is gone over apart.
+//! Optimizer rules restricted to regions of a plan: certain operators are hidden from the rule, and optimized
+//! separately with what is below them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Whether a rule is to keep from an operator; beside it stands whether a limit counts the operator's rows, in the order in which they come.
+/// Predicate for operators to hide from a rule; the flag is true if a limit above counts the operator's rows in their
+/// order.
 pub(crate) type IsApart = fn(&Arc<dyn ExecutionPlan>, bool) -> bool;
 
-/// A rule that sees operators of a kind as leaves, or as the root of all that there is.
+/// Rule that sees hidden operators as leaves, and optimizes each of them as the root of its own plan.
 #[derive(Debug)]
 pub(crate) struct Fenced {
     rule: Rule,
@@ -48,12 +50,12 @@ impl PhysicalOptimizerRule for Fenced {
 }
 
 impl Fenced {
-    /// The rule, kept from what `is_apart` says.
+    /// Restricts a rule so that operators for which `is_apart` is true are hidden from it.
     pub(crate) fn around(rule: Rule, is_apart: IsApart) -> Rule {
         Arc::new(Self { rule, is_apart })
     }
 
-    /// `plan` with fences around the nearest such operators below it; their insides are done.
+    /// Replaces the nearest operators to hide below `plan` by fences, and optimizes what is inside.
     fn fence(
         &self,
         plan: Arc<dyn ExecutionPlan>,
@@ -72,12 +74,12 @@ impl Fenced {
     }
 }
 
-/// Whether an operator lets some rows pass by where they stand.
+/// Returns true if an operator passes rows by their position.
 pub(crate) fn is_limit(operator: &Arc<dyn ExecutionPlan>) -> bool {
     operator.is::<GlobalLimitExec>() || operator.is::<LocalLimitExec>()
 }
 
-/// Stands for an operator while the rule looks at those above it: a leaf, which takes no filter.
+/// Leaf that stands for a hidden operator while the rule runs; it accepts no filters.
 #[derive(Debug)]
 struct Fence {
     inner: Arc<dyn ExecutionPlan>,

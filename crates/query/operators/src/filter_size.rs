@@ -1,4 +1,4 @@
-//! Filter pushdown with a size limit, for operators: what `optimizer::filter_size` does for logical plans.
+//! Size limit for filter pushdown on physical plans, as `optimizer::filter_size` has it for logical plans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use optimizer::filter_size::{FILTER_NODES_MAX, held};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// DataFusion's rule `FilterPushdown`, for which projections that compute are [`BoundedProjection`]s.
+/// DataFusion's rule `FilterPushdown`, run on a plan whose computing projections are [`BoundedProjection`]s.
 #[derive(Debug)]
 pub(crate) struct BoundedFilterPushdownRule {
     rule: Rule,
@@ -35,11 +35,12 @@ impl BoundedFilterPushdownRule {
     }
 }
 
-/// The name of the rule that pushes the conditions of filters; another one pushes what joins and sorts find out when they run.
+/// Name of the rule that pushes filters; another one pushes dynamic filters.
 const OF_FILTERS: &str = "FilterPushdown";
 
-/// True if a filter of the plan could be pushed further. Those directly over leaves lie as low as they can: no leaf of Kiln's plans takes a filter while it is
-/// planned. To find that out DataFusion compares each filter with what is left of it.
+/// Returns true if a filter of the plan could be pushed further. Filters directly above leaves cannot: no leaf of
+/// Kiln's plans accepts a filter at planning time. The check avoids DataFusion's comparison of each filter with its
+/// remainder.
 fn may_push_filters(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     plan.exists(|operator| {
         let is_over_leaf = |filter: &FilterExec| filter.input().children().is_empty();
@@ -77,16 +78,16 @@ impl PhysicalOptimizerRule for BoundedFilterPushdownRule {
     }
 }
 
-/// A projection while filters are pushed down: it refuses those that would become too large below it.
+/// Projection that refuses filters which would become too large below it; it exists only while filters are pushed down.
 #[derive(Debug)]
 struct BoundedProjection {
     projection: Arc<dyn ExecutionPlan>,
-    /// The nodes of each column's expression.
+    /// Number of nodes of each column's expression.
     sizes: Vec<usize>,
 }
 
 impl BoundedProjection {
-    /// Wraps a projection; `None` for other operators, and where nothing is computed.
+    /// Wraps a projection; `None` for other operators, and if it only passes columns.
     fn try_new(operator: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let projection = operator.downcast_ref::<ProjectionExec>()?;
         let sizes: Vec<usize> =
@@ -94,7 +95,7 @@ impl BoundedProjection {
         sizes.iter().any(|size| 1 < *size).then(|| Self { projection: Arc::clone(operator), sizes })
     }
 
-    /// The nodes of a filter below the projection, if they are more than above it.
+    /// Returns the number of nodes that a filter has below the projection, if it grows there.
     fn grown(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<usize> {
         let of_column = |column: &Column| self.sizes.get(column.index()).copied().unwrap_or(1);
         let above = nodes(filter, &|_| 1, usize::MAX);
@@ -103,8 +104,8 @@ impl BoundedProjection {
     }
 }
 
-/// The nodes of an expression whose columns have as many as `of_column` says, counted until there are more than `most`. Lists of literals, which no
-/// projection makes longer, count as none.
+/// Counts the nodes of an expression in which each column counts as `of_column` says; stops beyond `most`. Lists of
+/// literals, which no projection enlarges, do not count.
 fn nodes(expr: &Arc<dyn PhysicalExpr>, of_column: &dyn Fn(&Column) -> usize, most: usize) -> usize {
     let (mut count, mut open) = (0_usize, vec![expr]);
     while let Some(part) = open.pop() {
@@ -123,7 +124,7 @@ fn nodes(expr: &Arc<dyn PhysicalExpr>, of_column: &dyn Fn(&Column) -> usize, mos
     count
 }
 
-/// A filter of a column that no operator has: a projection refuses it.
+/// Returns a filter of a column that does not exist, which a projection refuses.
 fn refusable() -> Arc<dyn PhysicalExpr> {
     Arc::new(Column::new("\u{0}refused", usize::MAX))
 }

@@ -1,15 +1,18 @@
-//! Operators: the physical plan of a query, made from its logical one, and the operators in it that are Kiln's own.
+//! Physical planning: makes the operators of an optimized logical plan, and implements Kiln's own operators.
 //!
-//! Never chooses between logical plans; programs that replace operators are made in `compile`.
+//! Never chooses between logical plans. `compile` replaces operators by compiled fragments of the engine.
 //!
 //! Start at [`plan_operators`] in `plan.rs`.
 //!
-//! - `planner.rs` makes operators of single nodes, `rules.rs` lists the rules that go over them: DataFusion's, kept from what they would get wrong
-//!   (`fenced.rs`, `filter_size.rs`),
-//! - `undivided.rs` makes operators for one thread, and `partitioned.rs` makes of these the ones for several,
-//! - `shared_rows/` reads what is computed once for several readers, `subplan/` evaluates correlated subqueries that have no join form, `project_set/`
-//!   makes the rows of `generate_series`, `rank_limit/` leaves out rows that rank beyond a limit,
-//! - `portable.rs` takes operators of Kiln's own apart, so that workers make them again.
+//! - `planner.rs`: operators of single plan nodes,
+//! - `rules.rs`: the physical optimizer rules: DataFusion's, with corrections (`fenced.rs`, `filter_size.rs`), and
+//!   Kiln's own,
+//! - `undivided.rs`, `partitioned.rs`: single-threaded plans, and their conversion for several threads,
+//! - `shared_rows/`: subplans computed once for several readers,
+//! - `subplan/`: correlated subqueries without a join form,
+//! - `project_set/`: the rows of `generate_series`,
+//! - `rank_limit/`: removes rows whose rank exceeds a limit before they are sorted,
+//! - `portable.rs`: Kiln's own operators as plain data, to be sent to workers.
 
 mod fenced;
 mod filter_size;

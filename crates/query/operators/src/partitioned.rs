@@ -1,7 +1,8 @@
-//! Partitions for the operators that programs leave.
+//! Conversion of single-threaded plans to several partitions, for the operators that the engine does not run.
 //!
-//! Operators are planned once, for one thread: programs take the place of most, and divide their rows by themselves. Of the rest each gets the form that
-//! DataFusion's planner gives it for several partitions; then the rules run that bring rows to the partitions that want them.
+//! Plans are made for one thread: the engine replaces most operators and divides their rows itself. Each remaining
+//! operator gets the form that DataFusion's planner gives it for several partitions; then the rules run that insert
+//! exchanges.
 
 use std::sync::Arc;
 
@@ -33,14 +34,14 @@ use crate::rank_limit::LimitRanks;
 use crate::shared_rows::SharedScanExec;
 use crate::undivided;
 
-/// Whether programs do all the work of operators, so that nothing is gained by more partitions.
+/// Predicate that is true if compiled fragments run the entire plan, so that more partitions gain nothing.
 pub type IsWhole<'a> = &'a dyn Fn(&Arc<dyn ExecutionPlan>) -> bool;
 
-/// Operators that were planned for one thread, with as many partitions as `state` says; likewise those of shared rows, unless `is_whole` says that
-/// programs run all of them. They fail with `57014` soon after `stop` fires.
+/// Converts a single-threaded plan to as many partitions as `state` says, and the plans of its shared rows as well,
+/// unless `is_whole` holds for these. The operators fail with `57014` soon after `stop` fires.
 ///
 /// # Errors
-/// `54001` for too many levels.
+/// `54001` if the plan is nested too deeply.
 pub(crate) fn partitioned(
     operators: Arc<dyn ExecutionPlan>,
     state: &SessionState,
@@ -52,7 +53,8 @@ pub(crate) fn partitioned(
         return Ok(operators);
     }
     let of_partitions = |operator: Arc<dyn ExecutionPlan>| {
-        // Rules look for operators right below others. Those that are to let others have the thread are made so again below.
+        // Rules match operators by their direct parents. Yielding wrappers are removed here and added again by a rule
+        // below.
         if let Some(cooperative) = operator.downcast_ref::<CooperativeExec>() {
             return Ok(Transformed::yes(Arc::clone(cooperative.input())));
         }
@@ -81,28 +83,29 @@ pub(crate) fn partitioned(
     stoppable(operators, stop)
 }
 
-/// Whether a rule runs now: one that did not run for a single thread, or one that has to run again after those.
+/// Returns true if a rule has to run now: it was skipped for a single thread, or has to run again after those that
+/// were.
 fn is_for_partitions(rule: &dyn PhysicalOptimizerRule) -> bool {
     let name = rule.name();
     name != LimitRanks::NAME && (!undivided::NEEDED.contains(&name) || undivided::AGAIN.contains(&name))
 }
 
-/// The fetch of an operator, which holds for each of its partitions: with several it needs a limit above.
+/// Returns the row limit of an operator that applies per partition, so that several partitions need a limit above.
 fn fetch(operator: &Arc<dyn ExecutionPlan>) -> Option<usize> {
     let counts_all = is_limit(operator) || operator.is::<SortExec>() || operator.is::<PartialSortExec>();
     if counts_all { None } else { operator.fetch() }
 }
 
-/// A leaf with more partitions, if it can have them.
+/// Returns a leaf with more partitions, if it supports them.
 fn leaf(operator: &Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if operator.is::<DataSourceExec>() {
-        // What lies in memory is small, or has the partitions that it is to have.
+        // In-memory data is small, or has its final partitions already.
         return Ok(None);
     }
     operator.repartitioned(config.execution.target_partitions, config)
 }
 
-/// The form of an operator for several partitions, where that is another.
+/// Returns the form of an operator for several partitions; `None` if it stays unchanged.
 fn for_many_partitions(operator: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(aggregate) = operator.downcast_ref::<AggregateExec>() {
         return match aggregate.mode() {
@@ -113,7 +116,7 @@ fn for_many_partitions(operator: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<d
     }
     if let Some(join) = operator.downcast_ref::<HashJoinExec>() {
         let may_part = *join.partition_mode() == PartitionMode::CollectLeft && !join.null_aware;
-        // By what is known of its sides a rule chooses the mode.
+        // A later rule chooses the mode by the statistics of the inputs.
         return may_part.then(|| join.builder().with_partition_mode(PartitionMode::Auto).build_exec()).transpose();
     }
     if let Some(windows) = operator.downcast_ref::<BoundedWindowAggExec>() {
@@ -128,7 +131,7 @@ fn for_many_partitions(operator: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<d
     Ok(None)
 }
 
-/// Groups that each partition makes of its rows, and that are put together.
+/// Splits an aggregation into a partial one per partition and a final one.
 fn partial_and_final(aggregate: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>> {
     let (groups, filters) = (aggregate.group_expr().clone(), aggregate.filter_expr().to_vec());
     let (input, schema) = (Arc::clone(aggregate.input()), aggregate.input_schema());
@@ -137,13 +140,13 @@ fn partial_and_final(aggregate: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>
         AggregateExec::try_new(AggregateMode::Partial, groups, functions, filters.clone(), input, Arc::clone(&schema))?;
     let partial = partial.with_limit_options(aggregate.limit_options());
     let mode = if partial.group_expr().is_empty() { AggregateMode::Final } else { AggregateMode::FinalPartitioned };
-    // The first half may have reversed some: first_value to last_value.
+    // The partial aggregation may have replaced functions by their reverse, such as first_value by last_value.
     let (groups, functions) = (partial.group_expr().as_final(), partial.aggr_expr().to_vec());
     let last = AggregateExec::try_new(mode, groups, functions, filters, Arc::new(partial), schema)?;
     named_as(Arc::new(last.with_limit_options(aggregate.limit_options())), aggregate)
 }
 
-/// Operators whose columns have the names that another's have: a function that was reversed is called otherwise since.
+/// Renames columns to those of `other`: a reversed function has another name.
 fn named_as(operators: Arc<dyn ExecutionPlan>, other: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>> {
     let (own, wanted) = (operators.schema(), other.schema());
     if own.fields().iter().zip(wanted.fields()).all(|(own, wanted)| own.name() == wanted.name()) {
@@ -156,7 +159,8 @@ fn named_as(operators: Arc<dyn ExecutionPlan>, other: &AggregateExec) -> Result<
     Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), operators)?))
 }
 
-/// A function that relies on no order of its input: rows of several partitions come in none, and a rule finds out what partial groups may rely on.
+/// Returns a function that relies on no input order: several partitions have none, and a rule finds out which order
+/// partial aggregations may rely on.
 fn of_any_order(function: &Arc<AggregateFunctionExpr>) -> Result<Arc<AggregateFunctionExpr>> {
     if !function.order_sensitivity().is_beneficial() {
         return Ok(Arc::clone(function));
@@ -165,7 +169,7 @@ fn of_any_order(function: &Arc<AggregateFunctionExpr>) -> Result<Arc<AggregateFu
     Ok(other.map_or_else(|| Arc::clone(function), Arc::new))
 }
 
-/// The second half of groups, each partition of which has some of the groups.
+/// Partitions a final aggregation by its group keys.
 fn by_groups(aggregate: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>> {
     let (groups, filters) = (aggregate.group_expr().clone(), aggregate.filter_expr().to_vec());
     let (input, functions) = (Arc::clone(aggregate.input()), aggregate.aggr_expr().to_vec());
@@ -174,7 +178,7 @@ fn by_groups(aggregate: &AggregateExec) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(Arc::new(other.with_limit_options(aggregate.limit_options())))
 }
 
-/// The input of window functions without the sort of one partition: a rule sorts it where its rows have come together.
+/// Removes the single-partition sort below window functions: a rule adds a sort after the exchange.
 fn unsorted(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(sort) = input.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
         return Arc::clone(input);

@@ -1,4 +1,4 @@
-//! From a query's plan to its operators.
+//! Physical planning of queries.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,27 +20,28 @@ use types::stack::{PlanningStack, with_planning_stack};
 use crate::partitioned::{IsWhole, partitioned};
 use crate::shared_rows::RowsOfRun;
 
-/// The threads that operators are made for.
+/// Threads that a plan is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Division {
-    /// Not at all: for programs, which divide rows among threads by themselves. Such plans are made sooner.
+    /// One thread, for plans that the engine replaces and divides itself. Such plans are made faster.
     None,
-    /// For as many threads as the settings say.
+    /// As many threads as the settings say.
     Threads,
 }
 
-/// The operators that run a query, and fail with `57014` soon after `stop` fires.
+/// Plans the operators of a query; they fail with `57014` soon after `stop` fires.
 ///
 /// # Errors
-/// Whatever constant folding meets (division by zero), what scans find wrong when they are planned, and bugs.
+/// Errors of constant folding (such as division by zero) and of planning scans; `XX000` for bugs.
 pub async fn plan_query(query: &QueryPlan, stop: &CancellationToken) -> SqlResult<Arc<dyn ExecutionPlan>> {
     plan_operators(query, &query.optimized(stop).await?, Division::Threads, stop).await
 }
 
-/// The operators of one run of what [`QueryPlan::optimized`] gave, and of what makes its shared rows. They fail with `57014` soon after `stop` fires.
+/// Plans the operators of one run of an optimized plan ([`QueryPlan::optimized`]) and of its shared rows. They fail
+/// with `57014` soon after `stop` fires.
 ///
 /// # Errors
-/// As [`plan_query`]; `54001` for too many levels.
+/// As [`plan_query`]; `54001` if the plan is nested too deeply.
 pub async fn plan_operators(
     query: &QueryPlan,
     optimized: &Optimized,
@@ -57,11 +58,11 @@ pub async fn plan_operators(
     operators
 }
 
-/// Partitions operators of [`Division::None`], programs among them: they get as many partitions as the settings say; likewise those of shared rows, unless
-/// `is_whole` says that programs run all of them. The time is for the caller to count.
+/// Partitions operators of [`Division::None`], compiled fragments among them, into as many partitions as the settings
+/// say, and those of shared rows as well, unless `is_whole` holds for these. The caller measures the time.
 ///
 /// # Errors
-/// `54001` for too many levels.
+/// `54001` if the plan is nested too deeply.
 pub fn partition_operators(
     query: &QueryPlan,
     operators: Arc<dyn ExecutionPlan>,
@@ -72,7 +73,7 @@ pub fn partition_operators(
     with_planning_stack(|| partitioned(operators, &query.state, is_whole, stop)).map_err(from_datafusion)
 }
 
-/// The operators of a plan and of what makes its shared rows, for one run.
+/// Plans the operators of an optimized plan and of its shared rows, for one run.
 pub(crate) async fn operators_of_run(
     optimized: &Optimized,
     state: &SessionState,

@@ -1,6 +1,6 @@
-//! DataFusion's physical planner, extended by the nodes `ProjectSet` and `SubPlan`.
+//! Physical planner: DataFusion's, extended by the nodes `ProjectSet` and `SubPlan`.
 //!
-//! Its traits are implemented without `async`: `plan::StreamTable` says why.
+//! Its traits are implemented without `async`; the reason is given at `plan::StreamTable`.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::project_set::plan_project_set;
 use crate::rules::rules;
 use crate::subplan::plan_sub_plan;
 
-/// Kiln's physical planner and rules.
+/// Returns Kiln's physical planner and its rules.
 #[must_use]
 pub fn operator_planning() -> OperatorPlanning {
     OperatorPlanning { planner: Arc::new(OperatorPlanner), rules }
 }
 
-/// Makes operators of the nodes of logical plans.
+/// Planner that makes operators of logical plans.
 #[derive(Debug)]
 pub(crate) struct OperatorPlanner;
 
@@ -46,7 +46,8 @@ impl QueryPlanner for OperatorPlanner {
     }
 }
 
-/// Apart from the trait with its four lifetimes: for one lifetime the proof that plans are `Send` is made once.
+/// Plans operators outside of the trait with its four lifetimes: with one lifetime, the compiler proves once that plans
+/// are `Send`.
 fn create_operators<'a>(
     plan: &'a LogicalPlan,
     session: &'a dyn Session,
@@ -57,7 +58,7 @@ fn create_operators<'a>(
     })
 }
 
-/// Makes operators of Kiln's own nodes.
+/// Planner of Kiln's own nodes.
 struct NodePlanner;
 
 impl NodePlanner {

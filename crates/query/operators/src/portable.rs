@@ -1,4 +1,4 @@
-//! Operators of Kiln's own, taken apart: their expressions and plain data, of which others make the same operators again.
+//! Kiln's own operators as expressions and plain data, from which another process rebuilds them.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ pub use crate::project_set::Column as SeriesColumn;
 use crate::project_set::ProjectSetExec;
 use crate::rank_limit::RankLimitExec;
 
-/// One of them, without its input.
+/// Operator of Kiln's own, without its input.
 #[derive(Debug, Clone)]
 pub enum OwnOperator {
-    /// For each row of the input as many rows as its longest series has values.
+    /// Expands each input row to as many rows as its longest series has values.
     ProjectSet { columns: Vec<SeriesColumn>, schema: SchemaRef },
-    /// Leaves out rows that rank beyond `most` among those of their part.
+    /// Removes rows that rank beyond `most` in their window partition.
     RankLimit { parts: Vec<Arc<dyn PhysicalExpr>>, order: Vec<PhysicalSortExpr>, most: usize },
 }
 
 impl OwnOperator {
-    /// The parts of an operator of Kiln's own; `None` for any other.
+    /// Takes an operator of Kiln's own apart; `None` for any other.
     #[must_use]
     pub fn of(operator: &dyn ExecutionPlan) -> Option<Self> {
         if let Some(series) = operator.downcast_ref::<ProjectSetExec>() {
@@ -31,7 +31,7 @@ impl OwnOperator {
         Some(Self::RankLimit { parts: parts.to_vec(), order: order.to_vec(), most })
     }
 
-    /// The operator over `input`, whose columns its expressions count.
+    /// Rebuilds the operator over `input`, to whose columns its expressions refer.
     #[must_use]
     pub fn over(self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         match self {

@@ -1,11 +1,11 @@
-//! DataFusion's rules for operators, kept from what they would get wrong.
+//! Physical optimizer rules: DataFusion's, with corrections, and Kiln's own.
 //!
-//! It finds the column that a filter reads in an operator's rows by its name alone, so that of two columns `a` it is the
-//! first. Operators that give two columns of one name get no filters from above; within them filters are pushed as ever.
+//! DataFusion finds the column that a filter reads by its name alone, and takes the first if two columns have the same
+//! name. Operators with ambiguous columns therefore get no filters from above; within them filters are pushed as usual.
 //!
-//! It sorts what comes below a limit where a sort is asked for above, unless the rows below are known to be in order: those whose keys nobody
-//! reads any more are not, and the order says which rows they are. For the same reason it takes the sort away. So limits, and the sorts that they count
-//! by, are left where they are.
+//! DataFusion moves a sort below a limit if the operator above requires that order, and removes the sort that a limit
+//! counts by if nobody reads its keys any more. Both change which rows the limit passes. So limits, and the sorts below
+//! them, are hidden from that rule.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::filter_size::BoundedFilterPushdownRule;
 use crate::rank_limit::LimitRanks;
 use crate::undivided;
 
-/// DataFusion's rules for operators, with care taken of names and limits, and Kiln's own unless `is_on` is false.
+/// Returns DataFusion's rules with these corrections, and Kiln's own rules unless `is_on` is false.
 pub(crate) fn rules(is_on: bool) -> OperatorRules {
     let careful = |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match rule.name() {
         name if name.starts_with("FilterPushdown") => {
@@ -44,7 +44,7 @@ pub(crate) fn rules(is_on: bool) -> OperatorRules {
     }
 }
 
-/// A rule that does not begin once nobody waits for the plan any more.
+/// Rule that fails before it runs if planning was cancelled.
 #[derive(Debug)]
 struct Interruptible(Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
@@ -78,7 +78,7 @@ impl PhysicalOptimizerRule for Interruptible {
     }
 }
 
-/// Whether a name may mean several columns of what an operator gives, or of what it reads by name again.
+/// Returns true if a column name is ambiguous in an operator's output, or in an input that it reads by name again.
 fn is_ambiguous(operator: &Arc<dyn ExecutionPlan>) -> bool {
     let narrows = operator.downcast_ref::<FilterExec>().is_some_and(|filter| filter.projection().is_some());
     has_namesakes(operator) || (narrows && operator.children().into_iter().any(has_namesakes))

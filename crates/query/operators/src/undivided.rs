@@ -1,6 +1,6 @@
-//! Operators of which nothing is divided: programs stand in their place, so that they need a form, and little of what makes them fast.
+//! Rules for single-threaded plans, which the engine replaces: their operators need a form, but no exchanges.
 //!
-//! DataFusion's rules go over a plan some thirty times, most of them to divide rows among threads and bring them together again.
+//! DataFusion's rules traverse a plan about thirty times, mostly to divide rows among threads and to merge them again.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-/// Those of DataFusion's rules that undivided operators need.
+/// DataFusion's rules that single-threaded plans need.
 pub(crate) const NEEDED: [&str; 9] = [
     "aggregate_statistics",
     "FilterPushdown",
@@ -26,17 +26,17 @@ pub(crate) const NEEDED: [&str; 9] = [
     "EnsureCooperative",
     "SanityCheckPlan",
 ];
-/// Rules among them that operators need again when they get more partitions.
+/// Rules among them that have to run again when a plan gets more partitions.
 pub(crate) const AGAIN: [&str; 5] =
     ["CombinePartialFinalAggregate", "OptimizeAggregateOrder", "LimitPushdown", "EnsureCooperative", "SanityCheckPlan"];
-/// The rule in whose place [`MeetRequirements`] stands.
+/// Rule that [`MeetRequirements`] replaces in single-threaded plans.
 const REQUIREMENTS: &str = "EnsureRequirements";
-/// The one before which [`MeetOrders`] stands.
+/// Rule that [`MeetOrders`] precedes.
 const SANITY: &str = "SanityCheckPlan";
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// `rules`, of which plans with one target partition meet only what they need.
+/// Restricts `rules` so that plans with one target partition run only those that they need.
 pub(crate) fn sparing(rules: impl Iterator<Item = Rule>) -> impl Iterator<Item = Rule> {
     rules.flat_map(|rule| {
         let last: Option<Rule> = (rule.name() == SANITY).then(|| Arc::new(Dividing(Arc::new(MeetOrders))) as _);
@@ -50,7 +50,7 @@ fn is_divided(config: &ConfigOptions) -> bool {
     1 < config.execution.target_partitions
 }
 
-/// A rule for plans that are divided.
+/// Rule that runs only on plans with several target partitions.
 #[derive(Debug)]
 struct Dividing(Rule);
 
@@ -76,7 +76,7 @@ impl PhysicalOptimizerRule for Dividing {
     }
 }
 
-/// Brings the partitions of unions together and sorts, where an operator asks for it.
+/// Rule for single-threaded plans that merges the partitions of unions and adds sorts where an operator requires it.
 #[derive(Debug)]
 struct MeetRequirements;
 
@@ -94,8 +94,8 @@ impl PhysicalOptimizerRule for MeetRequirements {
     }
 }
 
-/// Sorts what DataFusion took for sorted and is not any more: a join forgets which columns of its second input are constant, and inputs change sides
-/// after sorts by constants were left out.
+/// Rule that adds sorts which DataFusion wrongly left out: a join forgets which columns of its second input are
+/// constant, and inputs may be swapped after sorts by constants were removed.
 #[derive(Debug)]
 struct MeetOrders;
 

@@ -1,11 +1,11 @@
-//! The outcome of running a statement once.
+//! Outcome of one attempt to run a statement.
 
-/// The outcome of a statement that changes or locks rows.
+/// Outcome of one attempt to run a statement that changes or locks rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Attempt<T> {
     Done(T),
-    /// Another transaction came first: nothing is staged, and the statement has to be planned and run again on what is committed
-    /// now. What it has locked stays locked.
+    /// Another transaction came first: nothing is staged, and the statement has to be planned and run again on a newer
+    /// snapshot. The locks that it has taken are not released.
     Again,
 }
 

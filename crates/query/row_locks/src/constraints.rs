@@ -1,4 +1,4 @@
-//! The constraints that more than one row decides: keys and references.
+//! Checks of constraints that involve more than one row: unique keys and foreign keys.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use types::{ColumnId, RowId, SqlResult};
 
 use super::{Attempt, Waits, foreign, unique};
 
-/// A row that is put into a table, or the keys of one that was there.
+/// Row to be written to a table, or a row that is replaced or deleted, with its keys.
 #[derive(Debug, Clone)]
 pub struct NewRow {
-    /// Of the row that it replaces.
+    /// Id of the row that it replaces.
     pub id: Option<RowId>,
-    /// Its values.
+    /// Values of the row.
     pub tuple: Tuple,
 }
 
-/// Whether the rows may be put into the table in the place of those they replace, of which they differ in the columns `set` at most
-/// (`None`: in all). What refers to these is asked once they are written.
+/// Checks the new rows against unique keys and foreign keys. `set` lists the columns in which they may differ from the
+/// rows that they replace (`None`: all columns). References to replaced rows are checked after the write.
 ///
 /// # Errors
-/// `23505`, `23503`.
+/// `23505`, `23503`; errors of locks: `40P01`, `55P03`, `57014`.
 pub async fn check(
     lookup: &KeyLookup,
     table: &Arc<Table>,
@@ -38,7 +38,7 @@ pub async fn check(
     Ok(Attempt::Done(()))
 }
 
-/// Whether the values of one of these columns may differ: what holds of a key stays so where none does.
+/// Returns true if the value of one of these columns may differ; otherwise the key needs no check.
 pub(super) fn may_differ(columns: &[ColumnId], set: Option<&[ColumnId]>) -> bool {
     set.is_none_or(|set| columns.iter().any(|column| set.contains(column)))
 }

@@ -1,4 +1,4 @@
-//! Foreign keys: what new rows refer to is there and stays.
+//! Checks of foreign keys: the referenced rows exist, and their keys stay locked until commit.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use super::shown::shown;
 use super::unique::newest;
 use super::{NewRow, Waits};
 
-/// Whether all that the new rows refer to is there. The keys stay locked against being taken away.
+/// Fails with `23503` if a referenced row is missing. The referenced keys are locked in shared mode, so that they
+/// cannot be deleted.
 pub(super) async fn check_references(
     lookup: &KeyLookup,
     table: &Arc<Table>,
@@ -32,7 +33,7 @@ pub(super) async fn check_references(
             continue;
         }
         let target = view.state.table(*references);
-        let target = target.ok_or_else(|| SqlError::internal("a foreign key to a table that is not there"))?;
+        let target = target.ok_or_else(|| SqlError::internal("foreign key check: the referenced table is missing"))?;
         let mut wanted: BTreeMap<Vec<u8>, &Tuple> = BTreeMap::new();
         for row in new {
             let (key, has_null) = table.index_key(columns, &row.tuple).map_err(from_catalog)?;
@@ -63,7 +64,7 @@ pub(super) async fn check_references(
     Ok(())
 }
 
-/// Rows of the same statement may refer to each other.
+/// Adds the new rows themselves: rows of one statement may refer to each other.
 fn add_own(
     table: &Table,
     referenced: &[ColumnId],
@@ -82,7 +83,7 @@ fn add_own(
     Ok(())
 }
 
-/// The index that keys of exactly these columns are found by.
+/// Returns the index on exactly these columns.
 #[must_use]
 pub fn key_index(table: &Table, columns: &[ColumnId]) -> Option<Oid> {
     table.row_indexes().find(|index| index.columns == columns).map(|index| index.oid)
@@ -97,7 +98,7 @@ fn missing(table: &Table, constraint: &Constraint, columns: &[ColumnId], row: &T
         .with_constraint(&constraint.name)
 }
 
-/// `23503`: a row goes whose key others refer to.
+/// Returns the `23503` error of a deleted or changed key that other rows refer to.
 #[must_use]
 pub fn referred(
     table: &Table,

@@ -1,10 +1,15 @@
-//! The checks before rows are changed: locks of tables, rows and keys, and whether keys and references are as constraints want them.
+//! Checks before rows are written: waits for locks of tables and keys, and checks unique keys and foreign keys.
 //!
-//! Never writes a row: what may be written others write. What is asked of rows is asked of all that is committed by then, under the locks.
-//! Where another transaction came first the answer is [`Attempt::Again`], and the session runs the statement again.
+//! Never writes a row. Constraints are checked under the locks, against everything committed by then. If another
+//! transaction came first, the result is [`Attempt::Again`], and the session plans and runs the statement again.
 //!
-//! Start at `lock.rs` for how a statement waits, then `constraints.rs` for what rows must hold to. The rows that a statement changes are locked where it finds
-//! them, in `dml` (`modify/`, `write/gathered.rs`).
+//! - `attempt.rs`: the outcome of a statement, done or to be run again,
+//! - `lock.rs`: waits for locks, with their timeout, cancellation and errors,
+//! - `constraints.rs`: the check of new rows against all constraints,
+//! - `unique.rs`, `foreign.rs`: unique keys and foreign keys,
+//! - `shown.rs`: keys as error details show them.
+//!
+//! Row locks are taken where a statement finds its rows: in `dml` (`modify/`, `write/gathered.rs`).
 
 mod attempt;
 mod constraints;

@@ -1,4 +1,4 @@
-//! Waiting for locks as a session's settings say, and what clients are told when they are not had.
+//! Waits for locks, within the session's `lock_timeout` and until cancellation, and the errors of waits that fail.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -13,7 +13,7 @@ use txn::{Isolation, Transaction};
 use types::interrupt::canceled;
 use types::{Condition, Oid, SqlError, SqlResult};
 
-/// How long a statement waits for locks.
+/// Limits of a statement's waits for locks.
 #[derive(Debug, Clone)]
 pub struct Waits {
     timeout: Option<Duration>,
@@ -21,13 +21,13 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// As the settings of the statement say, and until it is cancelled.
+    /// Takes the limits from the statement's settings and cancellation.
     #[must_use]
     pub fn of(context: &RunContext) -> Self {
         Self { timeout: context.settings.lock_timeout(), cancel: context.cancel.clone() }
     }
 
-    /// The wait of one request for a lock.
+    /// Returns the wait mode of one lock request.
     #[must_use]
     pub fn wait(&self) -> LockWait {
         LockWait::Block { timeout: self.timeout }
@@ -36,28 +36,29 @@ impl Waits {
     /// Waits for the lock unless the statement is cancelled first.
     ///
     /// # Errors
-    /// `57014`, and where the lock is not had: `40P01`, `55P03`.
+    /// `57014` if cancelled; `40P01` and `55P03` if the lock is not granted.
     pub async fn interruptibly(&self, locked: impl Future<Output = Result<Locked, LockError>>) -> SqlResult<Locked> {
         tokio::select! {
             biased;
-            // Most locks are had at once.
+            // Most locks are granted at once.
             locked = locked => locked.map_err(|error| from_lock(&error)),
             () = self.cancel.cancelled() => Err(canceled()),
         }
     }
 }
 
-/// Locks a table whose rows are to change; whether another transaction was in the way, so that the statement has to look again.
+/// Locks a table before its rows change. Returns true if another transaction was in the way, so that the statement has
+/// to be planned again.
 ///
 /// # Errors
-/// `55P03`, `40P01`; `57014` when cancelled.
+/// `55P03`, `40P01`; `57014` if cancelled.
 pub async fn lock_for_rows(table: &Table, transaction: &Transaction, context: &RunContext) -> SqlResult<bool> {
     let waits = Waits::of(context);
     let locked = transaction.lock_table(table.oid, TableLock::RowExclusive, waits.wait());
     Ok(waits.interruptibly(locked).await?.waited || is_newly_referred(table, transaction))
 }
 
-/// Whether foreign keys refer to the table of which the transaction does not know yet.
+/// Returns true if foreign keys refer to the table that are not in the transaction's snapshot yet.
 fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
     if transaction.isolation() != Isolation::ReadCommitted || transaction.sees_newest() {
         return false;
@@ -75,7 +76,7 @@ fn is_newly_referred(table: &Table, transaction: &Transaction) -> bool {
     now.state.tables().flat_map(|it| &it.constraints).filter(refers).any(|it| !known.contains(&it.oid))
 }
 
-/// `40001`, or `None` where the statement may run again.
+/// Returns the `40001` error of a conflict; `None` under READ COMMITTED, where the statement is run again.
 #[must_use]
 pub fn refused(isolation: Isolation, what: &str) -> Option<SqlError> {
     let message = format!("could not serialize access due to concurrent {what}");
@@ -91,12 +92,12 @@ fn what(resource: &Resource) -> String {
     }
 }
 
-/// Locks the tables that a definition changes, and those that it lets others refer to, against everyone who writes them; whether another
-/// transaction was in the way, or came
-/// first where rows `are_checked`, so that the statement has to be planned again.
+/// Locks the tables that DDL changes, and those that new foreign keys refer to, against all writers. Returns true if
+/// another transaction was in the way, or if `are_checked` and another one wrote to the tables first, so that the
+/// statement has to be planned again.
 ///
 /// # Errors
-/// `55P03`, `40P01`; `57014` when cancelled.
+/// `55P03`, `40P01`, `40001`; `57014` if cancelled.
 pub async fn lock_tables(
     tables: &BTreeSet<Oid>,
     referred: &BTreeSet<Oid>,
@@ -114,7 +115,7 @@ pub async fn lock_tables(
         let locked = transaction.lock_table(*table, TableLock::ShareRowExclusive, waits.wait());
         waited |= waits.interruptibly(locked).await?.waited;
     }
-    // Rows that came before the lock and after the view would be asked nothing.
+    // Rows committed after the snapshot and before the lock would escape the check.
     let now = transaction.newest();
     let has_new = |table: &Oid| transaction.history(*table).written < now.state.rows(*table).history.written;
     if are_checked && !waited && tables.iter().chain(referred).any(has_new) {
@@ -123,7 +124,7 @@ pub async fn lock_tables(
     Ok(waited)
 }
 
-/// What clients are told of a lock that was not had: `40P01`, `55P03`.
+/// Converts a lock error to PostgreSQL's `40P01` or `55P03`.
 #[must_use]
 pub fn from_lock(error: &LockError) -> SqlError {
     match error {

@@ -1,4 +1,4 @@
-//! Keys as details of errors show them.
+//! Text of keys in the details of constraint errors.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use scan::{column_def, stored_column};
 use types::{ColumnId, ObjectNames, SessionZone, SqlType};
 use value_codec::encode::{TextEncoder, TextStyle};
 
-/// Names and values of some columns of a row, each joined by commas.
+/// Returns the names and the values of some columns of a row, each separated by commas.
 pub(super) fn shown(table: &Table, columns: &[ColumnId], row: &Tuple) -> (String, String) {
     let named = columns.iter().filter_map(|id| table.column(*id));
     let names: Vec<&str> = named.clone().map(|column| column.name.as_str()).collect();
@@ -24,7 +24,7 @@ fn text(row: &Tuple, column: &Column) -> Option<String> {
     encoder.text(0).map(str::to_owned)
 }
 
-/// Shows objects by their numbers.
+/// Formats catalog objects as their numeric oids.
 #[derive(Debug)]
 struct Numbers;
 

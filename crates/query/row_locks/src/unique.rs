@@ -1,4 +1,5 @@
-//! Unique keys: each is locked, then looked for among the statement's own rows and all that is committed.
+//! Checks of unique keys: each new key is locked, then looked up among the transaction's own rows and all committed
+//! ones.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::constraints::may_differ;
 use super::shown::shown;
 use super::{NewRow, Waits};
 
-/// Whether no row but those that are replaced has a key of a new one.
+/// Fails with `23505` if a row that is not replaced has the key of a new row.
 pub(super) async fn check(
     lookup: &KeyLookup,
     table: &Arc<Table>,
@@ -53,10 +54,10 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Locks the keys and finds the rows that have them, this transaction's own and whatever is committed by then.
+/// Locks the keys and returns the rows that have them, among the transaction's own rows and all rows committed by then.
 ///
 /// # Errors
-/// Those of locks (`40P01`, `55P03`, `57014`) and of the storage.
+/// Errors of locks (`40P01`, `55P03`, `57014`) and of the storage.
 pub async fn taken(
     lookup: &KeyLookup,
     table: &Arc<Table>,
@@ -71,15 +72,15 @@ pub async fn taken(
     lookup.find(of, &*newest(transaction, table)?, keys).await
 }
 
-/// All that is committed by now, under what the transaction has written.
+/// Returns the newest committed rows of a table, overlaid by the transaction's own changes.
 ///
 /// # Errors
-/// Those of the transaction.
+/// Errors of the transaction.
 pub fn newest(transaction: &Transaction, table: &Table) -> SqlResult<Arc<TableRows>> {
     transaction.over_newest(table.oid).map_err(from_txn)
 }
 
-/// `23505`.
+/// Returns the `23505` error of a duplicate key.
 fn violation(table: &Table, index: RowIndex<'_>, row: &Tuple) -> SqlError {
     let name = table.index_name(index.oid);
     let message = format!("duplicate key value violates unique constraint \"{name}\"");

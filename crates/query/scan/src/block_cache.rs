@@ -1,13 +1,13 @@
-//! The cache of columns, as a process starts it.
+//! Cache of column pages, created from the configuration.
 
 use scheduler::Config;
 use shards::BlockCache;
 use types::{Condition, SqlError, SqlResult};
 
-/// The cache of columns, with what an earlier run has left on its disk.
+/// Creates the cache of column pages, and restores from its disk what an earlier process has cached.
 ///
 /// # Errors
-/// `58030` where its folder cannot be used.
+/// `58030` if its folder cannot be used.
 pub fn block_cache(config: &Config) -> SqlResult<BlockCache> {
     let Some(disk) = &config.cache_disk else { return Ok(BlockCache::new(config.cache_bytes)) };
     BlockCache::with_disk(config.cache_bytes, disk.clone())

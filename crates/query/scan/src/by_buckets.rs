@@ -1,6 +1,7 @@
-//! A scan of a distributed table divided among processes: by buckets, so that each has all rows of some.
+//! Scans of distributed tables divided among processes by bucket: each process reads all rows of its buckets.
 //!
-//! Pages are what is read and cached, so a process reads the pages with rows of its own, and of these leaves out the others' rows.
+//! Pages are the unit of reading and caching: a process reads each page with rows of its buckets, and leaves out the
+//! rows of others.
 
 use std::ops::Range;
 
@@ -21,23 +22,23 @@ use crate::parts::{Part, Parts};
 use crate::scan::{Scan, ScanShard};
 use crate::table_columns::{bucket_keys, column_def};
 
-/// Which process has which of a scan's rows.
+/// Distribution of a scan's rows over processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lies {
-    /// Any process may read them: best the one that has them in its cache.
+    /// Any process may read any part: best the one that has it cached.
     Anywhere,
-    /// Each the rows of some buckets.
+    /// Each process reads the rows of some buckets.
     InBuckets(BucketKeys),
-    /// Each may have all of them.
+    /// Each process may read all rows.
     Everywhere,
 }
 
-/// In a session's configuration: what is planned for several threads is to be divided among processes too.
+/// Marker in a session's configuration: scans are planned for distribution among workers.
 #[derive(Debug)]
 pub struct ForWorkers;
 
 impl ShardScanExec {
-    /// As its table is distributed, and its shards were written.
+    /// Returns the distribution that follows from the table's distribution and from how its shards were written.
     pub fn lies(&self) -> Lies {
         if self.scan.table.distribution == Distribution::Replicate {
             return Lies::Everywhere;
@@ -48,10 +49,11 @@ impl ShardScanExec {
         }
     }
 
-    /// The scan as one for each of `homes`, which has the rows of the buckets that it owns: `owners` has a number of one for each bucket.
+    /// Divides the scan into one for each of `homes`, with the rows of the buckets that this process owns; `owners`
+    /// has, for each bucket, an index into `homes`.
     ///
     /// # Errors
-    /// Fresh rows that are none.
+    /// Damaged unflushed rows.
     pub fn by_buckets(&self, keys: &BucketKeys, owners: &[usize], homes: &[Url]) -> DfResult<Vec<Self>> {
         let mut fresh: Vec<FreshRows> = vec![Vec::new(); homes.len()];
         if self.reads_fresh() {
@@ -69,7 +71,7 @@ impl ShardScanExec {
         Ok(variants.collect())
     }
 
-    /// The shards with rows of buckets that are its own, and the parts of them that have to be read.
+    /// Returns the shards with rows of owned buckets, and the parts of them that have to be read.
     fn own_parts(&self, keys: &BucketKeys, is_own: impl Fn(usize) -> bool) -> (Vec<ScanShard>, Vec<Part>) {
         let (mut shards, mut parts): (Vec<ScanShard>, Vec<Part>) = (Vec::new(), Vec::new());
         let mut places = vec![None; self.scan.shards.len()];
@@ -92,7 +94,7 @@ impl ShardScanExec {
 }
 
 impl Scan {
-    /// Counts the shards, of those that are left, that have no buckets by these keys.
+    /// Returns the number of its shards whose rows are not grouped into buckets by these keys.
     pub fn shards_without(&self, keys: &BucketKeys) -> usize {
         self.shards.iter().filter(|shard| shard.file.is_some() || shard.meta.buckets_by(keys).is_none()).count()
     }
@@ -112,8 +114,8 @@ fn own_rows(shard: &ScanShard, keys: &BucketKeys, is_own: impl Fn(usize) -> bool
     buckets.map(|buckets| buckets.rows(|bucket| bucket < BUCKETS && is_own(bucket))).unwrap_or_default()
 }
 
-/// The pages of `rows`, which are of a row group whose first row is the shard's row `first`, that have rows of `own`: neighbours together, each with the
-/// shard's rows in it that are not.
+/// Returns the pages among `rows` that contain rows of `own`, merged where they touch, each with the rows of the shard
+/// to leave out. `rows` belong to a row group whose first row has the number `first` in the shard.
 fn pages(own: &[Range<u64>], first: u64, rows: &Range<usize>) -> Vec<(Range<usize>, Vec<Range<u32>>)> {
     let (start, end) = (first + rows.start as u64, first + rows.end as u64);
     let mut found: Vec<(Range<usize>, Vec<Range<u32>>)> = Vec::new();
@@ -142,7 +144,7 @@ fn pages(own: &[Range<u64>], first: u64, rows: &Range<usize>) -> Vec<(Range<usiz
     found
 }
 
-/// The same rows in pieces that begin where those of any scan do.
+/// Cuts rows at the same positions as any other scan of the row group.
 fn pieces(rows: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let first = rows.start / SEGMENT_ROWS;
     let end = rows.end;

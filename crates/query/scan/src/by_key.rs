@@ -1,4 +1,4 @@
-//! Fresh rows found by an index instead of one by one, where filters say which part of it.
+//! Unflushed rows found by an index instead of one by one, if filters bound a range of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use types::{ColumnId, Oid, RowId};
 
 use crate::lookup::{self, Access, Comparison, KeyRange, comparison_of, value_of};
 
-/// Keys that are looked up one by one at most.
+/// Maximum number of keys looked up one by one.
 const KEYS_MAX: usize = 4_096;
 
-/// Rows of a scan, with their ids.
+/// Unflushed rows with their ids.
 pub(super) type FreshRows = Vec<(RowId, Arc<Row>)>;
 
-/// The part of an index that holds all fresh rows that filters leave, and perhaps more.
+/// Index range that contains all unflushed rows that pass the filters, and possibly others.
 #[derive(Debug)]
 pub(super) struct Keyed {
     index: Oid,
-    /// `None` where no row can be left.
+    /// Range of keys; `None` if no row can pass.
     range: Option<KeyRange>,
-    /// How many columns of the index it fixes.
+    /// Number of leading index columns with an equality condition.
     fixed: usize,
 }
 
 impl Keyed {
-    /// By what is known when a scan is planned; `None` where no index helps.
+    /// Chooses an index by the filters known at planning time; `None` if none helps.
     pub(super) fn of(table: &Table, filters: &[Expr]) -> Option<Self> {
         let known = filters.iter().flat_map(split_conjunction).filter_map(|filter| comparison(table, filter));
         let (conditions, values): (Vec<_>, Vec<_>) = known.unzip();
@@ -43,15 +43,15 @@ impl Keyed {
         Some(Self { index: access.index, range, fixed })
     }
 
-    /// The first `count_max` of them.
+    /// Returns the first `count_max` rows of the range.
     pub(super) fn rows(&self, rows: &TableRows, count_max: usize) -> FreshRows {
         let Some(range) = &self.range else { return Vec::new() };
         read(rows, lookup::fresh(rows, self.index, range).take(count_max))
     }
 }
 
-/// The fresh rows that can pass `predicates`, and perhaps more, by the keys that these list; `None` where that fixes no more columns of an
-/// index than `keyed` does.
+/// Returns the unflushed rows that can pass `predicates`, and possibly others, by looking up the listed values; `None`
+/// if that fixes no more index columns than `keyed` does.
 pub(super) fn rows_of_lists(
     table: &Table,
     rows: &TableRows,
@@ -93,7 +93,8 @@ pub(super) fn rows_of_lists(
     Some(read(rows, found))
 }
 
-/// The values that a test lets pass, if it lists them. A float has more than one key, so it is left out.
+/// Returns the values that a test accepts, if it lists them. Floats are left out, because equal floats may have
+/// different keys.
 fn list(test: &Test) -> Option<Vec<&Datum>> {
     match test {
         Test::Compare(Op::Eq, datum) => Some(vec![datum]),
@@ -109,7 +110,7 @@ fn read(rows: &TableRows, found: impl Iterator<Item = RowId>) -> FreshRows {
     found.filter_map(|row| Some((row, Arc::clone(rows.fresh_row(row)?)))).collect()
 }
 
-/// `column comparison value`, the value of exactly the column's type.
+/// Parses `column comparison value`, where the value has exactly the column's type.
 fn comparison<'a>(table: &Table, filter: &'a Expr) -> Option<((ColumnId, Comparison), &'a ScalarValue)> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
     let comparison = comparison_of(*op)?;

@@ -1,4 +1,4 @@
-//! Values in the form that a column's type has in batches and in storage.
+//! Conversion of values to the Arrow type of a table column.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use arrow::datatypes::{DataType, Decimal128Type};
 use types::numeric::{self, Digits};
 use types::{SqlError, SqlResult, SqlType};
 
-/// Values in the form of a column's type. A numeric parameter has the digits that it was sent with: it is rounded to the column's.
+/// Converts values to the type of a column. Numeric parameters, which have the scale that they were sent with, are
+/// rounded to the column's scale.
 pub fn in_form_of(values: &ArrayRef, sql_type: &SqlType) -> SqlResult<ArrayRef> {
     let wanted = sql_type.arrow_type();
     match (values.data_type(), sql_type) {
@@ -22,12 +23,12 @@ pub fn in_form_of(values: &ArrayRef, sql_type: &SqlType) -> SqlResult<ArrayRef> 
         _ => {
             let options = CastOptions { safe: false, ..CastOptions::default() };
             let cast = cast_with_options(values, &wanted, &options);
-            cast.map_err(|error| SqlError::internal(format!("a value as {sql_type}: {error}")))
+            cast.map_err(|error| SqlError::internal(format!("could not convert a value to {sql_type}: {error}")))
         }
     }
 }
 
-/// A numeric of scale `from` with a column's digits; `22003` where it has more before the point.
+/// Rounds a numeric of scale `from` to a column's scale; `22003` if it exceeds the column's precision.
 pub fn with_digits(value: i128, from: u8, digits: Digits) -> SqlResult<i128> {
     let rescaled = numeric::rescale(value, from, digits.scale);
     numeric::check(rescaled.ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?, digits)

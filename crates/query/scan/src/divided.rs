@@ -1,4 +1,4 @@
-//! A scan divided among several processes: each reads some of its parts.
+//! Scans divided among processes by parts: each process reads some of them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,18 +10,19 @@ use crate::exec::ShardScanExec;
 use crate::parts::{Part, Parts};
 use crate::scan::{Scan, ScanShard};
 
-/// The place of a part in its shard, by which its owner is found.
+/// Location of a part in its shard, which determines the part's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PartKey {
     pub shard: ShardId,
-    /// The row group's number in the shard.
+    /// Number of the row group in the shard.
     pub row_group: usize,
-    /// The number of the part's first row in the row group.
+    /// Number of the part's first row in the row group.
     pub row: usize,
 }
 
 impl PartKey {
-    /// Which piece of its shard it lies in, as workers own these: the same however a scan is divided, as long as its parts begin where pieces do.
+    /// Returns the number of the ownership unit that the part begins in. It does not depend on how a scan is divided,
+    /// as long as its parts begin at segment boundaries.
     #[must_use]
     pub fn piece(&self) -> u32 {
         let number = self.row_group.wrapping_mul(1 << 12).wrapping_add(self.row / SEGMENT_ROWS);
@@ -30,7 +31,7 @@ impl PartKey {
 }
 
 impl ShardScanExec {
-    /// The places of its parts in their order; `None` for fresh rows, which nobody owns.
+    /// Returns the locations of its parts, in order; `None` for unflushed rows, which no worker owns.
     pub fn part_keys(&self) -> Vec<Option<PartKey>> {
         let key = |part: &Part| match part {
             Part::Settled { shard, row_group, rows } => {
@@ -42,7 +43,7 @@ impl ShardScanExec {
         self.parts.iter().map(key).collect()
     }
 
-    /// Keeps some parts, by their numbers, and their shards alone, for the process `home`.
+    /// Returns the scan of some of the parts, by their numbers, and of their shards only, for the process `home`.
     pub fn only(&self, numbers: &[usize], home: &str) -> Self {
         let mut shards: Vec<ScanShard> = Vec::new();
         let mut places = vec![None; self.scan.shards.len()];
@@ -63,7 +64,7 @@ impl ShardScanExec {
         self.with_shards(shards, parts, fresh, home)
     }
 
-    /// Replaces its shards, parts and fresh rows, for the process `home`.
+    /// Replaces shards, parts and unflushed rows, for the process `home`.
     pub(super) fn with_shards(&self, shards: Vec<ScanShard>, parts: Parts, fresh: FreshRows, home: &str) -> Self {
         let scan = Arc::new(self.scan.with_shards(shards, fresh));
         let scan = Self::new(scan, parts, self.partitions(), self.row_limit());
@@ -72,7 +73,7 @@ impl ShardScanExec {
 }
 
 impl Scan {
-    /// Replaces its shards and fresh rows.
+    /// Replaces shards and unflushed rows.
     fn with_shards(&self, shards: Vec<ScanShard>, fresh: FreshRows) -> Self {
         Self {
             objects: self.objects.clone(),
@@ -83,7 +84,7 @@ impl Scan {
             columns: Arc::clone(&self.columns),
             table_columns: Arc::clone(&self.table_columns),
             predicates: self.predicates.clone(),
-            // Those that others read are not left out.
+            // Shards that other processes read do not count as pruned.
             shard_count: self.shard_count - self.shards.len() + shards.len(),
             shards,
             bucketed_by: self.bucketed_by,

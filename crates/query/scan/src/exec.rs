@@ -1,4 +1,4 @@
-//! The operator of a scan.
+//! Operator of a table scan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,19 +25,21 @@ use crate::parts::{Part, Parts, Runs};
 use crate::rows::{PartitionScan, counter};
 use crate::scan::Scan;
 
-/// Reads the shards of a table. Partitions take row groups from one queue, so that none waits for another.
+/// Operator that reads the shards and unflushed rows of a table. Its partitions take parts from one queue, so that none
+/// waits for another.
 #[derive(Debug)]
 pub struct ShardScanExec {
     pub scan: Arc<Scan>,
     pub(super) parts: Parts,
     limit: Option<usize>,
-    /// Filters of operators above that grow stricter while the query runs; they prune, and are tested again above.
+    /// Dynamic filters of joins and top-k above, which become stricter while the query runs. They prune; the operators
+    /// above test them again.
     dynamic: Vec<Arc<dyn PhysicalExpr>>,
     properties: Arc<PlanProperties>,
     runs: Runs,
-    /// The process that reads it, where it is one of several that a scan was divided into.
+    /// Address of the process that reads it, if it is one share of a distributed scan.
     home: Option<Arc<str>>,
-    /// Each process is to read all of it.
+    /// True if each process reads the entire scan.
     by_all: bool,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -69,29 +71,30 @@ impl ShardScanExec {
         Self { scan, parts, limit, dynamic, properties, runs: Runs::default(), home: None, by_all: false, metrics }
     }
 
-    /// The same scan, not run yet.
+    /// Returns a copy that has not run, with this limit and these dynamic filters.
     fn fresh(&self, limit: Option<usize>, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         let (scan, properties) = (Arc::clone(&self.scan), Arc::clone(&self.properties));
         let (home, by_all) = (self.home.clone(), self.by_all);
         Self { home, by_all, ..Self::assemble(scan, self.parts.clone(), limit, dynamic, properties) }
     }
 
-    /// The same with other filters that change.
+    /// Sets the dynamic filters.
     pub(super) fn with_dynamic(self, dynamic: Vec<Arc<dyn PhysicalExpr>>) -> Self {
         Self { dynamic, ..self }
     }
 
-    /// The same, for that process.
+    /// Sets the process that reads the scan.
     pub(super) fn at(self, home: &str) -> Self {
         Self { home: Some(home.into()), ..self }
     }
 
-    /// The same scan, all of which is read by each process that has a part of the plan.
+    /// Returns a copy that each process with a part of the plan reads entirely.
     pub fn by_all(&self) -> Self {
         Self { by_all: true, ..self.fresh(self.limit, self.dynamic.clone()) }
     }
 
-    /// The same scan with as many partitions as a worker has threads: a worker's share of one part may be joined with its share of many.
+    /// Returns a copy with one partition per worker thread: a worker's share of a small scan may be joined with its
+    /// share of a large one.
     pub fn for_workers(&self, threads: usize) -> Self {
         let is_shared = self.scan.table.distribution == Distribution::Random;
         let parts = self.parts_for(threads);
@@ -100,11 +103,11 @@ impl ShardScanExec {
     }
 
     fn parts_for(&self, threads: usize) -> Parts {
-        // Behind a limit there are only those that it lets through.
+        // A scan with a limit has only the parts that the limit needs.
         if self.limit.is_some() { self.parts.clone() } else { self.scan.parts(None, threads) }
     }
 
-    /// The same scan in other parts, not run yet.
+    /// Returns a copy with other parts that has not run.
     fn of_parts(&self, parts: Parts, partitions: usize) -> Self {
         let properties = self.properties.as_ref().clone();
         let properties = Arc::new(properties.with_partitioning(Partitioning::UnknownPartitioning(partitions)));
@@ -112,22 +115,22 @@ impl ShardScanExec {
         Self { by_all: self.by_all, ..scan }
     }
 
-    /// Whether each process is to read all of it.
+    /// Returns true if each process reads the entire scan.
     pub fn is_by_all(&self) -> bool {
         self.by_all
     }
 
-    /// Filters of operators above that change while the query runs.
+    /// Returns the dynamic filters, which become stricter while the query runs.
     pub fn dynamic(&self) -> &[Arc<dyn PhysicalExpr>] {
         &self.dynamic
     }
 
-    /// The process that reads it, where it is one of several that a scan was divided into.
+    /// Returns the address of the process that reads it, if it is one share of a distributed scan.
     pub fn home(&self) -> Option<&str> {
         self.home.as_deref()
     }
 
-    /// How many rows are enough for each partition.
+    /// Returns the maximum number of rows per partition.
     pub(super) fn row_limit(&self) -> Option<usize> {
         self.limit
     }
@@ -136,23 +139,23 @@ impl ShardScanExec {
         self.properties.output_partitioning().partition_count()
     }
 
-    /// A run of the scan whose rows come as pages, to be divided among workers. `known` predicates are over its columns: rows that fail them
-    /// may be left out.
+    /// Starts a run whose rows come as pages, to be divided among the engine's workers. Rows that fail the `known`
+    /// predicates over the scan's columns may be left out.
     pub fn pages(&self, known: Vec<Predicate>, batch_rows: usize) -> PageRun {
         PageRun::new(&self.scan, &self.parts, self.dynamic.clone(), known, batch_rows, self.metrics.clone())
     }
 
-    /// Its parts, in order.
+    /// Returns its parts, in order.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         self.parts.iter()
     }
 
-    /// Into how many parts it is divided.
+    /// Returns the number of parts.
     pub fn part_count(&self) -> usize {
         self.parts.len()
     }
 
-    /// How many row groups it reads at most.
+    /// Returns the number of row groups that it may read.
     pub fn row_group_count(&self) -> usize {
         self.parts.row_groups()
     }
@@ -199,7 +202,8 @@ impl ExecutionPlan for ShardScanExec {
     }
 
     fn reset_state(self: Arc<Self>) -> DfResult<Arc<dyn ExecutionPlan>> {
-        // Operators above make filters of their own when they are reset: what these had learned would leave out rows of the next run.
+        // The operators above get new dynamic filters when they are reset; the old ones would leave out rows of the
+        // next run.
         Ok(Arc::new(self.fresh(self.limit, Vec::new())))
     }
 
@@ -232,7 +236,7 @@ impl ExecutionPlan for ShardScanExec {
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> DfResult<Arc<Statistics>> {
         if args.partition().is_some() {
-            // Which rows a partition reads shows when it runs.
+            // Partitions take their parts at run time.
             return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
         }
         let statistics = self.scan.statistics.clone();

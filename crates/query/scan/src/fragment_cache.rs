@@ -1,10 +1,11 @@
-//! The cache of fragments: groups that a pipeline made of one shard's rows, for the next query that makes the same of it. `compile/reuse` uses it.
+//! Fragment cache: groups that a pipeline aggregated from one shard, reused by later queries that aggregate the same.
+//! Used by `compile/reuse`.
 
 use engine::aggregate::CompactGroups;
 use shards::ShardResults;
 
-/// Groups by the shard, by what was computed of it, and by its rows that were there.
+/// Cache of groups by shard, by fingerprint of the computation, and by the rows that were visible.
 pub type FragmentCache = ShardResults<CompactGroups>;
 
-/// What it is called beside the tiers of the cache of columns.
+/// Name of this cache in the list of cache tiers.
 pub(crate) const FRAGMENT_TIER: &str = "fragment";

@@ -1,4 +1,4 @@
-//! Fresh rows as batches.
+//! Unflushed rows as record batches.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use shards::{ColumnDef, ORDINAL_COLUMN, ROW_ID_COLUMN, missing_value};
 use storage_error::from_rowstore;
 use types::{RowId, SqlResult};
 
-/// The place of every fresh row in a statement's scan.
+/// Value of the `__place` column for unflushed rows.
 pub const FRESH_PLACE: i64 = -1;
 
-/// The columns of these rows.
+/// Converts rows to a batch of these columns.
 pub(crate) fn batch_of(
     rows: &[(RowId, Arc<Row>)],
     columns: &[ColumnDef],
@@ -33,10 +33,10 @@ pub(crate) fn batch_of(
     });
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     let batch = RecordBatch::try_new_with_options(Arc::clone(schema), arrays.collect(), &options);
-    batch.map_err(|error| types::SqlError::internal(format!("fresh rows: {error}")))
+    batch.map_err(|error| types::SqlError::internal(format!("batch of unflushed rows: {error}")))
 }
 
-/// A column as it is found in stored rows.
+/// Returns the description by which a column's values are read from stored rows.
 pub fn stored_column(column: &ColumnDef) -> SqlResult<StoredColumn> {
     let missing = column.missing.as_deref();
     let missing = missing.map(|text| missing_value(&column.sql_type, Some(text))).transpose()?;
@@ -51,7 +51,7 @@ fn row_ids(rows: &[(RowId, Arc<Row>)]) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(rows.iter().map(|(id, _)| id.0.cast_signed())))
 }
 
-/// What `__place` is of a row.
+/// Encodes the location of a row as the value of its `__place` column.
 #[must_use]
 pub fn place_value(place: RowPlace, rows: &TableRows) -> i64 {
     match place {

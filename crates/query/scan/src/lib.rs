@@ -1,8 +1,21 @@
-//! Rows of tables out of storage: scans of shards and of fresh rows, divided into parts, and rows found by key.
+//! Table scans over shards and unflushed rows, divided into parts, and lookups of rows by key.
 //!
-//! Never decides what is visible: a snapshot's rows come in. Knows no query but the scan itself.
+//! Never decides visibility: callers pass the rows of a snapshot. Knows no part of a query but the scan itself.
 //!
-//! Start at [`ScanPlanner`] for how a scan is made of a table, at [`ShardScanExec`] for how it is read, and at [`KeyLookup`] for rows by key.
+//! Start at [`ScanPlanner`], which makes a scan of a table; [`ShardScanExec`] is its operator, and [`KeyLookup`] finds
+//! rows by key.
+//!
+//! - `scan_planner.rs`, `scan.rs`, `exec.rs`: planning of a scan, its data, its operator,
+//! - `predicates/`: filters as tests that statistics can answer,
+//! - `parts.rs`, `rows.rs`, `pages.rs`: the parts of a scan, read as record batches by operators or as pages by the
+//!   engine,
+//! - `by_key.rs`, `fresh.rs`: unflushed rows, found by an index or all, as batches,
+//! - `divided.rs`, `by_buckets.rs`, `portable.rs`: scans divided among workers, by parts or by buckets, and sent there,
+//! - `order.rs`: unique and sorted columns, proven by statistics,
+//! - `lookup/`: rows by key,
+//! - `opened.rs`, `block_cache.rs`, `fragment_cache.rs`: caches of shard footers, column pages and aggregated groups,
+//! - `table_columns.rs`, `table_rows.rs`, `column_form.rs`, `row_bytes.rs`: columns and rows of tables between batches
+//!   and storage.
 
 mod block_cache;
 mod by_buckets;

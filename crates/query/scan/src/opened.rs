@@ -1,4 +1,4 @@
-//! Shards that were opened lately: what their tails say is read once.
+//! Cache of open shards: their footers are read once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,33 +9,35 @@ use shards::{ShardMeta, ShardReader};
 use tokio::sync::OnceCell;
 use types::ShardId;
 
-/// Memory that opened shards may take.
+/// Maximum memory of open shards, in bytes.
 const MEMORY_BYTES_MAX: usize = 128 << 20;
 
-/// Opened shards; those used least lately go first.
+/// LRU cache of open shards.
 #[derive(Debug, Default)]
 pub struct OpenedShards {
     inner: Mutex<Inner>,
 }
 
+/// State of the cache.
 #[derive(Debug, Default)]
 struct Inner {
     shards: HashMap<ShardId, Entry>,
-    /// Counts uses.
+    /// Number of uses so far, as the time of the last use.
     clock: u64,
     bytes: usize,
 }
 
+/// Open shard, or one that is being opened.
 #[derive(Debug)]
 struct Entry {
     reader: Arc<OnceCell<ShardReader>>,
     used: u64,
-    /// 0 until it is opened.
+    /// Memory of the reader; 0 until the shard is open.
     bytes: usize,
 }
 
 impl OpenedShards {
-    /// The shard, opened now if it is not yet; who asks meanwhile waits for the same read.
+    /// Returns the shard, and opens it on first use; concurrent callers wait for the same read.
     pub async fn get(&self, objects: &Objects, meta: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
         let cell = self.inner.lock().touch(meta.id);
         if let Some(reader) = cell.get() {
@@ -63,7 +65,7 @@ impl Inner {
         while MEMORY_BYTES_MAX < self.bytes {
             let oldest = self.shards.iter().filter(|(_, entry)| 0 < entry.bytes).min_by_key(|(_, entry)| entry.used);
             let Some(oldest) = oldest.map(|(id, _)| *id) else { return };
-            let gone = self.shards.remove(&oldest).expect("found above");
+            let gone = self.shards.remove(&oldest).expect("the oldest entry was found in the map");
             self.bytes -= gone.bytes;
         }
     }

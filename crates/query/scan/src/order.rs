@@ -1,4 +1,4 @@
-//! What a scan knows of the order of its rows, by the statistics of its shards.
+//! Order and uniqueness of a scan's rows, proven by shard statistics.
 
 use std::cmp::Ordering;
 
@@ -7,21 +7,21 @@ use shards::{ColumnStats, Datum};
 use crate::scan::Scan;
 
 impl Scan {
-    /// Whether no value of a column, by its position, is in two rows, and none is NULL.
+    /// Returns true if the column at this position has distinct values and no NULLs.
     pub fn is_unique(&self, column: usize) -> bool {
         let follows = |end: &Datum, start: &Datum| end.compare(start) == Some(Ordering::Less);
         self.are_in_order(column, |stats| stats.strictly_ascending, follows)
     }
 
-    /// Whether the values of a column, by its position, never fall within a shard, none is NULL, and shards that may have a value in common have at most
-    /// one, at their ends.
+    /// Returns true if the column at this position is sorted within each shard, has no NULLs, and shards whose ranges
+    /// meet have at most one value in common, at their ends.
     pub fn is_clustered(&self, column: usize) -> bool {
         let follows = |end: &Datum, start: &Datum| end.compare(start).is_some_and(Ordering::is_le);
         self.are_in_order(column, |stats| stats.ascending, follows)
     }
 
-    /// Whether each shard fulfils `is_ordered`, and of those that may have a value in common each `follows` the one before it. Of a table that is distributed
-    /// on the column these are the shards with the same buckets.
+    /// Returns true if each shard satisfies `is_ordered` and the ranges of shards with common buckets follow one
+    /// another. In a table distributed on the column, shards without a common bucket have no value in common.
     fn are_in_order(
         &self,
         column: usize,
@@ -31,7 +31,8 @@ impl Scan {
         self.ranges(column, is_ordered).is_some_and(|ranges| are_apart_by_bucket(&ranges, follows))
     }
 
-    /// The shards' values, by the least of them; `None` where one does not fulfil `is_ordered`, or a row may be in none of them.
+    /// Returns the value ranges of the shards in ascending order; `None` if one does not satisfy `is_ordered`, or if
+    /// there are unflushed rows.
     fn ranges(&self, column: usize, is_ordered: impl Fn(&ColumnStats) -> bool) -> Option<Vec<Range<'_>>> {
         let id = self.columns.get(column)?.id;
         if self.has_fresh_rows() {
@@ -44,7 +45,7 @@ impl Scan {
             let buckets = if is_bucketed { shard.buckets } else { u64::MAX };
             ranges.push(Range { min: stats.min.as_ref()?, max: stats.max.as_ref()?, buckets });
         }
-        // Floats that are equal may differ, and values of a type that the column had before are in no order with others.
+        // Equal floats may differ in their bits, and values of a former column type cannot be compared with the others.
         let Some(first) = ranges.first().map(|range| range.min) else { return Some(ranges) };
         let is_alike = |range: &Range<'_>| {
             let is_float = matches!(range.min, Datum::Float(_));
@@ -58,15 +59,15 @@ impl Scan {
     }
 }
 
-/// The values of a shard, and the buckets that they may be of: all where that is not known.
+/// Value range of a shard, with its buckets: all bits are set if they are unknown.
 struct Range<'a> {
     min: &'a Datum,
     max: &'a Datum,
-    /// As bits.
+    /// Bit set of buckets.
     buckets: u64,
 }
 
-/// Whether of the ranges of each bucket each follows the one before it.
+/// Returns true if, bucket by bucket, each range follows the one before it.
 fn are_apart_by_bucket(ranges: &[Range<'_>], follows: impl Fn(&Datum, &Datum) -> bool) -> bool {
     let all = ranges.iter().fold(0, |all, range| all | range.buckets);
     let of = |bucket: u32| ranges.iter().filter(move |range| range.buckets & (1 << bucket) != 0);
@@ -99,6 +100,6 @@ mod tests {
         assert!(are_apart(&[range(zero, five, 0b01), range(zero, twenty, 0b10), range(also_five, nine, 0b01)]));
         assert!(!are_apart(&[range(zero, nine, 0b01), range(five, twenty, 0b01)]), "one bucket");
         assert!(!are_apart(&[range(zero, nine, 0b01), range(five, twenty, 0b11)]), "one of two");
-        assert!(!are_apart(&[range(zero, nine, 1 << 63), range(five, twenty, u64::MAX)]), "nobody knows");
+        assert!(!are_apart(&[range(zero, nine, 1 << 63), range(five, twenty, u64::MAX)]), "unknown buckets");
     }
 }

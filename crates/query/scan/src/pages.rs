@@ -1,4 +1,4 @@
-//! A scan whose rows come as pages of packed columns, for workers that take them as they lie.
+//! Scans for the engine: rows come as pages of packed columns, without conversion to Arrow.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::parts::{Parts, Queue};
 use crate::rows::{Opened, PartitionScan, PartsReader, counter, failed};
 use crate::scan::Scan;
 
-/// One run of a scan, divided among workers.
+/// One run of a scan, divided among the engine's workers.
 pub struct PageRun {
     scan: Arc<Scan>,
     queue: Arc<Queue>,
@@ -38,19 +38,20 @@ impl PageRun {
         Self { scan: Arc::clone(scan), queue, dynamic, known, batch_rows, is_ahead: true, metrics }
     }
 
-    /// A part is not opened before its turn: what its filters will have learned by then leaves out more.
+    /// Disables read-ahead: a part is opened only when its turn comes, so that dynamic filters have become stricter by
+    /// then.
     #[must_use]
     pub fn one_by_one(self) -> Self {
         Self { is_ahead: false, ..self }
     }
 
-    /// How many parts are read.
+    /// Returns the number of parts.
     pub fn part_count(&self) -> usize {
         self.queue.len()
     }
 
-    /// Leaves out the shards whose groups are known, by their positions among those of the scan. Of the others all is read that its own
-    /// predicates leave.
+    /// Leaves out the shards for which `is_known` is true, because their groups are cached. The other shards are read
+    /// without dynamic filters, so that their groups can be cached as well.
     #[must_use]
     pub fn without(self, is_known: impl Fn(usize) -> bool) -> Self {
         let known = (0..self.scan.shards.len()).filter(|shard| is_known(*shard)).count();
@@ -59,7 +60,7 @@ impl PageRun {
         Self { queue, dynamic: Vec::new(), known: Vec::new(), ..self }
     }
 
-    /// The pieces that one worker reads: what the others leave.
+    /// Returns the reader of one worker; workers take parts from a shared queue.
     pub fn worker(&self, number: usize) -> PageScan {
         let scan = PartitionScan {
             scan: Arc::clone(&self.scan),
@@ -74,30 +75,32 @@ impl PageRun {
     }
 }
 
+/// Stream of the pages and rows of a part.
 type Pieces = BoxStream<'static, DfResult<Piece>>;
 
-/// What a worker is told of its share of a scan.
+/// Event in a worker's share of a scan.
 pub enum Read {
-    /// The pieces that come from here on are of a part of this shard, by its position among those of the scan; of fresh rows without it.
+    /// The pages that follow belong to a part of the shard at this position among those of the scan; `None` for
+    /// unflushed rows.
     Begun(Option<usize>),
     Piece(Piece),
-    /// No row of a part of this shard can pass: it has no pieces. Those that come are not of it.
+    /// A part of this shard is pruned entirely and has no pages. The pages that follow belong to other parts.
     Passed(usize),
 }
 
-/// A worker's pieces, one after the other.
+/// Reader of a worker's pages, part after part.
 pub struct PageScan {
     parts: PartsReader,
     current: Option<Pieces>,
-    /// The part after it, which is being fetched, and its shard.
+    /// Next part, which is being fetched, with its shard.
     next: Option<(Option<usize>, Pieces)>,
-    /// The shards of parts without pieces that nobody was told of.
+    /// Shards of pruned parts that have not been reported yet.
     passed: Vec<usize>,
     is_ahead: bool,
 }
 
 impl PageScan {
-    /// What comes next; `None` at the end.
+    /// Returns the next event; `None` at the end.
     pub async fn next(&mut self) -> DfResult<Option<Read>> {
         loop {
             if let Some(shard) = self.passed.pop() {
@@ -140,7 +143,7 @@ impl PageScan {
                 self.passed.push(place);
                 continue;
             }
-            // Places are of rows, which come as arrays.
+            // Locations are computed per row, and such rows come as arrays.
             let pieces = pages.pieces.map_err(failed);
             if !self.parts.has_places() {
                 return Ok(Some((Some(place), pieces.boxed())));

@@ -1,4 +1,4 @@
-//! The parts of a scan, and who reads which.
+//! Parts of a scan, and the queue that deals them to readers.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,25 +9,25 @@ use crate::scan::ScanShard;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-/// Neighbouring rows.
+/// Consecutive rows that one reader reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
-    /// Of one row group.
+    /// Rows of one row group.
     Settled {
-        /// The shard's position among those of the scan.
+        /// Position of the shard among those of the scan.
         shard: usize,
         row_group: usize,
         rows: Range<usize>,
     },
-    /// Of the fresh rows.
+    /// Unflushed rows.
     Fresh(Range<usize>),
 }
 
-/// Fresh rows of a part.
+/// Number of unflushed rows in a part.
 const FRESH_ROWS: usize = 16_384;
 
 impl Part {
-    /// Those of so many fresh rows.
+    /// Divides this number of unflushed rows into parts.
     pub(super) fn all_fresh(rows: usize) -> impl Iterator<Item = Self> {
         (0..rows).step_by(FRESH_ROWS).map(move |start| Self::Fresh(start..rows.min(start + FRESH_ROWS)))
     }
@@ -39,14 +39,15 @@ impl Part {
     }
 }
 
-/// All parts of a scan, in the table's order.
+/// All parts of a scan, in the order of the table.
 #[derive(Debug, Clone)]
 pub(crate) struct Parts {
     parts: Arc<[Part]>,
 }
 
 impl Parts {
-    /// The row groups of `shards` in pieces of so many rows, which are all of a few pages, then `fresh` rows; no more of them than hold `limit` rows.
+    /// Cuts the row groups of `shards` into pieces of `piece_rows` rows, a few pages each, followed by the unflushed
+    /// rows; no more parts than hold `limit` rows.
     pub(crate) fn of(
         shards: &[ScanShard],
         fresh: usize,
@@ -73,7 +74,7 @@ impl Parts {
         let mut rows = 0;
         let enough = pieces.chain(fresh).take_while(|piece| {
             let is_wanted = rows < limit;
-            // Of a shard's rows some may be deleted, so only fresh ones count for sure.
+            // Rows of a shard may be deleted: only unflushed ones count for certain.
             let is_sure = matches!(piece, Part::Fresh(_)) || all_live;
             rows += if is_sure { piece.rows().len() } else { 0 };
             is_wanted
@@ -89,7 +90,7 @@ impl Parts {
         self.parts.iter()
     }
 
-    /// Those of fresh rows, and of the shards that `is_read` says so of, by their positions among those of the scan.
+    /// Returns the parts of unflushed rows, and those of the shards for which `is_read` is true.
     pub(super) fn of_shards(&self, is_read: impl Fn(usize) -> bool) -> Self {
         let is_left = |part: &&Part| match part {
             Part::Settled { shard, .. } => is_read(*shard),
@@ -98,7 +99,7 @@ impl Parts {
         self.parts.iter().filter(is_left).cloned().collect()
     }
 
-    /// How many row groups the parts are of.
+    /// Returns the number of row groups that have parts.
     pub(crate) fn row_groups(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, Part::Settled { rows, .. } if rows.start == 0)).count()
     }
@@ -110,22 +111,22 @@ impl FromIterator<Part> for Parts {
     }
 }
 
-/// Hands out each part once, in order, to whoever is free.
+/// Queue that deals each part once, in order, to the next free reader.
 #[derive(Debug)]
 pub(crate) struct Queue {
     parts: Parts,
     next: AtomicUsize,
-    /// The fresh rows of this run, where filters that it made itself leave few.
+    /// Unflushed rows of this run, if dynamic filters leave only few.
     pub(super) few: OnceLock<Option<FreshRows>>,
 }
 
 impl Queue {
-    /// All parts, none of them taken yet.
+    /// Creates a queue of all parts.
     pub(super) fn new(parts: &Parts) -> Arc<Self> {
         Arc::new(Self { parts: parts.clone(), next: AtomicUsize::new(0), few: OnceLock::new() })
     }
 
-    /// How many parts there are, taken or not.
+    /// Returns the number of parts, dealt or not.
     pub(super) fn len(&self) -> usize {
         self.parts.len()
     }
@@ -140,21 +141,22 @@ impl Queue {
     }
 }
 
-/// One run of a scan after the other: the partitions of a run share its queue.
+/// Runs of a scan, one after the other: the partitions of a run share its queue.
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     current: Mutex<Option<Run>>,
 }
 
+/// Run of a scan.
 #[derive(Debug)]
 struct Run {
     queue: Arc<Queue>,
-    /// Which partitions have begun.
+    /// True for each partition that has started.
     begun: Vec<bool>,
 }
 
 impl Runs {
-    /// The queue for `partition` of the current run; a partition that begins again begins a new run.
+    /// Returns the queue of the current run for `partition`; a partition that starts a second time begins a new run.
     pub(crate) fn queue(&self, parts: &Parts, partition: usize, partitions: usize) -> Arc<Queue> {
         let mut current = self.current.lock();
         let run = current.take().filter(|run| !run.begun[partition]);

@@ -1,4 +1,4 @@
-//! A scan as plain data, of which another process makes the same scan over the same storage.
+//! Serialized scans, which workers execute over the same storage.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,33 +23,34 @@ use crate::parts::Part;
 use crate::scan::{Scan, ScanShard};
 use crate::scan_planner::ScanPlanner;
 
-/// The most bytes of fresh rows that go along with a scan, as they are stored: with more it stays where they are.
+/// Maximum bytes of unflushed rows sent with a scan, in their stored form; a scan with more runs in the instance.
 const FRESH_BYTES_MAX: usize = 4 << 20;
-/// And the most rows.
+/// Maximum number of unflushed rows sent with a scan.
 const FRESH_ROWS_MAX: usize = 65_536;
 
-/// A scan, but for the filters that change while it runs.
+/// Serializable form of a scan, without its dynamic filters.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PortableScan {
     table: Oid,
     name: String,
     cache: CachePolicy,
     columns: Vec<ColumnDef>,
-    /// Those that predicates are of besides.
+    /// Columns that only predicates read.
     tested: Vec<ColumnDef>,
     predicates: Vec<Predicate>,
     shards: Vec<PortableShard>,
     bucketed_by: Option<ColumnId>,
-    /// Of the table, with those that are left out.
+    /// Number of shards of the table, with those that were pruned.
     shard_count: usize,
     parts: Vec<Part>,
     partitions: usize,
     limit: Option<usize>,
-    /// Fresh rows as they are stored, with their ids.
+    /// Unflushed rows in their stored form, with their ids.
     fresh: Vec<(u64, Bytes)>,
     rows: Option<usize>,
 }
 
+/// Serializable form of a scan's shard.
 #[derive(Debug, Serialize, Deserialize)]
 struct PortableShard {
     meta: ShardMeta,
@@ -60,26 +61,26 @@ struct PortableShard {
     buckets: u64,
 }
 
-/// Bytes that are written as such.
+/// Byte string, serialized as such.
 struct Bytes(Vec<u8>);
 
-/// Why a scan has no such form.
+/// Reason why a scan cannot be sent to a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stays {
-    /// Its files belong to others, and were opened here.
+    /// It reads an external table, whose files are open in this process only.
     FilesOfOthers,
     FreshRows,
 }
 
 impl PortableScan {
-    /// The columns of its batches.
+    /// Returns the schema of its batches.
     pub fn schema(&self) -> SchemaRef {
         ShardReader::schema(&self.columns)
     }
 }
 
 impl ShardScanExec {
-    /// Whether it can be written as plain data.
+    /// Returns the reason why it cannot be sent to a worker; `None` if it can.
     pub fn stays(&self) -> Option<Stays> {
         let scan = &self.scan;
         if scan.shards.iter().any(|shard| shard.file.is_some()) {
@@ -98,12 +99,12 @@ impl ShardScanExec {
         self.parts.iter().any(|part| matches!(part, Part::Fresh(_)))
     }
 
-    /// The scan as plain data.
+    /// Converts the scan to its serializable form.
     ///
     /// # Errors
-    /// Where it [stays](Self::stays).
+    /// `XX000` if it [cannot be sent](Self::stays).
     pub fn portable(&self) -> DfResult<PortableScan> {
-        let refused = |why: &str| to_datafusion(types::SqlError::internal(format!("a scan does not travel: {why}")));
+        let refused = |why: &str| to_datafusion(types::SqlError::internal(format!("scan cannot be sent: {why}")));
         if let Some(stays) = self.stays() {
             return Err(refused(&format!("{stays:?}")));
         }
@@ -116,7 +117,7 @@ impl ShardScanExec {
             let mut known = scan.columns.iter().chain(&tested);
             known.any(|column| column.id == stats.column)
         };
-        // Sketches and frequent values are for planning, which is over.
+        // Distinct-value sketches and frequent values serve planning only, which is over.
         let stats =
             |stats: &ColumnStats| ColumnStats { distinct: Hll::default(), heavy_hitters: Vec::new(), ..stats.clone() };
         let shard = |shard: &ScanShard| PortableShard {
@@ -132,7 +133,7 @@ impl ShardScanExec {
         };
         let shards = scan.shards.iter().map(shard).collect();
         let fresh = if self.reads_fresh() { scan.fresh() } else { &[] };
-        // How many there are of a part of an index was a guess when the parts were made.
+        // The number of rows in an index range was an estimate when the parts were cut.
         let fresh_rows = fresh.len();
         let part = |part: &Part| match part {
             Part::Fresh(rows) => Part::Fresh(rows.start.min(fresh_rows)..rows.end.min(fresh_rows)),
@@ -156,7 +157,7 @@ impl ShardScanExec {
         })
     }
 
-    /// What it reads of a fresh row.
+    /// Encodes the columns of an unflushed row that the scan reads.
     fn stored(&self, row: &Row) -> DfResult<Bytes> {
         let mut columns: Vec<_> = self.scan.columns.iter().map(|column| column.id).collect();
         columns.sort_unstable();
@@ -167,10 +168,10 @@ impl ShardScanExec {
         Ok(Bytes(tuple.into_bytes().to_vec()))
     }
 
-    /// The scan of a form, over the storage and the cache of `planner`.
+    /// Rebuilds a scan over the storage and the caches of `planner`.
     ///
     /// # Errors
-    /// A form that no scan has.
+    /// A form that is inconsistent.
     pub fn of_portable(
         form: PortableScan,
         planner: &ScanPlanner,
@@ -182,10 +183,10 @@ impl ShardScanExec {
         let fresh: FreshRows = form.fresh.into_iter().map(fresh_row).collect::<Result<_, _>>()?;
         let shards: Vec<ScanShard> = form.shards.into_iter().map(PortableShard::shard).collect::<Result<_, _>>()?;
         if form.shard_count < shards.len() {
-            return Err(Malformed("it has more shards than its table"));
+            return Err(Malformed("it reads more shards than its table has"));
         }
         if form.partitions == 0 || !form.parts.iter().all(|part| part.is_of(&shards, fresh.len())) {
-            return Err(Malformed("its parts are not of its shards"));
+            return Err(Malformed("a part lies outside its shards or unflushed rows"));
         }
         let mut statistics = Statistics::new_unknown(&schema);
         statistics.num_rows = form.rows.map_or(Precision::Absent, Precision::Inexact);
@@ -215,7 +216,7 @@ impl ShardScanExec {
 }
 
 impl Part {
-    /// Whether it is of rows that there are.
+    /// Returns true if its rows exist.
     fn is_of(&self, shards: &[ScanShard], fresh_rows: usize) -> bool {
         match self {
             Self::Settled { shard, row_group, rows } => {
@@ -230,34 +231,34 @@ impl Part {
 impl PortableShard {
     fn shard(self) -> Result<ScanShard, Malformed> {
         let deleted = self.deleted.map(|bytes| RoaringBitmap::deserialize_from(bytes.0.as_slice())).transpose();
-        let deleted = deleted.map_err(|_| Malformed("its deleted rows are no bitmap"))?.map(Arc::new);
+        let deleted = deleted.map_err(|_| Malformed("the bitmap of deleted rows is damaged"))?.map(Arc::new);
         let (meta, number, of_others) = (Arc::new(self.meta), self.number, self.of_others);
         if of_others.iter().any(|rows| rows.end < rows.start || meta.rows < u64::from(rows.end)) {
-            return Err(Malformed("rows that others read are not of its shards"));
+            return Err(Malformed("rows of other processes lie outside their shard"));
         }
         let shard = ScanShard { meta, number, deleted, of_others, buckets: self.buckets, file: None };
-        // Here they are as good as deleted.
+        // For this process they are as good as deleted.
         Ok(ScanShard { deleted: shard.left_out(), of_others: Vec::new(), ..shard })
     }
 }
 
-/// A form that no scan has.
+/// Error of an inconsistent serialized scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a scan is malformed: {0}")]
+#[error("malformed scan: {0}")]
 pub struct Malformed(&'static str);
 
 fn fresh_row((id, bytes): (u64, Bytes)) -> Result<(RowId, Arc<Row>), Malformed> {
-    let tuple = Tuple::parse(bytes.0.into()).map_err(|_| Malformed("a fresh row is no row"))?;
+    let tuple = Tuple::parse(bytes.0.into()).map_err(|_| Malformed("an unflushed row is damaged"))?;
     Ok((RowId(id), Arc::new(Row { ts: Row::UNCOMMITTED, tuple, keys: Arc::default() })))
 }
 
 fn bitmap_bytes(bitmap: &RoaringBitmap) -> Bytes {
     let mut bytes = Vec::with_capacity(bitmap.serialized_size());
-    bitmap.serialize_into(&mut bytes).expect("a vector takes all bytes");
+    bitmap.serialize_into(&mut bytes).expect("writing to a vector cannot fail");
     Bytes(bytes)
 }
 
-/// A table of which nothing is known but what scans ask.
+/// Creates a table descriptor with only the properties that scans read.
 fn named_table(oid: Oid, name: String, cache: CachePolicy) -> Table {
     Table {
         oid,

@@ -1,9 +1,9 @@
-//! How many bytes rows are, whatever they share with others.
+//! Size of rows in memory, without what their buffers share with other batches.
 
 use arrow::array::{Array, AsArray, ByteView, MAX_INLINE_VIEW_LEN, RecordBatch};
 use arrow::datatypes::DataType;
 
-/// The bytes of a batch's own rows: of buffers that others use too, the part that is theirs.
+/// Returns the bytes of a batch's own rows; of shared buffers only the part in use counts.
 #[must_use]
 pub fn row_bytes(batch: &RecordBatch) -> usize {
     batch.columns().iter().map(|column| column_bytes(column)).sum()
@@ -13,7 +13,7 @@ fn column_bytes(column: &dyn Array) -> usize {
     match column.data_type() {
         DataType::Utf8View => view_bytes(column.as_string_view().views()),
         DataType::BinaryView => view_bytes(column.as_binary_view().views()),
-        // What has no layout to slice is counted as a whole.
+        // Types whose buffers cannot be measured by slice count in full.
         _ => column.to_data().get_slice_memory_size().unwrap_or_else(|_| column.get_array_memory_size()),
     }
 }

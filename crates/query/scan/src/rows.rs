@@ -1,4 +1,4 @@
-//! The rows of one partition of a scan: part after part from the shared queue.
+//! Execution of a scan partition: takes parts from the shared queue and returns their rows as batches.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use crate::parts::{Part, Queue};
 use crate::scan::Scan;
 use crate::{fresh, predicates};
 
-/// Names of the counters in a scan's metrics.
+/// Names of a scan's metrics.
 pub mod counter {
     pub const SHARDS_PRUNED: &str = "shards_pruned";
     pub const SHARDS_KNOWN: &str = "shards_known";
@@ -38,7 +38,7 @@ pub mod counter {
     pub const ROWS_REMOVED: &str = "rows_removed";
 }
 
-/// What one partition counts.
+/// Metrics of one partition.
 pub(super) struct Counters {
     row_groups: Count,
     row_groups_pruned: Count,
@@ -46,21 +46,21 @@ pub(super) struct Counters {
     pages_pruned: Count,
     bytes: Count,
     removed: Count,
-    /// Bytes that are not in `bytes` yet, and rows that are not in `removed`.
+    /// Bytes and rows that the metrics do not include yet.
     fetched: Arc<AtomicU64>,
     left_out: Arc<AtomicU64>,
 }
 
-/// One partition of a running scan.
+/// Scan of one partition, ready to run.
 pub(super) struct PartitionScan {
     pub(super) scan: Arc<Scan>,
     pub(super) queue: Arc<Queue>,
-    /// Filters that grow stricter while the query runs.
+    /// Dynamic filters, which become stricter while the query runs.
     pub(super) dynamic: Vec<Arc<dyn PhysicalExpr>>,
-    /// What is known besides when it begins: rows that fail it may be left out.
+    /// Predicates known when the run begins: rows that fail them may be left out.
     pub(super) known: Vec<Predicate>,
     pub(super) batch_rows: usize,
-    /// Rows that are enough.
+    /// Maximum number of rows.
     pub(super) limit: Option<usize>,
 }
 
@@ -75,44 +75,46 @@ impl PartitionScan {
         ScanRows { schema, batches: batches.boxed(), metrics: BaselineMetrics::new(metrics, partition) }
     }
 
-    /// Its parts, one after the other.
+    /// Returns the reader that opens its parts one after the other.
     pub(super) fn parts(self, metrics: &ExecutionPlanMetricsSet, partition: usize) -> PartsReader {
         let order = Arc::new(PredicateOrder::new(clock()));
         PartsReader { counters: Counters::new(metrics, partition), order, scan: self }
     }
 }
 
-/// Opens the parts of a partition.
+/// Reader that opens the parts of a partition.
 pub(super) struct PartsReader {
     pub(super) scan: PartitionScan,
     pub(super) counters: Counters,
     order: Arc<PredicateOrder>,
 }
 
-/// A part that may hold rows.
+/// Part that may hold rows.
 pub(super) enum Opened {
     Settled {
         reader: ShardReader,
         read: RowGroupRead,
-        /// The shard's position among the table's.
+        /// Position of the shard among those of the table.
         shard: usize,
-        /// And among those of the scan.
+        /// Position of the shard among those of the scan.
         place: usize,
     },
-    /// These of the fresh rows.
+    /// Range of the unflushed rows.
     Fresh(Range<usize>),
 }
 
+/// Execution state of a scan partition.
 struct Running {
     parts: PartsReader,
-    /// The part that is being read.
+    /// Part that is being read.
     current: Option<Batches>,
-    /// The part after it, which is being fetched.
+    /// Next part, which is being fetched meanwhile.
     next: Option<Batches>,
-    /// Rows still wanted.
+    /// Number of rows still wanted.
     left: usize,
 }
 
+/// Stream of a part's batches.
 pub(super) type Batches = BoxStream<'static, DfResult<RecordBatch>>;
 
 impl Running {
@@ -138,27 +140,27 @@ impl Running {
         Ok(None)
     }
 
-    /// Goes on to the next part; `false` if there is none.
+    /// Moves to the next part; `false` if there is none.
     async fn advance(&mut self) -> DfResult<bool> {
         self.current = match self.next.take() {
             Some(next) => Some(next),
             None => self.open().await?,
         };
-        // A limit is often reached before the next part is needed.
+        // With a limit, the next part is often not needed.
         if self.current.is_some() && self.parts.scan.limit.is_none() {
             self.next = self.open().await?;
         }
         Ok(self.current.is_some())
     }
 
-    /// Begins to fetch the next part that may hold rows.
+    /// Starts fetching the next part that may hold rows.
     async fn open(&mut self) -> DfResult<Option<Batches>> {
         while let Some(opened) = self.parts.open().await? {
             let (reader, read, shard) = match opened {
                 Opened::Settled { reader, read, shard, .. } => (reader, read, shard),
                 Opened::Fresh(rows) => return Ok(Some(self.parts.fresh(rows))),
             };
-            // A few rows are not worth whole pages.
+            // For a few rows, entire pages are not worth caching.
             let is_whole = self.parts.scan.limit.is_none();
             let rows =
                 if is_whole { reader.read_cached(&read, &self.parts.scan.scan.blocks) } else { reader.read(&read) };
@@ -172,7 +174,7 @@ impl Running {
 }
 
 impl PartsReader {
-    /// The next part, unless its shard is ruled out; `None` after the last.
+    /// Opens the next part whose shard is not pruned; `None` after the last.
     pub(super) async fn open(&mut self) -> DfResult<Option<Opened>> {
         let scan = Arc::clone(&self.scan.scan);
         while let Some(part) = self.scan.queue.next() {
@@ -185,7 +187,7 @@ impl PartsReader {
             let predicates = self.predicates();
             let shard = &scan.shards[place];
             let meta = &shard.meta;
-            // What became known since it was planned may rule out whole shards.
+            // Dynamic filters may rule out entire shards by now.
             let is_narrowed = !self.scan.dynamic.is_empty() || !self.scan.known.is_empty();
             if is_narrowed && !prune::may_match(meta, &predicates, &scan.table_columns) {
                 self.counters.row_groups_pruned.add(usize::from(is_first));
@@ -211,7 +213,7 @@ impl PartsReader {
         Ok(None)
     }
 
-    /// The fresh rows in that range.
+    /// Returns the unflushed rows in this range.
     pub(super) fn fresh(&self, rows: Range<usize>) -> Batches {
         let (scan, queue) = (Arc::clone(&self.scan.scan), Arc::clone(&self.scan.queue));
         let few = || {
@@ -229,7 +231,7 @@ impl PartsReader {
         stream::iter(batches).boxed()
     }
 
-    /// The batches of a shard, their places in it made places in the table.
+    /// Returns the batches of a shard, with positions in the shard replaced by locations in the table.
     fn with_places(&self, batches: BoxStream<'static, shards::Result<RecordBatch>>, shard: usize) -> Batches {
         let batches = batches.map_err(failed);
         if !self.has_places() {
@@ -243,7 +245,7 @@ impl PartsReader {
         self.scan.scan.columns.iter().any(|column| column.id == ORDINAL_COLUMN)
     }
 
-    /// Makes places in a shard places in the table.
+    /// Returns a function that replaces positions in a shard by locations in the table.
     pub(super) fn places_of(&self, shard: usize) -> impl Fn(RecordBatch) -> DfResult<RecordBatch> + Send + 'static {
         let place = self.scan.scan.columns.iter().position(|column| column.id == ORDINAL_COLUMN);
         let first = i64::try_from(shard).expect("fewer than 2^31 shards") << 32;
@@ -278,7 +280,7 @@ impl Counters {
         }
     }
 
-    /// Counts what a read leaves out; `true` where that is all of it.
+    /// Counts pruned pages and row groups; `true` if everything is pruned.
     pub(super) fn prune(&self, read: &RowGroupRead, pruning: Pruning) -> bool {
         let is_first = read.rows.start == 0;
         self.row_groups_pruned.add(usize::from(is_first && pruning.is_row_group_pruned));
@@ -301,7 +303,7 @@ fn count(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// A partition's batches, counted and timed.
+/// Batches of a partition, counted and timed.
 pub(super) struct ScanRows {
     schema: SchemaRef,
     batches: BoxStream<'static, DfResult<RecordBatch>>,

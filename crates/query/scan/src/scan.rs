@@ -1,4 +1,4 @@
-//! A scan of a table: which shards it reads, which fresh rows, and what of them.
+//! Description of a table scan: its shards, unflushed rows, columns and predicates.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,44 +18,44 @@ use crate::fragment_cache::FragmentCache;
 use crate::opened::OpenedShards;
 use crate::parts::Parts;
 
-/// Parts that there are for each thread at least, so that all are done at about the same time.
+/// Minimum number of parts per thread, so that all threads end at about the same time.
 const PARTS_OF_THREAD: usize = 4;
 
-/// What a scan reads: the same for all of its partitions.
+/// Data of a scan that all of its partitions share.
 #[derive(Debug)]
 pub struct Scan {
     pub objects: Objects,
     pub opened: Arc<OpenedShards>,
     pub blocks: TableCache,
-    /// Groups of shards that queries have made.
+    /// Cache of groups aggregated per shard.
     pub fragments: Arc<FragmentCache>,
     pub table: Arc<catalog::Table>,
-    /// The columns of the batches, in order.
+    /// Columns of the batches, in order.
     pub columns: Arc<[ColumnDef]>,
     /// All columns of the table.
     pub table_columns: Arc<[ColumnDef]>,
-    /// Rows that fail them may be left out.
+    /// Predicates: rows that fail them may be left out.
     pub predicates: Vec<Predicate>,
-    /// The shards that are left, in the table's order.
+    /// Shards that were not pruned, in the order of the table.
     pub shards: Vec<ScanShard>,
-    /// The column by which alone rows have buckets.
+    /// Only column of the distribution key, if it has just one.
     pub bucketed_by: Option<ColumnId>,
     pub rows: Arc<TableRows>,
-    /// The part of an index that says which fresh rows are wanted.
+    /// Index range that contains the wanted unflushed rows.
     pub(crate) keyed: Option<Keyed>,
-    /// The fresh rows, listed when the first of them is read.
+    /// Unflushed rows, listed when the first of them is read.
     pub(crate) fresh: OnceLock<FreshRows>,
-    /// At most so many: how many a part of an index holds is known when they are read.
+    /// Upper bound of the number of unflushed rows: those in an index range are counted only when they are read.
     pub(crate) fresh_rows_max: usize,
-    /// Shards of the table.
+    /// Number of shards of the table.
     pub shard_count: usize,
     pub statistics: Statistics,
-    /// Keeps the shards of a past state from being deleted.
+    /// Pin that keeps the shards of a historical snapshot from being deleted.
     pub(crate) _pin: Option<Held>,
 }
 
-/// A pin, of which there is nothing to show.
-pub(crate) struct Held(#[expect(dead_code, reason = "it is kept, not looked at")] pub(crate) Pin);
+/// Pin with a `Debug` form that shows nothing.
+pub(crate) struct Held(#[expect(dead_code, reason = "held until it is dropped")] pub(crate) Pin);
 
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,24 +63,24 @@ impl fmt::Debug for Held {
     }
 }
 
-/// A shard of a scan.
+/// Shard of a scan.
 #[derive(Debug, Clone)]
 pub struct ScanShard {
     pub meta: Arc<ShardMeta>,
-    /// Its position among the table's shards.
+    /// Position among the table's shards.
     pub number: usize,
-    /// Rows that are left out.
+    /// Deleted rows.
     pub deleted: Option<Arc<RoaringBitmap>>,
-    /// And those that other processes read, as far as they lie among the scan's parts.
+    /// Rows that other processes read, as far as they lie in parts of this scan.
     pub of_others: Vec<Range<u32>>,
-    /// The buckets that some of its rows are of, as bits; all where that is not known.
+    /// Bit set of the buckets that its rows may belong to; all bits are set if they are unknown.
     pub buckets: u64,
-    /// A file of an external table, which was opened when it was listed.
+    /// Reader of a file of an external table, opened when the file was listed.
     pub file: Option<ShardReader>,
 }
 
 impl ScanShard {
-    /// All rows that are left out.
+    /// Returns all rows to leave out: deleted ones and those that other processes read.
     pub fn left_out(&self) -> Option<Arc<RoaringBitmap>> {
         if self.of_others.is_empty() {
             return self.deleted.clone();
@@ -94,7 +94,8 @@ impl ScanShard {
 }
 
 impl Scan {
-    /// A few pages are a part. Of far files more, so that requests are worth the way, unless too few parts for all threads would be left.
+    /// Cuts the scan into parts of a few pages. Parts of remote files are larger, so that each request is worth its
+    /// latency, unless too few parts would be left for all threads.
     pub(crate) fn parts(&self, limit: Option<usize>, threads: usize) -> Parts {
         let is_far =
             |shard: &ScanShard| shard.file.as_ref().map_or_else(|| !self.objects.is_local(), ShardReader::is_far);
@@ -109,14 +110,14 @@ impl Scan {
         if fewer.len() < threads.saturating_mul(PARTS_OF_THREAD) { parts } else { fewer }
     }
 
-    /// Whether there may be rows beside those of the shards.
+    /// Returns true if there may be unflushed rows.
     pub(crate) fn has_fresh_rows(&self) -> bool {
-        // A scan from another process has them listed, and nothing else of the table's rows.
+        // A scan from another process has its unflushed rows listed, and no other rows of the table.
         self.fresh.get().is_some_and(|fresh| !fresh.is_empty())
             || self.rows.fresh.len() + self.rows.own.layer.len() != self.rows.own.layer.gone_len()
     }
 
-    /// The fresh rows in a fixed order.
+    /// Returns the unflushed rows in a fixed order.
     pub fn fresh(&self) -> &[(RowId, Arc<Row>)] {
         self.fresh.get_or_init(|| match &self.keyed {
             Some(keyed) => keyed.rows(&self.rows, usize::MAX),

@@ -1,4 +1,4 @@
-//! Plans scans of tables: which shards, divided into which parts.
+//! Planning of table scans: prunes shards and divides the scan into parts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,16 +22,17 @@ use crate::predicates;
 use crate::scan::{Held, Scan, ScanShard};
 use crate::table_columns::{bucket_keys, column_defs, place_columns};
 
-/// Fresh rows of a part of an index that are read when a scan is planned, so that their number is known.
+/// Maximum number of unflushed rows in an index range that are listed at planning time, so that their number is known
+/// exactly.
 const FEW_ROWS: usize = 512;
 
-/// Of so many shards those behind a limit are not even looked at.
+/// Number of shards from which on a scan with a limit looks only at the first shards, without pruning.
 const MANY_SHARDS: usize = 256;
 
-/// A guess at the size of a fresh row.
+/// Estimated size of an unflushed row, in bytes.
 const FRESH_ROW_BYTES: u64 = 100;
 
-/// Plans scans over one storage.
+/// Planner of scans over one storage.
 #[derive(Debug)]
 pub struct ScanPlanner {
     pub(crate) objects: Objects,
@@ -52,12 +53,12 @@ impl ScanPlanner {
 }
 
 impl ScanPlanner {
-    /// A shard, opened now if it is not yet.
+    /// Returns a shard, and opens it on first use.
     pub async fn open(&self, shard: &Arc<ShardMeta>) -> shards::Result<ShardReader> {
         self.opened.get(&self.objects, shard).await
     }
 
-    /// How the caches of columns and of groups are used.
+    /// Returns usage statistics of the page cache and of the fragment cache.
     pub fn cache_tiers(&self) -> Vec<TierUse> {
         self.blocks.tiers().into_iter().chain([self.fragments.tier(FRAGMENT_TIER)]).collect()
     }
@@ -102,7 +103,7 @@ impl PlanScan for ScanPlanner {
 
         let keyed = Keyed::of(&table.table, filters);
         let few = keyed.as_ref().map(|keyed| keyed.rows(rows, FEW_ROWS + 1)).filter(|few| few.len() <= FEW_ROWS);
-        // At most: how many a part of an index holds is known when they are read.
+        // Upper bound: the number of rows in an index range is known only when they are read.
         let most = rows.fresh.len() + rows.own.layer.len() - rows.own.layer.gone_len();
         let fresh = few.as_ref().map_or(most, Vec::len);
 
@@ -141,7 +142,7 @@ impl PlanScan for ScanPlanner {
     }
 }
 
-/// What of the filters shards can be pruned by.
+/// Returns the predicates in the filters that can prune shards.
 fn static_predicates(
     table: &ShardTable,
     filters: &[Expr],
@@ -157,7 +158,8 @@ fn static_predicates(
     let mut predicates = Vec::new();
     for filter in filters {
         let filter = unqualified(filter.clone())?;
-        // Types are settled. What has no physical form here is filtered above all the same.
+        // Types are resolved by now. A filter without a physical form only does not prune: the operator above tests it
+        // anyway.
         let context = PhysicalPlanningContext::default();
         if let Ok(filter) = create_physical_expr(&filter, &schema, session.execution_props(), &context) {
             predicates.extend(predicates::of(&filter, columns));
@@ -180,7 +182,7 @@ fn unqualified(filter: Expr) -> DfResult<Expr> {
     plain.map(|plain| plain.data)
 }
 
-/// Estimates for the shards and the fresh rows that are left.
+/// Scales the statistics to the shards and the unflushed rows that are left.
 fn scaled(statistics: Statistics, table: &ShardTable, shards: &[ScanShard], fresh: usize) -> Statistics {
     let rows: u64 = shards.iter().map(|shard| shard.meta.rows).sum::<u64>() + fresh as u64;
     let bytes: u64 = shards.iter().map(|shard| shard.meta.bytes).sum::<u64>() + fresh as u64 * FRESH_ROW_BYTES;

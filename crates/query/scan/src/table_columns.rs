@@ -1,4 +1,4 @@
-//! A table's columns as its shards know them.
+//! Columns of tables as shards describe them.
 
 use arrow::array::RecordBatch;
 use catalog::{Column, Distribution, Table};
@@ -9,13 +9,13 @@ use types::{ColumnId, SqlResult, SqlType};
 
 use crate::column_form::in_form_of;
 
-/// All columns, in the table's order.
+/// Describes all columns, in the order of the table.
 #[must_use]
 pub fn column_defs(table: &Table) -> Vec<ColumnDef> {
     table.columns.iter().map(column_def).collect()
 }
 
-/// One column.
+/// Describes one column.
 pub fn column_def(column: &Column) -> ColumnDef {
     ColumnDef {
         id: column.id,
@@ -26,7 +26,7 @@ pub fn column_def(column: &Column) -> ColumnDef {
     }
 }
 
-/// The columns that say which row each is and where, as a statement that changes rows reads them.
+/// Returns the two columns that identify each row, its id and its location, as statements that change rows read them.
 #[must_use]
 pub fn place_columns() -> [ColumnDef; 2] {
     [(ROW_ID_COLUMN, ROW_ID), (ORDINAL_COLUMN, PLACE)].map(|(id, name)| ColumnDef {
@@ -38,7 +38,8 @@ pub fn place_columns() -> [ColumnDef; 2] {
     })
 }
 
-/// By what a table's rows are put into buckets; `None` for one that is not distributed on columns, or on some whose values have no hash.
+/// Returns the columns and the hash that assign a table's rows to buckets; `None` if the table is not distributed on
+/// columns, or if their types have no hash.
 pub fn bucket_keys(table: &Table) -> Option<BucketKeys> {
     let Distribution::On(columns) = &table.distribution else { return None };
     let column = |id: ColumnId| table.columns.iter().find(|column| column.id == id);
@@ -46,16 +47,16 @@ pub fn bucket_keys(table: &Table) -> Option<BucketKeys> {
     BucketKeys::new(columns.collect::<Option<Vec<_>>>()?)
 }
 
-/// Rows to be put into buckets.
+/// Assignment of a table's rows to buckets.
 #[derive(Debug, Clone)]
 pub struct Bucketing {
     pub keys: BucketKeys,
-    /// Where the keys stand among the table's columns, and their types.
+    /// Positions and types of the key columns.
     columns: Vec<(usize, SqlType)>,
 }
 
 impl Bucketing {
-    /// That of a table's rows, if they have buckets.
+    /// Returns the assignment for a table; `None` if it is not distributed on columns that have a hash.
     pub fn of(table: &Table) -> Option<Self> {
         let keys = bucket_keys(table)?;
         let column = |id: ColumnId| table.columns.iter().enumerate().find(|(_, column)| column.id == id);
@@ -63,7 +64,7 @@ impl Bucketing {
         Some(Self { columns: columns.collect(), keys })
     }
 
-    /// The bucket of each row of a batch that begins with the table's columns.
+    /// Computes the bucket of each row of a batch that begins with the table's columns.
     ///
     /// # Errors
     /// A value that does not fit its column's type.

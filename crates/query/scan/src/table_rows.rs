@@ -1,4 +1,4 @@
-//! Rows of a table between batches and the form that they are stored in.
+//! Conversion of batches to stored rows.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use types::{ColumnId, SqlError, SqlResult};
 
 use crate::column_form::in_form_of;
 
-/// Rows of all columns of a table as they are stored.
+/// Converts the columns of a table to stored rows.
 ///
 /// # Errors
-/// Values that the store does not hold.
+/// Values that cannot be stored in their column.
 pub fn tuples(table: &Table, columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
     let ids: Vec<ColumnId> = table.columns.iter().map(|column| column.id).collect();
     let columns = table.columns.iter().zip(columns).map(|(column, values)| in_form_of(values, &column.sql_type));
     ordered_rows(&ids, &columns.collect::<SqlResult<Vec<_>>>()?)
 }
 
-/// Rows of some columns, which may come in any order.
+/// Encodes rows of some columns, given in any order.
 pub fn ordered_rows(ids: &[ColumnId], columns: &[ArrayRef]) -> SqlResult<Vec<Tuple>> {
     let mut order: Vec<usize> = (0..ids.len()).collect();
     order.sort_unstable_by_key(|position| ids[*position]);
@@ -30,12 +30,12 @@ pub fn ordered_rows(ids: &[ColumnId], columns: &[ArrayRef]) -> SqlResult<Vec<Tup
     rows_of(&columns, &ids).map_err(from_rowstore)
 }
 
-/// `count` columns of a batch from `start` on.
+/// Returns `count` columns of a batch, beginning at `start`.
 pub fn columns_from(batch: &RecordBatch, start: usize, count: usize) -> SqlResult<RecordBatch> {
     let schema = batch.schema();
     let fields: Vec<_> = schema.fields()[start..start + count].to_vec();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = batch.columns()[start..start + count].to_vec();
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
-        .map_err(|error| SqlError::internal(format!("changed rows: {error}")))
+        .map_err(|error| SqlError::internal(format!("could not select columns of a batch: {error}")))
 }

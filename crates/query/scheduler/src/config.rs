@@ -1,4 +1,4 @@
-//! How much of a machine queries may use.
+//! Limits of the machine's resources for queries.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,42 +9,44 @@ use types::{Clock, Condition, SqlError, SqlResult};
 use crate::runtime::SpillSettings;
 use crate::threads::Threads;
 
-/// Memory of planning at least, however little operators have: the longest statements that are answered take as much.
+/// Minimum memory for planning, however little operators have: the longest accepted statements need as much.
 const PLANNING_MEMORY_BYTES_MIN: usize = 256 << 20;
 
-/// How much of the machine queries may use.
+/// Limits of the machine's resources for queries.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Memory of all running operators together: sorts, aggregates and joins that need more spill, or fail with 53200.
+    /// Memory of all running operators together, in bytes. Sorts, aggregations and joins that need more spill, or fail
+    /// with 53200.
     pub memory_bytes: usize,
-    /// Memory of columns that scans have read, kept as blocks.
+    /// Memory of the column cache, in bytes.
     pub cache_bytes: u64,
-    /// Memory of groups that queries have made of shards; with none they are not kept.
+    /// Memory of the fragment cache, which holds partial aggregates of shards, in bytes; 0 disables it.
     pub fragment_cache_bytes: u64,
-    /// Where more of them is kept than there is memory for, if anywhere.
+    /// Disk part of the caches, if there is one.
     pub cache_disk: Option<CacheDisk>,
-    /// Where operators spill; what is left there from an earlier run is removed.
+    /// Folder that operators spill to. Leftovers of an earlier run are removed at start.
     pub spill_folder: PathBuf,
-    /// The most that lies in the spill folder at any moment.
+    /// Maximum bytes in the spill folder.
     pub spill_bytes_max: u64,
-    /// Threads that run operators; with none, those of the caller do, as in simulations.
+    /// Number of threads that run operators; 0 runs them on the caller's threads, as in simulations.
     pub threads: usize,
 }
 
 impl Config {
-    /// Memory of all statements that are planned at the same time, beside that of operators.
+    /// Returns the memory for all statements that are being planned, in bytes, in addition to that of operators.
     #[must_use]
     pub fn planning_memory_bytes(&self) -> usize {
         (self.memory_bytes / 4).max(PLANNING_MEMORY_BYTES_MIN)
     }
 
-    /// The spill folder of operators, and its limit.
+    /// Returns the spill folder and its limit.
     #[must_use]
     pub fn spill(&self) -> SpillSettings {
         SpillSettings { folder: self.spill_folder.clone(), bytes_max: self.spill_bytes_max }
     }
 
-    /// Parts of one plan that run at the same time: one per thread. Simulations, which have none, divide rows as well, and alike on every machine.
+    /// Returns the number of partitions of a plan: one per thread. Simulations, which have no threads, use a fixed
+    /// number, so that they do the same on every machine.
     #[must_use]
     pub fn parts(&self) -> usize {
         if self.threads == 0 { SIMULATED_PARTS } else { self.threads }
@@ -65,13 +67,13 @@ impl Default for Config {
     }
 }
 
-/// Parts of a plan in a simulation.
+/// Number of partitions of a plan in a simulation.
 const SIMULATED_PARTS: usize = 2;
 
-/// The threads that run operators.
+/// Starts the threads that run operators.
 ///
 /// # Errors
-/// `58030` where they cannot be started.
+/// `58030` if they cannot be started.
 pub fn query_threads(config: &Config, clock: &Arc<dyn Clock>) -> SqlResult<Threads> {
     Threads::start(config.threads, clock)
         .map_err(|error| SqlError::new(Condition::IoError, format!("could not start threads: {error}")))

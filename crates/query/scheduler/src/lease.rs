@@ -1,4 +1,4 @@
-//! A statement's hold on its workers, and on threads and memory of this process.
+//! Lease of workers by a running statement.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,70 +9,72 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Threads;
 
-/// A statement's hold on a worker, or on those of a cluster whose workers are processes of their own: it counts as running there until
-/// this is dropped. What it has in this process, threads and memory, it has as long.
+/// A statement's lease of a worker, or of all workers of a cluster whose workers are processes. The statement counts as
+/// running there until the lease is dropped; threads and memory of this process stay available as long.
 pub struct Lease {
     threads: Arc<Threads>,
     memory: Arc<dyn MemoryPool>,
     hold: Box<dyn Hold>,
 }
 
-/// Workers that count as running a statement until this is dropped.
+/// Registration of a statement with its workers, which lasts until it is dropped.
 pub trait Hold: Send + Sync + fmt::Debug {
-    /// The worker; the first of several.
+    /// Returns the id of the worker, or of the first one.
     fn worker(&self) -> WorkerId;
 
-    /// The workers in processes of their own, by slot, that served the cluster when the statement began; none where its worker is in this
-    /// process.
+    /// Returns the worker processes that served the cluster when the statement began, by slot; none if the worker is in
+    /// this process.
     fn processes(&self) -> &[Worker];
 
-    /// Fires when one of them is ended with all that runs on it. One that dies does not fire it: whoever has a part there finds out.
+    /// Returns the token that is cancelled when one of the workers is shut down with everything that runs on it. A
+    /// crash does not cancel it: statements notice that themselves.
     fn ended(&self) -> &CancellationToken;
 }
 
 impl Lease {
-    /// On these threads and in this memory of the process, for as long as the hold is there.
+    /// Returns a lease with the threads and memory of this process that the statement uses.
     #[must_use]
     pub fn new(threads: Arc<Threads>, memory: Arc<dyn MemoryPool>, hold: Box<dyn Hold>) -> Arc<Self> {
         Arc::new(Self { threads, memory, hold })
     }
 
-    /// The worker; the first of several.
+    /// Returns the id of the worker, or of the first one.
     #[must_use]
     pub fn worker(&self) -> WorkerId {
         self.hold.worker()
     }
 
-    /// The workers in processes of their own on which the statement may run, with their addresses; none where its worker is in this one.
+    /// Returns the worker processes on which the statement may run, with their addresses; none if the worker is in this
+    /// process.
     #[must_use]
     pub fn processes(&self) -> &[Worker] {
         self.hold.processes()
     }
 
-    /// Whether the worker was ended with all that runs on it.
+    /// Returns whether the worker was shut down with everything that runs on it.
     #[must_use]
     pub fn is_ended(&self) -> bool {
         self.hold.ended().is_cancelled()
     }
 
-    /// Completes when the worker is ended with all that runs on it.
+    /// Waits until the worker is shut down with everything that runs on it.
     pub async fn ended(&self) {
         self.hold.ended().cancelled().await;
     }
 
-    /// Fires when the worker is ended.
+    /// Returns a token that is cancelled when the worker is shut down.
     #[must_use]
     pub fn child_token(&self) -> CancellationToken {
         self.hold.ended().child_token()
     }
 
-    /// The threads that its operators run on.
+    /// Returns the threads that operators run on.
     #[must_use]
     pub fn threads(&self) -> &Arc<Threads> {
         &self.threads
     }
 
-    /// The memory that it runs in.
+    /// Returns the memory pool for operators.
     #[must_use]
     pub fn memory(&self) -> Arc<dyn MemoryPool> {
         Arc::clone(&self.memory)

@@ -1,9 +1,16 @@
-//! Threads that queries take turns on, memory that they share, and room for what they spill.
+//! Schedules query tasks on threads, and bounds the memory and disk space that queries use.
 //!
-//! Never knows SQL, the catalog or a table: callers bring tasks, and it decides when each runs and how much memory it may take.
+//! Knows neither SQL nor the catalog nor tables: callers bring tasks; this crate decides when each runs and how much
+//! memory it may take.
 //!
-//! Start at `config.rs` for how much there is, at `threads/` for how tasks have their turns, `query_memory.rs` for what one query may take, and `lease.rs` for what a statement holds
-//! while it runs. `worker_memory.rs` is a worker's share of the memory, `runtime.rs` what all operators share.
+//! In reading order:
+//!
+//! - `config.rs` holds the limits.
+//! - `threads/` runs tasks in time slices ("turns").
+//! - `runtime.rs` sets up what all operators share: the memory pool and the spill folder. `spill_room.rs` adapts the
+//!   spill limit to the free disk space.
+//! - `query_memory.rs` is the memory pool of one query, `worker_memory.rs` that of a worker.
+//! - `lease.rs` is what a statement holds of a worker while it runs.
 
 mod config;
 mod lease;

@@ -1,4 +1,4 @@
-//! Memory of one query: taken from what all queries share, counted, and limited where its session says so.
+//! Memory pool of one query, within the pool of all queries and limited by the session.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,22 +9,24 @@ use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLi
 use datafusion::execution::runtime_env::RuntimeEnv;
 use types::{Condition, SqlError};
 
-/// What a query has of the memory; nothing before it runs.
+/// Memory of a query; empty before it runs.
 #[derive(Debug, Default)]
 pub struct QueryMemory(OnceLock<Arc<Own>>);
 
-/// The memory of a query at one moment, in bytes.
+/// Memory of a query at one moment, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryUse {
+    /// Currently reserved.
     pub now: usize,
-    /// The most so far.
+    /// Peak so far.
     pub most: usize,
-    /// What `kiln.query_memory` lets it have.
+    /// Limit by `kiln.query_memory`.
     pub limit: Option<usize>,
 }
 
 impl QueryMemory {
-    /// What a plan's operators run in: the query's own memory of what all share in `runtime`, at most `limit` bytes.
+    /// Returns the runtime for a plan's operators: its memory pool is the query's own, within the pool of `runtime` and
+    /// limited to `limit` bytes.
     #[must_use]
     pub fn limited(&self, runtime: &RuntimeEnv, limit: Option<usize>) -> Arc<RuntimeEnv> {
         let mut runtime = runtime.clone();
@@ -33,7 +35,7 @@ impl QueryMemory {
         Arc::new(runtime)
     }
 
-    /// What it has now, and had.
+    /// Returns the current use and the peak.
     #[must_use]
     pub fn used(&self) -> MemoryUse {
         let used = |own: &Arc<Own>| MemoryUse {
@@ -44,26 +46,26 @@ impl QueryMemory {
         self.0.get().map(used).unwrap_or_default()
     }
 
-    /// An error of the query's; where its own limit was in the way, with a word on that.
+    /// Adds a hint to an out-of-memory error if the query's own limit caused it.
     #[must_use]
     pub fn explained(&self, error: SqlError) -> SqlError {
         let is_its_own = self.0.get().is_some_and(|own| own.has_refused.load(Ordering::Relaxed));
         if error.condition == Condition::OutOfMemory && is_its_own {
-            return error.with_hint("The query has no more memory than \"kiln.query_memory\" says.");
+            return error.with_hint("The memory of a query is limited by \"kiln.query_memory\".");
         }
         error
     }
 }
 
-/// A pool over the one of all queries.
+/// Memory pool of a query within the pool of all queries.
 #[derive(Debug)]
 struct Own {
     all: Arc<dyn MemoryPool>,
     limit: Option<usize>,
-    /// Gives those who can spill equal shares of the limit.
+    /// Divides the limit equally among consumers that can spill.
     shares: FairSpillPool,
     most: AtomicUsize,
-    /// Whether something failed to be taken because of the limit.
+    /// True once a reservation failed because of the limit.
     has_refused: AtomicBool,
 }
 
@@ -118,7 +120,7 @@ impl MemoryPool for Own {
         Ok(())
     }
 
-    /// So that what is left of the limit is what can be taken.
+    /// Chosen so that limit minus reserved is what can still be reserved.
     fn reserved(&self) -> usize {
         let (Some(limit), MemoryLimit::Finite(most)) = (self.limit, self.memory_limit()) else {
             return self.all.reserved();

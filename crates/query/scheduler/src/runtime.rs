@@ -1,4 +1,4 @@
-//! Memory and spill space that all operators share.
+//! Memory and disk space that all operators share.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use functions::error::from_datafusion;
 use types::allocated::limit_large;
 use types::{Condition, SqlError, SqlResult};
 
-/// How the names of DataFusion's spill folders begin.
+/// Prefix of DataFusion's spill folders.
 const SPILL_PREFIX: &str = "datafusion-";
 
-/// The process needs about this many bytes of large blocks beside queries and caches.
+/// Approximate bytes of large blocks that the process needs besides queries and caches.
 const OWN_BYTES: usize = 256 << 20;
 
-/// Bounds what values may take that no operator holds yet, by what queries share and what caches have: they have a third more, by default four fifths of
-/// the machine in all.
+/// Limits the memory of values that no operator has accounted yet, given the memory of queries and caches. The limit
+/// for all large blocks is a third above that of queries, by default four fifths of the machine.
 pub fn bound_values(memory_bytes: usize, cache_bytes: u64) {
     let with_caches =
         memory_bytes.saturating_add(usize::try_from(cache_bytes).unwrap_or(usize::MAX)).saturating_add(OWN_BYTES);
     limit_large(with_caches.max(memory_bytes.saturating_add(memory_bytes / 3)));
 }
 
-/// The spill folder of operators, and its limit.
+/// Spill folder of operators and its limit.
 #[derive(Debug, Clone)]
 pub struct SpillSettings {
-    /// A folder of its own: folders of DataFusion's that a killed server left there are removed.
+    /// Folder used for nothing else: DataFusion's folders left there by a killed server are removed.
     pub folder: PathBuf,
-    /// The most that may lie there.
+    /// Maximum bytes in the folder.
     pub bytes_max: u64,
 }
 
-/// DataFusion's runtime for operators: a pool that shares `memory_bytes` fairly among those that can spill, and the spill folder, emptied of what a killed
-/// server left.
+/// Returns DataFusion's runtime for operators: a pool that shares `memory_bytes` fairly among consumers that can spill,
+/// and the spill folder, without leftovers of a killed server.
 ///
 /// # Errors
-/// `58030` where the folder cannot be used.
+/// `58030` if the folder cannot be used.
 pub fn runtime(memory_bytes: usize, spill: &SpillSettings) -> SqlResult<Arc<RuntimeEnv>> {
     clean(&spill.folder).map_err(|error| {
         let folder = spill.folder.display();
@@ -54,7 +54,7 @@ pub fn runtime(memory_bytes: usize, spill: &SpillSettings) -> SqlResult<Arc<Runt
         .map_err(from_datafusion)
 }
 
-/// Makes the folder if it is not there, and removes what a killed server left in it.
+/// Creates the folder if it is missing, and removes leftovers of a killed server.
 fn clean(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! Room for what operators spill: as much as the disk has beside what is kept for those who must not fail.
+//! Limits spilling to the free disk space beyond the reserve.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use datafusion::execution::disk_manager::DiskManager;
 use types::{Clock, Health, Reserve};
 
-/// The disk is looked at so often.
+/// Interval of checks of the disk.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The most that may lie in the spill folder, where `used` lies there now.
+/// Returns the maximum bytes in the spill folder, which has `used` bytes now.
 fn limit(used: u64, free: u64, kept: u64, most: u64) -> u64 {
     used.saturating_add(free.saturating_sub(kept)).min(most)
 }
 
-/// Lets operators leave the reserve of the spill folder's disk as it is, and spill no more than `most` bytes, for as long as it is polled: who needs more
-/// fails with 53100.
+/// While it is polled, limits spilling so that the disk's reserve stays free and at most `most` bytes are spilled.
+/// Operators that need more fail with 53100.
 pub async fn keep_spill_room(
     spilled: &Arc<DiskManager>,
     reserve: &Reserve,
@@ -38,10 +38,10 @@ pub async fn keep_spill_room(
     }
 }
 
-/// Reports a failure, and logs it where it is news.
+/// Reports a failure, and logs it if it is a new one.
 fn report(health: &Health, reason: String) {
     if health.trouble().as_ref() != Some(&reason) {
-        tracing::warn!(reason, "the room for temporary files cannot be bounded; it is tried again");
+        tracing::warn!(reason, "could not set the limit for temporary files; retrying");
     }
     health.report_failure(reason);
 }

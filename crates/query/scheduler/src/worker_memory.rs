@@ -1,4 +1,4 @@
-//! A worker's share of the process's memory: those who can spill have equal parts of it, and it may change while they run.
+//! Memory pool of a worker within that of the process, with a limit that may change at any time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,25 +9,28 @@ use datafusion::execution::memory_pool::{
 };
 use parking_lot::Mutex;
 
-/// A pool over the one of the process. Where its limit becomes less than what is taken, nothing is taken back, and nobody gets more.
+/// Memory pool of a worker. If its limit drops below what is reserved, nothing is taken back, but no more is granted.
 #[derive(Debug)]
 pub struct WorkerMemory {
     all: Arc<dyn MemoryPool>,
     taken: Mutex<Taken>,
 }
 
-/// By whom memory is taken, as `DataFusion`'s fair pool counts it.
+/// Reserved memory, by kind of consumer, as in DataFusion's `FairSpillPool`.
 #[derive(Debug, Default)]
 struct Taken {
-    /// `None`: only the process's own.
+    /// Limit in bytes; `None` leaves only that of the process.
     limit: Option<usize>,
+    /// Number of registered consumers that can spill.
     spillers: usize,
+    /// Bytes reserved by consumers that can spill.
     spillable: usize,
+    /// Bytes reserved by the others.
     unspillable: usize,
 }
 
 impl Taken {
-    /// What a consumer that can spill, or cannot, may have at most; what it has counts. `None` without a limit.
+    /// Returns how much a consumer may have in total, given what it `has`; `None` without a limit.
     fn may_have(&self, can_spill: bool, has: usize) -> Option<usize> {
         let limit = self.limit?;
         Some(if can_spill {
@@ -37,24 +40,25 @@ impl Taken {
         })
     }
 
+    /// Returns the counter for a kind of consumer.
     fn of(&mut self, can_spill: bool) -> &mut usize {
         if can_spill { &mut self.spillable } else { &mut self.unspillable }
     }
 }
 
 impl WorkerMemory {
-    /// At most `limit` bytes of what `all` has; `None`: as much as there is.
+    /// Returns a pool of at most `limit` bytes within `all`; `None` is unlimited.
     #[must_use]
     pub fn new(all: Arc<dyn MemoryPool>, limit: Option<usize>) -> Arc<Self> {
         Arc::new(Self { all, taken: Mutex::new(Taken { limit, ..Taken::default() }) })
     }
 
-    /// Sets the limit from now on.
+    /// Changes the limit.
     pub fn set_limit(&self, limit: Option<usize>) {
         self.taken.lock().limit = limit;
     }
 
-    /// Bytes that are taken.
+    /// Returns the reserved bytes.
     #[must_use]
     pub fn used(&self) -> usize {
         let taken = self.taken.lock();
@@ -102,8 +106,7 @@ impl MemoryPool for WorkerMemory {
                 let name = reservation.consumer().name();
                 let (wanted, has, most) =
                     (human_readable_size(additional), human_readable_size(has), human_readable_size(most));
-                let message =
-                    format!("{name} has {has}, wants {wanted} more, and may have {most} of its worker's memory");
+                let message = format!("{name} has {has} and needs {wanted} more, but its worker allows it only {most}");
                 return Err(DataFusionError::ResourcesExhausted(message));
             }
             *taken.of(can_spill) += additional;
@@ -112,7 +115,7 @@ impl MemoryPool for WorkerMemory {
         all.inspect_err(|_| *self.taken.lock().of(can_spill) -= additional)
     }
 
-    /// So that what is left of the limit is what can be taken.
+    /// Chosen so that limit minus reserved is what can still be reserved.
     fn reserved(&self) -> usize {
         let (limit, used) = {
             let taken = self.taken.lock();

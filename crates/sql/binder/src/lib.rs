@@ -1,14 +1,20 @@
-//! Names and types: statements that read and change rows become plans with PostgreSQL's meaning.
+//! Name and type resolution: turns parsed statements that read or change rows into logical plans with PostgreSQL's
+//! semantics.
 //!
-//! Never does I/O and never runs anything: a statement's [`session_context::StatementContext`] already carries the catalog it sees.
+//! This crate does no I/O and runs nothing: a statement's [`session_context::StatementContext`] already has the
+//! catalog snapshot that it sees.
 //!
 //! Start at [`Binder`] (`bind/mod.rs`).
 //!
-//! - `rewrite/` says in other words what DataFusion cannot plan, before names are known,
-//! - `bind/` finds names (`resolve/`), views and parameters and has DataFusion make a plan (`query.rs`),
-//! - `semantics/` are rules over that plan, which give expressions their types (`resolve.rs`) and PostgreSQL's meaning,
+//! - `rewrite/` rewrites syntax that DataFusion cannot plan, before names are resolved,
+//! - `bind/` resolves names (`resolve/`), views and parameters, and has DataFusion build a plan (`query.rs`),
+//! - `semantics/` has analyzer rules for that plan, which resolve the types of expressions (`resolve.rs`) with
+//!   PostgreSQL's semantics,
 //! - `write/` plans INSERT, UPDATE, DELETE, MERGE and COPY,
-//! - `planned.rs` is what a statement becomes, `query_plan.rs` the plan of a query and its way to operators, and `step.rs` the steps that the log tells.
+//! - `planned.rs` has the plans of statements, `query_plan.rs` the plan of a query and its optimization,
+//!   `session_command.rs` commands to the session,
+//! - `settled.rs` tells how long an expression's value stays valid, `phases.rs` measures planning, and `step.rs` has
+//!   the steps of a statement as log spans.
 
 mod bind;
 mod phases;

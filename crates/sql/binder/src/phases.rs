@@ -1,4 +1,4 @@
-//! How long the steps from a statement's names to what runs take. EXPLAIN (SUMMARY, VERBOSE) tells it.
+//! Timings of planning, from name resolution to compiled plans, as EXPLAIN (SUMMARY, VERBOSE) reports them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,25 +6,26 @@ use std::time::Duration;
 
 use types::Clock;
 
-/// A step on the way from a parsed query to what runs it.
+/// Phase of planning a parsed query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// What names mean, and the first plan.
+    /// Name resolution and the first logical plan.
     Names,
-    /// Types of all expressions.
+    /// Type resolution of all expressions.
     Types,
-    /// The optimizer's rules.
+    /// Optimizer rules.
     Rules,
+    /// Physical planning.
     Operators,
-    /// The engine's programs in the place of operators.
+    /// Compilation of operators for the engine.
     Programs,
 }
 
 impl Phase {
-    /// In their order.
+    /// All phases in order.
     pub const ALL: [Self; 5] = [Self::Names, Self::Types, Self::Rules, Self::Operators, Self::Programs];
 
-    /// What EXPLAIN calls it.
+    /// Returns the name in EXPLAIN.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,7 +38,7 @@ impl Phase {
     }
 }
 
-/// The time that one planning of a query spends in each phase. Copies add to the same; by default nothing is measured.
+/// Time spent in each phase of planning a query. Clones share their counters; the default measures nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Phases(Option<Arc<Measured>>);
 
@@ -47,7 +48,7 @@ struct Measured {
     nanoseconds: [AtomicU64; Phase::ALL.len()],
 }
 
-/// When a phase began.
+/// Start time of a phase.
 #[derive(Debug, Clone, Copy)]
 pub struct Begun(Duration);
 
@@ -56,19 +57,19 @@ impl Phases {
         Self(Some(Arc::new(Measured { clock: Arc::clone(clock), nanoseconds: Default::default() })))
     }
 
-    /// As before anything was measured.
+    /// Returns fresh counters with the same clock.
     #[must_use]
     pub fn anew(&self) -> Self {
         self.0.as_ref().map_or_else(Self::default, |measured| Self::by(&measured.clock))
     }
 
-    /// A phase begins, which is to be ended by [`Phases::end`].
+    /// Starts a phase, which [`Phases::end`] ends.
     #[must_use]
     pub fn begin(&self) -> Begun {
         Begun(self.0.as_ref().map_or(Duration::ZERO, |measured| measured.clock.monotonic()))
     }
 
-    /// Adds the time since a phase began to what it has taken already; the next may begin then.
+    /// Adds the time since `begun` to a phase, and returns the start time of the next one.
     pub fn end(&self, phase: Phase, begun: Begun) -> Begun {
         let now = self.begin();
         if let Some(measured) = &self.0 {
@@ -78,7 +79,7 @@ impl Phases {
         now
     }
 
-    /// What a phase has taken.
+    /// Returns the time spent in a phase.
     #[must_use]
     pub fn spent(&self, phase: Phase) -> Duration {
         let spent = self.0.as_ref().map_or(0, |measured| measured.nanoseconds[phase as usize].load(Ordering::Relaxed));

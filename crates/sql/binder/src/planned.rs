@@ -1,4 +1,4 @@
-//! The plan of a statement: all that its execution needs, with nothing left to look up.
+//! Plans of statements, with all that execution needs and every name resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,94 +15,100 @@ use crate::query_plan::{OutputColumn, QueryPlan};
 use crate::session_command::{SessionCommand, check_storage_columns};
 use crate::write::CopyOptions;
 
-/// A statement, planned against one snapshot.
+/// Statement planned against one snapshot.
 #[derive(Debug, Clone)]
 pub enum Planned {
-    /// Rows for the client.
+    /// Query with rows for the client.
     Query(QueryPlan),
-    /// Rows for a table.
+    /// INSERT or CREATE TABLE AS: rows to be added to a table.
     Write(WritePlan),
-    /// Rows of a table that change, go or come.
+    /// UPDATE, DELETE or MERGE.
     Modify(ModifyPlan),
-    /// Changes of the catalog.
+    /// DDL: changes of the catalog.
     Define(DefinePlan),
     CopyFrom(CopyFromPlan),
     CopyTo(CopyToPlan),
     Explain(ExplainPlan),
-    /// What concerns the session or its transaction alone.
+    /// Command that concerns the session or its transaction only.
     Session(SessionCommand),
 }
 
-/// Rows to be added to a table.
+/// Plan of rows to be added to a table.
 #[derive(Debug, Clone)]
 pub struct WritePlan {
     pub table: Arc<Table>,
-    /// To be staged before the rows are written: for CREATE TABLE AS, the table.
+    /// Catalog changes to stage before the rows are written: for CREATE TABLE AS, the table.
     pub before: Vec<Change>,
-    /// All columns of the table in order, of exactly their types; defaults, NOT NULL and CHECK are inside. Those of RETURNING follow.
-    /// `None` when there are no rows to write (WITH NO DATA).
+    /// Query of all columns of the table in order and with exactly their types; it applies defaults and tests NOT
+    /// NULL and CHECK. The columns of RETURNING follow. `None` if there are no rows to write (WITH NO DATA).
     pub input: Option<QueryPlan>,
     /// First word of the command tag: `INSERT` or `SELECT`.
     pub tag: &'static str,
     pub notices: Vec<SqlError>,
-    /// The columns that RETURNING gives; `None` without one.
+    /// Columns of RETURNING; `None` without it.
     pub returning: Option<Vec<OutputColumn>>,
-    /// ON CONFLICT.
+    /// Plan of ON CONFLICT.
     pub conflict: Option<Box<ConflictPlan>>,
 }
 
-/// What an INSERT does about rows whose key is taken.
+/// Plan of ON CONFLICT: the action of an INSERT for rows whose key exists already.
 #[derive(Debug, Clone)]
 pub struct ConflictPlan {
-    /// Keys whose violation is a conflict: ids of enforced primary and unique keys and of unique indexes, all of the table's if none is named.
+    /// Keys whose violation is a conflict: OIDs of enforced primary and unique keys and of unique indexes; all of the
+    /// table's if the statement names none.
     pub arbiters: Vec<Oid>,
-    /// DO UPDATE; `None` is DO NOTHING.
+    /// DO UPDATE; `None` means DO NOTHING.
     pub update: Option<ConflictUpdate>,
-    /// For rows that refer to what DO UPDATE changes.
+    /// Referential actions for rows that refer to keys changed by DO UPDATE.
     pub references: ReferencePlans,
 }
 
-/// `ON CONFLICT … DO UPDATE`.
+/// Plan of `ON CONFLICT … DO UPDATE`.
 #[derive(Debug, Clone)]
 pub struct ConflictUpdate {
-    /// Reads `input`; its columns are those of [`ModifyPlan::input`] with [`Action::Update`]. Rows for which WHERE does not hold are absent.
+    /// Query over `input`, with the columns of [`ModifyPlan::input`] for [`Action::Update`]. Rows that fail the WHERE
+    /// condition are absent.
     pub plan: QueryPlan,
-    /// The leaf of `plan`: `__row_id`, `__place`, the columns of the row that is there, then those of the row that was to be inserted.
+    /// Leaf of `plan`: `__row_id`, `__place`, the columns of the existing row, then those of the row proposed for
+    /// insertion.
     pub input: Arc<StreamTable>,
-    /// Columns whose old values `plan` gives, as [`ModifyPlan::old`].
+    /// Columns whose old values `plan` returns, as in [`ModifyPlan::old`].
     pub old: Vec<ColumnId>,
 }
 
-/// What becomes of rows that refer to a row whose key goes or changes: as [`ConflictUpdate`], where in the place of the row that was to be
-/// inserted stands the row with its new key. Nothing where the rows are deleted, or must not be there.
+/// Referential actions of one foreign key, for rows that refer to a key that is deleted or changed. Each is like
+/// [`ConflictUpdate`], with the referenced row and its new key in place of the row proposed for insertion. `None` if
+/// the action deletes the referring rows or rejects the change.
 #[derive(Debug, Clone)]
 pub struct ReferencePlan {
     pub delete: Option<ConflictUpdate>,
     pub update: Option<ConflictUpdate>,
 }
 
-/// By the ids of foreign keys.
+/// Referential actions by the OIDs of foreign keys.
 pub type ReferencePlans = Arc<BTreeMap<Oid, ReferencePlan>>;
 
-/// UPDATE, DELETE, MERGE: rows of one table that change, go or come.
+/// Plan of an UPDATE, DELETE or MERGE of one table.
 #[derive(Debug, Clone)]
 pub struct ModifyPlan {
     pub table: Arc<Table>,
-    /// In order: `__action` (an [`Action`], Arrow's Int8), `__row_id` and `__place` (both NULL for an insert), all columns of the table (new
-    /// values, cast, with defaults, NOT NULL and CHECK asked; NULLs for a delete), the old values of `old`, the columns of RETURNING.
+    /// Query of the affected rows. Its columns in order: `__action` (an [`Action`], Arrow's Int8), `__row_id` and
+    /// `__place` (both NULL for an insert), all columns of the table (new values, cast, with defaults, NOT NULL and
+    /// CHECK tested; NULLs for a delete), the old values of `old`, the columns of RETURNING.
     pub input: QueryPlan,
-    /// Columns whose old values are needed: those that an enforced foreign key refers to and that the statement may change.
+    /// Columns whose old values are needed: those that an enforced foreign key refers to and that the statement may
+    /// change.
     pub old: Vec<ColumnId>,
-    /// For rows that refer to those.
+    /// Referential actions for rows that refer to those columns.
     pub references: ReferencePlans,
-    /// The columns that RETURNING gives; `None` without one.
+    /// Columns of RETURNING; `None` without it.
     pub returning: Option<Vec<OutputColumn>>,
     /// First word of the command tag: `UPDATE`, `DELETE` or `MERGE`.
     pub tag: &'static str,
     pub notices: Vec<SqlError>,
 }
 
-/// What happens to a row of a [`ModifyPlan`].
+/// Action for a row of a [`ModifyPlan`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i8)]
 pub enum Action {
@@ -113,83 +119,83 @@ pub enum Action {
 }
 
 impl Action {
-    /// The action that a value of the column `__action` means.
+    /// Decodes a value of the column `__action`.
     #[must_use]
     pub fn of(value: i8) -> Option<Self> {
         [Self::Nothing, Self::Insert, Self::Update, Self::Delete].into_iter().find(|action| *action as i8 == value)
     }
 }
 
-/// Changes of the catalog, all or nothing.
+/// Plan of a DDL statement: catalog changes that are applied atomically.
 #[derive(Debug, Clone, Default)]
 pub struct DefinePlan {
-    /// To be staged in this order.
+    /// Catalog changes, staged in this order.
     pub changes: Vec<Change>,
-    /// The whole command tag: `CREATE TABLE`.
+    /// Command tag, such as `CREATE TABLE`.
     pub tag: String,
     pub notices: Vec<SqlError>,
-    /// To be asked before the changes are staged: a constraint must hold for the rows that are there.
+    /// Checks to run before the changes are staged: existing rows must fulfil a new constraint.
     pub checks: Vec<RowCheck>,
-    /// Passwords to be turned into verifiers of the roles that `changes` puts.
+    /// Passwords to hash into verifiers of the roles in `changes`.
     pub passwords: Vec<Password>,
-    /// To be run once the changes are staged: rows that are there get values of their own in new columns.
+    /// Update to run after the changes are staged: gives existing rows their values of new columns.
     pub fill: Option<Box<ModifyPlan>>,
-    /// What cannot run in a transaction block, by its name in the error.
+    /// Name for the error message if the statement cannot run in a transaction block.
     pub outside_block: Option<&'static str>,
-    /// What keeps the rows of the past that `changes` copy.
+    /// Pins on the historical snapshots whose rows `changes` copy.
     pub pins: Vec<Pin>,
-    /// The table whose present rows `changes` copy.
+    /// Table whose current rows `changes` copy.
     pub copied: Option<Oid>,
 }
 
-/// A query that must give no row.
+/// Query that must return no row.
 #[derive(Debug, Clone)]
 pub struct RowCheck {
-    /// At most one row.
+    /// Query of the violating rows, limited to one.
     pub query: QueryPlan,
-    /// What to say if it gives one.
+    /// Error to raise if it returns a row.
     pub violation: SqlError,
 }
 
-/// `PASSWORD 'text'` of CREATE ROLE or ALTER ROLE; `None` takes the password away.
+/// `PASSWORD 'text'` of CREATE ROLE or ALTER ROLE; `None` removes the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password {
     pub role: Oid,
     pub text: Option<String>,
 }
 
-/// Passwords stay out of logs.
+/// Omits the password, to keep it out of logs.
 impl std::fmt::Debug for Password {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Password").field("role", &self.role).finish_non_exhaustive()
     }
 }
 
-/// `COPY table FROM`.
+/// Plan of `COPY table FROM`.
 #[derive(Debug, Clone)]
 pub struct CopyFromPlan {
     pub table: Arc<Table>,
-    /// The columns that a record fills, in the record's order.
+    /// Columns filled by a record, in the record's order.
     pub columns: Vec<Column>,
     pub source: CopySource,
     pub options: CopyOptions,
-    /// Reads `input`, adds defaults, checks constraints.
+    /// Write that reads `input`, applies defaults and tests constraints.
     pub write: WritePlan,
-    /// The leaf of `write`: fed with batches of `columns`, each of its column's Arrow type.
+    /// Leaf of `write`, which is fed with batches of `columns` in their Arrow types.
     pub input: Arc<StreamTable>,
 }
 
-/// Where COPY FROM reads.
+/// Source of COPY FROM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopySource {
     Stdin,
-    /// A path on the server; may contain `*`.
+    /// Path on the server, which may contain `*`.
     File(String),
-    /// `s3://…`, `gs://…`, `az://…`, `file://…`
+    /// URL: `s3://…`, `gs://…`, `az://…` or `file://…`.
     Url(String),
 }
 
-/// `COPY … TO`.
+/// Plan of `COPY … TO`.
 #[derive(Debug, Clone)]
 pub struct CopyToPlan {
     pub query: QueryPlan,
@@ -197,7 +203,7 @@ pub struct CopyToPlan {
     pub options: CopyOptions,
 }
 
-/// Where COPY TO writes.
+/// Target of COPY TO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyTarget {
     Stdout,
@@ -205,33 +211,33 @@ pub enum CopyTarget {
     Url(String),
 }
 
-/// `EXPLAIN`.
+/// Plan of EXPLAIN.
 #[derive(Debug, Clone)]
 pub struct ExplainPlan {
-    /// A query, a write or a COPY.
+    /// Explained statement: a query, a write or a COPY.
     pub inner: Box<Planned>,
-    /// Run it and report what happened.
+    /// ANALYZE: run the statement and report measurements.
     pub analyze: bool,
-    /// Every expression of every operator.
+    /// VERBOSE: print every expression of every operator.
     pub verbose: bool,
-    /// Estimates of rows and costs.
+    /// COSTS: print estimates of rows and costs.
     pub costs: bool,
-    /// Times per operator, with ANALYZE.
+    /// TIMING: print times per operator, with ANALYZE.
     pub timing: bool,
-    /// Planning and execution time at the end.
+    /// SUMMARY: print planning and execution time at the end.
     pub summary: bool,
     pub format: ExplainFormat,
 }
 
 impl ExplainPlan {
-    /// What planning the query in it takes.
+    /// Returns the timings of planning the explained query.
     #[must_use]
     pub fn phases(&self) -> Option<&Phases> {
         self.inner.phases()
     }
 }
 
-/// What EXPLAIN prints.
+/// Output format of EXPLAIN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExplainFormat {
     #[default]
@@ -240,7 +246,7 @@ pub enum ExplainFormat {
 }
 
 impl Planned {
-    /// The columns of the rows that the statement answers with; `None` if it answers with none.
+    /// Returns the result columns; `None` if the statement returns no rows.
     #[must_use]
     pub fn columns(&self) -> Option<Vec<OutputColumn>> {
         match self {
@@ -254,7 +260,7 @@ impl Planned {
         }
     }
 
-    /// The tables whose rows the statement reads, itself or by its subqueries and views.
+    /// Returns the tables whose rows the statement reads, including those read by its subqueries and views.
     #[must_use]
     pub fn tables_read(&self) -> BTreeSet<Oid> {
         match self {
@@ -273,7 +279,8 @@ impl Planned {
         }
     }
 
-    /// Whether a worker has to run it. What reads system tables alone, or nothing, runs beside the session.
+    /// Returns whether the statement must run on a worker. A statement that reads only system tables, or nothing,
+    /// runs beside the session.
     #[must_use]
     pub fn needs_worker(&self) -> bool {
         match self {
@@ -288,25 +295,27 @@ impl Planned {
         }
     }
 
-    /// Whether the digits of numeric parameters, which have no values yet, decide what the plan is: such a plan is made for each digits.
+    /// Returns whether the plan depends on the digits of numeric parameters, which have no values yet: such a plan is
+    /// made once per combination of digits.
     #[must_use]
     pub fn depends_on_digits(&self) -> bool {
         self.row_plans().into_iter().any(|query| depends_on_digits(&query.plan))
     }
 
-    /// Whether the plan, which was made for the digits of numeric parameters, holds for all values of these digits.
+    /// Returns whether the plan, made for certain digits of numeric parameters, is valid for all values with these
+    /// digits.
     #[must_use]
     pub fn holds_for_digits(&self) -> bool {
         self.row_plans().into_iter().all(|query| holds_for_digits(&query.plan))
     }
 
-    /// Whether something in it was read that means something else at another time: `'today'`.
+    /// Returns whether the plan contains a value that depends on the time of planning, such as `'today'`.
     #[must_use]
     pub fn has_read_now(&self) -> bool {
         self.row_plans().into_iter().any(|query| query.has_read_now)
     }
 
-    /// The plans of the rows that a query gives, or that are written or changed.
+    /// Returns the plans of rows that the statement returns, writes or changes.
     fn row_plans(&self) -> Vec<&QueryPlan> {
         match self {
             Planned::Query(query) => vec![query],
@@ -319,7 +328,7 @@ impl Planned {
         }
     }
 
-    /// What planning its query takes, where it has one.
+    /// Returns the timings of planning its query, if it has one.
     #[must_use]
     pub fn phases(&self) -> Option<&Phases> {
         match self {
@@ -332,7 +341,7 @@ impl Planned {
         }
     }
 
-    /// The types of `$1`, `$2`, …
+    /// Returns the types of `$1`, `$2`, …
     #[must_use]
     pub fn parameters(&self) -> Vec<SqlType> {
         match self {
@@ -346,10 +355,10 @@ impl Planned {
         }
     }
 
-    /// The statement with values for all of its parameters, each of its parameter's Arrow type.
+    /// Binds values to all parameters, each of its parameter's Arrow type.
     ///
     /// # Errors
-    /// As [`QueryPlan::with_parameters`].
+    /// Those of [`QueryPlan::with_parameters`].
     pub fn with_parameters(self, values: Vec<ScalarValue>) -> SqlResult<Planned> {
         Ok(match self {
             Planned::Query(query) => Planned::Query(query.with_parameters(values)?),
@@ -382,7 +391,7 @@ impl Planned {
 }
 
 impl ExplainPlan {
-    /// The one column of the answer.
+    /// Returns the only result column.
     #[must_use]
     pub fn column(&self) -> OutputColumn {
         let sql_type = match self.format {

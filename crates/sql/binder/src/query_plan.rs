@@ -1,4 +1,4 @@
-//! The plan of a query, and its way through the optimizer.
+//! Plan of a query, and its optimization.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -22,54 +22,56 @@ use types::{ColumnId, Condition, LockMode, LockWait, Oid, SqlError, SqlResult, S
 use crate::phases::{Phase, Phases};
 use crate::step::Step;
 
-/// One column of a result.
+/// Column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputColumn {
-    /// PostgreSQL's name for it; several columns of one result may share a name.
+    /// Name as in PostgreSQL; several columns of a result may share a name.
     pub name: String,
     pub sql_type: SqlType,
-    /// The table it is a plain column of, if it is one.
+    /// Table whose column this is unchanged, if any.
     pub table: Option<Oid>,
     pub column: Option<ColumnId>,
 }
 
-/// A query, analysed: every expression has its final type.
+/// Analyzed query: every expression has its final type.
 #[derive(Debug, Clone)]
 pub struct QueryPlan {
     pub plan: LogicalPlan,
-    /// One per field of the plan's schema, in order.
+    /// Output columns, one per field of the plan's schema, in order.
     pub columns: Vec<OutputColumn>,
     /// Types of `$1`, `$2`, …
     pub parameters: Vec<SqlType>,
-    /// Functions, settings and rules that the plan was made with and runs with.
+    /// Functions, settings and rules that the plan was built with and runs with.
     pub state: Arc<SessionState>,
-    /// What SELECT … FOR UPDATE and its like lock. The columns that say which rows follow those of `columns` in the plan's output.
+    /// Row locks of SELECT … FOR UPDATE and the like. The columns that identify the rows follow those of `columns` in
+    /// the plan's output.
     pub locks: Vec<RowLocks>,
-    /// LIMIT and OFFSET of a query with `locks`: the plan has none, because rows are locked before they are counted.
+    /// LIMIT and OFFSET of a query with `locks`; the plan has none, because rows are locked before they are counted.
     pub locked_limit: LockedLimit,
-    /// Whether something in it was read that means something else at another time: `'today'`.
+    /// True if the plan contains a value that depends on the time of planning, such as `'today'`.
     pub has_read_now: bool,
-    /// What the optimizer makes of `plan`, where it is to be asked once.
+    /// Cache of the optimized plan, if it is optimized only once.
     pub optimized: OptimizedOnce,
-    /// What planning it takes.
+    /// Timings of planning.
     pub phases: Phases,
 }
 
-/// What the optimizer makes of a plan that is run again and again.
+/// Shared cache of the optimized form of a plan that runs repeatedly.
 #[derive(Debug, Clone, Default)]
 pub struct OptimizedOnce(Option<Arc<OnceLock<Optimized>>>);
 
-/// Rows of one table that a query locks.
+/// Row locks of a query on one table.
 #[derive(Debug, Clone)]
 pub struct RowLocks {
     pub table: Arc<Table>,
     pub mode: LockMode,
     pub wait: LockWait,
-    /// Index of the table's `__row_id` in the plan's output; `__place` is the next. Both are NULL where a join has no row of the table.
+    /// Index of the table's `__row_id` in the plan's output; `__place` follows. Both are NULL for join results
+    /// without a row of the table.
     pub column: usize,
 }
 
-/// LIMIT and OFFSET beside a plan.
+/// LIMIT and OFFSET that are applied outside of the plan.
 #[derive(Debug, Clone, Default)]
 pub struct LockedLimit {
     pub(crate) offset: Option<Expr>,
@@ -77,10 +79,10 @@ pub struct LockedLimit {
 }
 
 impl LockedLimit {
-    /// The rows to leave out first, and how many to give then at most. Parameters must have their values.
+    /// Returns the number of rows to skip, and the limit. Parameters must have values.
     ///
     /// # Errors
-    /// `2201X` and `2201W` for negative counts.
+    /// SQLSTATE 2201X and 2201W for negative counts.
     pub fn counts(&self) -> SqlResult<(u64, Option<u64>)> {
         let offset = count(self.offset.as_ref(), "OFFSET", Condition::InvalidRowCountInOffset)?;
         let limit = count(self.limit.as_ref(), "LIMIT", Condition::InvalidRowCountInLimit)?;
@@ -108,14 +110,14 @@ fn count(expr: Option<&Expr>, clause: &str, negative: Condition) -> SqlResult<Op
     }
 }
 
-/// Operators and parts of expressions in a plan that is optimized where it runs. Most queries of the benchmarks have fewer.
+/// Limit on the operators and expression nodes of a small plan. Most benchmark queries have fewer.
 const SMALL_PARTS: usize = 500;
 
 impl QueryPlan {
-    /// The plan with values for all of its parameters, each of its parameter's Arrow type.
+    /// Binds values to all parameters, each of its parameter's Arrow type.
     ///
     /// # Errors
-    /// `08P01` when their number is not that of the parameters.
+    /// SQLSTATE 08P01 for a wrong number of values.
     pub fn with_parameters(self, values: Vec<ScalarValue>) -> SqlResult<QueryPlan> {
         if values.len() != self.parameters.len() {
             return Err(SqlError::new(
@@ -132,25 +134,25 @@ impl QueryPlan {
         Ok(QueryPlan { plan, parameters: Vec::new(), locked_limit, optimized: OptimizedOnce::default(), ..self })
     }
 
-    /// The same for one run, in which the leaf `input` has the rows of these streams.
+    /// Returns the plan for one run in which the leaf `input` reads these streams.
     #[must_use]
     pub fn fed(&self, input: &StreamTable, streams: Vec<SendableRecordBatchStream>) -> QueryPlan {
         QueryPlan { state: Arc::new(input.fed(&self.state, streams)), ..self.clone() }
     }
 
-    /// The same with another plan.
+    /// Returns a copy with another logical plan.
     pub(crate) fn with_plan(&self, plan: LogicalPlan) -> QueryPlan {
         QueryPlan { plan, optimized: OptimizedOnce::default(), ..self.clone() }
     }
 
-    /// Whether both are optimized as one: the rules go over the plan of whichever runs first.
+    /// Returns whether both share one cache of their optimized plan: whichever runs first is optimized.
     #[must_use]
     pub fn is_optimized_with(&self, other: &QueryPlan) -> bool {
         let both = self.optimized.0.as_ref().zip(other.optimized.0.as_ref());
         both.is_some_and(|(own, others)| Arc::ptr_eq(own, others))
     }
 
-    /// The same, whose plan is optimized when that is asked for first, for all copies of it.
+    /// Returns the plan with a cache, so that it is optimized on first use, once for all copies.
     #[must_use]
     pub fn optimized_once(self) -> QueryPlan {
         if self.optimized.0.is_some() {
@@ -159,7 +161,8 @@ impl QueryPlan {
         QueryPlan { optimized: OptimizedOnce(Some(Arc::default())), ..self }
     }
 
-    /// Whether all rules together take a few milliseconds for it at most: it has few parts, or they have been over it.
+    /// Returns whether optimization takes a few milliseconds at most: the plan has few nodes, or is optimized
+    /// already.
     #[must_use]
     pub fn is_small(&self) -> bool {
         let OptimizedOnce(known) = &self.optimized;
@@ -180,11 +183,11 @@ impl QueryPlan {
         walked.is_ok() && parts <= SMALL_PARTS
     }
 
-    /// The plan after the optimizer's rules, as it was found before or is found now; correlated subqueries in it end when `stop` fires. The
-    /// analyzer's rules have run already.
+    /// Returns the optimized plan, from the cache if there is one. Correlated subqueries in it end when `stop` fires.
+    /// The analyzer's rules have run before.
     ///
     /// # Errors
-    /// Whatever constant folding meets (division by zero), and bugs.
+    /// Errors of constant folding (such as division by zero), and internal errors.
     pub async fn optimized(&self, stop: &CancellationToken) -> SqlResult<Optimized> {
         PlanningStack::new(self.optimize(stop)).await
     }
@@ -196,15 +199,15 @@ impl QueryPlan {
         }
         let _step = Step::Optimize.span().entered();
         let begun = self.phases.begin();
-        // Not among the analyzer's rules: parameters must have their values before plans go out of sight into functions.
+        // Not an analyzer rule, because parameters must have values before subplans are hidden inside of functions.
         let dependent = DependentSubqueries::new(Arc::clone(&self.state), stop.clone());
         let lower = |plan| dependent.analyze(plan, self.state.config_options());
         let optimized = shared::optimize(self.plan.clone(), &self.state, &lower).map_err(from_datafusion)?;
         self.phases.end(Phase::Rules, begun);
         match known {
-            // Plans out of sight would heed this stop for ever.
+            // A cached plan with hidden subplans would depend on this run's stop signal.
             Some(known) if !optimized.hides_plans().map_err(from_datafusion)? => {
-                // Another run may have been first.
+                // Another run may have filled the cache first.
                 let _ = known.set(optimized.clone());
                 Ok(optimized)
             }
@@ -212,13 +215,13 @@ impl QueryPlan {
         }
     }
 
-    /// As [`QueryPlan::optimized`], without anything that several parts share: each computes for itself what it reads. `None` where that is not
-    /// what the query asks for.
+    /// Returns the plan optimized without shared rows: each part computes for itself what it reads. `None` if a WITH
+    /// query has to be computed once (MATERIALIZED). See [`QueryPlan::optimized`].
     ///
     /// # Errors
-    /// As [`QueryPlan::optimized`].
+    /// Those of [`QueryPlan::optimized`].
     pub async fn optimized_apart(&self, stop: &CancellationToken) -> SqlResult<Option<Optimized>> {
-        // Most share nothing, wherever they run.
+        // Most plans share nothing.
         if !shared::reads_a_table_twice(&self.plan).map_err(from_datafusion)? {
             let optimized = self.optimized(stop).await?;
             if !optimized.has_shared_rows() {
@@ -238,7 +241,7 @@ impl QueryPlan {
         optimized
     }
 
-    /// The tables that it reads.
+    /// Returns the tables that the query reads.
     pub(crate) fn tables_read(&self) -> BTreeSet<Oid> {
         let mut tables = BTreeSet::new();
         let walked = self.plan.apply_with_subqueries(|node| {
@@ -276,7 +279,7 @@ impl QueryPlan {
         reads_rows || (makes_rows && !reads_system)
     }
 
-    /// The Arrow schema of the rows.
+    /// Returns the Arrow schema of the rows.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(self.plan.schema().inner())

@@ -1,4 +1,4 @@
-//! Statements that concern the session or its transaction alone: the session runs them, no plan is involved.
+//! Commands that the session runs itself, without a plan.
 
 use cluster_model::Change;
 use datafusion::sql::sqlparser::ast;
@@ -8,33 +8,33 @@ use types::{Oid, SqlType};
 
 use crate::query_plan::{OutputColumn, QueryPlan};
 
-/// A command to the session.
+/// Command to the session.
 #[derive(Debug, Clone)]
 pub enum SessionCommand {
-    /// `SET name = value`; `None` is DEFAULT. The name is known and the value valid when this is made.
+    /// `SET name = value`; `None` means DEFAULT. Name and value have been validated.
     Set {
         name: String,
         value: Option<String>,
         local: bool,
     },
-    /// `RESET name`, and all settings without a name.
+    /// `RESET name`; `None` resets all settings.
     Reset(Option<String>),
     /// `SET TRANSACTION`, or with `session` `SET SESSION CHARACTERISTICS AS TRANSACTION`.
     SetTransaction {
         modes: TransactionModes,
         session: bool,
     },
-    /// `SET ROLE`; `None` is NONE.
+    /// `SET ROLE`; `None` means NONE.
     SetRole {
         role: Option<String>,
         local: bool,
     },
-    /// `SET SESSION AUTHORIZATION`; `None` is DEFAULT.
+    /// `SET SESSION AUTHORIZATION`; `None` means DEFAULT.
     SetSessionAuthorization {
         role: Option<String>,
         local: bool,
     },
-    /// `SHOW`: the rows to answer with; its command tag is `SHOW`.
+    /// `SHOW`: query of the result; the command tag is `SHOW`.
     Show(Box<QueryPlan>),
     Begin(TransactionModes),
     Commit {
@@ -46,18 +46,18 @@ pub enum SessionCommand {
     Savepoint(String),
     RollbackTo(String),
     Release(String),
-    /// `PREPARE name (types) AS statement`; `None` for a type that is not given.
+    /// `PREPARE name (types) AS statement`; `None` for a type that is not declared.
     Prepare {
         name: String,
         types: Vec<Option<SqlType>>,
         statement: Box<Parsed>,
     },
-    /// `EXECUTE name (arguments)`: the planner gives their values once the types are known.
+    /// `EXECUTE name (arguments)`; the planner evaluates the arguments once the parameter types are resolved.
     Execute {
         name: String,
         arguments: Vec<ast::Expr>,
     },
-    /// `None` is ALL.
+    /// `DEALLOCATE`; `None` means ALL.
     Deallocate(Option<String>),
     Declare {
         name: String,
@@ -74,31 +74,31 @@ pub enum SessionCommand {
         cursor: String,
         direction: FetchDirection,
     },
-    /// `None` is ALL.
+    /// `CLOSE`; `None` means ALL.
     Close(Option<String>),
     Discard(Discard),
-    /// Fresh rows are to settle and shards to be made better: those of these tables, or of all that the role owns.
+    /// `VACUUM`: flush rows to Parquet and compact shards, of these tables or of all that the role owns.
     Vacuum {
         tables: Option<Vec<Oid>>,
     },
-    /// A statement about clusters.
+    /// Statement about clusters.
     Cluster(ClusterCommand),
-    /// CHECK STORAGE: the bucket against the catalog, in rows of [`check_storage_columns`].
+    /// `CHECK STORAGE`: compare the bucket with the catalog; rows as in [`check_storage_columns`].
     CheckStorage,
-    /// A statement that has nothing to do here and says so by succeeding: its command tag (`ANALYZE`, `CHECKPOINT`).
+    /// Statement without an effect in Kiln, which succeeds: its command tag (`ANALYZE`, `CHECKPOINT`).
     Nothing(&'static str),
 }
 
-/// What is to be done about clusters: no part of the transaction, and none of the catalog.
+/// Command about clusters, which is neither part of the transaction nor of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterCommand {
-    /// To be made in this order; none of them where one is refused.
+    /// Changes applied in this order; all are rejected if one is.
     Change { changes: Vec<Change>, tag: &'static str },
-    /// Statements of the session run there from now on; `None`: where its role's do.
+    /// `USE CLUSTER`: cluster for the session's next statements; `None` means that of its role.
     Use(Option<String>),
 }
 
-/// The columns of CHECK STORAGE.
+/// Returns the columns of CHECK STORAGE.
 #[must_use]
 pub fn check_storage_columns() -> Vec<OutputColumn> {
     let columns = [

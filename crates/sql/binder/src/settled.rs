@@ -1,4 +1,4 @@
-//! When an expression means what it will mean, and what it means for another statement.
+//! Lifetime of expressions' values, and rebinding of expressions to another statement.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use functions::cast::CastFunction;
 use functions::{ResolvedFunction, Settled, external};
 use session_context::Session;
 
-/// When the meaning of `expr` is settled; `None` for one that needs more than values of its row: a subquery, an aggregate, names of
-/// the catalog.
+/// Returns the lifetime of an expression's value; `None` if it needs more than values of its row: a subquery, an
+/// aggregate, catalog names.
 #[must_use]
 pub fn settled(expr: &Expr) -> Option<Settled> {
     let mut latest = Some(Settled::WhenPlanned);
@@ -47,15 +47,15 @@ pub fn settled(expr: &Expr) -> Option<Settled> {
     latest
 }
 
-/// As [`settled`], of a function alone.
+/// Returns the lifetime of a function's value, including functions of the system catalog.
 pub(crate) fn settled_by(function: &ScalarUDF) -> Option<Settled> {
     if system_catalog::is_of_statement(function) { Some(Settled::ByStatement) } else { functions::settled_by(function) }
 }
 
-/// `expr` as it means for a statement of `session`.
+/// Rebinds the functions in `expr` to a statement of `session`.
 ///
 /// # Errors
-/// Bugs: what was planned once cannot be wrong.
+/// Internal errors only: the expression was planned successfully before.
 pub fn for_statement(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
     let plain = expr.transform(|node| {
         let Expr::ScalarFunction(call) = node else { return Ok(Transformed::no(node)) };
@@ -75,7 +75,7 @@ pub fn for_statement(expr: Expr, session: &Arc<Session>) -> Result<Expr> {
     plain.map(|plain| plain.data)
 }
 
-/// Whether an expression by itself, without those in it, means the same at another time and to everybody.
+/// Returns whether an expression node, regardless of its children, has the same value at any time and for any user.
 #[must_use]
 pub fn is_settled(expr: &Expr) -> bool {
     match expr {

@@ -1,43 +1,44 @@
-//! The steps of a statement's way, as spans of the log.
+//! Steps of a statement as log spans.
 
 use tracing::{Span, debug_span};
 
-/// A step on a statement's way from its text to its rows, in order. What a statement does not need, it leaves out.
+/// Step of a statement from its text to its rows, in order. Statements skip the steps they do not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Text becomes statements.
+    /// Parse text to statements.
     Parse,
-    /// States of the past and files that names stand for are fetched.
+    /// Fetch the historical snapshots and file lists that relations need.
     Resolve,
-    /// Names and types are found: the first plan.
+    /// Resolve names and types to the first logical plan.
     Bind,
-    /// Rows are found by an index, without the steps between this and the commit.
+    /// Find rows by an index (primary-key fast path), skipping the steps up to the commit.
     LookUpKeys,
-    /// A cluster is chosen, and the statement's turn waited for.
+    /// Choose a cluster and wait for admission.
     Admit,
-    /// Counts of LIMIT, values of subqueries and keys of joins are found: each a query that takes the steps below.
+    /// Evaluate subplans for LIMIT counts, scalar subqueries and join keys: each is a query that takes the steps
+    /// below.
     EvaluateSubplans,
-    /// The optimizer's rules make a better plan.
+    /// Run the optimizer's rules.
     Optimize,
-    /// A plan becomes operators.
+    /// Plan physical operators.
     PlanOperators,
-    /// The engine's programs take the place of operators.
+    /// Compile operators for the engine.
     Compile,
-    /// Operators that programs leave are partitioned for several threads.
+    /// Partition the operators that were not compiled, for several threads.
     Partition,
-    /// Operators are cut into stages, for the workers of a cluster.
+    /// Cut operators into stages for the workers of a cluster.
     Distribute,
-    /// Operators give their rows.
+    /// Run the operators.
     Run,
-    /// The statement's transaction ends.
+    /// End the statement's transaction.
     Commit,
 }
 
 impl Step {
-    /// The target of these spans in the log: the filter `info,step=debug` logs when each step of each statement begins and ends.
+    /// Log target of these spans: the filter `info,step=debug` logs when each step of each statement begins and ends.
     pub const TARGET: &str = "step";
 
-    /// A span that lasts as long as the step; nothing where nobody listens.
+    /// Creates the span of the step, which is disabled unless its log target is enabled.
     #[must_use]
     pub fn span(self) -> Span {
         match self {

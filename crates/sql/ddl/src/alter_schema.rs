@@ -10,10 +10,11 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::{create_schema, name, view_text};
 
-/// Another name or owner for a schema.
+/// Renames a schema or changes its owner.
 ///
 /// # Errors
-/// `3F000` for an unknown schema, `42P06` for a name that is taken, `42501` for what belongs to others or to the system.
+/// `3F000` for an unknown schema, `42P06` for an existing name, `42501` for a schema of another owner or a system
+/// schema.
 pub fn alter_schema(context: &StatementContext, alter: &AlterSchema) -> SqlResult<DefinePlan> {
     let old = name::existing_schema(context, &alter.name.value)?;
     name::must_own(context, old.owner, "schema", &old.name)?;

@@ -1,4 +1,4 @@
-//! CREATE TABLE … CLONE and UNDROP TABLE: tables that begin with rows that are there already.
+//! CREATE TABLE … CLONE and UNDROP TABLE: tables that share the rows of an existing or a dropped table.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use super::constraint_name::{choose_sequence_name, is_relation};
 use super::create_table::already_exists;
 use super::name::{self, Found};
 
-/// A table with the columns, keys, checks, indexes and rows of another, now or as it was. References to other tables are left out.
+/// Creates a table with the columns, keys, checks, indexes and rows of another, at present or at an earlier snapshot.
+/// Foreign keys are left out.
 ///
 /// # Errors
-/// `42P07` for a name that is taken, `42P01` or `42809` for what is no table, `42501` for a table that belongs to others.
+/// `42P07` for an existing name, `42P01` or `42809` if the source is no table, `42501` for a table of another owner.
 pub fn clone_table(
     binder: &Binder<'_>,
     create: &CreateTable,
@@ -90,7 +91,8 @@ pub fn clone_table(
     Ok(plan)
 }
 
-/// Keys and indexes share their names with relations: theirs begin with the name of their table, or get it put before.
+/// Renames the keys and indexes of a clone, which share a namespace with relations: the old table's name at the start
+/// of a name is replaced by the new one, or else the new name is prefixed. Drops the foreign keys.
 fn rename_keys(context: &StatementContext, table: &mut Table, old: &Table) {
     table.constraints.retain(|constraint| !matches!(constraint.kind, ConstraintKind::ForeignKey { .. }));
     let mut taken: HashSet<String> = HashSet::new();
@@ -102,7 +104,7 @@ fn rename_keys(context: &StatementContext, table: &mut Table, old: &Table) {
         let numbered = (1..).map(|number| format!("{base}{number}"));
         let mut names = std::iter::once(base.clone()).chain(numbered);
         let chosen = names.find(|name| !taken.contains(name) && !is_relation(&context.snapshot, &probe, name));
-        let chosen = chosen.expect("some number is free");
+        let chosen = chosen.expect("the numbered names are unlimited, so one of them is free");
         taken.insert(chosen.clone());
         chosen
     };
@@ -118,14 +120,14 @@ fn rename_keys(context: &StatementContext, table: &mut Table, old: &Table) {
     }
 }
 
-/// Whether the sequence is the one of the column's identity or `serial`.
+/// Whether the sequence is owned by the column and supplies its identity or `serial` values.
 fn gives_values_of(sequence: &Sequence, table: &Table, column: &Column) -> bool {
     let is_used = column.identity.is_some_and(|identity| identity.sequence == sequence.oid)
         || column.sequences.contains(&sequence.oid);
     is_used && sequence.owned_by == Some(SequenceOwner { table: table.oid, column: column.id })
 }
 
-/// A sequence for the column of the new table that goes on where the old one is by now.
+/// Creates a sequence for the new table's column that continues at the old sequence's current position.
 fn continued(
     context: &StatementContext,
     old: &Sequence,
@@ -152,7 +154,7 @@ fn continued(
         name,
         owner: table.owner,
         counter: oid,
-        // At its end it stays there.
+        // An exhausted sequence stays at its last value.
         begins: next.unwrap_or(position.last_value),
         owned_by: None,
         comment: None,
@@ -160,26 +162,27 @@ fn continued(
     }
 }
 
-/// The drop that UNDROP TABLE of a name takes back; `None` where the table was not dropped, or is there again.
+/// Returns the drop that UNDROP TABLE of a name reverts; `None` if the table was not dropped or exists again.
 ///
 /// # Errors
-/// Those of an invalid name, and the storage's.
+/// Errors of an invalid name, and errors of the storage.
 pub fn last_drop(context: &StatementContext, written: &ObjectName) -> SqlResult<Option<LastDrop>> {
     let name::Target { schema, name, .. } = name::target(context, written, false)?;
     let last = context.past.last_drop(schema.oid, name)?;
     Ok(last.filter(|last| context.snapshot.table(last.table).is_none()))
 }
 
-/// The last moment at which the table was there.
+/// Returns the last point in time at which the table existed.
 #[must_use]
 pub fn moment_before(drop: &LastDrop) -> Moment {
     Moment::Commit(CommitTs(drop.commit.0.saturating_sub(1)))
 }
 
-/// The table of that name that was dropped last, as it was before, with its sequences.
+/// Restores the most recently dropped table of a name, as of before the drop, with its sequences.
 ///
 /// # Errors
-/// `42P01` where none was dropped within the retention, `42P07` where its name is taken, `42501` for a table that belongs to others.
+/// `42P01` if none was dropped within the retention period, `42P07` for an existing name, `42501` for a table of
+/// another owner.
 pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResult<DefinePlan> {
     let name::Target { schema, name: table_name, temporary, .. } = name::target(context, written, false)?;
     if temporary {
@@ -190,7 +193,7 @@ pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResu
     }
     let nothing = || {
         let message = format!("table \"{table_name}\" was not dropped");
-        SqlError::new(Condition::UndefinedTable, message).with_detail("Or it was dropped before the retention began.")
+        SqlError::new(Condition::UndefinedTable, message).with_detail("Or it was dropped before the retention period.")
     };
     let drop = context.inputs.last_drop.ok_or_else(nothing)?;
     let (past, pin) = statement_at(context, moment_before(&drop))?;
@@ -212,7 +215,7 @@ pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResu
         let is_there = *references == old.oid || context.snapshot.table(*references).is_some();
         if !is_there {
             let message =
-                format!("constraint \"{}\" is left out: the table that it refers to is gone", constraint.name);
+                format!("constraint \"{}\" is not restored: its referenced table does not exist", constraint.name);
             plan.notices.push(SqlError::new(Condition::SuccessfulCompletion, message));
         }
         is_there
@@ -220,7 +223,7 @@ pub fn undrop_table(context: &StatementContext, written: &ObjectName) -> SqlResu
     let sequences: Vec<&Arc<Sequence>> = past.snapshot.sequences_of(old.oid).collect();
     for needed in table.columns.iter().flat_map(|column| &column.sequences) {
         if context.snapshot.sequence(*needed).is_none() && sequences.iter().all(|own| own.oid != *needed) {
-            return Err(SqlError::new(Condition::UndefinedTable, "a sequence that a column's default needs is gone"));
+            return Err(SqlError::new(Condition::UndefinedTable, "the sequence of a column default does not exist"));
         }
     }
     let with_owner = |sequence: &Sequence| {

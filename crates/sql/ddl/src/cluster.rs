@@ -1,4 +1,5 @@
-//! Statements about clusters: roles are found here, everything else is checked where the clusters are known.
+//! Statements about clusters: resolves the roles; everything else is checked by the cluster service, which knows the
+//! clusters.
 
 use binder::ClusterCommand;
 use cluster_model::{Change, Grantee, RoleRef};
@@ -8,10 +9,10 @@ use types::SqlResult;
 
 use super::name;
 
-/// The changes that a statement asks for.
+/// Converts a cluster statement into changes.
 ///
 /// # Errors
-/// `42704` for an unknown role, `42501` for an owner that is not the role's to choose.
+/// `42704` for an unknown role, `42501` for an owner that the statement's role may not choose.
 pub fn cluster(context: &StatementContext, statement: &ClusterStatement) -> SqlResult<ClusterCommand> {
     let (changes, tag) = match statement.clone() {
         ClusterStatement::Use(name) => return Ok(ClusterCommand::Use(name)),

@@ -1,4 +1,4 @@
-//! A column as CREATE TABLE and ALTER TABLE ADD define it.
+//! Column definitions of CREATE TABLE and ALTER TABLE ADD COLUMN.
 
 use binder::Binder;
 use binder::write::{ACTION, is_assignable};
@@ -14,13 +14,13 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 use super::column_sequence::{self, NewSequence, serial_type};
 use super::name;
 
-/// Names that PostgreSQL's tables have columns of already, and those of plans that change rows.
+/// Reserved column names: PostgreSQL's system columns, and columns that plans of data-modifying statements add.
 const SYSTEM_COLUMNS: [&str; 9] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", ROW_ID, PLACE, ACTION];
 
-/// The column, without its id and without what belongs to the table, and the sequence that it brings.
+/// Builds a column from its definition, without an id and without table constraints, and the sequence that it needs.
 ///
 /// # Errors
-/// `42601` where it contradicts itself, `0A000` for types tables cannot have, and what is wrong with type or DEFAULT.
+/// `42601` for contradictory clauses, `0A000` for types that tables cannot have, and errors of the type or the DEFAULT.
 pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefinition) -> SqlResult<Defined> {
     let name = &definition.name.value;
     let serial = serial_type(&definition.data_type);
@@ -83,17 +83,17 @@ pub(super) fn defined(binder: &Binder<'_>, table: &str, definition: &ColumnDefin
     Ok(Defined { column, sequence })
 }
 
-/// What a column's definition comes to.
+/// Column from a definition, with the sequence to create for it.
 pub(super) struct Defined {
     pub(super) column: Column,
     pub(super) sequence: Option<NewSequence>,
 }
 
-/// The text of a DEFAULT that is kept, as PostgreSQL would show it but for its sequences, and those; `None` for NULL, which is no
-/// default.
+/// Returns the text of a DEFAULT for the catalog, as PostgreSQL displays it except for references to sequences, and
+/// these sequences; `None` for NULL, which is the same as no default.
 ///
 /// # Errors
-/// `42804` where the type does not fit, `0A000` for columns and subqueries.
+/// `42804` if the type does not fit, `0A000` for columns and subqueries.
 pub(super) fn default_text(
     binder: &Binder<'_>,
     column: &str,
@@ -133,7 +133,7 @@ pub(super) fn default_text(
     Ok(text.map(|text| (text, sequences)))
 }
 
-/// The type of a number as written.
+/// Returns the type of a numeric constant.
 fn number_type(number: &str) -> SqlType {
     if number.parse::<i32>().is_ok() {
         SqlType::Int4
@@ -144,7 +144,7 @@ fn number_type(number: &str) -> SqlType {
     }
 }
 
-/// The type's name without its modifier.
+/// Returns the type's name without its modifier.
 fn unmodified(sql_type: &SqlType) -> String {
     match sql_type {
         SqlType::Varchar(_) => "character varying".to_owned(),
@@ -155,7 +155,7 @@ fn unmodified(sql_type: &SqlType) -> String {
     }
 }
 
-/// `0A000` for PostgreSQL's own catalog types.
+/// Refuses the types of PostgreSQL's own catalog (`0A000`).
 pub(super) fn refuse_system_type(column: &str, sql_type: &SqlType) -> SqlResult<()> {
     let innermost = sql_type.element().unwrap_or_else(|| sql_type.clone());
     match innermost {
@@ -179,7 +179,7 @@ pub(super) fn refuse_system_type(column: &str, sql_type: &SqlType) -> SqlResult<
     }
 }
 
-/// Text sorts by its bytes: the collations that say so are taken, others refused.
+/// Accepts the collations that sort text by its bytes, as Kiln does, and refuses others.
 pub(super) fn check_collation(collation: Option<&ObjectName>, sql_type: &SqlType) -> SqlResult<()> {
     let Some(collation) = collation else { return Ok(()) };
     if !sql_type.element().unwrap_or_else(|| sql_type.clone()).is_textual() {
@@ -193,7 +193,7 @@ pub(super) fn check_collation(collation: Option<&ObjectName>, sql_type: &SqlType
     }
 }
 
-/// `42701` for a name that every table has a column of.
+/// Refuses the names of system columns (`42701`).
 pub(super) fn refuse_system_name(name: &str) -> SqlResult<()> {
     if !SYSTEM_COLUMNS.contains(&name) {
         return Ok(());
@@ -202,7 +202,7 @@ pub(super) fn refuse_system_name(name: &str) -> SqlResult<()> {
     Err(SqlError::new(Condition::DuplicateColumn, message))
 }
 
-/// `54011` if a table cannot have so many columns.
+/// Refuses more columns than a table can have (`54011`).
 pub(super) fn refuse_too_many(count: usize) -> SqlResult<()> {
     if count <= Table::COLUMN_COUNT_MAX {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The sequences that columns bring with them: those of `serial` and of identity columns.
+//! Sequences that columns create: those of `serial` and identity columns.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use super::constraint_name::choose_sequence_name;
 use super::name;
 use super::sequence_options::{self, Use, refuse_other_types};
 
-/// A sequence that has no name, table or column yet.
+/// New sequence that has no name or owning column yet.
 pub(super) struct NewSequence {
     sequence: Sequence,
     name: Option<ObjectName>,
 }
 
-/// The type that stands behind `serial` and its like.
+/// Returns the integer type of `serial` and its variants; `None` for other types.
 pub(super) fn serial_type(written: &DataType) -> Option<SqlType> {
     match written.to_string().to_lowercase().as_str() {
         "smallserial" | "serial2" => Some(SqlType::Int2),
@@ -29,7 +29,7 @@ pub(super) fn serial_type(written: &DataType) -> Option<SqlType> {
     }
 }
 
-/// Makes a column `serial`.
+/// Makes a column `serial`; returns its new sequence.
 pub(super) fn serial(context: &StatementContext, column: &mut Column) -> SqlResult<NewSequence> {
     let oid = (context.new_oid)();
     let mut sequence = sequence_options::new(oid, &[], Use::Plain)?;
@@ -45,10 +45,10 @@ fn limit(sql_type: &SqlType) -> i64 {
     if *sql_type == SqlType::Int2 { i64::from(i16::MAX) } else { i64::from(i32::MAX) }
 }
 
-/// Makes a column an identity.
+/// Makes a column an identity column; returns its new sequence.
 ///
 /// # Errors
-/// `22023` for a type that does not count, and what is wrong with the options.
+/// `22023` for a type that is no integer, and errors of the options.
 pub(super) fn identity(
     context: &StatementContext,
     column: &mut Column,
@@ -65,7 +65,7 @@ pub(super) fn identity(
     Ok(NewSequence { sequence, name })
 }
 
-/// Makes a column the identity that another one is.
+/// Makes a column an identity column like the one that LIKE copies; returns its new sequence.
 pub(super) fn copied(context: &StatementContext, column: &mut Column, from: Identity) -> Option<NewSequence> {
     let oid = (context.new_oid)();
     let old = context.snapshot.sequence(from.sequence)?;
@@ -75,7 +75,7 @@ pub(super) fn copied(context: &StatementContext, column: &mut Column, from: Iden
     Some(NewSequence { sequence, name: None })
 }
 
-/// The options of an identity's sequence, whose type is the column's.
+/// Adds the column's type to the options of an identity's sequence.
 fn with_type(options: &[SequenceOption], sql_type: &SqlType) -> SqlResult<Vec<SequenceOption>> {
     if options.iter().any(|option| matches!(option, SequenceOption::As(_) | SequenceOption::OwnedBy(_))) {
         return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
@@ -83,7 +83,7 @@ fn with_type(options: &[SequenceOption], sql_type: &SqlType) -> SqlResult<Vec<Se
     Ok(std::iter::once(SequenceOption::As(written_type(sql_type))).chain(options.iter().cloned()).collect())
 }
 
-/// A type that counts, as it is written.
+/// Returns the syntax of an integer type.
 pub(super) fn written_type(sql_type: &SqlType) -> DataType {
     match sql_type {
         SqlType::Int2 => DataType::SmallInt(None),
@@ -92,8 +92,8 @@ pub(super) fn written_type(sql_type: &SqlType) -> DataType {
     }
 }
 
-/// The new sequence as part of its table: to be put before the table as it is, for the table names it, and after the table as what
-/// goes with the column.
+/// Completes a new sequence for a column of `table`. Returns two changes: one to apply before the table, which refers
+/// to the sequence, and one to apply after it, which makes the column its owner.
 pub(super) fn placed(
     context: &StatementContext,
     table: &Table,

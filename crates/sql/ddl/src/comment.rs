@@ -11,10 +11,10 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::name::{self, Found};
 
-/// Gives an object a comment, or takes it away; an empty one is none.
+/// Sets or removes the comment of an object; an empty comment is removed.
 ///
 /// # Errors
-/// What is wrong with the name, `42501` for what belongs to others.
+/// Errors of the name, `42501` for an object of another owner.
 pub fn comment(context: &StatementContext, comment: &Comment) -> SqlResult<DefinePlan> {
     let text = comment.text.clone().filter(|text| !text.is_empty());
     let change = match &comment.on {
@@ -93,7 +93,7 @@ fn on_constraint(
     Ok(Change::PutTable(Arc::new(table)))
 }
 
-/// `42703`.
+/// Returns the error for an unknown column (`42703`).
 pub(super) fn no_column(column: &str, relation: &str) -> SqlError {
     let message = format!("column \"{column}\" of relation \"{relation}\" does not exist");
     SqlError::new(Condition::UndefinedColumn, message)

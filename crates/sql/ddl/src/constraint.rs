@@ -1,4 +1,4 @@
-//! Constraints of a table that is being made or altered: their names, columns and targets.
+//! Constraints of a table that is created or altered: names, columns and referenced keys.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::constraint_name::{choose_name, is_relation};
 use super::key_type::{has_order, keys_match, no_order};
 use super::name::{self, Found};
 
-/// A column's constraint as the table's; `None` for those that lie on the column.
+/// Converts a column constraint to a table constraint; `None` for kinds that are properties of the column.
 pub(super) fn of_column(column: &Ident, written: &ColumnConstraint) -> Option<TableConstraint> {
     let columns = || vec![column.clone()];
     let kind = match &written.kind {
@@ -31,11 +31,12 @@ pub(super) fn of_column(column: &Ident, written: &ColumnConstraint) -> Option<Ta
     Some(TableConstraint { name: written.name.clone(), kind, enforced: written.enforced })
 }
 
-/// Adds constraints to `table`, in PostgreSQL's order: checks, keys, references. Primary keys make their columns NOT NULL.
+/// Adds constraints to `table`, in PostgreSQL's order: checks, keys, foreign keys. A primary key makes its columns NOT
+/// NULL.
 ///
 /// # Errors
-/// `42710` or `42P07` for a name that is taken, `42703` for an unknown column, `42P16` for a second primary key, and what is
-/// wrong with an expression or a reference.
+/// `42710` or `42P07` for an existing name, `42703` for an unknown column, `42P16` for a second primary key, and errors
+/// of an expression or a foreign key.
 pub(super) fn add(binder: &Binder<'_>, table: &mut Table, constraints: &[TableConstraint]) -> SqlResult<()> {
     let rank = |constraint: &&TableConstraint| match &constraint.kind {
         TableConstraintKind::Check(_) => 0,
@@ -91,13 +92,13 @@ fn one(binder: &Binder<'_>, table: &mut Table, constraint: &TableConstraint) -> 
     Ok(Constraint { oid: (binder.context().new_oid)(), name, kind, enforced, comment: None })
 }
 
-/// Whether rows are held to the constraint: where nothing is said, to CHECKs, and to all of a table that is stored as rows.
+/// Whether the constraint is enforced; by default CHECKs are, and all constraints of tables with row storage.
 fn is_enforced(table: &Table, constraint: &TableConstraint) -> bool {
     let is_check = matches!(constraint.kind, TableConstraintKind::Check(_));
     is_check || constraint.enforced.unwrap_or(table.storage == Storage::Row)
 }
 
-/// `42710` where another constraint of the table has the name; those from `first_new` on come from the same statement.
+/// Refuses a second constraint of the same name (`42710`); those from `first_new` on come from the same statement.
 fn refuse_duplicate(table: &Table, first_new: usize, constraint: &TableConstraint) -> SqlResult<()> {
     let Some(name) = constraint.name.as_ref().map(|name| &name.value) else { return Ok(()) };
     let Some(known) = table.constraints.iter().position(|known| known.name == *name) else { return Ok(()) };
@@ -108,7 +109,7 @@ fn refuse_duplicate(table: &Table, first_new: usize, constraint: &TableConstrain
     Err(duplicate(name, &table.name))
 }
 
-/// `42710`.
+/// Returns the error for an existing constraint name (`42710`).
 pub(super) fn duplicate(constraint: &str, table: &str) -> SqlError {
     let message = format!("constraint \"{constraint}\" for relation \"{table}\" already exists");
     SqlError::new(Condition::DuplicateObject, message)
@@ -116,7 +117,7 @@ pub(super) fn duplicate(constraint: &str, table: &str) -> SqlError {
 
 type Suggestion = (Option<String>, &'static str);
 
-/// A CHECK and what its name is made of: the one column it uses, if it is one.
+/// Binds a CHECK; returns it with the parts of its default name: the column, if it uses exactly one, and the label.
 fn check(binder: &Binder<'_>, table: &Table, expression: &Expr) -> SqlResult<(ConstraintKind, Suggestion)> {
     let bound = binder.column_expression(expression, &table.columns, &SqlType::Bool)?;
     let used = bound.column_refs();
@@ -218,7 +219,7 @@ fn foreign_key(
     })
 }
 
-/// `42P16` for a reference between a table that stays and one that goes.
+/// Refuses foreign keys between permanent and temporary tables (`42P16`).
 fn refuse_mixed(table: &Table, target: &Table) -> SqlResult<()> {
     let message = match (table.temporary.is_some(), target.temporary.is_some()) {
         (false, true) => "constraints on permanent tables may reference only permanent tables",
@@ -228,7 +229,7 @@ fn refuse_mixed(table: &Table, target: &Table) -> SqlResult<()> {
     Err(SqlError::new(Condition::InvalidTableDefinition, message))
 }
 
-/// Whether no two rows of the table share these columns.
+/// Whether an enforced key or unique index guarantees that no two rows share these columns.
 pub(super) fn has_enforced_key(table: &Table, columns: &[ColumnId]) -> bool {
     let keys = table.constraints.iter().filter(|it| it.enforced && it.kind.is_key()).map(|it| it.kind.columns());
     let indexes = table.indexes.iter().filter(|index| index.unique).map(|index| index.columns.as_slice());
@@ -244,12 +245,12 @@ fn no_key(table: &Table) -> SqlError {
     SqlError::new(Condition::InvalidForeignKey, message)
 }
 
-/// `42830` where a reference that is enforced is to a key that is not.
+/// Returns the error for an enforced foreign key to a key that is not enforced (`42830`).
 pub(super) fn key_not_enforced(table: &Table) -> SqlError {
     no_key(table).with_detail("The referenced key is declared but not enforced, and the foreign key is to be enforced.")
 }
 
-/// The table that a foreign key refers to; `None` for the table itself.
+/// Resolves the table that a foreign key refers to; `None` if it is `table` itself.
 fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References) -> SqlResult<Option<Arc<Table>>> {
     let context = binder.context();
     let name = &references.table;
@@ -258,7 +259,7 @@ fn referenced_table(binder: &Binder<'_>, table: &Table, references: &References)
     let is_own = bare == table.name && schema.is_none_or(|schema| Some(schema) == own_schema);
     match name::find(context, name)? {
         Some(Found::Table(found)) if found.oid == table.oid => Ok(None),
-        // The table itself, which is not in the catalog yet, unless another one comes first.
+        // A new table that refers to itself is not in the catalog yet, unless its name resolves to another table.
         None if is_own => Ok(None),
         Some(Found::Table(found)) => {
             if !context.owns(found.owner) {

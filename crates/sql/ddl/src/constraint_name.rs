@@ -1,13 +1,13 @@
-//! The names PostgreSQL gives to constraints that are declared without one.
+//! PostgreSQL's default names for constraints and sequences.
 
 use catalog::{CatalogState, Table};
 
 use super::name;
 
-/// PostgreSQL's longest name, in bytes.
+/// Maximum length of a name in bytes, as in PostgreSQL.
 const NAME_BYTES_MAX: usize = 63;
 
-/// PostgreSQL's name for a constraint without one: `table_column_label`, numbered where that is taken.
+/// Returns PostgreSQL's default name for a constraint: `table_column_label`, with a number if that name exists.
 pub(super) fn choose_name(
     state: &CatalogState,
     table: &Table,
@@ -26,18 +26,19 @@ pub(super) fn choose_name(
     };
     let labels = std::iter::once(label.to_owned()).chain((1..).map(|number| format!("{label}{number}")));
     let mut names = labels.map(|label| assembled(&table.name, column, &label));
-    names.find(|name| !is_taken(name)).expect("some number is free")
+    names.find(|name| !is_taken(name)).expect("the numbered names are unlimited, so one of them is free")
 }
 
-/// PostgreSQL's name for the sequence of a column; `taken` are names of sequences that the statement makes before it.
+/// Returns PostgreSQL's default name for a column's sequence; `taken` are the names of sequences created earlier by the
+/// same statement.
 pub(super) fn choose_sequence_name(state: &CatalogState, table: &Table, column: &str, taken: &[&str]) -> String {
     let is_taken = |name: &str| is_relation(state, table, name) || taken.contains(&name);
     let labels = std::iter::once("seq".to_owned()).chain((1..).map(|number| format!("seq{number}")));
     let mut names = labels.map(|label| assembled(&table.name, Some(column), &label));
-    names.find(|name| !is_taken(name)).expect("some number is free")
+    names.find(|name| !is_taken(name)).expect("the numbered names are unlimited, so one of them is free")
 }
 
-/// The parts joined by underscores, the longer of the first two cut until all fit a name.
+/// Joins the parts by underscores; the longer of table and column is truncated until the name fits.
 fn assembled(table: &str, column: Option<&str>, label: &str) -> String {
     let mut table = table.to_owned();
     let mut column = column.map(str::to_owned);
@@ -56,7 +57,7 @@ fn assembled(table: &str, column: Option<&str>, label: &str) -> String {
     }
 }
 
-/// Whether a relation of the table's schema has the name, which a key would have as an index.
+/// Whether a relation of the table's schema, or the table itself, has the name; keys share the namespace, as indexes.
 pub(super) fn is_relation(state: &CatalogState, table: &Table, name: &str) -> bool {
     let schema = state.schema(table.schema).map_or("", |schema| schema.name.as_str());
     name == table.name || name::find_in(state, schema, name).is_some()

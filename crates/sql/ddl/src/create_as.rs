@@ -1,4 +1,4 @@
-//! CREATE TABLE AS: a new table with the columns and the rows of a query.
+//! CREATE TABLE AS: creates a table with the columns and rows of a query.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::create_table::{already_exists, new_table, on_commit, place};
 use crate::name::{find_in, taken, target};
 use crate::storage_parameter;
 
-/// The new table and its rows. A table that is there already, with IF NOT EXISTS, is a definition that changes nothing.
+/// Plans the new table and the insert of its rows. With IF NOT EXISTS and an existing table, the plan changes nothing.
 ///
 /// # Errors
-/// `42P07` for a name that is taken, `42601` for more names than columns, `42701` for a column that occurs twice; what is wrong with
-/// the query.
+/// `42P07` for an existing name, `42601` for more names than columns, `42701` for a duplicate column, and errors of the
+/// query.
 pub fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[Option<SqlType>]) -> SqlResult<Planned> {
     let (names, query, with_data) = match &create.source {
         TableSource::Query { column_names, query, with_data } => (column_names, query, *with_data),
         TableSource::Columns { .. } | TableSource::Clone { .. } => {
-            return Err(SqlError::internal("CREATE TABLE AS is made of a query"));
+            return Err(SqlError::internal("create_as was called for a CREATE TABLE without a query"));
         }
     };
     let context = binder.context();
@@ -79,7 +79,7 @@ pub fn create_as(binder: &Binder<'_>, create: &CreateTable, declared: &[Option<S
     }))
 }
 
-/// The type in which a table keeps a query's column.
+/// Returns the column type in which a table stores a query's result type.
 fn stored(sql_type: &SqlType) -> SqlResult<SqlType> {
     use SqlType as T;
     match sql_type {

@@ -10,10 +10,11 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::name;
 
-/// The schema, owned by the role of AUTHORIZATION or else by the statement's.
+/// Creates a schema, owned by the role of AUTHORIZATION or else by the statement's role.
 ///
 /// # Errors
-/// `42P06` for a name that is taken, `42939` for PostgreSQL's own, `42501` for who may not, `42704` for an unknown role.
+/// `42P06` for an existing name, `42939` for a reserved one, `42501` without the right to create schemas, `42704` for
+/// an unknown role.
 pub fn create_schema(context: &StatementContext, create: &CreateSchema) -> SqlResult<DefinePlan> {
     let owner = match &create.owner {
         Some(role) => name::new_owner(context, role)?,
@@ -39,7 +40,7 @@ pub fn create_schema(context: &StatementContext, create: &CreateSchema) -> SqlRe
     Ok(plan)
 }
 
-/// `42939` for a name that only system schemas may have.
+/// Refuses names that are reserved for system schemas (`42939`).
 pub(super) fn refuse_reserved(name: &str) -> SqlResult<()> {
     if name.starts_with("pg_") {
         return Err(SqlError::new(Condition::ReservedName, format!("unacceptable schema name \"{name}\""))
@@ -48,7 +49,7 @@ pub(super) fn refuse_reserved(name: &str) -> SqlResult<()> {
     Ok(())
 }
 
-/// `42P06`.
+/// Returns the error for an existing schema (`42P06`).
 pub(super) fn taken(name: &str) -> SqlError {
     SqlError::new(Condition::DuplicateSchema, format!("schema \"{name}\" already exists"))
 }

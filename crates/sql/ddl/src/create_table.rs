@@ -13,14 +13,14 @@ use types::{CachePolicy, ColumnId, Condition, OnCommit, SqlError, SqlResult};
 use super::column_sequence::{self, NewSequence};
 use super::{column, constraint, index, like, name, placement, storage_parameter};
 
-/// A new table with columns of its own.
+/// Creates a table with the columns that the statement lists.
 ///
 /// # Errors
-/// `42P07` for a name that is taken, `42701` for a column that occurs twice, `54011` for too many, and what is wrong with a
-/// type, an expression, a constraint or a key.
+/// `42P07` for an existing name, `42701` for a duplicate column, `54011` for too many columns, and errors of a type, an
+/// expression, a constraint or a key.
 pub fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResult<DefinePlan> {
     let TableSource::Columns { columns, likes, constraints } = &create.source else {
-        return Err(SqlError::internal("CREATE TABLE AS is not made of columns"));
+        return Err(SqlError::internal("create_table was called for a CREATE TABLE without a column list"));
     };
     let context = binder.context();
     let name::Target { schema, name, temporary, made } = name::target(context, &create.name, create.temporary)?;
@@ -59,10 +59,10 @@ pub fn create_table(binder: &Binder<'_>, create: &CreateTable) -> SqlResult<Defi
     Ok(plan)
 }
 
-/// What becomes of the table at a commit, if it is temporary.
+/// Returns the ON COMMIT action of a temporary table; `None` for a permanent one.
 ///
 /// # Errors
-/// `42P16` for ON COMMIT of one that is not.
+/// `42P16` for ON COMMIT of a permanent table.
 pub(crate) fn on_commit(create: &CreateTable, temporary: bool) -> SqlResult<Option<OnCommit>> {
     if create.on_commit.is_some() && !temporary {
         let message = "ON COMMIT can only be used on temporary tables";
@@ -71,15 +71,16 @@ pub(crate) fn on_commit(create: &CreateTable, temporary: bool) -> SqlResult<Opti
     Ok(temporary.then(|| create.on_commit.unwrap_or_default()))
 }
 
-/// The notice of IF NOT EXISTS.
+/// Returns the notice of IF NOT EXISTS for an existing relation.
 pub(crate) fn already_exists(name: &str) -> SqlError {
     SqlError::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists, skipping"))
 }
 
-/// A table of the statement's role with these columns, whose ids are given here. It is not in the catalog yet.
+/// Builds a table that is owned by the statement's role, and assigns ids to its columns. The table is not in the
+/// catalog yet.
 ///
 /// # Errors
-/// `42701` for a column that occurs twice or is called as a system column, `54011` for too many, `0A000` for none.
+/// `42701` for a duplicate column or a system column's name, `54011` for too many columns, `0A000` for none.
 pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, columns: Vec<Column>) -> SqlResult<Table> {
     let mut table = Table {
         oid: (binder.context().new_oid)(),
@@ -116,10 +117,11 @@ pub(crate) fn new_table(binder: &Binder<'_>, schema: &Schema, name: &str, column
     Ok(table)
 }
 
-/// Applies DISTRIBUTE, SORT and CLUSTER as written.
+/// Applies the clauses DISTRIBUTE, SORT and CLUSTER.
 ///
 /// # Errors
-/// `42703` for an unknown column, `42701` for one named twice, `42704` for one whose values have no order.
+/// `42703` for an unknown column, `42701` for a duplicate one, `42883` for one whose type has no hash function or no
+/// order.
 pub(crate) fn place(
     table: &mut Table,
     distribution: Option<&statement::Distribution>,
@@ -134,17 +136,17 @@ pub(crate) fn place(
     Ok(())
 }
 
-/// What the column list of CREATE TABLE comes to.
+/// Columns, constraints, indexes and sequences from the column list of CREATE TABLE.
 #[derive(Default)]
 struct Parts {
     columns: Vec<Column>,
     constraints: Vec<TableConstraint>,
-    /// Copied by LIKE as they are.
+    /// Checks that LIKE copies unchanged.
     checks: Vec<catalog::Constraint>,
-    /// Copied by LIKE under new names.
+    /// Keys that LIKE copies under new names.
     keys: Vec<TableConstraint>,
     indexes: Vec<catalog::Index>,
-    /// Of columns, by their positions.
+    /// New sequences, with the positions of their columns.
     sequences: Vec<(usize, NewSequence)>,
 }
 
@@ -176,7 +178,7 @@ impl Parts {
     }
 }
 
-/// The constraints of a column that are the table's.
+/// Returns the constraints of a column definition as table constraints.
 pub(super) fn column_constraints(definition: &ColumnDefinition) -> impl Iterator<Item = TableConstraint> + '_ {
     let column: &Ident = &definition.name;
     definition.constraints.iter().filter_map(move |written| constraint::of_column(column, written))

@@ -15,11 +15,12 @@ use types::{ColumnId, Condition, Oid, SqlError, SqlResult, SqlType};
 use super::name::{self, Found};
 use super::{column, view_text};
 
-/// A view of the query, whose names are settled now: what it reads stays the same whatever is made or renamed later.
+/// Creates a view whose definition has all names resolved, so that it reads the same relations whatever is created or
+/// renamed later.
 ///
 /// # Errors
-/// `42P07` for a name that is taken, `42809` if a table has it, `42P16` where a replacement would change what readers rely
-/// on, `42701` for a column that occurs twice, and what is wrong with the query.
+/// `42P07` for an existing name, `42809` if another kind of relation has it, `42P16` for a replacement that changes
+/// existing columns, `42701` for a duplicate column, and errors of the query.
 pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<DefinePlan> {
     let context = binder.context();
     if reads_the_past(&create.query) {
@@ -65,7 +66,7 @@ pub fn create_view(binder: &Binder<'_>, create: &CreateView) -> SqlResult<Define
             view.column_comments.clone_from(&old.column_comments);
         }
     }
-    // What a reader will find must be what was planned.
+    // The definition must parse to the query that was planned.
     view_text::query(&view)?;
     let mut plan = DefinePlan { tag: "CREATE VIEW".to_owned(), ..DefinePlan::default() };
     if reads_temporary && !create.temporary {
@@ -97,7 +98,7 @@ fn reads_the_past(query: &Query) -> bool {
     query.walk(&mut AsOf).is_break()
 }
 
-/// Names and types of the output, the first names as the statement gives them.
+/// Returns the names and types of the view's columns; the statement's column names replace the first ones of the query.
 fn columns(create: &CreateView, query: &QueryPlan) -> SqlResult<Vec<(String, SqlType)>> {
     if create.columns.len() > query.columns.len() {
         let message = "CREATE VIEW specifies more column names than columns";
@@ -116,7 +117,7 @@ fn columns(create: &CreateView, query: &QueryPlan) -> SqlResult<Vec<(String, Sql
     Ok(columns)
 }
 
-/// A replacement may add columns at the end, and nothing else.
+/// Checks that a replacement only adds columns at the end.
 fn check_replacement(old: &View, new: &View) -> SqlResult<()> {
     let refused = |message: String| SqlError::new(Condition::InvalidTableDefinition, message);
     if new.columns.len() < old.columns.len() {
@@ -137,7 +138,7 @@ fn check_replacement(old: &View, new: &View) -> SqlResult<()> {
     Ok(())
 }
 
-/// `42P17` if the replacement would read itself, directly or through other views.
+/// Refuses a replacement that would read itself, directly or through other views (`42P17`).
 fn refuse_recursion(state: &CatalogState, old: &View, new: &View) -> SqlResult<()> {
     let mut waiting = new.depends_on.clone();
     let mut seen: BTreeSet<Oid> = BTreeSet::new();
@@ -155,7 +156,7 @@ fn refuse_recursion(state: &CatalogState, old: &View, new: &View) -> SqlResult<(
     Ok(())
 }
 
-/// The relations that a settled query reads, and the columns of them that it names.
+/// Relations that a query with resolved names reads, and their columns that it mentions.
 struct Used<'a> {
     state: &'a CatalogState,
     aliases: HashMap<String, Relation>,

@@ -1,4 +1,4 @@
-//! Who goes along with what is dropped, told as PostgreSQL tells it.
+//! Dependent objects of DROP, with the error and notice texts that PostgreSQL lists them in.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,21 @@ use types::{Condition, Oid, SqlError};
 
 use super::name;
 
-/// How many dependants a message names.
+/// Maximum number of dependent objects that a message lists.
 const SHOWN_MAX: usize = 100;
 
-/// Something that needs what is dropped.
+/// An object that depends on a dropped one.
 #[derive(Debug)]
 pub(super) struct Dependency {
     pub(super) dependant: Dependant,
-    /// As messages name the dependant: `view v`.
+    /// Description of the dependent object in messages: `view v`.
     what: String,
-    /// What it needs, as messages name that: `table t`.
+    /// Description of the object that it depends on: `table t`.
     needs: String,
 }
 
-/// What depends on the named schemas, tables and views and is none of them, oldest first, each before what depends on it.
+/// Returns the objects that depend on the named schemas, tables and views, without these, oldest first and each before
+/// its own dependants.
 pub(super) fn of_objects(context: &StatementContext, named: &[Oid]) -> Vec<Dependency> {
     let mut walk = Walk::new(context, named);
     for &oid in named {
@@ -30,14 +31,15 @@ pub(super) fn of_objects(context: &StatementContext, named: &[Oid]) -> Vec<Depen
     walk.finish()
 }
 
-/// What depends on something that `direct` depend on, which messages name `on`, with what depends on those.
+/// Returns the objects that depend on a part of a table, which messages call `on`, with their own dependants; `direct`
+/// are the direct ones.
 pub(super) fn of_part(context: &StatementContext, direct: Vec<Dependant>, on: &str) -> Vec<Dependency> {
     let mut walk = Walk::new(context, &[]);
     walk.follow(direct, on);
     walk.finish()
 }
 
-/// `2BP01`: `what` cannot be dropped.
+/// Returns the error of a DROP without CASCADE (`2BP01`).
 pub(super) fn refusal(what: &str, dependencies: &[Dependency]) -> SqlError {
     let lines = dependencies.iter().map(|found| format!("{} depends on {}", found.what, found.needs));
     let message = format!("cannot drop {what} because other objects depend on it");
@@ -46,7 +48,7 @@ pub(super) fn refusal(what: &str, dependencies: &[Dependency]) -> SqlError {
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
-/// The notice of what CASCADE takes along; `None` for nothing.
+/// Returns the notice about the objects that CASCADE drops; `None` for none.
 pub(super) fn cascade_notice(dependencies: &[Dependency]) -> Option<SqlError> {
     let lines = || dependencies.iter().map(|found| format!("drop cascades to {}", found.what));
     match dependencies.len() {
@@ -68,7 +70,7 @@ fn listed(lines: impl Iterator<Item = String>) -> String {
     lines.join("\n")
 }
 
-/// Depth first with the newest dependants first; what comes out is turned round.
+/// Depth-first search of dependants, newest first; the result is reversed at the end.
 struct Walk<'a> {
     context: &'a StatementContext,
     named: HashSet<Oid>,
@@ -108,7 +110,7 @@ impl<'a> Walk<'a> {
     }
 
     fn finish(mut self) -> Vec<Dependency> {
-        // A constraint goes unmentioned with its table.
+        // A constraint or default is not listed if its table is dropped too.
         let seen = &self.seen;
         self.found
             .retain(|found| !matches!(&found.dependant, Dependant::Constraint { table, .. } | Dependant::Default { table, .. } if seen.contains(table)));
@@ -129,7 +131,7 @@ fn identity(dependant: &Dependant) -> Oid {
     }
 }
 
-/// As messages name the schema, table or view.
+/// Describes a schema, table, view or sequence as messages name it.
 pub(super) fn object(context: &StatementContext, oid: Oid) -> String {
     match context.snapshot.schema(oid) {
         Some(schema) => format!("schema {}", schema.name),

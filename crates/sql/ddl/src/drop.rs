@@ -12,10 +12,10 @@ use types::{Condition, Oid, SqlError, SqlResult};
 use super::name::{self, Found};
 use super::{dependency, index, role, sequence};
 
-/// Drops objects, with CASCADE what depends on them too.
+/// Drops objects, and with CASCADE their dependants.
 ///
 /// # Errors
-/// `2BP01` with what depends on them; `42P01`, `3F000` or `42704` for what is not there, `42809` for what is something else.
+/// `2BP01` with the dependants; `42P01`, `3F000` or `42704` for an unknown object, `42809` for one of another kind.
 pub fn drop(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
     let (tag, kind) = match drop.kind {
         DropKind::Role => return role::drop_role(context, drop),
@@ -61,7 +61,7 @@ fn several(refusal: SqlError) -> SqlError {
     SqlError { message, ..refusal }
 }
 
-/// The index and its table, or the error that IF EXISTS makes a notice.
+/// Finds an index and its table; the inner error becomes a notice with IF EXISTS.
 pub(super) fn index(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<(Arc<Table>, Oid), SqlError>> {
     match name::find(context, name)? {
         Some(Found::Index(table, oid)) => {
@@ -71,17 +71,17 @@ pub(super) fn index(context: &StatementContext, name: &ObjectName) -> SqlResult<
             }
             Ok(Ok((table, oid)))
         }
-        // What else it is, or that it is nothing.
+        // The lookup as a relation returns the error: another kind of relation, or none.
         _ => relation(context, name, "index").map(|found| {
             Err(match found {
                 Err(missing) => missing,
-                Ok(_) => SqlError::internal("an index is no table"),
+                Ok(_) => SqlError::internal("the relation of DROP INDEX was found as a table, although it is no index"),
             })
         }),
     }
 }
 
-/// The table or view, or the error that IF EXISTS makes a notice.
+/// Finds a table, view or sequence; the inner error becomes a notice with IF EXISTS.
 fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlResult<Result<Oid, SqlError>> {
     let (schema, bare) = name::split(context, name)?;
     let Some(found) = name::find(context, name)? else {
@@ -129,7 +129,7 @@ fn relation(context: &StatementContext, name: &ObjectName, kind: &str) -> SqlRes
     Ok(Ok(oid))
 }
 
-/// The schema, or the error that IF EXISTS makes a notice.
+/// Finds a schema; the inner error becomes a notice with IF EXISTS.
 fn schema(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<Oid, SqlError>> {
     let schema = match name::existing_schema(context, &name::plain(name)) {
         Ok(schema) => schema,
@@ -140,7 +140,7 @@ fn schema(context: &StatementContext, name: &ObjectName) -> SqlResult<Result<Oid
     Ok(Ok(schema.oid))
 }
 
-/// `2BP01` for a schema of system tables.
+/// Refuses to drop a system schema (`2BP01`).
 fn refuse_system(schema: &Schema) -> SqlResult<()> {
     if !schema.is_system() {
         return Ok(());

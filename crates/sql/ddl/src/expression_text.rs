@@ -1,4 +1,4 @@
-//! Expressions as the catalog keeps them: SQL text of checks and defaults.
+//! Expressions in the catalog: SQL text of checks and defaults.
 
 use std::ops::ControlFlow;
 
@@ -8,13 +8,13 @@ use types::SqlResult;
 
 use super::name;
 
-/// The text of an expression over one table's columns after one of them got another name.
+/// Renames a column in the text of an expression over one table's columns.
 ///
 /// # Errors
-/// `XX000` for a text that is broken.
+/// `XX000` if the text does not parse.
 pub(super) fn with_column_renamed(text: &str, from: &str, to: &str) -> SqlResult<String> {
     let mut expression = expr_of(text)?;
-    // Nothing breaks off the visit.
+    // The visitor never breaks.
     let _: ControlFlow<()> = expression.walk_mut(&mut Renamer { from, to });
     Ok(text_of(&expression))
 }

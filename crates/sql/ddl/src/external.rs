@@ -1,4 +1,4 @@
-//! CREATE EXTERNAL TABLE: a table whose rows lie in files that others write.
+//! CREATE EXTERNAL TABLE: tables over files that other systems write.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use types::{ColumnId, Condition, SqlError, SqlResult, SqlType};
 use super::create_table::{already_exists, new_table};
 use super::{column, name};
 
-/// A table over the files at a place, with the columns that are written or those of the files.
+/// Creates a table over the files at a location, with the listed columns or those of the files.
 ///
 /// # Errors
-/// `42501` for who may not read files of the server, `42602` for a relative path, `42P07` for a name that is taken, `0A000` for types that
-/// no file has, and what is wrong with columns.
+/// `42501` without the right to read files of the server, `42602` for a relative path, `42P07` for an existing name,
+/// `0A000` for types that files cannot have, and errors of the columns.
 pub fn create_external_table(binder: &Binder<'_>, create: &CreateExternalTable) -> SqlResult<DefinePlan> {
     let context = binder.context();
     may_read_files(context)?;
@@ -47,7 +47,7 @@ pub fn create_external_table(binder: &Binder<'_>, create: &CreateExternalTable) 
     Ok(plan)
 }
 
-/// The place whose files say which columns the table has, if the statement comes so far.
+/// Returns the location whose files define the columns, if the statement lists none and passes the checks before them.
 #[must_use]
 pub fn location_to_read<'c>(context: &StatementContext, create: &'c CreateExternalTable) -> Option<&'c str> {
     let may_be_created = may_read_files(context).is_ok()
@@ -62,7 +62,7 @@ fn is_absolute(location: &str) -> bool {
     location.starts_with('/') || location.contains("://")
 }
 
-/// As for COPY from a file.
+/// Checks the right to read files of the server, as COPY from a file does.
 fn may_read_files(context: &StatementContext) -> SqlResult<()> {
     if context.role.superuser {
         return Ok(());
@@ -73,7 +73,7 @@ fn may_read_files(context: &StatementContext) -> SqlResult<()> {
         .with_detail(detail))
 }
 
-/// Files may hold NULLs later that they do not hold now.
+/// Builds a column from one of the files. It is nullable, because later files may have NULLs.
 fn found_column(found: &FileColumn) -> Column {
     Column {
         id: ColumnId(0),

@@ -17,11 +17,11 @@ use super::key_type::{has_order, no_order};
 use super::name::{self, Found};
 use super::{operator_class, storage_parameter};
 
-/// A new index of a table. No two rows share the columns of one that is UNIQUE.
+/// Creates an index of a table; for UNIQUE, the plan has a check of the existing rows.
 ///
 /// # Errors
-/// `42P01` and `42809` for what is no table, `42501` for another's, `42703` for an unknown column, `42704` for one whose values have no
-/// order, `42P07` for a name that is taken.
+/// `42P01` or `42809` if the relation is no table, `42501` for a table of another owner, `42703` for an unknown column,
+/// `42704` for one whose type has no order, `42P07` for an existing name.
 pub fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResult<DefinePlan> {
     let context = binder.context();
     let table = match name::find(context, &create.table)?.ok_or_else(|| name::no_relation(&create.table))? {
@@ -36,7 +36,8 @@ pub fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResult<Defi
     };
     name::must_own(context, table.owner, "table", &table.name)?;
     let schema = context.snapshot.schema(table.schema).map(Arc::clone);
-    let schema = schema.ok_or_else(|| SqlError::internal("a table has a schema"))?;
+    let schema =
+        schema.ok_or_else(|| SqlError::internal("the schema of the indexed table is missing in the catalog"))?;
     let mut plan = DefinePlan { tag: "CREATE INDEX".to_owned(), ..DefinePlan::default() };
     let name = match &create.name {
         Some(name) if name::find_in(&context.snapshot, &schema.name, &name.value).is_some() => {
@@ -68,7 +69,7 @@ pub fn create_index(binder: &Binder<'_>, create: &CreateIndex) -> SqlResult<Defi
     Ok(plan)
 }
 
-/// The index as it is written, without id and name.
+/// Builds the index that the statement defines, without oid and name.
 fn defined(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
     let mut index = Index {
         oid: Oid(0),
@@ -110,7 +111,7 @@ fn defined(table: &Table, create: &CreateIndex) -> SqlResult<Index> {
     Ok(index)
 }
 
-/// Gives `table` such an index, under a name of its own.
+/// Adds an index to `table` under its default name.
 pub(super) fn add(context: &StatementContext, table: &mut Table, index: Index) {
     let columns = index.all_columns();
     let names = columns.iter().filter_map(|id| table.column(*id)).map(|column| column.name.as_str());
@@ -118,7 +119,7 @@ pub(super) fn add(context: &StatementContext, table: &mut Table, index: Index) {
     table.indexes.push(Index { oid: (context.new_oid)(), name, ..index });
 }
 
-/// PostgreSQL's name for an index of these columns.
+/// Returns PostgreSQL's default name for an index of these columns.
 fn named(context: &StatementContext, table: &Table, columns: &[&str]) -> String {
     choose_name(&context.snapshot, table, Some(&columns.join("_")), "idx", true)
 }
@@ -129,10 +130,11 @@ fn not_indexed(relation: &str, kind: &str) -> SqlError {
     SqlError::new(Condition::WrongObjectType, message).with_detail(detail)
 }
 
-/// Drops indexes that CREATE INDEX made.
+/// Drops indexes created by CREATE INDEX.
 ///
 /// # Errors
-/// `42704` for one that is not there, `2BP01` for a key's and for one that a foreign key stands on, `42809` for what is no index.
+/// `42704` for an unknown index, `2BP01` for an index of a key and for one that a foreign key needs, `42809` for
+/// another kind of relation.
 pub(super) fn drop_index(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
     let outside_block = drop.concurrently.then_some("DROP INDEX CONCURRENTLY");
     let mut plan = DefinePlan { tag: "DROP INDEX".to_owned(), outside_block, ..DefinePlan::default() };

@@ -1,4 +1,4 @@
-//! Whether the rows of a table obey a key that they were not held to before.
+//! Checks that the existing rows of a table satisfy a key that was not enforced before.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::name;
 
-/// No two rows of `table`, as `context` has it, share the columns; NULLs are shared with nothing.
+/// Checks that no two rows of `table`, as of `context`, share the columns; NULLs are distinct.
 pub(super) fn unique(
     binder: &Binder<'_>,
     context: &Arc<StatementContext>,
@@ -33,7 +33,7 @@ pub(super) fn unique(
     Ok(RowCheck { query: planned(binder, context, &text)?, violation })
 }
 
-/// Every row of `table`, as `context` has it, obeys the constraint; `None` for one that is no key.
+/// Checks that every row of `table`, as of `context`, satisfies the constraint; `None` for a CHECK.
 pub(super) fn constraint(
     binder: &Binder<'_>,
     context: &Arc<StatementContext>,
@@ -46,7 +46,7 @@ pub(super) fn constraint(
         }
         ConstraintKind::ForeignKey { columns, references, referenced, .. } => {
             let target = context.snapshot.table(*references);
-            let target = target.ok_or_else(|| SqlError::internal("a foreign key refers to a table"))?;
+            let target = target.ok_or_else(|| SqlError::internal("a foreign key's target table is missing"))?;
             reference(binder, context, table, &constraint.name, columns, (target, referenced)).map(Some)
         }
         ConstraintKind::Check { .. } => Ok(None),
@@ -93,11 +93,11 @@ fn relation(context: &StatementContext, table: &Table) -> String {
     name::qualified(schema(context, table), &table.name).to_string()
 }
 
-/// The plan of a query over `context`.
+/// Plans a query over the catalog of `context`.
 pub(super) fn planned(binder: &Binder<'_>, context: &Arc<StatementContext>, text: &str) -> SqlResult<QueryPlan> {
     let binder = Binder::new(binder.environment(), context);
     match syntax::parse(text)?.into_iter().next().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => binder.query(&query, &[]),
-        _ => Err(SqlError::internal(format!("not a query: {text}"))),
+        _ => Err(SqlError::internal(format!("the text of a row check is not a query: {text}"))),
     }
 }

@@ -1,8 +1,8 @@
-//! Which types can be keys, and which keys can refer to each other.
+//! Types that keys can have, and types that foreign keys may relate.
 
 use types::{Condition, SqlError, SqlType};
 
-/// Whether values of the type have an order, as a key's or a SORT key's must.
+/// Whether values of the type have an order, as key and SORT columns need.
 pub(super) fn has_order(sql_type: &SqlType) -> bool {
     match sql_type {
         SqlType::Json => false,
@@ -11,8 +11,8 @@ pub(super) fn has_order(sql_type: &SqlType) -> bool {
     }
 }
 
-/// Whether a foreign key of type `referring` can refer to a key of type `key`: PostgreSQL has an equality for the two, or
-/// casts `referring` to `key` without being asked.
+/// Whether a foreign key of type `referring` can refer to a key of type `key`: PostgreSQL has an equality operator for
+/// the two, or casts `referring` to `key` implicitly.
 pub(super) fn keys_match(key: &SqlType, referring: &SqlType) -> bool {
     use SqlType as T;
     match (key, referring) {
@@ -26,7 +26,7 @@ pub(super) fn keys_match(key: &SqlType, referring: &SqlType) -> bool {
     }
 }
 
-/// `42704` for a column that cannot be one of an index.
+/// Returns the error for a key column whose type has no order (`42704`).
 pub(super) fn no_order(sql_type: &SqlType) -> SqlError {
     let message = format!("data type {sql_type} has no default operator class for access method \"btree\"");
     SqlError::new(Condition::UndefinedObject, message).with_hint(

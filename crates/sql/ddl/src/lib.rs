@@ -1,12 +1,15 @@
-//! CREATE, ALTER, DROP, TRUNCATE, COMMENT, CREATE TABLE AS, CLONE, UNDROP and statements about roles and clusters, as changes of the catalog.
+//! Data definition: turns CREATE, ALTER, DROP, TRUNCATE, COMMENT, CREATE TABLE AS, CLONE, UNDROP and statements about
+//! roles and clusters into catalog changes.
 //!
-//! Never does I/O: the session stages the changes.
+//! Does no I/O: the session stages the changes.
 //!
-//! Start at `create_table.rs`. There is a file per statement: it checks the statement against the snapshot, with PostgreSQL's errors, and gives the whole change as
-//! a [`binder::DefinePlan`].
+//! Start at `create_table.rs`. There is one file per statement: it checks the statement against the snapshot, with
+//! PostgreSQL's errors, and returns all changes as a [`binder::DefinePlan`]. Shared parts:
 //!
-//! - `name.rs` finds what a statement names, `constraint.rs` and `column.rs` read what tables are made of,
-//! - `dependency.rs` finds what has to be dropped with something, `view_text.rs` keeps views right when names change.
+//! - `name.rs`: resolution of the names in a statement; `column.rs`, `constraint.rs` and `placement.rs`: the elements
+//!   of a table,
+//! - `dependency.rs`: dependent objects that DROP … CASCADE includes; `view_text.rs`: updates of view definitions when
+//!   a name changes.
 
 mod alter_schema;
 mod alter_table;

@@ -1,4 +1,4 @@
-//! `LIKE table` in CREATE TABLE: columns and what hangs on them, copied.
+//! `LIKE table` in CREATE TABLE: copies of columns and their properties.
 
 use std::collections::HashMap;
 
@@ -10,24 +10,25 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 use super::column_sequence::{self, NewSequence};
 use super::name::{self, Found};
 
-/// What LIKE brings.
+/// Copies that LIKE adds to the new table.
 #[derive(Default)]
 pub(super) struct Copied {
     pub(super) columns: Vec<Column>,
-    /// Under their names.
+    /// Checks, under the same names.
     pub(super) checks: Vec<Constraint>,
-    /// To be named anew.
+    /// Keys, which get new names.
     pub(super) keys: Vec<TableConstraint>,
-    /// To be named.
+    /// Indexes, which get new names.
     pub(super) indexes: Vec<Index>,
-    /// Of identity columns, by the columns' positions.
+    /// Sequences of identity columns, with the positions of the columns.
     pub(super) sequences: Vec<(usize, NewSequence)>,
 }
 
-/// The columns of the table or view, and what INCLUDING asks for. `before` columns stand before them.
+/// Copies the columns of the table or view, and the properties that INCLUDING lists. The new table has `before` columns
+/// already.
 ///
 /// # Errors
-/// `42P01` or `42809` for what is no relation with columns, `42501` for what belongs to others.
+/// `42P01` or `42809` if the relation has no columns to copy, `42501` for one of another owner.
 pub(super) fn copy(binder: &Binder<'_>, like: &LikeTable, before: usize) -> SqlResult<Copied> {
     let context = binder.context();
     let name = &like.table;
@@ -86,7 +87,7 @@ fn of_table(binder: &Binder<'_>, like: &LikeTable, table: &Table, before: usize)
             ..column.clone()
         })
         .collect();
-    // The copy's ids are given in order, as `new_table` does.
+    // Column ids of the new table are assigned in order, as in `new_table`.
     let ids: HashMap<ColumnId, ColumnId> = table
         .columns
         .iter()

@@ -1,4 +1,4 @@
-//! What the names in statements stand for: schemas, relations and roles of the statement's snapshot.
+//! Name resolution: schemas, relations and roles in the statement's snapshot.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use session_context::StatementContext;
 use syntax::statement::RoleSpec;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-/// What a relation's name stands for.
+/// Relation that a name refers to.
 #[derive(Debug, Clone)]
 pub(crate) enum Found {
     Table(Arc<Table>),
-    /// A table that is made of files that others write.
+    /// Table over files that other systems write.
     External(Arc<Table>),
     View(Arc<View>),
     Sequence(Arc<Sequence>),
-    /// A declared key, which the system tables show as an index.
+    /// Key constraint, which the system catalog shows as an index.
     Key,
-    /// An index of a table.
+    /// Index of a table.
     Index(Arc<Table>, Oid),
-    /// A system table.
+    /// System table.
     System,
 }
 
-/// A relation's name as written: the schema, if there is one, and the name within it.
+/// Splits a relation's name into the schema, if written, and the name in it.
 pub(super) fn split<'n>(context: &StatementContext, name: &'n ObjectName) -> SqlResult<(Option<&'n str>, &'n str)> {
     let mut parts = Vec::with_capacity(name.0.len());
     for part in &name.0 {
@@ -46,7 +46,7 @@ pub(super) fn split<'n>(context: &StatementContext, name: &'n ObjectName) -> Sql
     }
 }
 
-/// The relation of this name, looked up along the search path where no schema is written.
+/// Finds a relation by name, along the search path if no schema is written.
 pub(super) fn find(context: &StatementContext, name: &ObjectName) -> SqlResult<Option<Found>> {
     Ok(match split(context, name)? {
         (Some(schema), name) => {
@@ -60,7 +60,7 @@ pub(super) fn find(context: &StatementContext, name: &ObjectName) -> SqlResult<O
     })
 }
 
-/// The relation called `name` in the schema called `schema`.
+/// Finds a relation by schema and name.
 pub(crate) fn find_in(state: &CatalogState, schema: &str, name: &str) -> Option<Found> {
     if system_catalog::has_table(schema, name) {
         return Some(Found::System);
@@ -84,24 +84,24 @@ fn has_key(state: &CatalogState, schema: Oid, name: &str) -> bool {
     tables.flat_map(|table| &table.constraints).any(|constraint| constraint.kind.is_key() && constraint.name == name)
 }
 
-/// `42P01`.
+/// Returns the error for an unknown relation (`42P01`).
 pub(super) fn no_relation(name: &ObjectName) -> SqlError {
     SqlError::new(Condition::UndefinedTable, format!("relation \"{}\" does not exist", plain(name)))
 }
 
-/// `42501`: a system table is nobody's to change.
+/// Returns the error for a change of a system table (`42501`).
 pub(super) fn system_table(name: &ObjectName) -> SqlError {
     let last = name.0.last().and_then(|part| part.as_ident()).map_or("", |ident| ident.value.as_str());
     SqlError::new(Condition::InsufficientPrivilege, format!("permission denied: \"{last}\" is a system catalog"))
 }
 
-/// `42809`.
+/// Returns the error for a relation of another kind (`42809`).
 pub(super) fn wrong_kind(name: &str, kind: &str) -> SqlError {
     let article = if kind.starts_with(['e', 'i']) { "an" } else { "a" };
     SqlError::new(Condition::WrongObjectType, format!("\"{name}\" is not {article} {kind}"))
 }
 
-/// A table that the statement's role owns, external ones among them.
+/// Finds a table, possibly an external one, and checks that the statement's role owns it.
 pub(super) fn owned_table(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<Table>> {
     match find(context, name)?.ok_or_else(|| no_relation(name))? {
         Found::Table(table) | Found::External(table) => {
@@ -115,7 +115,7 @@ pub(super) fn owned_table(context: &StatementContext, name: &ObjectName) -> SqlR
     }
 }
 
-/// A view that the statement's role owns.
+/// Finds a view and checks that the statement's role owns it.
 pub(super) fn owned_view(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<View>> {
     match find(context, name)?.ok_or_else(|| no_relation(name))? {
         Found::View(view) => {
@@ -129,7 +129,7 @@ pub(super) fn owned_view(context: &StatementContext, name: &ObjectName) -> SqlRe
     }
 }
 
-/// A sequence that the statement's role owns.
+/// Finds a sequence and checks that the statement's role owns it.
 pub(super) fn owned_sequence(context: &StatementContext, name: &ObjectName) -> SqlResult<Arc<Sequence>> {
     match find(context, name)?.ok_or_else(|| no_relation(name))? {
         Found::Sequence(sequence) => {
@@ -143,7 +143,7 @@ pub(super) fn owned_sequence(context: &StatementContext, name: &ObjectName) -> S
     }
 }
 
-/// `42501` unless the statement's role owns what belongs to `owner`.
+/// Checks that the statement's role has the rights of `owner` (`42501`).
 pub(super) fn must_own(context: &StatementContext, owner: Oid, kind: &str, name: &str) -> SqlResult<()> {
     if context.owns(owner) {
         return Ok(());
@@ -151,20 +151,21 @@ pub(super) fn must_own(context: &StatementContext, owner: Oid, kind: &str, name:
     Err(SqlError::new(Condition::InsufficientPrivilege, format!("must be owner of {kind} {name}")))
 }
 
-/// Where CREATE puts a relation.
+/// Schema and name for a new relation.
 pub(crate) struct Target<'n> {
     pub(crate) schema: Arc<Schema>,
     pub(crate) name: &'n str,
-    /// It is seen by its session alone, and goes with it.
+    /// Whether the relation is visible only to its session and dropped at its end.
     pub(crate) temporary: bool,
-    /// The schema, where it has to be made first.
+    /// Change that creates the session's temporary schema, if it does not exist yet.
     pub(crate) made: Option<Change>,
 }
 
-/// Where CREATE puts a relation of this name; where the statement says so, or names its schema, among the session's temporary objects.
+/// Chooses the schema for a new relation: the written one, the first one of the search path, or, for temporary
+/// relations, the session's temporary schema.
 ///
 /// # Errors
-/// `3F000` for a schema that is not there, `42501` for one that is another's, `42P16` for a temporary relation elsewhere.
+/// `3F000` for an unknown schema, `42501` for one of another owner, `42P16` for a temporary relation in another schema.
 pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName, temporary: bool) -> SqlResult<Target<'n>> {
     let (written, name) = split(context, name)?;
     let own = context.temp_schema_name();
@@ -209,7 +210,7 @@ pub(crate) fn target<'n>(context: &StatementContext, name: &'n ObjectName, tempo
     Ok(Target { schema, name, temporary: false, made: None })
 }
 
-/// `0A000` for what would become temporary, or no longer be.
+/// Refuses to move objects into or out of temporary schemas (`0A000`).
 pub(super) fn refuse_temporary_move(context: &StatementContext, from: Oid, to: &Schema) -> SqlResult<()> {
     if to.is_temporary() || context.snapshot.schema(from).is_some_and(|schema| schema.is_temporary()) {
         let message = "cannot move objects into or out of temporary schemas";
@@ -218,7 +219,7 @@ pub(super) fn refuse_temporary_move(context: &StatementContext, from: Oid, to: &
     Ok(())
 }
 
-/// `42501` unless the statement's role may put a relation called `name` into the schema.
+/// Checks that the statement's role may create a relation called `name` in the schema (`42501`).
 pub(super) fn may_create_in(context: &StatementContext, schema: &Schema, name: &str) -> SqlResult<()> {
     if schema.is_system() {
         let message = format!("permission denied to create \"{}.{name}\"", schema.name);
@@ -232,23 +233,23 @@ pub(super) fn may_create_in(context: &StatementContext, schema: &Schema, name: &
     Ok(())
 }
 
-/// `42P07` if a relation of the schema has the name.
+/// Checks that no relation of the schema has the name (`42P07`).
 pub(super) fn must_be_free(state: &CatalogState, schema: &Schema, name: &str) -> SqlResult<()> {
     if find_in(state, &schema.name, name).is_some() { Err(taken(name)) } else { Ok(()) }
 }
 
-/// `42P07`.
+/// Returns the error for an existing relation (`42P07`).
 pub(crate) fn taken(name: &str) -> SqlError {
     SqlError::new(Condition::DuplicateTable, format!("relation \"{name}\" already exists"))
 }
 
-/// The schema of this name.
+/// Finds a schema by name (`3F000`).
 pub(super) fn existing_schema(context: &StatementContext, name: &str) -> SqlResult<Arc<Schema>> {
     let found = context.snapshot.schema_by_name(&context.schema_name(name)).map(Arc::clone);
     found.ok_or_else(|| SqlError::new(Condition::UndefinedSchema, format!("schema \"{name}\" does not exist")))
 }
 
-/// The role that a statement names.
+/// Finds the role that a statement names (`42704`).
 pub(super) fn role(context: &StatementContext, role: &RoleSpec) -> SqlResult<Arc<Role>> {
     match role {
         RoleSpec::CurrentUser => Ok(Arc::clone(&context.role)),
@@ -257,13 +258,14 @@ pub(super) fn role(context: &StatementContext, role: &RoleSpec) -> SqlResult<Arc
     }
 }
 
-/// The role of this name.
+/// Finds a role by name (`42704`).
 pub(super) fn role_named(context: &StatementContext, name: &str) -> SqlResult<Arc<Role>> {
     let found = context.snapshot.role_by_name(name).map(Arc::clone);
     found.ok_or_else(|| SqlError::new(Condition::UndefinedObject, format!("role \"{name}\" does not exist")))
 }
 
-/// The role that OWNER TO or AUTHORIZATION names: one whose things the statement's role may give away.
+/// Finds the new owner of OWNER TO or AUTHORIZATION, and checks that the statement's role may give objects to it
+/// (`42501`).
 pub(super) fn new_owner(context: &StatementContext, spec: &RoleSpec) -> SqlResult<Arc<Role>> {
     let owner = role(context, spec)?;
     if context.role.superuser || context.role.oid == owner.oid {
@@ -273,23 +275,23 @@ pub(super) fn new_owner(context: &StatementContext, spec: &RoleSpec) -> SqlResul
     Err(SqlError::new(Condition::InsufficientPrivilege, message))
 }
 
-/// A relation as messages name it: with its schema where the search path does not find it.
+/// Returns a relation's name for messages: qualified if the search path does not find it.
 pub(super) fn shown(context: &StatementContext, relation: Oid) -> String {
     system_catalog::show_name(&SqlType::Regclass, relation.0, context)
 }
 
-/// A name's parts joined by dots, without quotes.
+/// Joins the parts of a name by dots, without quotes.
 pub(super) fn plain(name: &ObjectName) -> String {
     let parts = name.0.iter().map(|part| part.as_ident().map_or_else(|| part.to_string(), |ident| ident.value.clone()));
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// `name` as an identifier in SQL text, quoted where it must be.
+/// Builds an identifier for SQL text, quoted where necessary.
 pub(super) fn ident(name: &str) -> Ident {
     if system_catalog::quote_ident(name) == name { Ident::new(name) } else { Ident::with_quote('"', name) }
 }
 
-/// `schema.name` as in SQL text.
+/// Builds the name `schema.name` for SQL text.
 pub(super) fn qualified(schema: &str, name: &str) -> ObjectName {
     ObjectName::from(vec![ident(schema), ident(name)])
 }

@@ -1,11 +1,12 @@
-//! Operator classes of an index: with one collation, by bytes, all that PostgreSQL has for a type order its values alike or find the same rows.
+//! Operator classes of indexes. Text sorts by its bytes only, so all classes that PostgreSQL has for a type give the
+//! same order or find the same rows.
 
 use datafusion::sql::sqlparser::ast::ObjectName;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::name;
 
-/// The class of a btree index that is of the type by default.
+/// Returns the default btree operator class of a type.
 fn default_of(sql_type: &SqlType) -> &'static str {
     match sql_type {
         SqlType::Bool => "bool_ops",
@@ -32,7 +33,7 @@ fn default_of(sql_type: &SqlType) -> &'static str {
     }
 }
 
-/// Classes that PostgreSQL has beside those.
+/// Operator classes of PostgreSQL that are no type's default.
 const OTHERS: [&str; 19] = [
     "bit_ops",
     "bpchar_pattern_ops",
@@ -55,10 +56,11 @@ const OTHERS: [&str; 19] = [
     "varchar_pattern_ops",
 ];
 
-/// The class as PostgreSQL shows it; `None` for the type's default.
+/// Checks an index column's operator class and returns its name as PostgreSQL displays it; `None` for the type's
+/// default.
 ///
 /// # Errors
-/// `42704` for one that there is not, `42804` for one of another type.
+/// `42704` for an unknown class, `42804` for one of another type.
 pub(super) fn of_column(class: &ObjectName, sql_type: &SqlType) -> SqlResult<Option<String>> {
     let plain = name::plain(class);
     let class = plain.strip_prefix("pg_catalog.").unwrap_or(&plain);

@@ -1,4 +1,4 @@
-//! DISTRIBUTE, SORT and CLUSTER: where a table's rows live and how its shards are ordered.
+//! DISTRIBUTE, SORT and CLUSTER clauses: distribution of rows over workers and their order in shards.
 
 use catalog::{Column, Distribution, SortColumn, Table, TableOrder};
 use datafusion::sql::sqlparser::ast::Ident;
@@ -7,10 +7,10 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::key_type::has_order;
 
-/// The distribution with the table's columns.
+/// Resolves the columns of a DISTRIBUTE clause.
 ///
 /// # Errors
-/// `42703` for an unknown column, `42701` for one named twice, `42883` for one whose values have no hash.
+/// `42703` for an unknown column, `42701` for a duplicate one, `42883` for one whose type has no hash function.
 pub(super) fn distribution(table: &Table, written: &statement::Distribution) -> SqlResult<Distribution> {
     Ok(match written {
         statement::Distribution::Random => Distribution::Random,
@@ -26,10 +26,10 @@ pub(super) fn distribution(table: &Table, written: &statement::Distribution) -> 
     })
 }
 
-/// The order with the table's columns.
+/// Resolves the columns of a SORT or CLUSTER clause.
 ///
 /// # Errors
-/// `42703` for an unknown column, `42701` for one named twice; `42704` for a column whose values have no order.
+/// `42703` for an unknown column, `42701` for a duplicate one, `42883` for one whose type has no order.
 pub(super) fn order(table: &Table, written: &Order) -> SqlResult<TableOrder> {
     Ok(match written {
         Order::Sort(keys) => {

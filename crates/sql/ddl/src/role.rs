@@ -12,10 +12,11 @@ use types::{Condition, SqlError, SqlResult};
 
 use super::name;
 
-/// A new role; CREATE USER makes one that may log in.
+/// Creates a role; CREATE USER creates one that may log in.
 ///
 /// # Errors
-/// `42710` for a name that is taken, `42939` for PostgreSQL's own, `42501` for who may not, `0A000` for what Kiln has not.
+/// `42710` for an existing name, `42939` for a reserved one, `42501` without the right to create roles, `0A000` for
+/// options that Kiln does not support.
 pub fn create_role(context: &StatementContext, create: &CreateRole) -> SqlResult<DefinePlan> {
     let name = &create.name.value;
     if !(context.role.superuser || context.role.create_role) {
@@ -47,10 +48,10 @@ pub fn create_role(context: &StatementContext, create: &CreateRole) -> SqlResult
     Ok(DefinePlan { changes, tag: "CREATE ROLE".to_owned(), passwords, ..DefinePlan::default() })
 }
 
-/// Another role's options, name or settings.
+/// Changes a role's options, name or settings.
 ///
 /// # Errors
-/// As [`create_role`]; `42704` for an unknown role or setting.
+/// The errors of [`create_role`]; `42704` for an unknown role or setting.
 pub fn alter_role(context: &StatementContext, alter: &AlterRole) -> SqlResult<DefinePlan> {
     let old = name::role(context, &alter.role)?;
     let mut role = Role::clone(&old);
@@ -84,10 +85,11 @@ pub fn alter_role(context: &StatementContext, alter: &AlterRole) -> SqlResult<De
     Ok(DefinePlan { changes, tag: "ALTER ROLE".to_owned(), passwords, ..DefinePlan::default() })
 }
 
-/// Drops roles that own nothing.
+/// Drops roles that own no objects.
 ///
 /// # Errors
-/// `2BP01` with what they own, `55006` for a role in use, `42704` for an unknown one, `42501` for who may not.
+/// `2BP01` with the objects that they own, `55006` for a role in use, `42704` for an unknown one, `42501` without the
+/// right to drop it.
 pub(crate) fn drop_role(context: &StatementContext, drop: &Drop) -> SqlResult<DefinePlan> {
     let mut plan = DefinePlan { tag: "DROP ROLE".to_owned(), ..DefinePlan::default() };
     if !(context.role.superuser || context.role.create_role) {
@@ -144,10 +146,10 @@ fn droppable(context: &StatementContext, role: &Role) -> SqlResult<()> {
     Err(SqlError::new(Condition::DependentObjectsStillExist, message).with_detail(owned.join("\n")))
 }
 
-/// The database's settings, which sessions begin with.
+/// Changes the database's settings, which are the defaults of new sessions.
 ///
 /// # Errors
-/// `3D000` for another database, `42501` for who may not, and what is wrong with the setting.
+/// `3D000` for another database, `42501` for a role that does not own it, and errors of the setting.
 pub fn alter_database(context: &StatementContext, alter: &AlterDatabase) -> SqlResult<DefinePlan> {
     known_database(context, &alter.name.value)?;
     let mut database = Database::clone(context.snapshot.database());
@@ -160,7 +162,7 @@ pub fn alter_database(context: &StatementContext, alter: &AlterDatabase) -> SqlR
     Ok(DefinePlan { changes, tag: "ALTER DATABASE".to_owned(), ..DefinePlan::default() })
 }
 
-/// `3D000` unless the name is the one database's.
+/// Checks that the name is that of the only database (`3D000`).
 pub(super) fn known_database(context: &StatementContext, name: &str) -> SqlResult<()> {
     if context.snapshot.database().name == name {
         return Ok(());
@@ -168,7 +170,7 @@ pub(super) fn known_database(context: &StatementContext, name: &str) -> SqlResul
     Err(SqlError::new(Condition::UndefinedDatabase, format!("database \"{name}\" does not exist")))
 }
 
-/// `42501` unless the statement's role may alter `role`.
+/// Checks that the statement's role may alter `role` (`42501`).
 pub(super) fn may_alter(context: &StatementContext, role: &Role) -> SqlResult<()> {
     if context.role.superuser {
         return Ok(());
@@ -179,7 +181,7 @@ pub(super) fn may_alter(context: &StatementContext, role: &Role) -> SqlResult<()
     if context.role.create_role { Ok(()) } else { Err(denied("permission denied")) }
 }
 
-/// A role may fix its own settings.
+/// Checks that the statement's role may change the settings of `role`; every role may change its own (`42501`).
 fn may_set(context: &StatementContext, role: &Role) -> SqlResult<()> {
     if role.oid == context.role.oid { Ok(()) } else { may_alter(context, role) }
 }
@@ -205,7 +207,7 @@ fn rename(context: &StatementContext, old: &Role, new: &str) -> SqlResult<()> {
     Err(denied("permission denied to rename role"))
 }
 
-/// Sets the options on the role; a password becomes a verifier later.
+/// Applies options to the role; passwords are returned, to be turned into SCRAM verifiers later.
 fn apply(context: &StatementContext, role: &mut Role, options: &[RoleOption]) -> SqlResult<Vec<Password>> {
     let mut passwords = Vec::new();
     for option in options {
@@ -231,7 +233,7 @@ fn connection_limit(limit: i64) -> SqlResult<i32> {
     limit.ok_or_else(|| SqlError::new(Condition::InvalidParameterValue, "invalid connection limit"))
 }
 
-/// Microseconds since 1970 UTC; `None` for `infinity`.
+/// Parses VALID UNTIL as microseconds since 1970 UTC; `None` for `infinity`.
 fn valid_until(context: &StatementContext, text: &str) -> SqlResult<Option<i64>> {
     if text.trim().eq_ignore_ascii_case("infinity") {
         return Ok(None);
@@ -239,7 +241,7 @@ fn valid_until(context: &StatementContext, text: &str) -> SqlResult<Option<i64>>
     types::text::parse_timestamptz_in(text, &context.settings.date_context(context.statement_us)).map(Some)
 }
 
-/// Fixes a setting in `settings` after checking it; `None` frees it.
+/// Checks a setting and stores it in `settings`; `None` removes it.
 fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&str>) -> SqlResult<()> {
     let name = Settings::canonical_name(name)?;
     Settings::check_common(&name)?;
@@ -256,7 +258,7 @@ fn set(settings: &mut BTreeMap<String, String>, name: &str, value: Option<&str>)
     Ok(())
 }
 
-/// `42939` for a name that stands for something else.
+/// Refuses reserved role names (`42939`).
 fn refuse_reserved(name: &str) -> SqlResult<()> {
     let reserved = || SqlError::new(Condition::ReservedName, format!("role name \"{name}\" is reserved"));
     if name.starts_with("pg_") {

@@ -13,10 +13,10 @@ use super::name::{self, Found};
 use super::sequence_options::{self, Use};
 use super::view_text;
 
-/// A new sequence.
+/// Creates a sequence.
 ///
 /// # Errors
-/// `42P07` for a name that is taken, `22023` for options that contradict each other, and what is wrong with OWNED BY.
+/// `42P07` for an existing name, `22023` for contradictory options, and errors of OWNED BY.
 pub fn create_sequence(context: &StatementContext, create: &CreateSequence) -> SqlResult<DefinePlan> {
     let name::Target { schema, name, made, .. } = name::target(context, &create.name, create.temporary)?;
     let mut plan = DefinePlan { tag: "CREATE SEQUENCE".to_owned(), ..DefinePlan::default() };
@@ -37,11 +37,11 @@ pub fn create_sequence(context: &StatementContext, create: &CreateSequence) -> S
     Ok(plan)
 }
 
-/// Other options, another name, schema or owner for a sequence.
+/// Changes the options, name, schema or owner of a sequence.
 ///
 /// # Errors
-/// `42P01` or `42809` for what is no sequence, `42501` for what belongs to others, `22023` for options that contradict each other,
-/// `0A000` for what the table that has the sequence decides.
+/// `42P01` or `42809` if the relation is no sequence, `42501` for one of another owner, `22023` for contradictory
+/// options, `0A000` for a change that the table which owns the sequence determines.
 pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlResult<DefinePlan> {
     let mut plan = DefinePlan { tag: "ALTER SEQUENCE".to_owned(), ..DefinePlan::default() };
     if alter.if_exists && name::find(context, &alter.name)?.is_none() {
@@ -63,7 +63,8 @@ pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlR
             own(context, &mut sequence, options)?;
         }
         AlterSequenceAction::RenameTo(to) => {
-            let schema = state.schema(old.schema).ok_or_else(|| SqlError::internal("a sequence without a schema"))?;
+            let schema =
+                state.schema(old.schema).ok_or_else(|| SqlError::internal("a sequence's schema is missing"))?;
             name::may_create_in(context, schema, &to.value)?;
             name::must_be_free(state, schema, &to.value)?;
             let moved = view_text::Place { schema: &schema.name, name: &to.value };
@@ -96,7 +97,7 @@ pub fn alter_sequence(context: &StatementContext, alter: &AlterSequence) -> SqlR
     Ok(plan)
 }
 
-/// `2BP01` for the sequence of an identity column, which alone can drop it.
+/// Refuses to drop the sequence of an identity column (`2BP01`).
 pub(super) fn refuse_identity(context: &StatementContext, sequence: &Sequence) -> SqlResult<()> {
     let Some((table, column)) = identity_of(context, sequence) else { return Ok(()) };
     let what = format!("column {column} of table {}", name::shown(context, table));
@@ -105,7 +106,7 @@ pub(super) fn refuse_identity(context: &StatementContext, sequence: &Sequence) -
         .with_hint(format!("You can drop {what} instead.")))
 }
 
-/// The column whose identity the sequence is.
+/// Returns the table and column whose identity the sequence supplies.
 fn identity_of(context: &StatementContext, sequence: &Sequence) -> Option<(Oid, String)> {
     let owner = sequence.owned_by?;
     let column = context.snapshot.table(owner.table)?.column(owner.column)?;
@@ -120,7 +121,7 @@ fn linked(context: &StatementContext, sequence: &Sequence, message: &str) -> Sql
         .with_detail(format!("Sequence \"{}\" is linked to table \"{table}\".", sequence.name))
 }
 
-/// OWNED BY as written.
+/// Applies the OWNED BY option, if there is one.
 fn own(context: &StatementContext, sequence: &mut Sequence, options: &[SequenceOption]) -> SqlResult<()> {
     let written = options.iter().find_map(|option| match option {
         SequenceOption::OwnedBy(name) => Some(name),

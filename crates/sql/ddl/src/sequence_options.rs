@@ -1,4 +1,4 @@
-//! What the options of a sequence come to, asked as PostgreSQL's `init_params` asks.
+//! Options of sequences, applied and checked as in PostgreSQL's `init_params`.
 
 use catalog::Sequence;
 use session_context::StatementContext;
@@ -6,14 +6,14 @@ use syntax::sql_type;
 use syntax::statement::SequenceOption;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
 
-/// Whose sequence it is.
+/// Kind of a sequence, by its creator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Plain,
     Identity,
 }
 
-/// A sequence with these options; its name, schema and owner are still to be given.
+/// Builds a sequence with these options, without name, schema and owner.
 pub(super) fn new(oid: Oid, options: &[SequenceOption], of: Use) -> SqlResult<Sequence> {
     let options = Options::of(options, of)?;
     let sql_type = options.sql_type.clone().unwrap_or(SqlType::Int8);
@@ -45,7 +45,7 @@ pub(super) fn new(oid: Oid, options: &[SequenceOption], of: Use) -> SqlResult<Se
     Ok(sequence)
 }
 
-/// The sequence with these options changed.
+/// Applies changed options to a sequence.
 pub(super) fn changed(
     context: &StatementContext,
     old: &Sequence,
@@ -57,7 +57,7 @@ pub(super) fn changed(
     sequence.increment = options.increment()?.unwrap_or(old.increment);
     sequence.sql_type = options.sql_type.clone().unwrap_or_else(|| old.sql_type.clone());
     let (min, max) = default_limits(&sequence.sql_type, sequence.increment);
-    // A limit that was the old type's own becomes the new type's.
+    // A limit equal to the old type's range is replaced by that of the new type.
     let (type_min, type_max) = range(&old.sql_type);
     let is_retyped = sequence.sql_type != old.sql_type;
     sequence.max = match options.max {
@@ -83,7 +83,7 @@ pub(super) fn changed(
         }
         None => {
             check_within(&sequence, "RESTART", context.sequences.position(old).last_value)?;
-            // Where the count began long ago may lie outside of new limits, and nobody asks for it any more.
+            // The start of the counter may lie outside the new limits; nothing reads it any more.
             sequence.begins = sequence.begins.clamp(sequence.min, sequence.max);
         }
     }
@@ -91,7 +91,7 @@ pub(super) fn changed(
     Ok(sequence)
 }
 
-/// Each option at most once.
+/// Options of a statement, each at most once.
 #[derive(Debug, Default)]
 struct Options {
     sql_type: Option<SqlType>,
@@ -146,7 +146,7 @@ impl Options {
     }
 }
 
-/// `22023` unless the type counts.
+/// Checks that the type is an integer type (`22023`).
 pub(super) fn refuse_other_types(sql_type: &SqlType, of: Use) -> SqlResult<()> {
     if matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8) {
         return Ok(());
@@ -158,7 +158,7 @@ pub(super) fn refuse_other_types(sql_type: &SqlType, of: Use) -> SqlResult<()> {
     Err(invalid(format!("{what} must be smallint, integer, or bigint")))
 }
 
-/// The least and the greatest number of the type.
+/// Returns the minimum and maximum value of an integer type.
 fn range(sql_type: &SqlType) -> (i64, i64) {
     match sql_type {
         SqlType::Int2 => (i64::from(i16::MIN), i64::from(i16::MAX)),

@@ -1,10 +1,11 @@
-//! `WITH (…)` of tables and indexes: Kiln's own `storage` and `cache`, and PostgreSQL's parameters, which are checked, kept and shown, and change nothing.
+//! `WITH (…)` of tables and indexes: Kiln's own parameters `storage` and `cache`, and PostgreSQL's, which are
+//! validated, stored and displayed but have no effect.
 
 use catalog::{Storage, Table};
 use syntax::statement::{OptionValue, StatementOption};
 use types::{CachePolicy, Condition, SqlError, SqlResult};
 
-/// What a parameter's value may be.
+/// Range of values of a parameter.
 enum Values {
     Bool,
     Integer(i64, i64),
@@ -23,7 +24,7 @@ const OF_TABLES: &[(&str, Values)] = &[
     ("user_catalog_table", Bool),
 ];
 
-/// These may also be said of a table's long values: `toast.…`.
+/// Parameters of autovacuum, which can also be set for a table's TOAST table: `toast.…`.
 const OF_UPKEEP: &[(&str, Values)] = &[
     ("autovacuum_enabled", Bool),
     ("autovacuum_analyze_scale_factor", Real(0.0, 100.0)),
@@ -47,10 +48,10 @@ const OF_UPKEEP: &[(&str, Values)] = &[
 
 const INT_MAX: i64 = i32::MAX as i64;
 
-/// Gives a new table its parameters: how it is stored and cached, and the others as `name=value`.
+/// Applies the parameters of a new table: storage and cache policy, and the others as `name=value`.
 ///
 /// # Errors
-/// `22023` for an unknown parameter, one said twice, and a value that it cannot have.
+/// `22023` for an unknown or duplicate parameter and for an invalid value.
 pub(crate) fn of_table(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
     refuse_twice(written)?;
     for parameter in written {
@@ -82,19 +83,19 @@ fn not_among(name: &str, word: &str, words: &str) -> SqlError {
         .with_detail(format!("Valid values are {words}."))
 }
 
-/// The parameters of an index as `name=value`.
+/// Checks the parameters of an index and returns them as `name=value`.
 ///
 /// # Errors
-/// As [`of_table`].
+/// The errors of [`of_table`].
 pub(super) fn of_index(written: &[StatementOption]) -> SqlResult<Vec<String>> {
     refuse_twice(written)?;
     written.iter().map(|parameter| checked(parameter, &parameter.name.value, &[OF_INDEXES])).collect()
 }
 
-/// A table's parameters after ALTER TABLE … SET.
+/// Applies the parameters of ALTER TABLE … SET.
 ///
 /// # Errors
-/// As [`of_table`]; `0A000` for `storage`.
+/// The errors of [`of_table`]; `0A000` for `storage`.
 pub(super) fn set(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
     refuse_twice(written)?;
     let options = &mut table.options;
@@ -113,10 +114,10 @@ pub(super) fn set(table: &mut Table, written: &[StatementOption]) -> SqlResult<(
     Ok(())
 }
 
-/// A table's parameters after ALTER TABLE … RESET.
+/// Applies ALTER TABLE … RESET; unknown parameters are ignored.
 ///
 /// # Errors
-/// `22023` for a parameter with a value and for an unknown one; `0A000` for `storage`.
+/// `42601` for a parameter with a value, `0A000` for `storage`.
 pub(super) fn reset(table: &mut Table, written: &[StatementOption]) -> SqlResult<()> {
     for parameter in written {
         refuse_storage(parameter)?;
@@ -135,7 +136,7 @@ fn refuse_storage(parameter: &StatementOption) -> SqlResult<()> {
     if parameter.name.value != "storage" {
         return Ok(());
     }
-    Err(SqlError::unsupported("another storage for a table that exists")
+    Err(SqlError::unsupported("changing the storage of an existing table")
         .with_hint("Make a new table with CREATE TABLE AS and rename it."))
 }
 
@@ -143,7 +144,7 @@ fn name_of(option: &str) -> &str {
     option.split('=').next().unwrap_or(option)
 }
 
-/// The parameter, checked; `None` for one of long values, which PostgreSQL shows at a table of their own.
+/// Checks a table's parameter; `None` for one of its TOAST table, where PostgreSQL displays it.
 fn of_table_alone(parameter: &StatementOption) -> SqlResult<Option<String>> {
     let name = parameter.name.value.as_str();
     match name.split_once('.') {
@@ -161,7 +162,7 @@ fn refuse_twice(written: &[StatementOption]) -> SqlResult<()> {
     }
 }
 
-/// `name=value`, where `known` says that the parameter can have the value.
+/// Checks the value against the parameter lists in `known` and returns `name=value`.
 fn checked(parameter: &StatementOption, name: &str, known: &[&[(&str, Values)]]) -> SqlResult<String> {
     let (_, values) = known
         .iter()
@@ -199,7 +200,7 @@ fn checked(parameter: &StatementOption, name: &str, known: &[&[(&str, Values)]])
     Ok(format!("{}={text}", parameter.name.value))
 }
 
-/// The value as PostgreSQL keeps it; a parameter without one is true.
+/// Returns the value as PostgreSQL stores it; a parameter without a value is true.
 fn text(parameter: &StatementOption) -> String {
     let value = parameter.value.as_ref().map(|value| value.text().unwrap_or("*"));
     let is_word = matches!(parameter.value, Some(OptionValue::Word(_)));

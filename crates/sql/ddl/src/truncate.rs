@@ -10,10 +10,10 @@ use types::{Condition, Oid, SqlError, SqlResult};
 
 use super::name;
 
-/// Takes all rows from the tables, and with CASCADE from those that refer to them.
+/// Removes all rows from the tables, and with CASCADE from tables with foreign keys to them.
 ///
 /// # Errors
-/// `0A000` if a table that is not named refers to one that is, and what is wrong with a name.
+/// `0A000` if another table has a foreign key to one of them, and errors of the names.
 pub fn truncate(context: &StatementContext, truncate: &Truncate) -> SqlResult<DefinePlan> {
     let mut plan = DefinePlan { tag: "TRUNCATE TABLE".to_owned(), ..DefinePlan::default() };
     let mut tables: Vec<Arc<Table>> = Vec::new();
@@ -75,7 +75,7 @@ fn may_truncate(context: &StatementContext, table: &Table) -> SqlResult<()> {
     Err(SqlError::new(Condition::InsufficientPrivilege, message))
 }
 
-/// A table that refers to one of `tables` and is none of them, with the one it refers to.
+/// Finds a table outside `tables` with a foreign key to one of them, and that one.
 fn outside_reference<'t>(state: &CatalogState, tables: &'t [Arc<Table>]) -> Option<(Arc<Table>, &'t Table)> {
     let named = |oid: Oid| tables.iter().find(|table| table.oid == oid);
     state.tables().filter(|table| named(table.oid).is_none()).find_map(|table| {

@@ -1,7 +1,8 @@
-//! The text of views: queries whose every name is settled, so that a relation or column that gets another name can get it
-//! there too.
+//! Definitions of views: queries with all names resolved, so that renamed relations and columns can be replaced in
+//! them.
 //!
-//! In such a text a relation is `schema.name AS alias` with an alias that no other has, and a column is `alias.column`.
+//! In a definition, each relation is written `schema.name AS alias` with a unique alias, and each column
+//! `alias.column`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -14,13 +15,13 @@ use types::{Oid, SqlError, SqlResult};
 
 use super::name;
 
-/// Where a relation is, and what it is called there.
+/// Schema and name of a relation.
 pub(super) struct Place<'a> {
     pub(super) schema: &'a str,
     pub(super) name: &'a str,
 }
 
-/// The views that read a relation, reworded for its new place.
+/// Rewrites the views that read a relation for its new schema or name.
 pub(super) fn with_relation_moved(state: &CatalogState, moved: Oid, to: &Place<'_>) -> SqlResult<Vec<Change>> {
     reworded(
         state,
@@ -29,7 +30,7 @@ pub(super) fn with_relation_moved(state: &CatalogState, moved: Oid, to: &Place<'
     )
 }
 
-/// The views that read any of the relations, reworded for the new name of their schema.
+/// Rewrites the views that read any of the relations for the new name of their schema.
 pub(super) fn with_schema_renamed(state: &CatalogState, moved: &[Oid], from: &str, to: &str) -> SqlResult<Vec<Change>> {
     reworded(
         state,
@@ -41,7 +42,7 @@ pub(super) fn with_schema_renamed(state: &CatalogState, moved: &[Oid], from: &st
     )
 }
 
-/// The views that read a relation, reworded for the new name of one of its columns.
+/// Rewrites the views that read a relation for the new name of one of its columns.
 pub(super) fn with_column_renamed(state: &CatalogState, relation: Oid, from: &str, to: &str) -> SqlResult<Vec<Change>> {
     let readers = state.views().filter(|view| view.depends_on.contains(&relation));
     let changes = readers.map(|view| {
@@ -54,14 +55,14 @@ pub(super) fn with_column_renamed(state: &CatalogState, relation: Oid, from: &st
     changes.collect()
 }
 
-/// The query that a view is.
+/// Parses a view's definition.
 ///
 /// # Errors
-/// `XX000`: its text was read when it was stored.
+/// `XX000` if the text does not parse, although it parsed when it was stored.
 pub(super) fn query(view: &View) -> SqlResult<Query> {
     match syntax::parse(&view.definition)?.into_iter().next().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => Ok(*query),
-        _ => Err(SqlError::internal(format!("the definition of view {} is no query", view.name))),
+        _ => Err(SqlError::internal(format!("the definition of view {} is not a query", view.name))),
     }
 }
 
@@ -111,7 +112,7 @@ impl<F: Fn(&ObjectName) -> Option<ObjectName>> VisitorMut for Relations<'_, F> {
     }
 }
 
-/// Collects the aliases of one relation.
+/// Visitor that collects the aliases of one relation.
 struct Aliases<'a> {
     state: &'a CatalogState,
     relation: Oid,
@@ -131,7 +132,7 @@ impl VisitorMut for Aliases<'_> {
     }
 }
 
-/// Renames a column of the relations with these aliases.
+/// Visitor that renames a column of the relations with these aliases.
 struct Columns<'a> {
     of: &'a HashSet<String>,
     from: &'a str,

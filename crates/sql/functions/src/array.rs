@@ -1,4 +1,5 @@
-//! Arrays: subscripts from 1, NULL beyond the ends; most of the work is DataFusion's.
+//! Array functions. Subscripts start at 1, and elements beyond the ends are NULL; most of the work is done by
+//! DataFusion.
 
 use std::sync::Arc;
 
@@ -59,10 +60,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
 
 const ANY_EQUAL_OVERLOADS: &[Overload] = &[Overload::rows(&[T::AnyArray, T::Any], BOOL, any_equal)];
 
-/// `x = ANY (array)`.
+/// Definition of `x = ANY (array)`.
 pub static ANY_EQUAL: Definition = Definition::new("any_equal", ANY_EQUAL_OVERLOADS);
 
-/// True if an element is equal; NULL if none is but one is NULL, or the value is.
+/// Evaluates `x = ANY (array)`: true if an element is equal; NULL if none is equal but an element or the value is
+/// NULL.
 fn any_equal(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let wanted = &call.arguments[1];
     call.booleans(|row| {
@@ -120,6 +122,7 @@ fn replace_all() -> Arc<ScalarUDF> {
     nested::replace::array_replace_all_udf()
 }
 
+/// Returns the range of a row's elements within the values of the first argument; `None` for NULL.
 fn at(call: &Call<'_>, row: usize) -> Option<std::ops::Range<usize>> {
     let argument = &call.arguments[0];
     let row = if argument.is_constant { 0 } else { row };
@@ -129,7 +132,8 @@ fn at(call: &Call<'_>, row: usize) -> Option<std::ops::Range<usize>> {
     list.is_valid(row).then(|| bound(row)..bound(row + 1))
 }
 
-/// Subscripts count from 1, those of the catalogs' vectors from 0; what lies outside is NULL.
+/// Returns the element at a subscript, or NULL beyond the ends. Subscripts start at 1, those of the catalog's vectors
+/// at 0.
 fn element(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let first = i32::from(matches!(call.types[0], SqlType::Array(_)));
     let index = call.column::<Int32Type>(1);
@@ -156,7 +160,7 @@ fn slice(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// The array without the elements that are the value; NULL is one of the values here.
+/// Removes the elements equal to a value, as `array_remove` does; NULL equals NULL here.
 fn remove(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let elements = call.arguments[0].values.as_list::<i32>().values();
     let internal = |error: arrow::error::ArrowError| SqlError::internal(error.to_string());
@@ -173,7 +177,8 @@ fn remove(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Arrays of elements of the first argument, which is one: `row` says where they lie, `None` for NULL.
+/// Builds arrays from elements of the first argument, an array: `row` returns their positions in its values, or
+/// `None` for NULL.
 fn picked(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>) -> SqlResult<ArrayRef> {
     let list = call.arguments[0].values.as_list::<i32>();
     let mut lengths = Vec::with_capacity(call.rows);
@@ -192,7 +197,7 @@ fn picked(call: &Call<'_>, row: impl Fn(usize) -> SqlResult<Option<Vec<usize>>>)
     let values = arrow::compute::take(list.values(), &arrow::array::UInt32Array::from(positions), None)
         .map_err(|error| SqlError::internal(error.to_string()))?;
     let arrow::datatypes::DataType::List(item) = call.gives.arrow_type() else {
-        return Err(SqlError::internal("an array type is a list"));
+        return Err(SqlError::internal("Arrow form of array_remove or array_slice is not a list"));
     };
     let offsets = arrow::buffer::OffsetBuffer::from_lengths(lengths);
     Ok(Arc::new(arrow::array::ListArray::new(item, offsets, values, Some(validity.into()))))
@@ -221,7 +226,7 @@ fn cardinality(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.primitive::<Int32Type>(|row| Ok(at(call, row).and_then(|range| i32::try_from(range.len()).ok())))
 }
 
-/// NULL elements are left out unless there is a third argument to stand for them.
+/// Joins elements to text. NULL elements are omitted unless a third argument replaces them.
 fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let element = call.types[0].element().ok_or_else(|| SqlError::internal("array_to_string takes an array"))?;
     let separator = call.text(1);
@@ -240,7 +245,7 @@ fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
             check_growth(out, separator.len().saturating_add(lengths(index)))?;
             out.push_str(separator);
             is_first = false;
-            // A boolean's cast to text spells it out, its own form is a letter.
+            // A cast to text writes `true`; an array's elements are written as `t`.
             if element == SqlType::Bool && list.is_valid(index) {
                 out.push(if list.as_boolean().value(index) { 't' } else { 'f' });
             } else if writer.write(index, out).is_none() {
@@ -252,7 +257,7 @@ fn to_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// A NULL separator splits into characters, an empty one not at all.
+/// Splits text into an array. A NULL separator splits into characters, an empty one not at all.
 fn from_string(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, separator) = (call.text(0), call.text(1));
     text_lists(call, |row, parts| {

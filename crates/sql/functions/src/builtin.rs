@@ -1,4 +1,4 @@
-//! DataFusion's functions with names for their columns that stay short where calls are nested.
+//! Wraps DataFusion's functions to keep column names short when calls are nested.
 
 use std::sync::Arc;
 
@@ -21,23 +21,23 @@ use super::column_name::column_name;
 use super::function::external;
 use super::value_bytes::value_bytes;
 
-/// Nodes of expressions that are copied at once at most, where nobody counts those of the statement.
+/// Limit on the expression nodes that one rewrite duplicates, where the statement's total is not limited.
 const COPIED_AT_ONCE_MAX: usize = 1 << 16;
 
-/// A function of DataFusion's: all of it but the name of its column.
+/// DataFusion function with another rule for its column name; all else is delegated.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Builtin {
     function: Arc<ScalarUDF>,
 }
 
 impl Builtin {
-    /// `function` with such a name.
+    /// Wraps `function`.
     #[must_use]
     pub fn udf(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::new_from_impl(Self { function }))
     }
 
-    /// The function as DataFusion has it.
+    /// Returns the wrapped function.
     pub(crate) fn function(&self) -> &ScalarUDF {
         &self.function
     }
@@ -47,7 +47,8 @@ impl Builtin {
     }
 }
 
-/// Asks before texts or arrays are made: they are about as long as the arguments together, and nothing asks while they are made.
+/// Checks the memory limit before a call that returns texts or arrays: its result is about as long as all arguments
+/// together, and DataFusion does not check.
 fn check_result(args: &ScalarFunctionArgs) -> SqlResult<()> {
     let is_long = |data_type: &DataType| data_type.is_nested() || data_type.is_string() || data_type.is_binary();
     if !is_long(args.return_field.data_type()) {
@@ -63,10 +64,10 @@ fn check_result(args: &ScalarFunctionArgs) -> SqlResult<()> {
     ValueGuard::default().add(bytes.fold(0, usize::saturating_add))
 }
 
-/// Checks that expressions which are copied by a rule of DataFusion's are small enough for that, but for constants.
+/// Checks that the expressions which a DataFusion rule duplicates are small enough; constants do not count.
 ///
 /// # Errors
-/// `54001`.
+/// SQLSTATE 54001.
 fn check_copied(copied: &[Expr]) -> Result<()> {
     let mut nodes = 0;
     for expr in copied {
@@ -114,7 +115,7 @@ impl ScalarUDFImpl for Builtin {
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        // It becomes a CASE that has all but the last of them twice.
+        // DataFusion rewrites COALESCE to a CASE that has all arguments but the last one twice.
         if self.name() == "coalesce"
             && let Some((_, copied)) = args.split_last()
         {

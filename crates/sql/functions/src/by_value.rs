@@ -1,4 +1,4 @@
-//! Calls over single values: what a function gives for arrays, for statements over a row or a few.
+//! Evaluates calls on single values instead of arrays, for statements that touch one row or a few.
 
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::ScalarUDF;
@@ -12,7 +12,7 @@ use super::datetime::at_epoch_seconds;
 use super::function::ResolvedFunction;
 use super::row_constraints::Constrained;
 
-/// A call that can be made value by value.
+/// Call that can be evaluated on single values.
 #[derive(Debug, Clone)]
 pub struct ByValue {
     body: Body,
@@ -23,24 +23,25 @@ pub struct ByValue {
 enum Body {
     Arithmetic(Arithmetic),
     Cast(ValueCast),
-    /// A moment by its seconds since 1970.
+    /// `to_timestamp(float8)`: a `timestamptz` from seconds since 1970.
     FromEpoch,
-    /// The first argument, where those at these positions are values: NOT NULL, asked of a row.
+    /// NOT NULL check: returns the first argument if the arguments at these positions are not NULL.
     Required(Vec<usize>),
 }
 
-/// How an argument comes.
+/// Conversion of an argument from the type it arrives in to the type the function takes.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     AsTaken,
-    /// A numeric of another scale: parameters have the digits that they were sent with.
+    /// Numeric of another scale, because parameters keep the digits they were sent with.
     Scaled {
         from: u8,
         to: Digits,
     },
 }
 
-/// The function over values that come as `forms`; `None` where it is one of arrays only.
+/// Returns the single-value form of `function` for arguments of the Arrow types `forms`; `None` if the function works
+/// on arrays only.
 #[must_use]
 pub fn by_value(function: &ScalarUDF, forms: &[DataType]) -> Option<ByValue> {
     let inner = function.inner();
@@ -59,7 +60,7 @@ pub fn by_value(function: &ScalarUDF, forms: &[DataType]) -> Option<ByValue> {
 }
 
 impl ByValue {
-    /// What the call gives; `None` where the function itself has to say.
+    /// Evaluates the call; `None` if only the array form of the function can compute this value.
     ///
     /// # Errors
     /// Those of the function.
@@ -84,7 +85,7 @@ impl ByValue {
         }
     }
 
-    /// The argument as the function takes it.
+    /// Converts the argument at position `at` to the type that the function takes.
     fn taken<'a>(&self, at: usize, value: Value<'a>) -> Option<Value<'a>> {
         match (self.forms.get(at)?, value) {
             (Form::AsTaken, value) => Some(value),

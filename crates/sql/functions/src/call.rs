@@ -1,4 +1,4 @@
-//! One invocation of a function: typed access to its arguments, and builders for its result.
+//! Arguments of one function invocation, with typed access to them, and builders for the result.
 
 use std::sync::Arc;
 
@@ -9,34 +9,35 @@ use arrow::array::{
 use session_context::Session;
 use types::{Condition, SqlError, SqlResult, SqlType, ValueGuard};
 
-/// The values of a binary array lie one after the other, and their places have 31 bits.
+/// Size limit of a binary array's values: its offsets are 32-bit signed integers.
 const BINARY_BYTES_MAX: usize = i32::MAX as usize;
 
-/// Arguments as arrays in the Arrow form of their SQL type; constants as arrays of one row.
+/// Invocation of a function: arguments as arrays in the Arrow form of their SQL type; constants are arrays of one
+/// row.
 pub struct Call<'a> {
     pub(crate) arguments: &'a [Argument],
     pub(crate) types: &'a [SqlType],
-    /// How many rows the result has.
+    /// Number of rows of the result.
     pub(crate) rows: usize,
     pub(crate) gives: &'a SqlType,
     pub(crate) session: &'a Session,
 }
 
-/// An argument's values.
+/// Values of one argument.
 pub(crate) struct Argument {
     pub(crate) values: ArrayRef,
-    /// Whether the one value stands for every row.
+    /// True if the only value applies to every row.
     pub(crate) is_constant: bool,
 }
 
-/// Text values by row.
+/// Text argument, read by row.
 #[derive(Clone, Copy)]
 pub(crate) struct TextColumn<'a> {
     values: &'a StringViewArray,
     is_constant: bool,
 }
 
-/// Values of a primitive type by row.
+/// Argument of a primitive type, read by row.
 #[derive(Clone, Copy)]
 pub(crate) struct Column<'a, T: ArrowPrimitiveType> {
     values: &'a PrimitiveArray<T>,
@@ -44,7 +45,7 @@ pub(crate) struct Column<'a, T: ArrowPrimitiveType> {
 }
 
 impl<'a> TextColumn<'a> {
-    /// The row's text, or `None` for NULL.
+    /// Returns the row's text, or `None` for NULL.
     pub(crate) fn get(&self, row: usize) -> Option<&'a str> {
         let row = if self.is_constant { 0 } else { row };
         self.values.is_valid(row).then(|| self.values.value(row))
@@ -52,7 +53,7 @@ impl<'a> TextColumn<'a> {
 }
 
 impl<T: ArrowPrimitiveType> Column<'_, T> {
-    /// The row's value, or `None` for NULL.
+    /// Returns the row's value, or `None` for NULL.
     pub(crate) fn get(&self, row: usize) -> Option<T::Native> {
         let row = if self.is_constant { 0 } else { row };
         self.values.is_valid(row).then(|| self.values.value(row))
@@ -60,19 +61,19 @@ impl<T: ArrowPrimitiveType> Column<'_, T> {
 }
 
 impl<'a> Call<'a> {
-    /// A text argument.
+    /// Returns the text argument at `index`.
     pub(crate) fn text(&self, index: usize) -> TextColumn<'a> {
         let argument = &self.arguments[index];
         TextColumn { values: argument.values.as_string_view(), is_constant: argument.is_constant }
     }
 
-    /// An argument of a primitive type.
+    /// Returns the argument of a primitive type at `index`.
     pub(crate) fn column<T: ArrowPrimitiveType>(&self, index: usize) -> Column<'a, T> {
         let argument = &self.arguments[index];
         Column { values: argument.values.as_primitive(), is_constant: argument.is_constant }
     }
 
-    /// A boolean argument's row.
+    /// Returns one row of a boolean argument, or `None` for NULL.
     pub(crate) fn boolean(&self, index: usize, row: usize) -> Option<bool> {
         let argument = &self.arguments[index];
         let row = if argument.is_constant { 0 } else { row };
@@ -80,7 +81,7 @@ impl<'a> Call<'a> {
         values.is_valid(row).then(|| values.value(row))
     }
 
-    /// A bytea argument's row.
+    /// Returns one row of a bytea argument, or `None` for NULL.
     pub(crate) fn bytes(&self, index: usize, row: usize) -> Option<&'a [u8]> {
         let argument = &self.arguments[index];
         let row = if argument.is_constant { 0 } else { row };
@@ -88,7 +89,7 @@ impl<'a> Call<'a> {
         values.is_valid(row).then(|| values.value(row))
     }
 
-    /// An array argument's row.
+    /// Returns one row of an array argument, or `None` for NULL.
     pub(crate) fn list(&self, index: usize, row: usize) -> Option<ArrayRef> {
         let argument = &self.arguments[index];
         let row = if argument.is_constant { 0 } else { row };
@@ -96,12 +97,12 @@ impl<'a> Call<'a> {
         values.is_valid(row).then(|| values.value(row))
     }
 
-    /// How many arguments the call has.
+    /// Returns the number of arguments.
     pub(crate) fn count(&self) -> usize {
         self.arguments.len()
     }
 
-    /// The scale of a numeric argument.
+    /// Returns the scale of a numeric argument.
     pub(crate) fn scale(&self, index: usize) -> u8 {
         scale_of(&self.types[index])
     }
@@ -131,8 +132,8 @@ impl<'a> Call<'a> {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Builds a text result: `row` writes into the buffer and says whether there is a value. Where a value may be far longer than its arguments, it
-    /// asks itself before it writes.
+    /// Builds a text result: `row` writes into the buffer and returns `None` for NULL. If a value may be far longer
+    /// than its arguments, `row` checks the memory limit itself before it writes.
     pub(crate) fn texts(
         &self,
         mut row: impl FnMut(usize, &mut String) -> SqlResult<Option<()>>,
@@ -152,7 +153,7 @@ impl<'a> Call<'a> {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Builds a text result of parts of the arguments, copying nothing else.
+    /// Builds a text result from slices of the arguments, without an intermediate buffer.
     pub(crate) fn slices<'t>(&self, mut row: impl FnMut(usize) -> SqlResult<Option<&'t str>>) -> SqlResult<ArrayRef> {
         let (mut builder, mut guard) = (StringViewBuilder::with_capacity(self.rows), ValueGuard::default());
         for index in 0..self.rows {
@@ -175,18 +176,21 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Asks whether a value may be added to those of a binary array.
+/// Checks that a value can be added to a binary array: the memory limit and the array's size limit of 2 GiB.
+///
+/// # Errors
+/// SQLSTATE 53200.
 pub(crate) fn check_binary(builder: &BinaryBuilder, value: Option<&[u8]>, guard: &mut ValueGuard) -> SqlResult<()> {
     let bytes = value.map_or(0, <[u8]>::len);
     guard.add_text(bytes)?;
     if BINARY_BYTES_MAX <= builder.values_slice().len() + bytes {
         return Err(SqlError::new(Condition::OutOfMemory, "out of memory")
-            .with_detail("The bytea values of some thousand rows have 2 GB together."));
+            .with_detail("The bytea values of one batch of rows exceed 2 GB."));
     }
     Ok(())
 }
 
-/// The scale of a numeric type; 0 for others.
+/// Returns the scale of a numeric type; 0 for others.
 pub(crate) fn scale_of(sql_type: &SqlType) -> u8 {
     match sql_type {
         SqlType::Numeric { scale, .. } => *scale,

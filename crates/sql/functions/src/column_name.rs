@@ -1,8 +1,9 @@
-//! Names of the columns that calls become while they have no alias: DataFusion tells expressions apart by them.
+//! Column names of calls without an alias. DataFusion tells expressions apart by these names.
 //!
-//! DataFusion's own name of a call repeats those of its arguments, so that the names of nested calls are together as long as the square of their
-//! depth, and it asks for them at every level. A call whose arguments have many nodes has their hash in its name instead. A call of an operator is
-//! made with that hash and keeps it, so that the calls around it need not hash the same again.
+//! DataFusion's own name of a call repeats the names of its arguments: the names of nested calls have a total length
+//! that is quadratic in their depth, and DataFusion computes them at every level. Here a call whose arguments have
+//! many nodes has their hash in its name instead. A call of an operator is built with that hash and stores it, so
+//! that enclosing calls need not hash the same arguments again.
 
 use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
@@ -14,18 +15,19 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use super::function::{NamedFunction, ResolvedFunction};
 
-/// Arguments with more nodes in their expression trees than this are not written out.
+/// Limit on the expression nodes of arguments that are written out; arguments with more are hashed.
 const NODES_MAX: usize = 32;
 
-/// Names are as long at most, in bytes, apart from their hash.
+/// Limit on the length of a name in bytes, without its hash.
 const NAME_BYTES_MAX: usize = 512;
 
-/// The name of the column that a call of `function` becomes: it tells apart what DataFusion's own name does.
+/// Returns the column name of a call of `function`. It distinguishes the same calls as DataFusion's own name.
 ///
-/// It says no more than DataFusion's either: rewrites that leave that name as it is, as of a subquery's plan or the type of a cast, leave this one too.
+/// It distinguishes no more than that either: rewrites that do not change DataFusion's name, such as those of a
+/// subquery's plan or a cast's type, do not change this one.
 ///
 /// # Errors
-/// An argument whose name cannot be formatted.
+/// The name of an argument cannot be formatted.
 pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
     if let Some(hash) = ArgumentsHash::try_new(args, Casts::Unsaid)? {
         return Ok(name_by_hash(function, hash));
@@ -45,28 +47,29 @@ pub(super) fn column_name(function: &str, args: &[Expr]) -> Result<String> {
     Ok(name)
 }
 
-/// The name of a call whose arguments have many nodes.
+/// Returns the name of a call whose arguments have many nodes.
 pub(super) fn name_by_hash(function: &str, ArgumentsHash(hash): ArgumentsHash) -> String {
     format!("{function}(… {hash:032x})")
 }
 
-/// A hash of arguments that have many nodes; it takes their place in the name of their call.
+/// Hash of arguments with many nodes, which replaces them in the name of their call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ArgumentsHash(u128);
 
-/// Casts in a hash: a hash may or may not depend on the types that arguments are cast to.
+/// Treatment of casts in a hash: included or ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Casts {
     Said,
-    /// As DataFusion's own names, so that an analyzer's casts leave a name as it is.
+    /// Ignored, as in DataFusion's names, so that casts added by an analyzer do not change a name.
     Unsaid,
 }
 
 impl ArgumentsHash {
-    /// The hash that a call is made with; `None` for arguments that are written out. It says casts: `a + … + b::date` is another call than `a + … + b`.
+    /// Computes the hash that a call is built with; `None` if the arguments are few enough to be written out. Casts
+    /// are included: `a + … + b::date` is another call than `a + … + b`.
     ///
     /// # Errors
-    /// An argument whose name cannot be formatted.
+    /// The name of an argument cannot be formatted.
     pub(super) fn of(args: &[Expr]) -> Result<Option<Self>> {
         Self::try_new(args, Casts::Said)
     }
@@ -81,7 +84,7 @@ impl ArgumentsHash {
         Ok(Some(Self(hasher.hasher.digest128())))
     }
 
-    /// The hash that a call keeps.
+    /// Returns the hash that a call was built with.
     fn kept_by(function: &ScalarUDF) -> Option<Self> {
         let function = function.inner();
         if let Some(named) = function.downcast_ref::<NamedFunction>() {
@@ -91,7 +94,8 @@ impl ArgumentsHash {
     }
 }
 
-/// Whether an expression has no more than `nodes_left`, which are fewer then, of the nodes that [`NameHasher`] looks at.
+/// Returns whether an expression has at most `nodes_left` of the nodes that [`NameHasher`] visits, and subtracts
+/// them.
 fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
     let Some(left) = nodes_left.checked_sub(1) else { return false };
     *nodes_left = left;
@@ -106,7 +110,7 @@ fn has_few_nodes(expr: &Expr, nodes_left: &mut usize) -> bool {
     }
 }
 
-/// Hashes what the names of expressions say, without writing them.
+/// Hasher of the information in expressions' names, without writing the names.
 struct NameHasher {
     hasher: Xxh3Default,
     casts: Casts,

@@ -1,4 +1,5 @@
-//! The comparison operators by name. The analyzer turns them into DataFusion's own, so they have no bodies.
+//! Comparison operators, which the analyzer replaces by DataFusion's own, and the comparison keys of intervals and
+//! jsonb.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{Decimal128Type, IntervalMonthDayNano, IntervalMonthDayNanoType};
@@ -19,27 +20,27 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new(">=", ANY_TWO),
 ];
 
-/// An interval's length in microseconds, with months of 30 days: what comparisons, sorts and groups of intervals go by.
+/// Comparison key of intervals: their length in microseconds, with months of 30 days.
 pub(super) static INTERVAL_SPAN: Definition = Definition::new(
     "interval_span",
     &[Overload::rows(&[Takes::Interval], Gives::of(SqlType::Numeric { precision: 38, scale: 0 }), span)],
 );
 
-/// What comparisons, sorts and groups of jsonb values go by.
+/// Comparison key of jsonb: bytes in PostgreSQL's order.
 pub(super) static JSONB_KEY: Definition =
     Definition::new("jsonb_key", &[Overload::rows(&[Takes::Jsonb], Gives::of(SqlType::Bytea), json::key)]);
 
 const INTERVAL: Gives = Gives::of(SqlType::Interval);
 
-/// `greatest` of intervals.
+/// Definition of GREATEST for intervals.
 pub(super) static LONGEST: Definition =
     Definition::new("greatest", &[Overload::rows(&[Takes::Interval], INTERVAL, |call| extreme(call, true)).variadic()]);
 
-/// `least` of intervals.
+/// Definition of LEAST for intervals.
 pub(super) static SHORTEST: Definition =
     Definition::new("least", &[Overload::rows(&[Takes::Interval], INTERVAL, |call| extreme(call, false)).variadic()]);
 
-/// `interval = ANY (array)`.
+/// Definition of `interval = ANY (array)`.
 pub(super) static ANY_OF_LENGTH: Definition = Definition::new(
     "any_equal",
     &[Overload::rows(&[Takes::AnyArray, Takes::Interval], Gives::of(SqlType::Bool), any_of_length)],
@@ -49,7 +50,7 @@ fn length(span: IntervalMonthDayNano) -> i128 {
     Interval::from_month_day_nano(span.months, span.days, span.nanoseconds).span_us()
 }
 
-/// NULLs do not count; of several alike the first is taken.
+/// Returns the longest or shortest interval. NULLs are ignored; the first of several equal ones wins.
 fn extreme(call: &Call<'_>, longest: bool) -> SqlResult<ArrayRef> {
     let columns: Vec<_> = (0..call.count()).map(|at| call.column::<IntervalMonthDayNanoType>(at)).collect();
     call.primitive::<IntervalMonthDayNanoType>(|row| {
@@ -60,7 +61,8 @@ fn extreme(call: &Call<'_>, longest: bool) -> SqlResult<ArrayRef> {
     })
 }
 
-/// True if an element is as long; NULL if none is but one is NULL, or the value is.
+/// Evaluates `interval = ANY (array)`: true if an element has the same length; NULL if none has but an element or the
+/// value is NULL.
 fn any_of_length(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let wanted = call.column::<IntervalMonthDayNanoType>(1);
     call.booleans(|row| {
@@ -80,5 +82,5 @@ fn span(call: &Call<'_>) -> SqlResult<ArrayRef> {
 }
 
 fn unresolved(_call: &Call<'_>) -> SqlResult<ArrayRef> {
-    Err(SqlError::internal("a comparison was run before its types were resolved"))
+    Err(SqlError::internal("a comparison operator ran before the analyzer replaced it"))
 }

@@ -1,4 +1,5 @@
-//! COALESCE, GREATEST, LEAST and NULLIF: the analyzer gives their arguments one type.
+//! COALESCE, GREATEST, LEAST and NULLIF, whose arguments the analyzer casts to one type, and eager forms of COALESCE
+//! and CASE.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
 /// Internal name of [`FIRST_NOT_NULL`]; not callable from SQL.
 pub const FIRST_NOT_NULL_NAME: &str = "first_not_null";
 
-/// COALESCE with eager evaluation of all arguments.
+/// COALESCE that evaluates all arguments.
 pub(super) static FIRST_NOT_NULL: Definition = Definition::new(
     FIRST_NOT_NULL_NAME,
     &[Overload::rows(&[Takes::Any], Gives::Computed(common), first_not_null).variadic()],
@@ -43,7 +44,7 @@ fn first_not_null(call: &Call<'_>) -> SqlResult<ArrayRef> {
 /// Internal name of [`FIRST_TRUE`]; not callable from SQL.
 pub const FIRST_TRUE_NAME: &str = "first_true";
 
-/// CASE of conditions with eager evaluation: the arguments are pairs of a condition and its result, then the ELSE result.
+/// Boolean CASE that evaluates all arguments: pairs of a condition and its result, then the ELSE result.
 pub(super) static FIRST_TRUE: Definition =
     Definition::new(FIRST_TRUE_NAME, &[Overload::rows(&[Takes::Any], Gives::of(SqlType::Bool), first_true).variadic()]);
 

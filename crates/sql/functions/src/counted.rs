@@ -1,4 +1,4 @@
-//! Window functions that count: DataFusion's, with PostgreSQL's `bigint` and `integer` where theirs are unsigned.
+//! Ranking window functions: DataFusion's, with PostgreSQL's `bigint` and `integer` results instead of unsigned ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{LimitEffect, PartitionEvaluator, ReversedUDWF, Si
 use datafusion::physical_plan::PhysicalExpr;
 use types::SqlType;
 
-/// A window function whose numbers are of another type.
+/// Window function with its result cast to another integer type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Counted {
     inner: Arc<WindowUDF>,
@@ -57,7 +57,7 @@ impl WindowUDFImpl for Counted {
         self.inner.inner().coerce_types(arguments)
     }
 
-    /// Counting from the other end would give other numbers.
+    /// Not reversible: counting from the opposite end would return other numbers.
     fn reverse_expr(&self) -> ReversedUDWF {
         match self.inner.inner().reverse_expr() {
             ReversedUDWF::Identical => ReversedUDWF::Identical,
@@ -70,7 +70,7 @@ impl WindowUDFImpl for Counted {
     }
 }
 
-/// The numbers of one partition.
+/// Evaluator of one partition that casts the results.
 #[derive(Debug)]
 struct Counts {
     inner: Box<dyn PartitionEvaluator>,

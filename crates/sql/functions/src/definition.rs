@@ -1,4 +1,4 @@
-//! A function as a table of overloads: what it takes, what it gives, how it is computed.
+//! Definitions of functions: tables of overloads with argument types, result type and body.
 
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::call::Call;
 use crate::type_rules::{is_implicit, is_preferred, plain, same_kind, shared};
 
-/// One name with all its overloads, in order of preference where several fit alike.
+/// Function or operator with all its overloads, in order of preference among overloads that match equally well.
 #[derive(Debug)]
 pub struct Definition {
-    /// The name in SQL, in lower case; an operator's sign.
+    /// Name in SQL, in lower case, or the symbol of an operator.
     pub name: &'static str,
     pub(crate) volatility: Volatility,
     pub overloads: &'static [Overload],
 }
 
-/// One way to call a function.
+/// Signature of a function with its body.
 #[derive(Debug)]
 pub struct Overload {
     pub(crate) takes: &'static [Takes],
-    /// Whether the last of `takes` may repeat, or be absent.
+    /// True if the last of `takes` may repeat or be absent.
     pub(crate) is_variadic: bool,
     pub(crate) gives: Gives,
     pub body: Body,
 }
 
-/// What an argument may be. A concrete type is reached by implicit casts.
+/// Type of a parameter. Arguments reach a concrete type by implicit casts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Int2,
@@ -49,40 +49,40 @@ pub(crate) enum Takes {
     Json,
     Jsonb,
     TextArray,
-    /// Any array, as it is.
+    /// Any array, without a cast.
     AnyArray,
-    /// Anything, as it is; an untyped literal becomes text.
+    /// Any type, without a cast; an untyped literal becomes text.
     Any,
 }
 
-/// What a call gives.
+/// Result type of an overload.
 #[derive(Debug)]
 pub(crate) enum Gives {
-    /// Kept from dropping, so that definitions are constants.
+    /// Fixed type; never dropped, so that definitions can be constants.
     Type(ManuallyDrop<SqlType>),
-    /// The type of an argument, after its cast.
+    /// Type of the argument at this position, after its cast.
     Same(usize),
-    /// The element type of an array argument.
+    /// Element type of the array argument at this position.
     ElementOf(usize),
-    /// A type worked out from the arguments' types.
+    /// Type computed from the arguments' types.
     Computed(fn(&[SqlType]) -> SqlResult<SqlType>),
 }
 
 impl Gives {
-    /// Always this type.
+    /// Creates a fixed result type.
     pub(crate) const fn of(sql_type: SqlType) -> Self {
         Gives::Type(ManuallyDrop::new(sql_type))
     }
 }
 
-/// How a call is computed.
+/// Implementation of an overload.
 #[derive(Clone, Copy)]
 pub enum Body {
-    /// Over Arrow arrays.
+    /// Function over Arrow arrays.
     Rows(fn(&Call<'_>) -> SqlResult<ArrayRef>),
-    /// As another expression, so that the optimizer sees through it.
+    /// Rewrite to another expression that the optimizer understands.
     Native(fn(Vec<Expr>) -> Expr),
-    /// By one of DataFusion's functions, where it does the same as PostgreSQL's.
+    /// DataFusion function with the same semantics as PostgreSQL's.
     Builtin(fn() -> Arc<ScalarUDF>),
 }
 
@@ -109,13 +109,13 @@ impl Definition {
         Self { name, volatility: Volatility::Volatile, overloads }
     }
 
-    /// Whether a call of `overload` with arguments of these types needs no cast.
+    /// Returns whether a call of `overload` with arguments of these types needs no cast.
     pub(crate) fn takes_exactly(&self, overload: usize, types: &[SqlType]) -> bool {
         let fit = self.overloads.get(overload).and_then(|overload| overload.fit(types));
         fit.is_some_and(|fit| fit.targets == types)
     }
 
-    /// Types that an overload takes as they are.
+    /// Returns argument types that an overload takes without a cast.
     #[cfg(test)]
     pub(crate) fn sample_types(&self, overload: usize) -> Option<Vec<SqlType>> {
         let overload = &self.overloads[overload];
@@ -128,12 +128,16 @@ impl Definition {
         overload.takes.iter().map(sample).collect()
     }
 
-    /// Whether a call without arguments exists.
+    /// Returns whether some overload can be called without arguments.
     pub(crate) fn takes_nothing(&self) -> bool {
         self.overloads.iter().any(|overload| overload.least() == 0)
     }
 
-    /// The overload a call means and the types its arguments are cast to; `42883` if there is none.
+    /// Resolves a call as PostgreSQL does: returns the number of the overload and the types its arguments are cast
+    /// to.
+    ///
+    /// # Errors
+    /// SQLSTATE 42883 if no overload matches.
     pub fn choose(&'static self, arguments: &[SqlType]) -> SqlResult<(usize, Vec<SqlType>)> {
         let widened;
         let arguments = match arguments {
@@ -143,7 +147,8 @@ impl Definition {
             }
             others => others,
         };
-        // An untyped operand is first taken to be of the other one's type. What takes anything as it is asks for no type.
+        // PostgreSQL first assumes that an untyped operand has the type of the other one. Functions that take any
+        // type do not infer one.
         if let [a, b] = arguments
             && (*a == SqlType::Unknown) != (*b == SqlType::Unknown)
         {
@@ -171,7 +176,8 @@ impl Definition {
         best.map(|(index, fit)| (index, fit.targets)).ok_or_else(|| self.missing(arguments))
     }
 
-    /// Whether an operator on `real` and another number gives double precision: PostgreSQL has such operators of both types.
+    /// Returns whether an operator on `real` and another number computes in double precision, because PostgreSQL has
+    /// such operators of both types.
     fn widens(&self, a: &SqlType, b: &SqlType) -> bool {
         let is_number = |sql_type: &SqlType| *sql_type == SqlType::Float8 || Digits::of(sql_type).is_some();
         matches!(self.name, "+" | "-" | "*" | "/")
@@ -182,39 +188,40 @@ impl Definition {
         !self.name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
     }
 
-    /// `42883` in PostgreSQL's words: operators and functions differ.
+    /// Builds the error 42883, worded by whether this is an operator or a function.
     fn missing(&self, arguments: &[SqlType]) -> SqlError {
         let names: Vec<String> = arguments.iter().map(plain).collect();
         match (self.is_operator(), names.as_slice()) {
             (true, [left, right]) => missing_operator(self.name, left, right),
             (false, [operand]) if self.name == NEGATE => missing_prefix_operator("-", operand),
-            // Functions of sets are known without what makes their lists.
+            // The list form of a set-returning function is reported under its SQL name.
             _ => missing_function(self.name.strip_suffix("_list").unwrap_or(self.name), &names.join(", ")),
         }
     }
 }
 
-/// `42883` for an operator.
+/// Builds the error 42883 for a binary operator.
 pub fn missing_operator(operator: &str, left: &str, right: &str) -> SqlError {
     SqlError::new(Condition::UndefinedFunction, format!("operator does not exist: {left} {operator} {right}"))
         .with_hint("No operator matches the given name and argument types. You might need to add explicit type casts.")
 }
 
-/// `42883` for an operator before its operand.
+/// Builds the error 42883 for a prefix operator.
 fn missing_prefix_operator(operator: &str, operand: &str) -> SqlError {
     SqlError::new(Condition::UndefinedFunction, format!("operator does not exist: {operator} {operand}"))
         .with_hint("No operator matches the given name and argument type. You might need to add an explicit type cast.")
 }
 
-/// `42883` for a function.
+/// Builds the error 42883 for a function.
 pub fn missing_function(name: &str, arguments: &str) -> SqlError {
     SqlError::new(Condition::UndefinedFunction, format!("function {name}({arguments}) does not exist"))
         .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
 }
 
-/// The name of the function that a minus before its operand is.
+/// Name of the internal function of unary minus.
 pub const NEGATE: &str = "negate";
 
+/// Match of an overload with argument types; better matches have more exact, then more preferred types.
 struct Fit {
     targets: Vec<SqlType>,
     exact_count: usize,
@@ -228,7 +235,7 @@ impl Fit {
 }
 
 impl Overload {
-    /// Computed over arrays.
+    /// Creates an overload that computes over arrays.
     pub(crate) const fn rows(
         takes: &'static [Takes],
         gives: Gives,
@@ -237,23 +244,23 @@ impl Overload {
         Self { takes, is_variadic: false, gives, body: Body::Rows(body) }
     }
 
-    /// Rewritten to another expression.
+    /// Creates an overload that is rewritten to another expression.
     pub(crate) const fn native(takes: &'static [Takes], gives: Gives, body: fn(Vec<Expr>) -> Expr) -> Self {
         Self { takes, is_variadic: false, gives, body: Body::Native(body) }
     }
 
-    /// Computed by one of DataFusion's functions.
+    /// Creates an overload that calls a DataFusion function.
     pub(crate) const fn builtin(takes: &'static [Takes], gives: Gives, body: fn() -> Arc<ScalarUDF>) -> Self {
         Self { takes, is_variadic: false, gives, body: Body::Builtin(body) }
     }
 
-    /// With any number of the last argument.
+    /// Makes the last parameter variadic.
     pub(crate) const fn variadic(mut self) -> Self {
         self.is_variadic = true;
         self
     }
 
-    /// Whether it takes an array beside values that are its elements.
+    /// Returns whether it takes both an array and values that are elements of it.
     fn is_of_elements(&self) -> bool {
         let takes = |wanted: fn(&Takes) -> bool| self.takes.iter().any(wanted);
         takes(|takes| matches!(takes, Takes::AnyArray)) && takes(|takes| matches!(takes, Takes::Any))
@@ -263,14 +270,14 @@ impl Overload {
         self.takes.iter().any(|takes| matches!(takes, Takes::Any))
     }
 
-    /// Gives arrays, and values that are elements of them, one element type: that which they have in common, where they have one.
+    /// Unifies the element types of array arguments and element arguments to their common type, if they have one.
     pub fn share_elements(&self, targets: &mut [SqlType]) {
         let takes = |at: usize| self.takes.get(at).or_else(|| self.takes.last());
         let arrays = (0..targets.len()).filter(|at| matches!(takes(*at), Some(Takes::AnyArray))).count();
         if arrays == 0 || (arrays == 1 && !self.is_of_elements()) {
             return;
         }
-        // Vectors have elements of one type only.
+        // Vectors (`int2vector`, `oidvector`) have a fixed element type.
         if (0..targets.len())
             .any(|at| matches!(takes(at), Some(Takes::AnyArray)) && !matches!(targets[at], SqlType::Array(_)))
         {
@@ -303,7 +310,7 @@ impl Overload {
         }
     }
 
-    /// The type of the elements of the array argument.
+    /// Returns the element type of the array argument.
     fn element(&self, arguments: &[SqlType]) -> Option<SqlType> {
         let array = self.takes.iter().zip(arguments).find(|(takes, _)| matches!(takes, Takes::AnyArray));
         array.and_then(|(_, argument)| argument.element())
@@ -336,7 +343,7 @@ impl Overload {
         Some(fit)
     }
 
-    /// The type of a call whose arguments have been cast.
+    /// Returns the result type of a call with arguments of the types `targets`.
     pub fn result(&self, targets: &[SqlType]) -> SqlResult<SqlType> {
         match &self.gives {
             Gives::Type(sql_type) => Ok((**sql_type).clone()),
@@ -348,7 +355,7 @@ impl Overload {
 }
 
 impl Takes {
-    /// The type an argument is cast to, if this takes it.
+    /// Returns the type that an argument is cast to; `None` if it is not accepted.
     fn target(self, argument: &SqlType) -> Option<SqlType> {
         let wanted = match self {
             Takes::Any => return Some(if *argument == SqlType::Unknown { SqlType::Text } else { argument.clone() }),

@@ -1,7 +1,8 @@
 //! Window functions that count rows in a direction: `lag`, `lead`, `nth_value`.
 //!
-//! An optimizer that finds rows in the opposite order has such a function count from the other end. DataFusion keeps that beside the function, where
-//! neither the engine nor the message to a worker can see it; here it is of the function itself.
+//! If the input has the opposite order, the optimizer lets such a function count from the other end. DataFusion
+//! stores this flag beside the function, invisible to the engine and to the plan codec; here it is part of the
+//! function.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use datafusion::logical_expr::function::{ExpressionArgs, PartitionEvaluatorArgs,
 use datafusion::logical_expr::{LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF, WindowUDFImpl};
 use datafusion::physical_plan::PhysicalExpr;
 
-/// A window function that counts rows forwards or backwards.
+/// Window function that counts rows forwards or backwards.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Directed {
     inner: Arc<WindowUDF>,
@@ -24,20 +25,20 @@ impl Directed {
         Arc::new(WindowUDF::new_from_impl(Self { inner, is_reversed: false }))
     }
 
-    /// The same function, counting from the other end.
+    /// Returns the same function counting from the opposite end.
     fn turned(&self) -> Arc<WindowUDF> {
         let (inner, is_reversed) = (Arc::clone(&self.inner), !self.is_reversed);
         Arc::new(WindowUDF::new_from_impl(Self { inner, is_reversed }))
     }
 }
 
-/// Whether `function` counts rows from the end that its name does not say.
+/// Returns whether `function` counts rows from the end opposite to the one its name implies.
 #[must_use]
 pub fn is_reversed(function: &WindowUDF) -> bool {
     function.inner().downcast_ref::<Directed>().is_some_and(|directed| directed.is_reversed)
 }
 
-/// `function` counting from the other end; `None` where it has no direction.
+/// Returns `function` counting from the opposite end; `None` if it has no direction.
 pub(super) fn reversed(function: &WindowUDF) -> Option<Arc<WindowUDF>> {
     function.inner().downcast_ref::<Directed>().map(Directed::turned)
 }

@@ -1,4 +1,4 @@
-//! DataFusion's errors as PostgreSQL would word them, and our own on their way through DataFusion.
+//! Translates DataFusion's errors to PostgreSQL's, and passes SQL errors through DataFusion.
 
 use std::io;
 
@@ -10,19 +10,19 @@ use types::{Condition, SqlError};
 #[cfg(test)]
 mod tests;
 
-/// A `SqlError` packed for its way through DataFusion; [`from_datafusion`] unpacks it.
+/// Wraps a `SqlError` to pass it through DataFusion; [`from_datafusion`] unwraps it.
 #[must_use]
 pub fn to_datafusion(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// What a client is told of a DataFusion error: the `SqlError` within it if there is one, else the nearest condition.
+/// Returns the `SqlError` within a DataFusion error, or translates it to the nearest SQLSTATE.
 #[must_use]
 pub fn from_datafusion(error: DataFusionError) -> SqlError {
     located(error).0
 }
 
-/// The error, and the line and column of the source it points at (both from 1) if it points somewhere.
+/// Translates an error; also returns the line and column in the SQL text (both from 1), if it has a position.
 pub fn located(error: DataFusionError) -> (SqlError, Option<(u64, u64)>) {
     match error {
         DataFusionError::External(inner) => match inner.downcast::<SqlError>() {
@@ -61,7 +61,7 @@ fn place(diagnostic: &Diagnostic) -> Option<(u64, u64)> {
     diagnostic.span.map(|span| (span.start.line, span.start.column))
 }
 
-/// An error that others hold too: read where it lies.
+/// Translates an error that is shared and so cannot be moved out.
 fn shared_error(error: &DataFusionError) -> SqlError {
     match error {
         DataFusionError::External(inner) => match inner.downcast_ref::<SqlError>() {
@@ -114,7 +114,8 @@ fn schema_error(error: &SchemaError) -> SqlError {
     }
 }
 
-/// `42703` for a column that is not among the `valid` ones, with one that may be meant as its hint; `42P01` where no relation is called so.
+/// Builds the error 42703 for a column that is not among the `valid` ones, with a similar name as the hint; 42P01 if
+/// there is no relation of that name.
 #[must_use]
 pub fn missing_column(field: &Column, valid: &[Column]) -> SqlError {
     match &field.relation {
@@ -136,7 +137,7 @@ pub fn missing_column(field: &Column, valid: &[Column]) -> SqlError {
     }
 }
 
-/// PostgreSQL's hint: the nearest column name, if it is near enough.
+/// Adds PostgreSQL's hint: the most similar column name, if it is similar enough.
 fn hinted(error: SqlError, field: &Column, valid: &[Column]) -> SqlError {
     let limit = field.name.chars().count() / 2;
     let nearest = valid
@@ -157,7 +158,7 @@ fn hinted(error: SqlError, field: &Column, valid: &[Column]) -> SqlError {
     }
 }
 
-/// Edits between two names (Levenshtein).
+/// Returns the Levenshtein distance of two names.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -204,7 +205,7 @@ fn arrow_error(error: &arrow::error::ArrowError) -> SqlError {
     }
 }
 
-/// A file of what did not fit memory could not be written or read.
+/// Translates an error of reading or writing a spill file.
 fn io_error(error: &io::Error) -> SqlError {
     if is_disk_full(error) {
         return SqlError::new(Condition::DiskFull, "no space left for temporary files")
@@ -219,7 +220,7 @@ fn is_disk_full(error: &io::Error) -> bool {
     }
     match error.get_ref().and_then(|inner| inner.downcast_ref::<DataFusionError>()) {
         Some(DataFusionError::IoError(inner)) => is_disk_full(inner),
-        // DataFusion's own limit on what lies in the spill folder has no kind.
+        // DataFusion's limit on the size of the spill folder has no error kind.
         _ => error.to_string().contains("disk space during the spilling process has exceeded"),
     }
 }
@@ -311,7 +312,7 @@ fn plan_error(text: &str) -> SqlError {
     condition_message(Condition::SyntaxError, brief(text))
 }
 
-/// `42804` for a condition that is no boolean.
+/// Recognizes the error 42804 of a condition that is not boolean.
 fn boolean_error(text: &str) -> Option<SqlError> {
     let after = |marker: &str| text.split_once(marker).map(|(_, rest)| rest);
     let (place, found) = if text.contains("create filter with non-boolean predicate") {
@@ -323,7 +324,7 @@ fn boolean_error(text: &str) -> Option<SqlError> {
     };
     let found = match found.trim() {
         "Int16" => "smallint",
-        // Whole literals are 64 bits wide until their type is settled.
+        // Integer literals are 64 bits wide until their type is resolved.
         "Int32" | "Int64" => "integer",
         "Float32" => "real",
         "Float64" => "double precision",
@@ -336,7 +337,7 @@ fn boolean_error(text: &str) -> Option<SqlError> {
     Some(SqlError::new(Condition::DatatypeMismatch, message))
 }
 
-/// Aggregates, windows and ORDER BY where they may not stand.
+/// Recognizes aggregates, window functions and ORDER BY expressions in places where they are not allowed.
 fn misplaced_error(text: &str) -> Option<SqlError> {
     let lower = text.to_lowercase();
     let (condition, message) = if lower.contains("aggregate function calls cannot be nested") {
@@ -356,7 +357,7 @@ fn misplaced_error(text: &str) -> Option<SqlError> {
     Some(SqlError::new(condition, message))
 }
 
-/// `column "t.a" must appear in the GROUP BY clause or be used in an aggregate function`.
+/// Builds the error `column "t.a" must appear in the GROUP BY clause or be used in an aggregate function`.
 fn grouping_error(text: &str) -> SqlError {
     let column = text.split('"').nth(1).filter(|_| text.starts_with("Column")).map(str::to_owned);
     let message = match column {
@@ -396,7 +397,7 @@ fn internal_error(text: &str) -> SqlError {
     SqlError::internal(brief(text))
 }
 
-/// The first line, without DataFusion's prefixes and without a full stop, beginning in lower case where it is a sentence.
+/// Returns the first line without DataFusion's prefixes and final full stop; a sentence starts in lower case.
 fn brief(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("Error during planning: ").unwrap_or(line);

@@ -1,10 +1,10 @@
-//! The SQL type that a field of a plan stands for.
+//! SQL types of the fields of a plan.
 
 use arrow::datatypes::Field;
 use datafusion::common::ScalarValue;
 use types::SqlType;
 
-/// The SQL type of a field; `literal` is the expression's value if it is a bare literal.
+/// Returns the SQL type of a field; `literal` is the expression's value if it is a bare literal.
 #[must_use]
 pub fn field_type(field: &Field, literal: Option<&ScalarValue>) -> SqlType {
     match literal {

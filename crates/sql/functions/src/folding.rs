@@ -1,7 +1,7 @@
-//! The bound on values that are computed while a statement is planned.
+//! Size limit of values computed by constant folding.
 //!
-//! A call over constants becomes a constant where its value is small. What is not is computed when the statement runs, where it takes a query's
-//! time and memory.
+//! A call over constants becomes a constant if its value is small. A larger value is computed when the statement
+//! runs, within the query's time and memory limits.
 
 use std::cell::Cell;
 
@@ -10,19 +10,20 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::ColumnarValue;
 use types::{Condition, SqlError, SqlResult};
 
-/// Larger values are neither made nor read: a literal of a statement of usual length is a few kilobytes.
+/// Limit on the bytes that a folded call reads or returns; a literal of a typical statement has a few kilobytes.
 const FOLDED_BYTES_MAX: usize = 256 << 10;
 
 thread_local! {
     static IS_ON: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does `work`, which folds constants.
+/// Runs `work`, which folds constants, with the size limit enforced on this thread.
 pub fn folding<T>(work: impl FnOnce() -> T) -> T {
     let _restored = Restored(IS_ON.replace(true));
     work()
 }
 
+/// Restores the flag when dropped.
 struct Restored(bool);
 
 impl Drop for Restored {
@@ -31,10 +32,10 @@ impl Drop for Restored {
     }
 }
 
-/// Whether a call may be computed now.
+/// Checks that a call may be evaluated: always outside of constant folding, else within the size limit.
 ///
 /// # Errors
-/// `54000` for a call while constants are folded that reads or makes too large a value; who folds leaves the call as it is.
+/// SQLSTATE 54000 if the call would read or return too large a value; constant folding then leaves the call as it is.
 pub(super) fn check(function: &str, arguments: &[ColumnarValue]) -> SqlResult<()> {
     if !IS_ON.get() || reads_or_makes(function, arguments) <= FOLDED_BYTES_MAX {
         return Ok(());
@@ -42,14 +43,14 @@ pub(super) fn check(function: &str, arguments: &[ColumnarValue]) -> SqlResult<()
     Err(SqlError::new(Condition::ProgramLimitExceeded, format!("the value of {function}() is too large to be folded")))
 }
 
-/// At most so many bytes; exact for none.
+/// Returns an upper bound on the bytes that a call reads or returns.
 fn reads_or_makes(function: &str, arguments: &[ColumnarValue]) -> usize {
     let length = |at: usize| arguments.get(at).map_or(0, bytes);
     let count = |at: usize| arguments.get(at).map_or(0, count);
     let read = arguments.iter().map(bytes).fold(0, usize::saturating_add);
     let made = match function {
         "repeat" => length(0).saturating_mul(count(1)),
-        // Characters have four bytes at most.
+        // A character has at most four bytes.
         "lpad" | "rpad" => count(1).saturating_mul(4),
         "replace" | "regexp_replace" => length(0).saturating_mul(length(2).max(1)),
         "format" => widths(arguments).fold(read, usize::saturating_add),
@@ -73,7 +74,8 @@ fn count(argument: &ColumnarValue) -> usize {
     }
 }
 
-/// The numbers in the text of `format()`, of which each may be a width; and those among its arguments, which `*` reads.
+/// Returns the possible field widths of a `format()` call: the numbers in its format string, and its integer
+/// arguments if the format uses `*`.
 fn widths(arguments: &[ColumnarValue]) -> impl Iterator<Item = usize> {
     let text = match arguments.first() {
         Some(ColumnarValue::Scalar(value)) => value.try_as_str().flatten().unwrap_or_default(),

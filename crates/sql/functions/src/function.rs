@@ -1,4 +1,5 @@
-//! A definition as DataFusion's `ScalarUDF`: by name while SQL is planned, then as the one overload that the arguments' types choose.
+//! DataFusion's `ScalarUDF` of a [`Definition`]: an unresolved call while SQL is planned, then one overload, chosen
+//! by the types of the arguments.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -27,39 +28,40 @@ use super::{Settled, folding, known_like};
 use crate::error::from_datafusion;
 use crate::field_type;
 
-/// A SQL error on its way through DataFusion; [`crate::error::from_datafusion`] takes it out again.
+/// Wraps a SQL error to pass it through DataFusion; [`crate::error::from_datafusion`] unwraps it.
 #[must_use]
 pub fn external(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// A call whose overload is not chosen yet: made while SQL is planned, replaced by the analyzer.
+/// Function whose overload is not chosen yet: made while SQL is planned, replaced by the analyzer.
 #[derive(Debug)]
 pub struct NamedFunction {
     pub definition: &'static Definition,
     pub(crate) session: Arc<Session>,
     signature: Signature,
-    /// The hash of the arguments that it was made with, if they have many nodes.
+    /// Hash of the arguments of the call, if they have many nodes.
     arguments_hash: Option<ArgumentsHash>,
 }
 
 impl NamedFunction {
-    /// A function by name, for calls of a session.
+    /// Creates the unresolved function of a definition.
     #[must_use]
     pub fn udf(definition: &'static Definition, session: &Arc<Session>) -> Arc<ScalarUDF> {
         Self::make(definition, session, None)
     }
 
-    /// A call of a session with these arguments, which others around it can name without going through all of it.
+    /// Builds an unresolved call. Its name is precomputed from a hash if the arguments have many nodes, so that
+    /// enclosing calls need not traverse them again.
     ///
     /// # Errors
-    /// An argument whose name cannot be formatted.
+    /// The name of an argument cannot be formatted.
     pub(super) fn call(definition: &'static Definition, session: &Arc<Session>, args: Vec<Expr>) -> Result<Expr> {
         let function = Self::make(definition, session, ArgumentsHash::of(&args)?);
         Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
     }
 
-    /// The hash of the arguments that it was made with, where they have many nodes.
+    /// Returns the hash of the arguments of the call, if they have many nodes.
     pub(super) fn arguments_hash(&self) -> Option<ArgumentsHash> {
         self.arguments_hash
     }
@@ -81,7 +83,7 @@ impl NamedFunction {
 }
 
 impl PartialEq for NamedFunction {
-    /// Calls of one argument list that have two names are not equal: DataFusion finds the columns that equal expressions become by their names.
+    /// Equal calls must have equal names: DataFusion finds the columns of equal expressions by their names.
     fn eq(&self, other: &Self) -> bool {
         self.definition.name == other.definition.name
             && self.arguments_hash == other.arguments_hash
@@ -112,7 +114,7 @@ impl ScalarUDFImpl for NamedFunction {
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Err(external(SqlError::internal(format!(
-            "the type of {} was asked for without its arguments' fields",
+            "return_type of {} called without argument fields",
             self.definition.name
         ))))
     }
@@ -122,7 +124,7 @@ impl ScalarUDFImpl for NamedFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        // DataFusion goes over expressions by recursions that heed no stop.
+        // DataFusion traverses expressions recursively without checking for cancellation.
         interrupt::check().map_err(external)?;
         let types: Vec<SqlType> = args
             .arg_fields
@@ -131,16 +133,16 @@ impl ScalarUDFImpl for NamedFunction {
             .map(|(field, literal)| field_type(field, *literal))
             .collect();
         if self.definition.name == "any_equal" {
-            // Of parameters neither side may have a type yet.
+            // Both sides may be parameters without a type yet.
             return Ok(Arc::new(SqlType::Bool.arrow_field(self.definition.name, true)));
         }
         let result = result_of(self.definition, &types).or_else(|error| {
-            // Integer columns made of literals still look 64 bits wide while SQL is planned.
+            // Integer columns of literals are still 64 bits wide while SQL is planned.
             let narrowed: Vec<SqlType> = types
                 .iter()
                 .map(|sql_type| if *sql_type == SqlType::Int8 { SqlType::Int4 } else { sql_type.clone() })
                 .collect();
-            // Nor is the JSON of a CASE marked yet.
+            // JSON results of a CASE are not marked as such yet either.
             let marked = types.iter().map(|it| if *it == SqlType::Text { SqlType::Jsonb } else { it.clone() });
             result_of(self.definition, &narrowed)
                 .or_else(|_| result_of(self.definition, &marked.collect::<Vec<_>>()))
@@ -150,11 +152,11 @@ impl ScalarUDFImpl for NamedFunction {
     }
 
     fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Err(external(SqlError::internal(format!("{} was run before its types were resolved", self.definition.name))))
+        Err(external(SqlError::internal(format!("{} ran before its overload was resolved", self.definition.name))))
     }
 }
 
-/// The name of the column that a call becomes. One that keeps a hash keeps its name where rules change its arguments.
+/// Returns the column name of a call. A call with a stored hash keeps its name when rules change its arguments.
 fn name_of_call(definition: &Definition, arguments_hash: Option<ArgumentsHash>, args: &[Expr]) -> Result<String> {
     match arguments_hash {
         Some(hash) => Ok(name_by_hash(definition.name, hash)),
@@ -164,12 +166,12 @@ fn name_of_call(definition: &Definition, arguments_hash: Option<ArgumentsHash>, 
 
 fn result_of(definition: &'static Definition, types: &[SqlType]) -> SqlResult<SqlType> {
     let (index, targets) = definition.choose(types)?;
-    // What takes its type from all of its arguments takes none from an untyped one.
+    // The result type of these is computed from all arguments as written, in which untyped ones have no weight.
     let shares = matches!(definition.name, "coalesce" | "greatest" | "least" | "array_literal");
     definition.overloads[index].result(if shares { types } else { &targets })
 }
 
-/// A call of one overload, its arguments cast to what it takes.
+/// Function with its overload chosen and its arguments cast to the types the overload takes.
 #[derive(Debug)]
 pub struct ResolvedFunction {
     definition: &'static Definition,
@@ -178,14 +180,15 @@ pub struct ResolvedFunction {
     gives: SqlType,
     session: Arc<Session>,
     signature: Signature,
-    /// A hash of its name, overload and argument types, made once: what is hashed in a nested call passes through every call around it.
+    /// Hash of the name, overload and argument types, computed only here: hashing a nested expression visits each
+    /// call once per enclosing call.
     hash: u64,
-    /// The hash of the arguments that its call by name was made with, if they have many nodes.
+    /// Argument hash of the unresolved call this replaces, if the arguments have many nodes.
     arguments_hash: Option<ArgumentsHash>,
 }
 
 impl ResolvedFunction {
-    /// The call of overload `overload` with arguments of exactly the types `takes`.
+    /// Creates the function of overload `overload` for arguments of exactly the types `takes`.
     pub fn udf(
         definition: &'static Definition,
         overload: usize,
@@ -195,7 +198,8 @@ impl ResolvedFunction {
         Self::make(definition, overload, takes, session, None)
     }
 
-    /// The call of the overload with this number of `named`'s definition, with arguments of exactly the types `takes`. It keeps the name of the call by name.
+    /// Creates the function that replaces `named`: overload `overload` for arguments of exactly the types `takes`. It
+    /// keeps the column name of the unresolved call.
     pub fn in_place_of(
         named: &NamedFunction,
         overload: usize,
@@ -229,23 +233,24 @@ impl ResolvedFunction {
         })))
     }
 
-    /// What it was made of: its definition, which overload, and the session.
+    /// Returns the definition, the number of the overload and the session.
     pub(super) fn parts(&self) -> (&'static Definition, usize, &Arc<Session>) {
         (self.definition, self.overload, &self.session)
     }
 
-    /// As [`NamedFunction::arguments_hash`].
+    /// Returns the hash described at [`NamedFunction::arguments_hash`].
     pub(super) fn arguments_hash(&self) -> Option<ArgumentsHash> {
         self.arguments_hash
     }
 
-    /// The type of its value.
+    /// Returns the result type.
     pub fn gives(&self) -> &SqlType {
         &self.gives
     }
 
+    /// Returns the lifetime of the call's value.
     pub fn settled(&self) -> Settled {
-        // Of one moment it is told from today's midnight.
+        // `age` with one argument subtracts from the current date.
         let tells_time = self.definition.name == "age" && self.takes.len() == 1;
         match self.definition.volatility {
             Volatility::Immutable if !tells_time => Settled::WhenPlanned,
@@ -253,7 +258,7 @@ impl ResolvedFunction {
         }
     }
 
-    /// Whether both compute the same, as long as neither needs more of its session than facts.
+    /// Returns whether both compute the same, provided that neither reads more of its session than its facts.
     pub(super) fn computes_same(&self, other: &Self) -> bool {
         self.is_call_of(other) && self.session.has_facts_of(&other.session)
     }
@@ -262,32 +267,32 @@ impl ResolvedFunction {
         self.definition.name == other.definition.name && self.overload == other.overload && self.takes == other.takes
     }
 
-    /// The same call by another statement.
+    /// Returns the same function bound to another session.
     pub fn with_session(&self, session: &Arc<Session>) -> SqlResult<Arc<ScalarUDF>> {
         Self::make(self.definition, self.overload, self.takes.clone(), session, self.arguments_hash)
     }
 
-    /// The same of single values; `None` for calls that are of arrays only.
+    /// Returns the form that evaluates single values; `None` if only arrays are supported.
     pub(super) fn by_value(&self) -> Option<Arithmetic> {
         Arithmetic::of(self.definition.name, &self.takes, &self.gives)
     }
 
-    /// Whether it makes a moment of its seconds since 1970.
+    /// Returns whether it is `to_timestamp(float8)`.
     pub(super) fn is_from_epoch(&self) -> bool {
         self.definition.name == "to_timestamp" && self.takes == [SqlType::Float8]
     }
 
-    /// As SQL knows it.
+    /// Returns the SQL name.
     pub(super) fn name(&self) -> &'static str {
         self.definition.name
     }
 
-    /// The types of its arguments.
+    /// Returns the argument types.
     pub(super) fn takes(&self) -> &[SqlType] {
         &self.takes
     }
 
-    /// What the call gives a statement of `session`; `None` where it has arguments.
+    /// Evaluates a call without arguments for a statement of `session`; `None` if it takes arguments.
     pub(super) fn alone(&self, session: &Session) -> Option<SqlResult<ScalarValue>> {
         self.takes.is_empty().then(|| {
             let value = self.run(&[], 1, session)?;
@@ -297,7 +302,7 @@ impl ResolvedFunction {
 
     fn run(&self, arguments: &[Argument], rows: usize, session: &Session) -> SqlResult<ArrayRef> {
         let Body::Rows(body) = self.definition.overloads[self.overload].body else {
-            return Err(SqlError::internal(format!("{} has no body of its own", self.definition.name)));
+            return Err(SqlError::internal(format!("an overload of {} has no array body", self.definition.name)));
         };
         body(&Call { arguments, types: &self.takes, rows, gives: &self.gives, session })
     }
@@ -339,7 +344,7 @@ impl ScalarUDFImpl for ResolvedFunction {
         Ok(Arc::new(self.gives.arrow_field(self.definition.name, true)))
     }
 
-    /// A pattern may become known only when parameters have values.
+    /// A LIKE pattern may become a constant only when parameters are bound.
     fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         Ok(match known_like(self.definition.name, &args) {
             Some(like) => ExprSimplifyResult::Simplified(like),
@@ -355,7 +360,7 @@ impl ScalarUDFImpl for ResolvedFunction {
     }
 }
 
-/// Runs a body over arrays in the Arrow forms of `takes`; a call with only constants runs once.
+/// Runs a body over arrays in the Arrow forms of `takes`; a call with only constants runs on one row.
 pub(crate) fn invoke(
     args: &ScalarFunctionArgs,
     takes: &[SqlType],
@@ -388,7 +393,7 @@ fn argument(value: &ColumnarValue, sql_type: &SqlType) -> Result<Argument> {
     } else if let Some(rounded) = with_digits(&values, sql_type) {
         rounded.map_err(external)?
     } else {
-        // String layouts vary with DataFusion's own functions.
+        // DataFusion's own functions return strings in different layouts.
         cast_with_options(&values, &wanted, &CastOptions { safe: false, ..CastOptions::default() })?
     };
     Ok(Argument { values, is_constant })

@@ -1,4 +1,4 @@
-//! The functions that hide keys of grouping sets from the optimizer. No name in SQL stands for them.
+//! Internal functions that hide keys of grouping sets from the optimizer. They have no SQL name.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,20 +8,20 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// Gives its first argument as it is; the optimizer knows nothing of its value.
+/// Function that returns its first argument, and is opaque to the optimizer.
 pub static GROUPING_KEY: LazyLock<ScalarUDF> =
     LazyLock::new(|| ScalarUDF::new_from_impl(GroupingKey { signature: Signature::any(2, Volatility::Volatile) }));
 
-/// An argument of [`GROUPING_KEY`] that is not taken for constant: a call of constants alone would be.
+/// Second argument of [`GROUPING_KEY`], which keeps a call with a constant key from being folded.
 pub static VARIES: LazyLock<ScalarUDF> =
     LazyLock::new(|| ScalarUDF::new_from_impl(Varies { signature: Signature::nullary(Volatility::Volatile) }));
 
-/// Both functions: plans have them by their names.
+/// Returns both functions, for decoding plans that refer to them by name.
 pub(crate) fn hiding_functions() -> [&'static LazyLock<ScalarUDF>; 2] {
     [&GROUPING_KEY, &VARIES]
 }
 
-/// Whether a function hides a key from the optimizer: it gives its first argument as it is.
+/// Returns whether a function hides a grouping key from the optimizer and just returns its first argument.
 #[must_use]
 pub fn hides_key(function: &ScalarUDF) -> bool {
     *function == *GROUPING_KEY

@@ -1,4 +1,4 @@
-//! The condition that a column has one of some keys. No name in SQL stands for it.
+//! Internal function that tests whether a column's value is in a set of keys. It has no SQL name.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use super::key_set::KeySet;
 
-/// Whether its argument is among the keys; not so for NULL.
+/// Membership test of a [`KeySet`]; false for NULL.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct HasKey {
     keys: Arc<KeySet>,
@@ -16,21 +16,21 @@ pub struct HasKey {
 }
 
 impl HasKey {
-    /// The condition that a value is among `keys`.
+    /// Creates the function that tests whether its argument is in `keys`.
     #[must_use]
     pub fn of(keys: KeySet) -> ScalarUDF {
         let signature = Signature::any(1, Volatility::Immutable);
         ScalarUDF::new_from_impl(Self { keys: Arc::new(keys), signature })
     }
 
-    /// The keys that are looked for.
+    /// Returns the set of keys.
     #[must_use]
     pub fn keys(&self) -> &KeySet {
         &self.keys
     }
 }
 
-/// The keys of a condition that its argument is among them; `None` of other functions.
+/// Returns the key set of a membership test; `None` for other functions.
 #[must_use]
 pub fn keys_asked(function: &ScalarUDF) -> Option<&Arc<KeySet>> {
     function.inner().downcast_ref::<HasKey>().map(|has_key| &has_key.keys)
@@ -50,11 +50,11 @@ impl ScalarUDFImpl for HasKey {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [argument] = args.args.as_slice() else { return internal_err!("one value is looked for") };
+        let [argument] = args.args.as_slice() else { return internal_err!("has_key takes one argument") };
         let array = argument.to_array(args.number_rows)?;
         match self.keys.test(&array) {
             Some(has) => Ok(ColumnarValue::Array(Arc::new(has))),
-            None => internal_err!("{} is no type of keys", array.data_type()),
+            None => internal_err!("has_key called with {}, which is not a key type", array.data_type()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Some keys, small enough to go with a plan.
+//! Set of keys of a semi-join reduction, small enough to be sent with a plan: a bitmap or a blocked Bloom filter.
 
 use std::fmt;
 
@@ -11,36 +11,37 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[cfg(test)]
 mod tests;
 
-/// Of more keys none is made: it would have to go to all workers.
+/// Limit on the keys of a set, because it is sent to all workers.
 pub const KEYS_MAX: usize = 4_000_000;
 
-/// A bit for each value up to so many bits a key; values farther apart are put among so many bits by their hash.
+/// Limit on the size of an exact bitmap, in bits per key. Keys with a wider range become a Bloom filter.
 const BITS_A_KEY: u64 = 64;
+/// Size of the Bloom filter, in bits per key.
 const BLOOM_BITS_A_KEY: usize = 16;
-/// Bits that are few however few the keys are.
+/// Size in bits up to which a bitmap is used whatever the number of keys.
 const BITS_FEW: u64 = 1 << 16;
 
-/// The integers or days that a column may have. It has them all, and may seem to have others where they lie far apart.
+/// Set of integers or days. An exact bitmap if the range is narrow, else a Bloom filter with false positives.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KeySet {
     min: i64,
-    /// Less than `min` where there are none.
+    /// Greatest key; less than `min` for an empty set.
     max: i64,
-    /// How many there are, those among them that came twice.
+    /// Number of keys, with duplicates.
     count: u64,
-    /// A bit for each value from `min` on; or the words of a blocked Bloom filter.
+    /// Bitmap of the values from `min` on, or the words of a blocked Bloom filter.
     words: Vec<u64>,
     is_exact: bool,
 }
 
 impl KeySet {
-    /// Whether keys of this type can be in one.
+    /// Returns whether a set can have keys of this type.
     #[must_use]
     pub fn holds(of: &DataType) -> bool {
         matches!(of, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32)
     }
 
-    /// The values of an array, NULL left out; `None` for a type that [`KeySet::holds`] not.
+    /// Returns the values of an array without NULLs; `None` for a type that [`KeySet::holds`] rejects.
     #[must_use]
     pub fn values(array: &ArrayRef) -> Option<Vec<i64>> {
         macro_rules! of {
@@ -54,7 +55,7 @@ impl KeySet {
         of!(Int8 = Int8Type, Int16 = Int16Type, Int32 = Int32Type, Int64 = Int64Type, Date32 = Date32Type)
     }
 
-    /// Of these keys.
+    /// Builds the set of `keys`.
     #[must_use]
     pub fn of(keys: &[i64]) -> Self {
         let (min, max) = keys.iter().fold((i64::MAX, i64::MIN), |(min, max), key| (min.min(*key), max.max(*key)));
@@ -74,13 +75,13 @@ impl KeySet {
         set
     }
 
-    /// How many there are at most.
+    /// Returns the number of keys, which counts duplicates.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether a value is among them, or seems to be.
+    /// Returns whether a value may be in the set; false positives are possible.
     #[must_use]
     pub fn may_have(&self, value: i64) -> bool {
         if value < self.min || self.max < value {
@@ -90,10 +91,10 @@ impl KeySet {
         self.words[word] & bits == bits
     }
 
-    /// A bit for each value, as it is among them or seems to be: that of value `v` is bit `v % 64` of word `v / 64`.
+    /// Tests many values: returns a bitmap in which value `v` is bit `v % 64` of word `v / 64`, with false positives.
     #[must_use]
     pub fn among(&self, values: &[i64]) -> Vec<u64> {
-        // What is asked of millions of values has no branches that values decide.
+        // Branch-free, because this runs over millions of values.
         if self.words.is_empty() {
             return vec![0; values.len().div_ceil(64)];
         }
@@ -113,7 +114,7 @@ impl KeySet {
         })
     }
 
-    /// For each row of an array whether it has one of the keys: NULL has none. `None` for a type that [`KeySet::holds`] not.
+    /// Tests each row of an array; NULL is not in the set. `None` for a type that [`KeySet::holds`] rejects.
     #[must_use]
     pub fn test(&self, array: &ArrayRef) -> Option<BooleanArray> {
         macro_rules! of {
@@ -135,7 +136,7 @@ impl KeySet {
         Some(BooleanArray::new(has, None))
     }
 
-    /// The word where a value between the bounds leaves bits, and these.
+    /// Returns the index of the word for a value within the bounds, and the bits it sets there.
     fn place(&self, value: i64) -> (usize, u64) {
         if self.is_exact {
             let offset = value.wrapping_sub(self.min).cast_unsigned();
@@ -149,7 +150,7 @@ impl KeySet {
         numbers.iter().chain(&self.words).flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// What [`KeySet::bytes`] gave; `None` for what it does not give.
+    /// Decodes the output of [`KeySet::bytes`]; `None` if it is invalid.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
@@ -167,17 +168,19 @@ impl KeySet {
     }
 }
 
-/// The word among so many where a value leaves three bits of a Bloom filter, and these.
+/// Returns the index, among `words` words of a Bloom filter, of the word for a value, and the three bits it sets
+/// there.
 #[inline]
 fn bloom_place(value: i64, words: u64) -> (usize, u64) {
-    // Fibonacci's multiplier, then the upper half for the word and three times six bits of the lower for bits of it.
+    // Multiplicative (Fibonacci) hashing; the upper half selects the word, and three groups of six low bits select
+    // its bits.
     let hash = value.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let hash = (hash ^ (hash >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let word = ((hash >> 32) * words) >> 32;
     (word as usize, 1 << (hash & 63) | 1 << ((hash >> 6) & 63) | 1 << ((hash >> 12) & 63))
 }
 
-/// A bit for each value, the lowest of what `test` gives.
+/// Returns a bitmap of the lowest bits of `test`'s results.
 #[inline]
 fn each(values: &[i64], test: impl Fn(i64) -> u64) -> Vec<u64> {
     let word = |chunk: &[i64]| chunk.iter().enumerate().fold(0, |word, (bit, value)| word | test(*value) << bit);
@@ -208,7 +211,7 @@ impl<'de> Deserialize<'de> for KeySet {
             }
 
             fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<KeySet, E> {
-                KeySet::read(bytes).ok_or_else(|| E::custom("its bytes are of no set of keys"))
+                KeySet::read(bytes).ok_or_else(|| E::custom("invalid encoding of a key set"))
             }
         }
 

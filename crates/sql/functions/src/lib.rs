@@ -1,16 +1,24 @@
 //! PostgreSQL's functions, operators, casts and aggregates, and the internal functions that only plans call.
 //!
-//! Never reads the catalog: functions that do are made by `system_catalog`. There is no fallback: a name that [`scalar`], [`aggregate`] and [`window`] do not
-//! find is no function, because DataFusion's of that name would answer with other semantics.
+//! This crate never reads the catalog; functions that do are defined by `system_catalog`. There is no fallback: a
+//! name that [`scalar`], [`aggregate`] and [`window`] do not find is not a function, because DataFusion's function of
+//! that name would have other semantics.
 //!
-//! Start at `definition.rs`: a function is a [`Definition`], a table of overloads with their bodies. `function.rs` makes DataFusion functions of it.
+//! Start at `definition.rs`: a function is a [`Definition`], a table of overloads with their bodies. `function.rs`
+//! makes DataFusion functions of it. Then:
 //!
-//! - arguments and types: `type_rules.rs` (implicit casts, common types), `cast/`, `call.rs` (access to arguments and results),
-//! - functions of one kind of values: `arithmetic/`, `math.rs`, `text/`, `pattern.rs`, `like.rs`, `datetime/`, `json/`, `array.rs`, `comparison.rs`, `conditional.rs`,
-//! - `aggregate/`; window functions in `counted.rs` and `directed.rs`; `builtin.rs` has DataFusion's functions under shorter column names,
-//! - internal functions: `grouping_key.rs`, `has_key.rs` with `key_set.rs`, `row_constraints.rs` (NOT NULL and CHECK), `series/` (lists of `generate_series`),
-//! - forms for others: `portable.rs` for other processes, `by_value.rs`, `on_dates.rs`, `on_numbers.rs` and `on_texts.rs` for the engine and reads by key,
-//! - `error.rs` words DataFusion's errors as PostgreSQL does.
+//! - arguments and types: `type_rules.rs` (implicit casts, common types), `cast/`, `call.rs` (access to arguments and
+//!   results),
+//! - functions by kind of value: `arithmetic/`, `math.rs`, `text/`, `pattern.rs`, `like.rs`, `datetime/`, `json/`,
+//!   `array.rs`, `comparison.rs`, `conditional.rs`,
+//! - `aggregate/`; window functions in `counted.rs` and `directed.rs`; `builtin.rs` (DataFusion's functions under
+//!   shorter column names),
+//! - internal functions: `grouping_key.rs`, `has_key.rs` with `key_set.rs`, `row_constraints.rs` (NOT NULL and
+//!   CHECK), `series/` (lists of `generate_series`),
+//! - other forms of a call: `portable.rs` (serializable, for other processes), `by_value.rs` (single values, for the
+//!   primary-key fast path), `on_dates.rs`, `on_numbers.rs` and `on_texts.rs` (kernels of the vectorized engine),
+//! - `settled.rs` (how long a call's value stays valid), `folding.rs` (size limit of constant folding), `error.rs`
+//!   (DataFusion's errors in PostgreSQL's words).
 
 mod aggregate;
 mod arithmetic;
@@ -102,27 +110,27 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Definition>> = LazyLock:
     tables.into_iter().flatten().map(|definition| (definition.name, definition)).collect()
 });
 
-/// The scalar function of that name, as `session` runs it. Names are lower case and without `pg_catalog`.
+/// Returns the scalar function called `name`, bound to `session`. Names are lower case and without `pg_catalog`.
 #[must_use]
 pub fn scalar(name: &str, session: &Arc<Session>) -> Option<Arc<ScalarUDF>> {
     BY_NAME.get(name).map(|definition| NamedFunction::udf(definition, session))
 }
 
-/// A call of the scalar function of that name with these arguments, as [`scalar`]; `None` where there is none.
+/// Builds a call of the scalar function called `name`, as found by [`scalar`]; `None` if there is no such function.
 ///
 /// # Errors
-/// An argument whose name cannot be formatted.
+/// The name of an argument cannot be formatted.
 pub fn scalar_call(name: &str, session: &Arc<Session>, args: Vec<Expr>) -> Result<Option<Expr>> {
     BY_NAME.get(name).map(|definition| NamedFunction::call(definition, session, args)).transpose()
 }
 
-/// The aggregate of that name.
+/// Returns the aggregate function called `name`.
 #[must_use]
 pub fn aggregate(name: &str) -> Option<Arc<AggregateUDF>> {
     aggregate::by_name(name)
 }
 
-/// The window function of that name.
+/// Returns the window function called `name`.
 #[must_use]
 pub fn window(name: &str) -> Option<Arc<WindowUDF>> {
     use datafusion::functions_window as w;
@@ -142,17 +150,18 @@ pub fn window(name: &str) -> Option<Arc<WindowUDF>> {
     })
 }
 
-/// The names of all scalar functions, for messages and the catalog.
+/// Iterates over the names of all scalar functions, for messages and the catalog.
 pub fn scalar_names() -> impl Iterator<Item = &'static str> {
     BY_NAME.keys().copied()
 }
 
-/// Whether the function of that name gives another value at each call.
+/// Returns whether the scalar function called `name` is volatile: two calls with the same arguments may differ.
 pub fn is_volatile(name: &str) -> bool {
     BY_NAME.get(name).is_some_and(|definition| definition.volatility == Volatility::Volatile)
 }
 
-/// Whether a call can fail for some values of its arguments: a division, unless it is by a number that is not zero; a text's cast.
+/// Returns whether a call can fail for some values of its arguments: a cast from text, or a division whose divisor is
+/// not a literal.
 fn can_fail(function: &ScalarUDF, args: &[Expr]) -> bool {
     if let Some(cast) = function.inner().downcast_ref::<cast::CastFunction>() {
         return cast.reads_text();
@@ -162,10 +171,11 @@ fn can_fail(function: &ScalarUDF, args: &[Expr]) -> bool {
     divides && !matches!(args.last(), Some(Expr::Literal(..)))
 }
 
-/// Whether evaluating the expression can fail; within a CASE it does so only where it is meant to.
+/// Returns whether evaluating the expression can fail. CASE expressions and subqueries are not searched: an error
+/// within a CASE occurs only in the branch that is taken.
 ///
 /// # Errors
-/// None that well-formed expressions meet.
+/// None for well-formed expressions.
 pub fn may_fail(expr: &Expr) -> Result<bool> {
     let mut found = false;
     expr.apply(|expr| {
@@ -181,7 +191,7 @@ pub fn may_fail(expr: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// The comparison an operator's name stands for.
+/// Returns the DataFusion operator of a comparison operator's name.
 pub fn comparison_operator(name: &str) -> Option<Operator> {
     Some(match name {
         "=" => Operator::Eq,
@@ -194,11 +204,13 @@ pub fn comparison_operator(name: &str) -> Option<Operator> {
     })
 }
 
-/// Makes the expression that stands for another one where values are compared.
+/// Function that builds the comparison key of an expression: the expression that is compared, sorted and grouped in
+/// its place.
 pub type KeyOf = fn(Expr, &Arc<Session>) -> Result<Expr>;
 
-/// The function whose result values are compared by where bytes do not decide: an interval's length, the bytes that order jsonb, a `bpchar` without its
-/// trailing blanks.
+/// Returns the comparison key of a type whose values do not compare by their bytes: an interval's length, an
+/// order-preserving encoding of jsonb, a `bpchar` without its trailing blanks.
+///
 /// `None` for a type whose values compare as they are.
 pub fn comparison_key(sql_type: &SqlType) -> Option<KeyOf> {
     match sql_type {
@@ -208,7 +220,7 @@ pub fn comparison_key(sql_type: &SqlType) -> Option<KeyOf> {
         SqlType::Jsonb => {
             Some(|expr, session| call_own(&comparison::JSONB_KEY, vec![SqlType::Jsonb], vec![expr], session))
         }
-        // Trailing blanks do not count, however many there are.
+        // Trailing blanks are insignificant, however many there are.
         SqlType::Char(None) => {
             Some(|expr, session| lower_cast(expr, &SqlType::Char(None), &SqlType::Text, CastKind::Explicit, session))
         }
@@ -216,24 +228,25 @@ pub fn comparison_key(sql_type: &SqlType) -> Option<KeyOf> {
     }
 }
 
-/// The longest or the shortest of intervals.
+/// Builds GREATEST (if `longest`) or LEAST of intervals.
 pub fn extreme_interval(longest: bool, args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
     let definition = if longest { &comparison::LONGEST } else { &comparison::SHORTEST };
     call_own(definition, vec![SqlType::Interval; args.len()], args, session)
 }
 
-/// `interval = ANY (array)`.
+/// Builds `interval = ANY (array)`.
 pub fn any_interval(array: Expr, value: Expr, session: &Arc<Session>) -> Result<Expr> {
     let takes = vec![SqlType::Array(Box::new(SqlType::Interval)), SqlType::Interval];
     call_own(&comparison::ANY_OF_LENGTH, takes, vec![array, value], session)
 }
 
-/// Calls COALESCE with eager evaluation; all arguments are of the type `common`.
+/// Builds a COALESCE that evaluates all arguments; all of them have the type `common`.
 pub fn first_not_null(args: Vec<Expr>, common: &SqlType, session: &Arc<Session>) -> Result<Expr> {
     call_own(&conditional::FIRST_NOT_NULL, vec![common.clone(); args.len()], args, session)
 }
 
-/// Calls a CASE of conditions with eager evaluation; `args` are pairs of a condition and its result, then the ELSE result.
+/// Builds a boolean CASE that evaluates all arguments; `args` are pairs of a condition and its result, then the ELSE
+/// result.
 pub fn first_true(args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
     call_own(&conditional::FIRST_TRUE, vec![SqlType::Bool; args.len()], args, session)
 }
@@ -248,22 +261,24 @@ fn call_own(
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
 }
 
-/// Whether the value of the aggregate of that name shows the order of its rows.
+/// Returns whether the aggregate called `name` depends on the order of its input rows.
 pub fn shows_order(name: &str) -> bool {
     aggregate::shows_order(name)
 }
 
-/// `function` over the rows for which its last argument, which comes after those of `function`, is true.
+/// Returns the FILTER form of `function`: its last argument, appended after those of `function`, is the filter
+/// condition.
 pub fn filtered(function: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     aggregate::Filtered::udaf(function)
 }
 
-/// `string_agg` for a separator that is no constant.
+/// Returns the `string_agg` whose separator is not a constant.
 pub fn string_agg_varying() -> Arc<AggregateUDF> {
     aggregate::string_agg_varying()
 }
 
-/// LIKE by its operator's name; both arguments are text, of whatever type.
+/// Builds a LIKE of the operator called `operator` (`~~`, `~~*`, `!~~`, `!~~*`); both arguments are text, of any text
+/// type.
 pub fn like(operator: &'static str, args: Vec<Expr>, session: &Arc<Session>) -> Result<Expr> {
     if let Some(known) = known_like(operator, &args) {
         return Ok(known);
@@ -273,7 +288,7 @@ pub fn like(operator: &'static str, args: Vec<Expr>, session: &Arc<Session>) -> 
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, args)))
 }
 
-/// Unary minus.
+/// Returns the definition of unary minus.
 pub fn negate_definition() -> &'static Definition {
     BY_NAME[NEGATE]
 }

@@ -1,5 +1,5 @@
-//! LIKE and ILIKE. A pattern that is known and well formed is DataFusion's to match; any other is matched here, as PostgreSQL does
-//! it: an escape character at its end is an error once matching comes to it.
+//! LIKE and ILIKE. DataFusion matches constant, well-formed patterns; all others are matched here as in PostgreSQL,
+//! which raises an error for an escape character at the end of the pattern only when matching reaches it.
 
 use arrow::array::ArrayRef;
 use datafusion::logical_expr::Expr;
@@ -21,7 +21,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("!~~*", &[Overload::rows(&[T::Text, T::Text], BOOL, |call| like(call, Kind::of("!~~*")))]),
 ];
 
-/// Which of the four operators.
+/// Variant of the operator.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     negated: bool,
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// The operator's name.
+/// Returns the operator's name.
 #[must_use]
 pub fn like_operator(negated: bool, case_insensitive: bool) -> &'static str {
     match (negated, case_insensitive) {
@@ -45,7 +45,7 @@ pub fn like_operator(negated: bool, case_insensitive: bool) -> &'static str {
     }
 }
 
-/// The call as DataFusion's own LIKE, if its pattern is known and does not end in its escape character.
+/// Returns the call as DataFusion's LIKE if its pattern is constant and does not end in the escape character.
 pub(crate) fn known_like(operator: &str, args: &[Expr]) -> Option<Expr> {
     if !DEFINITIONS.iter().any(|definition| definition.name == operator) {
         return None;
@@ -76,10 +76,10 @@ fn like(call: &Call<'_>, kind: Kind) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Whether a text has the form of a pattern; both are UTF-8.
+/// Returns whether a text matches a pattern; both are UTF-8.
 fn matches(text: &[u8], pattern: &[u8]) -> SqlResult<bool> {
     let (mut t, mut p) = (0, 0);
-    // Behind the last `%`: where the pattern goes on, and the first character that has not been tried there.
+    // Backtracking state of the last `%`: the pattern position after it, and the text position to retry from.
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
@@ -125,7 +125,7 @@ fn matches(text: &[u8], pattern: &[u8]) -> SqlResult<bool> {
     Ok(pattern[p..].iter().all(|byte| *byte == b'%'))
 }
 
-/// Where the next character begins.
+/// Returns the position of the next character.
 fn next(text: &[u8], at: usize) -> usize {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     at + 1 + text[at + 1..].iter().take_while(continues).count()

@@ -1,4 +1,4 @@
-//! Mathematics: rounding as PostgreSQL rounds, logarithms and roots with its errors.
+//! Mathematical functions: rounding, roots and logarithms with PostgreSQL's results and errors.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
@@ -19,7 +19,7 @@ const INT4: Gives = Gives::of(SqlType::Int4);
 const INT8: Gives = Gives::of(SqlType::Int8);
 const FLOAT8: Gives = Gives::of(SqlType::Float8);
 const NUMERIC16: Gives = Gives::of(SqlType::Numeric { precision: 38, scale: 16 });
-/// Rounding can carry into one more digit, and leaves none after the point.
+/// Result type of rounding to an integer, which can carry into one more digit.
 const WHOLE: Gives = Gives::Computed(|a| Ok(whole(&a[0]).sql_type()));
 
 pub(super) const DEFINITIONS: &[Definition] = &[
@@ -152,7 +152,7 @@ const CEIL: &[Overload] = &[
 ];
 
 fn digits(sql_type: &SqlType) -> Digits {
-    Digits::of(sql_type).expect("an overload of numerics takes exact numbers")
+    Digits::of(sql_type).expect("argument of a numeric overload is not an exact number")
 }
 
 fn whole(sql_type: &SqlType) -> Digits {
@@ -170,7 +170,7 @@ fn float(call: &Call<'_>, apply: impl Fn(f64) -> SqlResult<f64>) -> SqlResult<Ar
     call.primitive::<Float64Type>(|row| values.get(row).map(&apply).transpose())
 }
 
-/// Numerics whose result has no end are computed in double precision.
+/// Computes a function of a numeric in double precision, for results without an exact decimal form.
 fn through_float(call: &Call<'_>, apply: impl Fn(f64) -> SqlResult<f64>) -> SqlResult<ArrayRef> {
     let (values, scale, result) = (call.column::<Decimal128Type>(0), call.scale(0), digits(call.gives));
     call.primitive::<Decimal128Type>(|row| {
@@ -290,7 +290,7 @@ fn sign_numeric(call: &Call<'_>) -> SqlResult<ArrayRef> {
     decimal(call, |value, _| Ok(value.signum()))
 }
 
-/// The type keeps its scale, so digits beyond the wanted ones are zero.
+/// Rounds or truncates to a number of decimals. The type keeps its scale, so the digits beyond become zero.
 fn to_places(call: &Call<'_>, cut: impl Fn(i128, i128) -> i128) -> SqlResult<ArrayRef> {
     let (values, places, scale) = (call.column::<Decimal128Type>(0), call.column::<Int32Type>(1), call.scale(0));
     call.primitive::<Decimal128Type>(|row| {
@@ -392,7 +392,7 @@ fn factorial(call: &Call<'_>) -> SqlResult<ArrayRef> {
                 "factorial of a negative number is undefined",
             ));
         }
-        // 34! is the first beyond 38 digits.
+        // 34! is the first factorial with more than 38 digits.
         if 33 < value {
             return Err(overflow());
         }

@@ -1,4 +1,4 @@
-//! Calls over columns of dates and of moments: what engines need to know to make them without arrays.
+//! Describes date and timestamp functions that the vectorized engine evaluates with its own kernels.
 
 use datafusion::logical_expr::ScalarUDF;
 use types::{DatePart, SqlType};
@@ -6,18 +6,19 @@ use types::{DatePart, SqlType};
 use super::datetime::Field;
 use super::function::ResolvedFunction;
 
-/// The part that EXTRACT or `date_part` takes of its second argument.
+/// Call of EXTRACT or `date_part` on a date or a timestamp without time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartCall {
-    /// The time of the day of moments alone.
+    /// Extracted field; hours and minutes are supported for timestamps only.
     pub part: DatePart,
-    /// Whether that is a moment without a zone, not a date.
+    /// True if the argument is a `timestamp`, false if it is a `date`.
     pub is_moment: bool,
-    /// Whether it gives a `float8`, not a numeric without digits after the point.
+    /// True if the result is `float8` (`date_part`), false if it is a numeric of scale 0 (EXTRACT).
     pub is_float: bool,
 }
 
-/// What the function takes of its second argument where its first one is `name`; `None` for all others.
+/// Returns the extraction that a function performs if its first argument is the field name `name`; `None` for other
+/// functions, types and fields.
 #[must_use]
 pub fn part_call(function: &ScalarUDF, name: &str) -> Option<PartCall> {
     let call = function.inner().downcast_ref::<ResolvedFunction>()?;
@@ -46,17 +47,18 @@ pub fn part_call(function: &ScalarUDF, name: &str) -> Option<PartCall> {
     Some(PartCall { part, is_moment, is_float })
 }
 
-/// An interval that is added to a date or to a moment without a zone, or taken from it; the result is such a moment.
+/// Addition or subtraction of an interval and a date or timestamp without time zone; the result is a `timestamp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShiftCall {
-    /// Whether it is added to a moment, not to a date.
+    /// True if the other operand is a `timestamp`, false if it is a `date`.
     pub is_moment: bool,
+    /// True if the interval is subtracted.
     pub is_back: bool,
-    /// Which argument the interval is.
+    /// Position of the interval among the two arguments.
     pub interval: usize,
 }
 
-/// What the function adds; `None` for all others.
+/// Returns the interval addition that a function performs; `None` for other functions.
 #[must_use]
 pub fn shift_call(function: &ScalarUDF) -> Option<ShiftCall> {
     let call = function.inner().downcast_ref::<ResolvedFunction>()?;

@@ -1,4 +1,5 @@
-//! Calls over columns of integers and of numerics' digits: what engines need to know to make them without arrays.
+//! Describes numeric functions and casts that the vectorized engine evaluates with its own kernels, on integers,
+//! unscaled decimals and doubles.
 
 use datafusion::logical_expr::ScalarUDF;
 use types::SqlType;
@@ -8,53 +9,56 @@ use types::text::{DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_M
 use super::cast::CastFunction;
 use super::function::ResolvedFunction;
 
-/// What a function does with numbers, each an integer or a numeric's digits.
+/// Kernel of a numeric function. Numerics are unscaled 128-bit integers; `limits` are the least and greatest result,
+/// and a result beyond them fails with SQLSTATE 22003.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberCall {
-    /// Both sides are multiplied by their factors first; the result lies within limits, or the call fails.
+    /// Exact operation; each side is multiplied by its factor first, to align the scales.
     Exact { operation: NumberOperation, factors: (i128, i128), limits: (i128, i128) },
-    /// Both are divided; the result lies within limits, or the call fails.
+    /// Exact division.
     Divided { division: NumberDivision, limits: (i128, i128) },
-    /// Of `float8`.
+    /// Operation on `float8`.
     Floating(NumberOperation),
-    /// A quotient of `float8`; a division by zero fails, and what is beyond all finite numbers or below all of them.
+    /// Quotient of `float8`; division by zero, overflow and underflow fail.
     FloatQuotient,
-    /// The same number, an integer or one with so many digits after the point, as `float8`.
+    /// Cast of an integer, or of a numeric of scale `scale`, to `float8`.
     AsFloat { scale: u8 },
-    /// A `float8` as the nearest whole number, an even one where two are as near.
+    /// Cast of a `float8` to an integer, rounded half to even.
     FromFloat { limits: (i128, i128) },
-    /// A `float8` rounded to a whole one; to the nearest where two are as near to an even one.
+    /// Rounding of a `float8` to a whole number; [`NumberRounding::Nearest`] rounds half to even here.
     FloatRounded(NumberRounding),
-    /// The one argument times a factor, within limits.
+    /// The only argument times a factor.
     Scaled { factor: i128, limits: (i128, i128) },
-    /// The one argument divided and rounded, within limits.
+    /// The only argument divided by `divisor` and rounded.
     Cut { rounding: NumberRounding, divisor: i128, limits: (i128, i128) },
-    /// The first argument, of so many digits after the point, rounded to as many as the second one says.
+    /// First argument, a numeric of scale `scale`, rounded to the number of decimals given by the second argument.
     ToPlaces { rounding: NumberRounding, scale: u8, limits: (i128, i128) },
-    /// A number with its sign turned, or without it.
+    /// Negation or absolute value of an exact number.
     Signed { sign: NumberSign, limits: (i128, i128) },
-    /// The same of a `float8`.
+    /// Negation or absolute value of a `float8`.
     FloatSigned(NumberSign),
 }
 
-/// How a number becomes one with fewer digits.
+/// Rounding mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberRounding {
-    /// Away from zero where two are as near.
+    /// To the nearest number, half away from zero.
     Nearest,
     Down,
     Up,
     TowardZero,
 }
 
-/// What becomes of a sign.
+/// Change of a number's sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberSign {
+    /// Negation.
     Turned,
+    /// Absolute value.
     Dropped,
 }
 
-/// What is done with two numbers.
+/// Operation on two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberOperation {
     Add,
@@ -62,18 +66,18 @@ pub enum NumberOperation {
     Multiply,
 }
 
-/// How one number is divided by another; a division by zero fails.
+/// Division of two numbers; division by zero fails with SQLSTATE 22012.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberDivision {
-    /// What is divided is multiplied by a factor first, the quotient is rounded half away from zero.
+    /// The dividend is multiplied by `factor` first, and the quotient is rounded half away from zero.
     Rounded { factor: i128 },
-    /// What is after the point is left out.
+    /// The quotient is truncated toward zero.
     Truncated,
-    /// What is left.
+    /// The remainder, with the sign of the dividend.
     Remainder,
 }
 
-/// What the function does with numbers, and of which types; `None` for all others.
+/// Returns the kernel of a numeric function and its argument types; `None` if there is none.
 #[must_use]
 pub fn number_call(function: &ScalarUDF) -> Option<(NumberCall, Vec<SqlType>)> {
     let inner = function.inner();
@@ -87,7 +91,7 @@ pub fn number_call(function: &ScalarUDF) -> Option<(NumberCall, Vec<SqlType>)> {
     Some((converted(cast.from(), cast.to())?, vec![cast.from().clone()]))
 }
 
-/// `%` of integers.
+/// Recognizes `%` of integers.
 fn remainder(call: &ResolvedFunction) -> Option<NumberCall> {
     let is_integer = |of: &SqlType| matches!(of, SqlType::Int2 | SqlType::Int4 | SqlType::Int8);
     let is_it = call.name() == "%" && call.takes().iter().all(is_integer);
@@ -95,7 +99,7 @@ fn remainder(call: &ResolvedFunction) -> Option<NumberCall> {
     is_it.then_some(NumberCall::Divided { division: NumberDivision::Remainder, limits })
 }
 
-/// `round`, `floor`, `ceil` and `trunc`.
+/// Recognizes `round`, `floor`, `ceil` and `trunc`.
 fn rounded(call: &ResolvedFunction) -> Option<NumberCall> {
     let rounding = match call.name() {
         "round" => NumberRounding::Nearest,
@@ -118,7 +122,7 @@ fn rounded(call: &ResolvedFunction) -> Option<NumberCall> {
     }
 }
 
-/// `abs` and the minus of one number.
+/// Recognizes `abs` and unary minus.
 fn signed(call: &ResolvedFunction) -> Option<NumberCall> {
     let sign = match call.name() {
         "abs" => NumberSign::Dropped,
@@ -132,7 +136,7 @@ fn signed(call: &ResolvedFunction) -> Option<NumberCall> {
     }
 }
 
-/// Days added to dates, and between dates.
+/// Recognizes a date plus or minus days, and the difference of two dates.
 fn on_days(call: &ResolvedFunction) -> Option<NumberCall> {
     let dates = (DATE_DAYS_MIN.into(), DATE_DAYS_MAX.into());
     let (operation, limits) = match (call.name(), call.takes()) {
@@ -163,7 +167,7 @@ fn converted(from: &SqlType, to: &SqlType) -> Option<NumberCall> {
     }
 }
 
-/// The cast that adds digits after the point, or none, or leaves some out.
+/// Recognizes a cast between exact numbers, which changes the scale.
 fn scaled(from: &SqlType, to: &SqlType) -> Option<NumberCall> {
     let limits = limits(to)?;
     let (from, to) = (Digits::of(from)?, Digits::of(to)?);
@@ -176,7 +180,7 @@ fn scaled(from: &SqlType, to: &SqlType) -> Option<NumberCall> {
     })
 }
 
-/// What a type of exact numbers holds.
+/// Returns the least and greatest value of an exact numeric type.
 fn limits(of: &SqlType) -> Option<(i128, i128)> {
     Some(match of {
         SqlType::Int2 => (i16::MIN.into(), i16::MAX.into()),

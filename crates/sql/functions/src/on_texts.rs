@@ -1,29 +1,29 @@
-//! Calls over columns of strings: what engines need to know to make them without arrays.
+//! Describes string functions that the vectorized engine evaluates with its own kernels.
 
 use datafusion::logical_expr::ScalarUDF;
 use types::SqlType;
 
 use super::function::ResolvedFunction;
 
-/// What a function does with its first argument, a string.
+/// String function of the first argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextCall {
     Upper,
     Lower,
-    /// In characters.
+    /// Length in characters.
     Length,
-    /// From a place on, so many characters or all.
+    /// Substring from a position, to the end or of a given number of characters.
     Substring,
-    /// So many characters; of a negative number, all but so many at the end.
+    /// First n characters; for a negative n, all but the last |n| characters.
     Left,
-    /// Without spaces at the ends, or without the characters of another string.
+    /// Removes spaces, or the characters of a second string, at one end or both.
     Trim {
         at_start: bool,
         at_end: bool,
     },
 }
 
-/// What the function does with a string; `None` for all others.
+/// Returns the string kernel of a function; `None` if there is none.
 #[must_use]
 pub fn text_call(function: &ScalarUDF) -> Option<TextCall> {
     let Some(call) = function.inner().downcast_ref::<ResolvedFunction>() else {

@@ -1,4 +1,4 @@
-//! Regular expressions and SIMILAR TO. Expressions are compiled once per call where the pattern is constant.
+//! Regular expressions and SIMILAR TO. A constant pattern is compiled once per batch.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Int32Type;
@@ -63,7 +63,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     ),
 ];
 
-/// The last compiled expression, kept while pattern and flags stay the same.
+/// Cache of the last compiled regular expression, reused while pattern and flags stay the same.
 #[derive(Default)]
 struct Compiled {
     key: Option<(String, String)>,
@@ -77,7 +77,7 @@ impl Compiled {
             self.regex = Some(compile(pattern, flags)?);
             self.key = Some((pattern.to_owned(), flags.to_owned()));
         }
-        Ok(self.regex.as_ref().expect("compiled above"))
+        Ok(self.regex.as_ref().expect("regex was compiled by the branch above"))
     }
 }
 
@@ -115,7 +115,8 @@ fn compile(pattern: &str, flags: &str) -> SqlResult<Regex> {
         })
 }
 
-/// PostgreSQL's own escapes in the words of the `regex` crate. What it cannot do, it refuses itself.
+/// Translates PostgreSQL's regular expression syntax to that of the `regex` crate, which itself rejects unsupported
+/// constructs.
 fn translate(pattern: &str) -> SqlResult<String> {
     let pattern = pattern.strip_prefix("***:").unwrap_or(pattern);
     if let Some(literal) = pattern.strip_prefix("***=") {
@@ -185,7 +186,7 @@ fn whole_match(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// `substring(text from pattern)`: the first group, or the whole match where there is none.
+/// Evaluates `substring(text from pattern)`: returns the first group, or the entire match if there are no groups.
 pub(super) fn substring(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern) = (call.text(0), call.text(1));
     let mut compiled = Compiled::default();
@@ -198,7 +199,7 @@ pub(super) fn substring(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// `substring(text similar pattern escape '#')` needs PostgreSQL's `#"` parts.
+/// Rejects `substring(text similar pattern escape '#')`, whose `#"` separators are not supported.
 pub(super) fn substring_similar(_call: &Call<'_>) -> SqlResult<ArrayRef> {
     Err(SqlError::unsupported("substring(text SIMILAR pattern ESCAPE character)"))
 }
@@ -220,7 +221,7 @@ fn groups(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Only the first match is replaced unless the flags say `g`.
+/// Evaluates `regexp_replace`. Only the first match is replaced unless the flags contain `g`.
 fn replace(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, pattern, replacement) = (call.text(0), call.text(1), call.text(2));
     let mut compiled = Compiled::default();
@@ -284,7 +285,7 @@ fn split(call: &Call<'_>) -> SqlResult<ArrayRef> {
         let regex = compiled.get(pattern, flags)?;
         let mut rest = 0;
         for found in regex.find_iter(text) {
-            // Empty matches at the ends split nothing off.
+            // Empty matches at the ends do not split.
             if found.is_empty() && (found.start() == 0 || found.start() == text.len()) {
                 continue;
             }
@@ -296,7 +297,7 @@ fn split(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// A LIKE pattern with another escape character, as one with the backslash.
+/// Translates a LIKE pattern with another escape character to one with the backslash.
 fn like_escape(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (pattern, escape) = (call.text(0), call.text(1));
     call.texts(|row, out| {
@@ -349,7 +350,7 @@ fn similar(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// A SIMILAR TO pattern as a regular expression over the whole text.
+/// Translates a SIMILAR TO pattern to a regular expression that matches the entire text.
 fn similar_to_regex(pattern: &str, escape: Option<char>) -> String {
     let mut out = "^(?:".to_owned();
     let mut in_brackets = false;

@@ -1,7 +1,8 @@
-//! Functions as plain data, of which another process of the same version makes functions that compute the same.
+//! Serializable forms of functions, which another process of the same version turns into functions that compute the
+//! same.
 //!
-//! A function goes by its name, its overload, the types that it takes and the facts of its session. What needs more, the catalog, the
-//! session's own state or chance, has no such form: the statement's own process has to compute it.
+//! A function is identified by its name, overload, argument types and session facts. A function that needs more (the
+//! catalog, the session's own state, randomness) has no such form and must run in the process of the statement.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -28,10 +29,10 @@ use super::{
 #[cfg(test)]
 mod tests;
 
-/// A scalar function.
+/// Serializable form of a scalar function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PortableScalar {
-    /// An overload of one of Kiln's functions, with arguments of these types.
+    /// Overload of one of Kiln's functions, with the types of its arguments.
     Resolved {
         definition: PortableDefinition,
         overload: usize,
@@ -44,46 +45,46 @@ pub enum PortableScalar {
         kind: PortableCast,
         facts: SessionFacts,
     },
-    /// What hides keys of grouping sets from the optimizer.
+    /// Name of a function that hides keys of grouping sets from the optimizer.
     Veil(String),
-    /// That a value is among these.
+    /// Membership test of a set of keys.
     HasKey(KeySet),
-    /// One of DataFusion's own.
+    /// Name of one of DataFusion's functions.
     BuiltIn(String),
 }
 
-/// Which of Kiln's functions.
+/// Identity of a [`Definition`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortableDefinition {
     Named(String),
-    /// By its place among those that no name in SQL stands for.
+    /// Index into the list of definitions that cannot be found by a SQL name.
     Unnamed(usize),
 }
 
-/// How a cast came about.
+/// Origin of a cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortableCast(CastKind);
 
-/// An aggregate.
+/// Serializable form of an aggregate function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PortableAggregate {
     Named(String),
-    /// `string_agg` whose separator varies.
+    /// `string_agg` whose separator is not a constant.
     StringAggVarying,
     BuiltIn(String),
-    /// Another one over the rows for which its last argument is true.
+    /// FILTER form of another aggregate: the last argument is the filter condition.
     Filtered(Box<PortableAggregate>),
 }
 
-/// A window function.
+/// Serializable form of a window function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PortableWindow {
     name: String,
-    /// Whether it counts rows from the end that its name does not say.
+    /// True if it counts rows from the opposite end of its partition.
     is_reversed: bool,
 }
 
-/// The facts of a session and statement that functions read.
+/// Settings and times of a session and statement that functions read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionFacts {
     pub zone: SessionZone,
@@ -92,7 +93,8 @@ pub struct SessionFacts {
     pub statement_us: i64,
 }
 
-/// Definitions that go by no name that SQL knows, or by one that others have. All processes of a version have them in this order.
+/// Definitions without a SQL name, or with a name that another definition has. All processes of a version have them
+/// in this order, because they are sent by index.
 static UNNAMED: LazyLock<Vec<&'static Definition>> = LazyLock::new(|| {
     vec![
         &comparison::INTERVAL_SPAN,
@@ -118,7 +120,7 @@ static BUILT_IN_AGGREGATES: LazyLock<HashMap<String, Arc<AggregateUDF>>> = LazyL
 });
 
 impl PortableScalar {
-    /// The form of a function; `None` where it has to be computed where the statement is.
+    /// Returns the serializable form of a function; `None` if it must run in the process of the statement.
     #[must_use]
     pub fn of(function: &ScalarUDF) -> Option<Self> {
         if hiding_functions().iter().any(|veil| ***veil == *function) {
@@ -148,12 +150,12 @@ impl PortableScalar {
         } else {
             Self::BuiltIn(function.name().to_owned())
         };
-        // What would come of it is it.
+        // The form is valid only if it restores a function that computes the same.
         form.function().filter(|again| computes_same(again, function)).map(|_| form)
     }
 
-    /// The form of a function that gives the same in every statement, as long as the session's settings are the same; `None` for one that tells the
-    /// time, takes its chance, or has no form.
+    /// Returns the form of a function whose value does not change between statements while the session's settings
+    /// stay the same. `None` if the value depends on the time or on randomness, or the function has no form.
     #[must_use]
     pub fn lasting(function: &ScalarUDF) -> Option<Self> {
         if settled_by(function) != Some(Settled::WhenPlanned) {
@@ -166,7 +168,7 @@ impl PortableScalar {
         Some(form)
     }
 
-    /// The function; `None` for a form that no function has.
+    /// Restores the function; `None` for an invalid form.
     #[must_use]
     pub fn function(&self) -> Option<Arc<ScalarUDF>> {
         match self {
@@ -203,7 +205,7 @@ impl PortableDefinition {
 }
 
 impl PortableAggregate {
-    /// The form of an aggregate; `None` where it has none.
+    /// Returns the serializable form of an aggregate; `None` if it has none.
     #[must_use]
     pub fn of(function: &AggregateUDF) -> Option<Self> {
         if let Some(filtered) = function.inner().downcast_ref::<Filtered>() {
@@ -215,7 +217,7 @@ impl PortableAggregate {
             .find(|form| form.function().is_some_and(|again| *again == *function))
     }
 
-    /// The aggregate; `None` for a form that none has.
+    /// Restores the aggregate; `None` for an invalid form.
     #[must_use]
     pub fn function(&self) -> Option<Arc<AggregateUDF>> {
         match self {
@@ -228,14 +230,14 @@ impl PortableAggregate {
 }
 
 impl PortableWindow {
-    /// The form of a window function; `None` where it has none.
+    /// Returns the serializable form of a window function; `None` if it has none.
     #[must_use]
     pub fn of(function: &WindowUDF) -> Option<Self> {
         let form = Self { name: function.name().to_owned(), is_reversed: is_reversed(function) };
         form.function().filter(|again| **again == *function).map(|_| form)
     }
 
-    /// The window function; `None` for a form that none has.
+    /// Restores the window function; `None` for an invalid form.
     #[must_use]
     pub fn function(&self) -> Option<Arc<WindowUDF>> {
         let function = window(&self.name)?;
@@ -249,14 +251,15 @@ impl SessionFacts {
         Self { zone, date_order, transaction_us, statement_us }
     }
 
-    /// A session of which nothing else is known.
+    /// Builds a session with these facts and no context.
     fn session(&self) -> Arc<Session> {
         let Self { zone, date_order, transaction_us, statement_us } = *self;
         Arc::new(Session::without_context(zone, date_order, transaction_us, statement_us))
     }
 }
 
-/// Whether two functions compute the same of the facts of their sessions: what needs more than these has no form.
+/// Returns whether two functions compute the same given equal session facts. Functions that need more than the facts
+/// have no form.
 fn computes_same(function: &ScalarUDF, other: &ScalarUDF) -> bool {
     let (own, others) = (function.inner(), other.inner());
     if let (Some(own), Some(others)) = (own.downcast_ref::<ResolvedFunction>(), others.downcast_ref()) {

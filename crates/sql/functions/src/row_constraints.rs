@@ -1,4 +1,4 @@
-//! NOT NULL and CHECK, asked of every row on its way into a table.
+//! NOT NULL and CHECK constraints, tested for every row that is written to a table.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use types::{Condition, SqlError, SqlType};
 use super::cast::TextWriter;
 use super::external;
 
-/// Bytes of a value that an error shows.
+/// Limit on the bytes of a value that an error message shows.
 const SHOWN_BYTES_MAX: usize = 64;
 
-/// A function of all columns of a row and the results of its table's CHECKs, by name: gives the first column back, or the error of
-/// the first row that may not be.
+/// Function that tests the constraints of a table. Its arguments are all columns of a row and the results of the
+/// CHECKs, sorted by name; it returns the first column, or the error of the first row that violates a constraint.
 #[derive(Debug)]
 pub struct Constrained {
     table: Arc<Table>,
@@ -30,7 +30,7 @@ pub struct Constrained {
 }
 
 impl Constrained {
-    /// The function for `table` of the schema called `schema`; `None` if nothing constrains its rows.
+    /// Creates the function for `table` in the schema `schema`; `None` if the table has no constraints.
     pub fn udf(table: &Arc<Table>, schema: &str, session: &Arc<Session>) -> Option<Arc<ScalarUDF>> {
         if table.columns.iter().all(|column| !column.not_null) && checks(table).is_empty() {
             return None;
@@ -39,19 +39,19 @@ impl Constrained {
             table: Arc::clone(table),
             schema: schema.to_owned(),
             session: Arc::clone(session),
-            // Rows are refused when they are written, not while the statement is planned.
+            // Volatile, so that constraints are tested when rows are written, not while the statement is planned.
             signature: Signature::any(table.columns.len() + checks(table).len(), Volatility::Volatile),
         })))
     }
 
-    /// The positions of the columns that have to have a value; `None` where there are CHECKs.
+    /// Returns the positions of the NOT NULL columns; `None` if there are CHECKs.
     pub(crate) fn required(&self) -> Option<Vec<usize>> {
         let columns = self.table.columns.iter().enumerate();
         let required = columns.filter(|(_, column)| column.not_null).map(|(position, _)| position);
         checks(&self.table).is_empty().then(|| required.collect())
     }
 
-    /// The first row that breaks a constraint, with its error.
+    /// Returns the error of the first row that violates a constraint.
     fn violation(&self, columns: &[ArrayRef], checks_hold: &[ArrayRef]) -> Option<SqlError> {
         let nulls = self.table.columns.iter().zip(columns).filter_map(|(column, values)| {
             let row = column.not_null.then(|| first_null(values)).flatten()?;
@@ -61,7 +61,7 @@ impl Constrained {
             let row = holds.as_boolean().iter().position(|holds| holds == Some(false))?;
             Some((row, Broken::Check(name)))
         });
-        // Of one row, the first that is found is told.
+        // For several violations of one row, the first is reported: NOT NULL before CHECK.
         let (row, broken) = nulls.chain(falses).min_by_key(|(row, _)| *row)?;
         let table = &self.table.name;
         let error = match broken {
@@ -93,8 +93,8 @@ impl Constrained {
     }
 }
 
-/// The value that the expression gives back once it has asked NOT NULL of a row; `None` for all other expressions, and where there are
-/// CHECKs.
+/// Returns the first argument of a constraint test without CHECKs, which is also its result; `None` for all other
+/// expressions.
 #[must_use]
 pub fn value_asked_of(expr: &Expr) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = expr else { return None };
@@ -102,7 +102,7 @@ pub fn value_asked_of(expr: &Expr) -> Option<&Expr> {
     call.args.first().filter(|_| checks(&constrained.table).is_empty())
 }
 
-/// The CHECKs of a table in the order they are asked: names and SQL texts.
+/// Returns the CHECKs of a table in evaluation order: names and SQL texts.
 pub fn checks(table: &Table) -> Vec<(&str, &str)> {
     let mut checks: Vec<(&str, &str)> = table
         .constraints
@@ -116,7 +116,7 @@ pub fn checks(table: &Table) -> Vec<(&str, &str)> {
     checks
 }
 
-/// Which constraint a row breaks.
+/// Constraint that a row violates.
 enum Broken<'a> {
     NotNull(&'a str),
     Check(&'a str),
@@ -127,7 +127,7 @@ fn first_null(values: &ArrayRef) -> Option<usize> {
     (0..nulls.len()).find(|row| nulls.is_null(*row))
 }
 
-/// A value as a client would read it, `null` for NULL.
+/// Writes a value in the client's text format, and `null` for NULL.
 fn write_output(values: &ArrayRef, sql_type: &SqlType, row: usize, session: &Session, out: &mut String) {
     if values.is_null(row) {
         out.push_str("null");
@@ -175,7 +175,7 @@ impl ScalarUDFImpl for Constrained {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // Constants come as one value even where there is no row.
+        // Constant arguments have a value even in an empty batch.
         if args.number_rows == 0 {
             return Ok(args.args.into_iter().next().expect("a constrained table has a column"));
         }

@@ -1,4 +1,4 @@
-//! When a function gives what it will give: what is kept and evaluated again for another statement has to know.
+//! Tells how long the value of a call stays valid, for caches of plans and compiled programs.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ScalarUDF, Volatility};
@@ -9,16 +9,17 @@ use super::cast::CastFunction;
 use super::function::ResolvedFunction;
 use super::row_constraints::Constrained;
 
-/// When the meaning of an expression is settled.
+/// Lifetime of an expression's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Settled {
-    /// When it is planned, until a definition or a setting changes.
+    /// Fixed at planning, until a definition or a setting changes.
     WhenPlanned,
-    /// By each statement anew: it tells the time, takes its chance, or the next number of a sequence.
+    /// Computed anew by each statement: it depends on the time, randomness or a sequence.
     ByStatement,
 }
 
-/// The moment when the meaning of a call is settled, but for the functions of the system catalog; `None` for one that needs names of the catalog.
+/// Returns the lifetime of a call's value; `None` for a cast that reads or writes catalog names. Functions of the
+/// system catalog are not covered.
 #[must_use]
 pub fn settled_by(function: &ScalarUDF) -> Option<Settled> {
     let inner = function.inner();
@@ -31,11 +32,12 @@ pub fn settled_by(function: &ScalarUDF) -> Option<Settled> {
     if inner.downcast_ref::<Constrained>().is_some() {
         return Some(Settled::WhenPlanned);
     }
-    // One of DataFusion's.
+    // A function of DataFusion.
     (function.signature().volatility == Volatility::Immutable).then_some(Settled::WhenPlanned)
 }
 
-/// The value of a call without arguments, such as `now()`, for a statement of `session`; `None` for any other expression. Nothing is compiled.
+/// Evaluates a call without arguments, such as `now()`, for a statement of `session`; `None` for any other
+/// expression. Nothing is compiled.
 #[must_use]
 pub fn call_alone(expr: &Expr, session: &Session) -> Option<SqlResult<ScalarValue>> {
     let Expr::ScalarFunction(call) = expr else { return None };

@@ -1,4 +1,4 @@
-//! Arrays of texts as functions split them off: one array for each row, none of them longer than there is memory for.
+//! Builder of `text[]` results, with a memory limit.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use types::{SqlError, SqlResult, ValueGuard};
 
 use crate::call::Call;
 
-/// An element takes this many bytes beside its text.
+/// Memory of an element in bytes, apart from its text.
 pub(super) const ELEMENT_BYTES: usize = 16;
 
-/// Whether there may be more elements than so many: the places of a column's arrays in all their elements have 31 bits.
+/// Checks that a column of arrays can have more than `count` elements: offsets are 32-bit signed integers.
 pub(super) fn check_count(count: usize) -> SqlResult<()> {
     if count < i32::MAX as usize { Ok(()) } else { Err(too_long()) }
 }
 
-/// Builds a result of type `text[]`: `row` adds its elements and says whether there is an array.
+/// Builds a result of type `text[]`: `row` adds its elements and returns false for NULL.
 pub(super) fn text_lists(
     call: &Call<'_>,
     mut row: impl FnMut(usize, &mut Elements) -> SqlResult<bool>,
 ) -> SqlResult<ArrayRef> {
     let DataType::List(item) = call.gives.arrow_type() else {
-        return Err(SqlError::internal("an array type is a list"));
+        return Err(SqlError::internal("Arrow form of text[] is not a list"));
     };
     let mut elements = Elements::default();
     let (mut lengths, mut validity) = (Vec::with_capacity(call.rows), Vec::with_capacity(call.rows));
@@ -38,7 +38,7 @@ pub(super) fn text_lists(
     Ok(Arc::new(ListArray::new(item, OffsetBuffer::from_lengths(lengths), values, Some(validity.into()))))
 }
 
-/// The elements of all rows so far.
+/// Elements of all rows so far.
 #[derive(Default)]
 pub(super) struct Elements {
     texts: StringViewBuilder,
@@ -47,10 +47,10 @@ pub(super) struct Elements {
 }
 
 impl Elements {
-    /// Adds an element to the array of the row.
+    /// Adds an element to the array of the current row.
     ///
     /// # Errors
-    /// As [`types::value_guard::check`].
+    /// Those of [`types::value_guard::check`].
     pub(super) fn push(&mut self, element: Option<&str>) -> SqlResult<()> {
         self.guard.add(ELEMENT_BYTES + element.map_or(0, str::len))?;
         check_count(self.count)?;

@@ -1,4 +1,4 @@
-//! `pg_typeof`.
+//! The function `pg_typeof`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::definition::{Definition, Gives, Overload, Takes};
 pub(super) const DEFINITIONS: &[Definition] =
     &[Definition::new("pg_typeof", &[Overload::rows(&[Takes::Any], Gives::of(SqlType::Regtype), pg_typeof)])];
 
-/// The number of the argument's type, for every row.
+/// Returns the OID of the argument's type, for every row.
 fn pg_typeof(call: &Call<'_>) -> SqlResult<ArrayRef> {
     Ok(Arc::new(UInt32Array::from(vec![call.types[0].oid(); call.rows])))
 }

@@ -1,5 +1,5 @@
-//! Which types stand in for which: implicit casts, the type that an untyped literal or parameter takes, and the type that several
-//! expressions share.
+//! Rules of type resolution: implicit casts, the type of an untyped literal or parameter, and the common type of
+//! several expressions.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
@@ -10,7 +10,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 #[cfg(test)]
 mod tests;
 
-/// PostgreSQL's type categories, as far as resolution needs them.
+/// PostgreSQL's type categories that type resolution needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Category {
     Boolean,
@@ -23,7 +23,7 @@ pub(crate) enum Category {
     Other,
 }
 
-/// The category of a type.
+/// Returns the category of a type.
 pub(crate) fn category(sql_type: &SqlType) -> Category {
     match sql_type {
         SqlType::Bool => Category::Boolean,
@@ -52,7 +52,7 @@ pub(crate) fn category(sql_type: &SqlType) -> Category {
     }
 }
 
-/// Whether the type is the preferred one of its category.
+/// Returns whether the type is the preferred one of its category.
 pub(crate) fn is_preferred(sql_type: &SqlType) -> bool {
     matches!(
         sql_type,
@@ -60,7 +60,7 @@ pub(crate) fn is_preferred(sql_type: &SqlType) -> bool {
     )
 }
 
-/// Whether two types are the same but for their modifiers.
+/// Returns whether two types are equal apart from their modifiers.
 pub fn same_kind(a: &SqlType, b: &SqlType) -> bool {
     match (a, b) {
         (SqlType::Array(a), SqlType::Array(b)) => same_kind(a, b),
@@ -68,7 +68,7 @@ pub fn same_kind(a: &SqlType, b: &SqlType) -> bool {
     }
 }
 
-/// Whether a value of `from` becomes a `to` by itself where a `to` is wanted.
+/// Returns whether `from` is cast to `to` implicitly.
 pub fn is_implicit(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     if same_kind(from, to) {
@@ -103,21 +103,21 @@ pub fn is_implicit(from: &SqlType, to: &SqlType) -> bool {
     }
 }
 
-/// An operand as type resolution sees it.
+/// Operand of type resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand<'a> {
-    /// An expression of a known type.
+    /// Expression of this type.
     Typed(&'a SqlType),
-    /// An untyped literal's text.
+    /// Text of an untyped literal.
     Literal(&'a str),
-    /// A parameter that nothing has given a type yet.
+    /// Parameter without a type yet.
     Parameter,
     /// NULL, or another untyped expression.
     Null,
 }
 
 impl<'a> Operand<'a> {
-    /// The operand that `expr` of type `sql_type` is.
+    /// Classifies `expr` of type `sql_type`.
     pub fn new(expr: &'a Expr, sql_type: &'a SqlType) -> Self {
         if *sql_type != SqlType::Unknown {
             return Operand::Typed(sql_type);
@@ -130,7 +130,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// An operand whose type alone is known.
+    /// Creates an operand from its type alone.
     pub fn of_type(sql_type: &'a SqlType) -> Self {
         if *sql_type == SqlType::Unknown { Operand::Null } else { Operand::Typed(sql_type) }
     }
@@ -140,14 +140,15 @@ fn literal_text(value: &ScalarValue) -> Option<&str> {
     value.try_as_str().flatten()
 }
 
-/// The type that an operand takes beside a value of type `beside`: its own if it has one, else `beside` without its modifier, as in
-/// PostgreSQL.
+/// Returns the type of an operand next to a value of type `beside`: its own if it has one, else `beside` without its
+/// modifier, as in PostgreSQL.
 ///
-/// Kiln's numerics have a precision and a scale always: those of an untyped number are the digits that it is written with, so that
-/// nothing of it is lost and the result has the digits that PostgreSQL gives it. A parameter has them when it has a value.
+/// Kiln's numerics always have a precision and a scale. An untyped number gets the digits it is written with, so that
+/// it is exact and the result has the digits that PostgreSQL returns. A parameter gets them with its value.
 ///
 /// # Errors
-/// `22P02` for a literal that is no number beside one; `22003` for one of more digits than a numeric has.
+/// SQLSTATE 22P02 for a literal next to a number that is not a number; 22003 for one with more digits than a numeric
+/// can have.
 pub fn taken_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType> {
     match (operand, beside) {
         (Operand::Typed(sql_type), _) => Ok(sql_type.clone()),
@@ -171,7 +172,7 @@ pub fn taken_beside(beside: &SqlType, operand: Operand<'_>) -> SqlResult<SqlType
     }
 }
 
-/// The digits of a NULL: any other numeric has room for it.
+/// Precision and scale of a NULL, which fit into those of any other numeric.
 const NO_DIGITS: Digits = Digits::new(1, 0);
 
 fn digits_of(number: &str) -> SqlResult<Digits> {
@@ -179,11 +180,11 @@ fn digits_of(number: &str) -> SqlResult<Digits> {
     Ok(Digits::new(precision, scale))
 }
 
-/// The type that all operands take in a CASE, COALESCE, VALUES or UNION, without a modifier unless all of them are of one type that
-/// has it; `context` is for the message of `42804`.
+/// Returns the common type of the operands of a CASE, COALESCE, VALUES or UNION. It has a modifier only if all
+/// operands have the same type with that modifier. `context` names the construct in the error message.
 ///
 /// # Errors
-/// `42804` for types that have none in common; as [`taken_beside`].
+/// SQLSTATE 42804 for types without a common one; those of [`taken_beside`].
 pub fn common_type(operands: &[Operand<'_>], context: &str) -> SqlResult<SqlType> {
     let mut known = operands.iter().filter_map(|operand| match operand {
         Operand::Typed(sql_type) => Some(*sql_type),
@@ -207,13 +208,13 @@ pub fn common_type(operands: &[Operand<'_>], context: &str) -> SqlResult<SqlType
     Ok(chosen)
 }
 
-/// As [`common_type`], of operands whose types alone are known.
+/// Returns the [`common_type`] of operands given by their types alone.
 pub(crate) fn common_type_of(types: &[SqlType], context: &str) -> SqlResult<SqlType> {
     let operands: Vec<Operand<'_>> = types.iter().map(Operand::of_type).collect();
     common_type(&operands, context)
 }
 
-/// The type two known types share, if there is one.
+/// Returns the common type of two types, if there is one.
 pub fn shared(a: &SqlType, b: &SqlType) -> Option<SqlType> {
     if a == b {
         return Some(a.clone());
@@ -235,7 +236,7 @@ pub fn shared(a: &SqlType, b: &SqlType) -> Option<SqlType> {
     if category(a) != category(b) {
         return None;
     }
-    // Number types of one category widen; of two strings one is text.
+    // Numbers widen; if one of two string types casts to the other, the latter wins.
     match (is_implicit(a, b), is_implicit(b, a)) {
         (true, false) => Some(b.clone()),
         (false, true) => Some(a.clone()),
@@ -244,7 +245,7 @@ pub fn shared(a: &SqlType, b: &SqlType) -> Option<SqlType> {
     }
 }
 
-/// A type's name without its modifier, as error messages give it.
+/// Returns a type's name without its modifier, as used in error messages.
 pub fn plain(sql_type: &SqlType) -> String {
     match sql_type {
         SqlType::Numeric { .. } => "numeric".to_owned(),

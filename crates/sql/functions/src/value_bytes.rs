@@ -1,10 +1,10 @@
-//! Measures the values of an array as if each row had a copy of its own: other slices of its buffers do not count, and bytes that rows share count for
-//! each of them.
+//! Size of an array's values as if each row had its own copy: other slices of the same buffers do not count, and
+//! bytes shared by rows count once per row.
 
 use arrow::array::{Array, AsArray, ByteView};
 use arrow::datatypes::DataType;
 
-/// The bytes that the values would take in an array of their own.
+/// Returns the bytes that the values would take in an array of their own.
 pub(crate) fn value_bytes(array: &dyn Array) -> usize {
     match array.data_type() {
         DataType::Utf8View => view_bytes(array.as_string_view().views()),
@@ -14,7 +14,7 @@ pub(crate) fn value_bytes(array: &dyn Array) -> usize {
             let (first, end) = ends(list.value_offsets());
             size_of_val(list.value_offsets()) + value_bytes(list.values().slice(first, end - first).as_ref())
         }
-        // Of types without nested ones a slice has what it shows.
+        // For types without nested data, the slice's size is exact.
         _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()),
     }
 }

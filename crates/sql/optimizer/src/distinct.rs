@@ -1,4 +1,4 @@
-//! One DISTINCT aggregate as a grouping, where nothing is summed beside it.
+//! Wrapper of DataFusion's rule `single_distinct_aggregation_to_group_by` that keeps it from changing the type of sums.
 
 use std::sync::Arc;
 
@@ -7,14 +7,16 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// DataFusion's rule sums the sums of the groups, but a sum of `integer` is a `bigint`, and a sum of these a `numeric`.
+/// DataFusion's rule `single_distinct_aggregation_to_group_by`, except for aggregates with a sum that is not DISTINCT.
+///
+/// The rule adds up the sums of groups, but a sum of `integer` is a `bigint`, and a sum of `bigint` is a `numeric`.
 #[derive(Debug)]
 pub(super) struct DistinctWithoutSums {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
 }
 
 impl DistinctWithoutSums {
-    /// `rule`, with care taken if it is the one.
+    /// Wraps `rule` if it is `single_distinct_aggregation_to_group_by`; returns other rules unchanged.
     pub(super) fn instead_of(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
         if rule.name() == "single_distinct_aggregation_to_group_by" { Arc::new(Self { rule }) } else { rule }
     }

@@ -1,4 +1,5 @@
-//! What EXPLAIN says of rows: the estimates that joins were ordered by, as a tree of what changes how many there are.
+//! Estimated rows for EXPLAIN and for the physical planner: the estimates behind the join order, as a tree of the nodes
+//! that change the number of rows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,39 +10,42 @@ use datafusion::logical_expr::{Distinct, LogicalPlan};
 use crate::estimate::Noted;
 use crate::shared::{Optimized, SharedPlan, SharedTable};
 
-/// A part of a plan, for which operators of one kind stand.
+/// Estimate for a node of a plan, and for the nodes below it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
+    /// Kind of the node.
     pub of: ExpectedOf,
+    /// Estimated number of rows that the node gives.
     pub rows: f64,
-    /// In the order of the operator's; for the first scan of shared rows, what makes them.
+    /// Inputs in the operator's order; for the first scan of a shared table, the table's plan.
     pub inputs: Vec<Expected>,
 }
 
-/// What a part does. Parts that give the rows that they take are left out.
+/// Kind of a node. Nodes that do not change the number of rows are left out of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedOf {
     Scan,
     Filter,
     Join,
+    /// An aggregate or DISTINCT.
     Groups,
     Union,
-    /// Of nothing below it is more known.
+    /// A node of another kind, below which the tree ends.
     Other,
 }
 
 impl Optimized {
-    /// The rows that its parts are expected to give.
+    /// Returns the estimated rows of the plan's nodes as a tree.
     #[must_use]
     pub fn expected(&self) -> Expected {
         expected_of(&self.plan, &mut SharedOnce { plans: &self.shared, seen: HashSet::new() })
     }
 }
 
-/// The plans of shared rows, each of which is shown once.
+/// Plans of shared tables, each of which occurs once in the tree: at the first scan of its table.
 struct SharedOnce<'a> {
     plans: &'a [SharedPlan],
-    /// Tables whose plan was shown.
+    /// Tables whose plan is in the tree already.
     seen: HashSet<*const SharedTable>,
 }
 
@@ -56,7 +60,7 @@ fn part(plan: &LogicalPlan, noted: &Noted, all: &mut SharedOnce<'_>) -> Expected
         LogicalPlan::Join(_) => ExpectedOf::Join,
         LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(Distinct::All(_)) => ExpectedOf::Groups,
         LogicalPlan::Union(_) => ExpectedOf::Union,
-        // Operators below say themselves how many rows they let pass.
+        // The tree omits these nodes and continues with their inputs.
         LogicalPlan::Projection(_)
         | LogicalPlan::Sort(_)
         | LogicalPlan::Limit(_)
@@ -76,7 +80,7 @@ fn part(plan: &LogicalPlan, noted: &Noted, all: &mut SharedOnce<'_>) -> Expected
     Expected { of, rows: noted.rows(plan), inputs }
 }
 
-/// What makes the rows of a scan that shares them with others, if it is the first of these.
+/// Returns the tree of a shared table's plan, if `plan` is the first scan of the table.
 fn made(plan: &LogicalPlan, all: &mut SharedOnce<'_>) -> Option<Expected> {
     let LogicalPlan::TableScan(scan) = plan else { return None };
     let provider = source_as_provider(&scan.source).ok()?;

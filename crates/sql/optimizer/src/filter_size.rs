@@ -1,7 +1,8 @@
-//! Filter pushdown with a size limit: below a projection each column of a filter is written as what it is computed from.
+//! Filter pushdown with a size limit: below a projection, each column in a filter is replaced by the column's
+//! expression.
 //!
-//! In a chain of queries that each compute and filter, the filters at the scan would be the square of the chain's length, or two to the power of it,
-//! and to write them would take the cube.
+//! In a chain of queries that each compute and filter, the filters at the scan would grow with the square of the
+//! chain's length, or exponentially, and building them would take cubic time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,20 +14,21 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// The most nodes that conditions which grow may have together below a projection.
+/// Limit of expression nodes that conditions may have together below a projection, counting those that grow there.
 pub const FILTER_NODES_MAX: usize = 1_024;
 
-/// Conditions of up to so many nodes are always pushed.
+/// Size, in expression nodes, of conditions that are always pushed down.
 const SMALL_NODES_MAX: usize = 32;
 
-/// DataFusion's rule `push_down_filter`, which leaves conditions above a projection or an aggregate that would become too large below it.
+/// DataFusion's rule `push_down_filter`, except for conditions that would become too large below a projection or an
+/// aggregate.
 #[derive(Debug)]
 pub(crate) struct BoundedFilterPushdown {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
 }
 
 impl BoundedFilterPushdown {
-    /// Wraps `rule` if it is the one.
+    /// Wraps `rule` if it is `push_down_filter`; returns other rules unchanged.
     pub(crate) fn wrap(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
         if rule.name() == super::PUSH_DOWN { Arc::new(Self { rule }) } else { rule }
     }
@@ -62,26 +64,26 @@ impl OptimizerRule for BoundedFilterPushdown {
     }
 }
 
-/// The filter with the conditions of filters directly below it, in the order in which they are asked. DataFusion's rule merges them too, and goes on
-/// by itself then.
+/// Merges a filter with the filters directly below it, in evaluation order. DataFusion's rule would merge them itself,
+/// and then push down the result without a limit.
 fn merged(mut filter: Filter) -> Result<Filter> {
     while matches!(filter.input.as_ref(), LogicalPlan::Filter(_)) {
-        let LogicalPlan::Filter(below) = Arc::unwrap_or_clone(filter.input) else { unreachable!("it is a filter") };
+        let LogicalPlan::Filter(below) = Arc::unwrap_or_clone(filter.input) else { unreachable!("it was a filter") };
         let mut seen = HashSet::new();
         let parts =
             split_conjunction_owned(below.predicate).into_iter().chain(split_conjunction_owned(filter.predicate));
         let parts = parts.filter(|part| seen.insert(part.clone())).collect::<Vec<_>>();
-        let predicate = conjunction(parts).expect("both filters have a condition");
+        let predicate = conjunction(parts).expect("a filter has no condition");
         filter = Filter::try_new(predicate, below.input)?;
     }
     Ok(filter)
 }
 
-/// The sizes of the expressions that the columns of a projection or an aggregate are computed from.
+/// Sizes of the expressions that compute the columns of a projection or an aggregate, in expression nodes.
 struct ColumnSizes(HashMap<Column, usize>);
 
 impl ColumnSizes {
-    /// Takes the sizes of the operator below a filter; `None` where the filter stays small enough whatever is pushed.
+    /// Measures the node below a filter; `None` if the filter stays below the limit when all of it is pushed down.
     fn try_new(filter: &Filter) -> Option<Self> {
         let (schema, exprs) = match filter.input.as_ref() {
             LogicalPlan::Projection(Projection { schema, expr, .. }) => (schema, expr),
@@ -96,7 +98,7 @@ impl ColumnSizes {
         Some(Self(schema.columns().into_iter().zip(sizes).collect()))
     }
 
-    /// Divides a condition into the parts that are pushed and those that are held.
+    /// Divides a condition into the conjuncts to push down and those to leave above.
     fn divide(&self, condition: Expr) -> (Vec<Expr>, Vec<Expr>) {
         let parts = split_conjunction_owned(condition);
         let grown = |part: &Expr| {
@@ -113,8 +115,8 @@ impl ColumnSizes {
     }
 }
 
-/// Whether each condition is held above a projection, by the nodes that it would have below it; `None` for one that does not grow there. Small ones
-/// are pushed beside large ones.
+/// Returns, per condition, whether it stays above a projection. `grown` is the condition's size below the projection,
+/// in expression nodes, or `None` if it does not grow there. Small conditions are pushed down even if others stay.
 #[must_use]
 pub fn held(grown: &[Option<usize>]) -> Vec<bool> {
     let sum = grown.iter().flatten().fold(0_usize, |sum, size| sum.saturating_add(*size));
@@ -122,7 +124,8 @@ pub fn held(grown: &[Option<usize>]) -> Vec<bool> {
     grown.iter().map(is_held).collect()
 }
 
-/// The nodes of an expression whose columns have as many as `of_column` says. Names, and lists of literals, which no projection makes longer, count as none.
+/// Returns the size of an expression in nodes; a column counts as `of_column` says. Aliases and literals in lists do
+/// not count, because no projection makes them grow.
 fn nodes(expr: &Expr, of_column: impl Fn(&Column) -> usize) -> usize {
     let (mut count, mut listed) = (0_usize, 0_usize);
     let walked = expr.apply(|part| {
@@ -137,6 +140,6 @@ fn nodes(expr: &Expr, of_column: impl Fn(&Column) -> usize) -> usize {
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor returns no error");
     count.saturating_sub(listed)
 }

@@ -1,4 +1,4 @@
-//! Small tables with their statistics, and queries over them with and without the rules.
+//! Test fixtures: small tables with statistics, and queries over them with and without Kiln's rules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use shards::{ColumnStats, Datum, Hll, RowGroupMeta, ShardMeta};
 use types::{ColumnId, Oid, ShardId, SqlType};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A table of integers: names and values of its columns.
+/// Columns of a table of integers: name and values of each.
 pub(crate) type Rows = Vec<(&'static str, Vec<Option<i32>>)>;
 
-/// Tables and their rows in memory.
+/// Catalog of tables with their rows in memory.
 #[derive(Debug)]
 pub(crate) struct Warehouse {
     state: CatalogState,
@@ -67,7 +67,7 @@ impl Warehouse {
         Warehouse { state, scan: Arc::new(scan) }
     }
 
-    /// A session in which the tables have their names, with Kiln's rules or without.
+    /// Creates a session in which the tables are registered, with Kiln's rules or without.
     pub(crate) fn session(&self, is_on: bool) -> SessionContext {
         let config = crate::configure(SessionConfig::new().with_target_partitions(2), is_on);
         let state = SessionStateBuilder::new()
@@ -85,14 +85,14 @@ impl Warehouse {
         session
     }
 
-    /// The optimised plan of a query.
+    /// Returns the optimized plan of a query.
     pub(crate) async fn plan(&self, sql: &str, is_on: bool) -> LogicalPlan {
         let state = self.session(is_on).state();
         let plan = state.create_logical_plan(sql).await.unwrap();
         state.optimize(&plan).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// The rows of a query as text, sorted.
+    /// Runs a query; returns its rows as text, sorted.
     pub(crate) async fn rows(&self, sql: &str, is_on: bool) -> Vec<String> {
         let session = self.session(is_on);
         let state = session.state();

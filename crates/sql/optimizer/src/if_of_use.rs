@@ -1,4 +1,5 @@
-//! Rules that go over a plan only where a look at it finds something for them: most plans have nothing.
+//! Conditional rules: they rewrite a plan only if a quick check finds an expression that they apply to. Most plans have
+//! none.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::passes::computes;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// A rule for plans that have an expression of some kind.
+/// Wrapper of a DataFusion rule that runs it only over plans with an expression of some kind.
 #[derive(Debug)]
 pub(super) struct IfOfUse {
     rule: Rule,
@@ -20,12 +21,13 @@ pub(super) struct IfOfUse {
 }
 
 impl IfOfUse {
-    /// What compares with ANY and ALL of a subquery's rows.
+    /// Wraps a rule so that it runs only if a plan compares with ANY or ALL of a subquery's rows.
     pub(super) fn comparing_sets(rule: Rule) -> Rule {
         Arc::new(Self { rule, is_for: |expr| matches!(expr, Expr::SetComparison(_)) })
     }
 
-    /// What can be computed of constants alone: projections that have become one bring a column's constant to what is computed of it.
+    /// Wraps a rule so that it runs only if a plan has a call or operation on literals only, such as merged projections
+    /// leave behind.
     pub(super) fn folding(rule: Rule) -> Rule {
         Arc::new(Self { rule, is_for: is_constant })
     }

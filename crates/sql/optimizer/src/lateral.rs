@@ -1,5 +1,8 @@
-//! Lateral joins below lateral joins: DataFusion's rule makes a join of one and then asks for its inputs to be left out, where others may be. The join has
-//! columns that the lateral one had not, which nodes above with fields of their own, as windows, do not expect.
+//! Wrapper of DataFusion's rule `decorrelate_lateral_join` that handles nested lateral joins.
+//!
+//! DataFusion's rule skips the inputs of a lateral join that it has decorrelated, although they may have lateral joins
+//! too. Its join also has more columns than the lateral one had; nodes above with a schema of their own, such as
+//! windows, do not expect them.
 
 use std::sync::Arc;
 
@@ -8,14 +11,15 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// DataFusion's rule, shown every lateral join.
+/// DataFusion's rule `decorrelate_lateral_join`, applied to nested lateral joins too and with the plan's schema
+/// preserved.
 #[derive(Debug)]
 pub(super) struct AllLateralJoins {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
 }
 
 impl AllLateralJoins {
-    /// `rule`, or this in its place.
+    /// Wraps `rule` if it is `decorrelate_lateral_join`; returns other rules unchanged.
     pub(super) fn instead_of(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
         if rule.name() == "decorrelate_lateral_join" { Arc::new(Self { rule }) } else { rule }
     }

@@ -1,18 +1,22 @@
-//! Better plans that mean the same: what Kiln adds to DataFusion's optimizer, and how that is configured.
+//! The logical optimizer: rules and estimates that Kiln adds to DataFusion's optimizer, and their configuration.
 //!
-//! Never looks names up and never runs a plan: operators are made of plans in `operators`.
+//! It never looks up names and never runs a plan; the crate `operators` turns its plans into physical ones.
 //!
-//! Start at [`shared::optimize`], the way of a plan through all of it.
+//! Start at [`shared::optimize`], which takes a plan through every step:
 //!
-//! - `passes.rs` goes over a plan with DataFusion's rules, which simplify, decorrelate and push down,
-//! - `join_order/` orders joins by cost, on the estimates of `estimate/`; `expected.rs` shows these in EXPLAIN,
-//! - `shared/` computes once what a plan computes several times, as a WITH query that is read twice,
-//! - `dependent/` finds correlated subqueries that cannot be decorrelated, which operators evaluate row by row,
+//! - `passes.rs` runs the rules over a plan, each once: DataFusion's (simplify, decorrelate, push down) and Kiln's,
+//! - `join_order/` orders joins by cost, based on the estimates of `estimate/`; `expected.rs` shows these in EXPLAIN,
+//! - `shared/` computes repeated parts of a plan once, for example a WITH query that is read twice,
+//! - `dependent/` rewrites correlated subqueries that cannot be decorrelated; an operator evaluates them row by row,
 //! - `key_sets/` finds semi-join reductions for queries on several workers,
-//! - `series/` is the node of `generate_series`.
+//! - `series/` is the logical node of `generate_series`,
+//! - `distinct.rs`, `filter_size.rs`, `if_of_use.rs`, `lateral.rs`, `shallow_subqueries.rs` and `totals.rs` each wrap
+//!   one of DataFusion's rules; `union_names.rs` is a small rule of Kiln's,
+//! - `origin.rs`, `repeats.rs`, `subqueries.rs`, `scalar_subqueries.rs` and `union_tiers.rs` examine or adjust plans
+//!   for the other files.
 //!
-//! `SET kiln.optimizer = off` leaves out Kiln's join order and passes, as the oracle that tests compare with; a few rules of DataFusion's stay wrapped, because
-//! they are wrong or slow without.
+//! `SET kiln.optimizer = off` leaves out Kiln's join order and its way of running the rules; tests compare results with
+//! that configuration. The wrapped rules stay, because DataFusion's are wrong or slow without the wrappers.
 
 pub mod dependent;
 mod distinct;
@@ -61,16 +65,16 @@ pub use self::shared::Optimized;
 use self::totals::FiltersAboveTotals;
 use self::union_names::UnionNames;
 
-/// DataFusion's rule that pushes filters down.
+/// Name of DataFusion's rule that pushes filters down.
 const PUSH_DOWN: &str = "push_down_filter";
 
-/// The one that computes what is constant.
+/// Name of DataFusion's rule that simplifies expressions and folds constants.
 const SIMPLIFY: &str = "simplify_expressions";
 
-/// And the one that finds keys in the conditions of joins, filters among them that were pushed there.
+/// Name of DataFusion's rule that makes join keys of equalities in join conditions, also of filters pushed into a join.
 const KEYS_OF_JOINS: &str = "extract_equijoin_predicate";
 
-/// The optimizer's rules in order, with Kiln's own unless `is_on` is false.
+/// Returns the optimizer's rules in order, with Kiln's own unless `is_on` is false.
 #[must_use]
 pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let rules = Optimizer::new().rules.into_iter();
@@ -82,8 +86,8 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     if !is_on {
         return rules;
     }
-    // They would put joins back in the order of their inputs; no type has fields that could be taken out of it early; and two are asked for by
-    // settings that nobody has.
+    // `eliminate_cross_join` would put joins back in the order of their inputs; the two leaf rules extract struct
+    // fields, which no SQL type has; the last two act only under settings that Kiln never turns on.
     let unwanted = [
         "eliminate_cross_join",
         "extract_leaf_expressions",
@@ -93,8 +97,9 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     ];
     rules.retain(|rule| !unwanted.contains(&rule.name()));
     let named = |name: &str| rules.iter().find(|rule| rule.name() == name).cloned();
-    // What a filter decides where it has come to, then joins in their order: filters lie at the scans, and no projections are between the
-    // joins yet. DataFusion finds the same by going through all rules again, and again to see that nothing changes any more.
+    // After pushdown, the rules to which a filter's new position gives work, then the join order: by now filters lie at
+    // the scans, and no projections stand between the joins yet. DataFusion achieves the same by running all rules
+    // again, and once more to see that nothing changes.
     let settled = [SIMPLIFY, "eliminate_filter", "propagate_empty_relation", KEYS_OF_JOINS, "eliminate_outer_join"];
     let push_down: Vec<_> = named(PUSH_DOWN).into_iter().collect();
     let settled = settled.into_iter().filter_map(named).chain(push_down.clone());
@@ -103,7 +108,7 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let folding = named(SIMPLIFY).map(IfOfUse::folding);
     let pushed = rules.iter().position(|rule| rule.name() == PUSH_DOWN).map_or(rules.len(), |at| at + 1);
     rules.splice(pushed..pushed, settled);
-    // After projections have become one.
+    // Merging projections brings constants into expressions.
     rules.extend(folding);
     for rule in rules.iter_mut().filter(|rule| rule.name() == "rewrite_set_comparison") {
         *rule = IfOfUse::comparing_sets(Arc::clone(rule));
@@ -111,20 +116,20 @@ pub fn rules(is_on: bool) -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-/// Whether Kiln's own rules are among those of a statement.
+/// Returns whether Kiln's own rules are among those of a statement.
 pub(crate) fn is_on(state: &SessionState) -> bool {
     state.optimizer().rules.iter().any(|rule| rule.name() == JoinOrder::NAME)
 }
 
-/// `config` with what the rules' plans need of DataFusion's physical planner.
+/// Returns `config` with the settings of DataFusion's planners that the rules and their plans rely on.
 #[must_use]
 pub fn configure(mut config: SessionConfig, is_on: bool) -> SessionConfig {
     if is_on {
-        // The list has twice what has to be done twice.
+        // The list contains a rule twice where it has to run twice.
         config.options_mut().optimizer.max_passes = 1;
-        // Build sides are chosen with better estimates than operators have.
+        // The join order has chosen build sides, with better estimates than physical plans have.
         config.options_mut().optimizer.join_reordering = false;
-        // Keys of a join's small side that the scan of the other looks up one by one.
+        // So many build-side keys are pushed into the probe-side scan as an IN list, which looks them up one by one.
         config.options_mut().optimizer.hash_join_inlist_pushdown_max_distinct_values = 1_024;
     }
     config

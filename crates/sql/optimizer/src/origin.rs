@@ -1,4 +1,4 @@
-//! Where a column of a plan comes from: what scans are asked of it on the way, and what they can be asked besides.
+//! Traces a column of a plan down to the scans that it comes from: finds the filters on it and pushes new ones down.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use plan::ShardTable;
 
 use crate::shared::SharedTable;
 
-/// The conditions that rows of `plan` have passed and that read this column alone, with one name for the column; see [`renamed`].
+/// Returns the conditions that all rows of `plan` fulfil and that read this column only, normalized by [`renamed`].
 pub(super) fn conditions_on(plan: &LogicalPlan, column: &Column) -> Vec<Expr> {
     let mut conditions = match plan {
         LogicalPlan::Filter(filter) => on(split_conjunction(&filter.predicate), column),
@@ -36,8 +36,9 @@ pub(super) fn conditions_on(plan: &LogicalPlan, column: &Column) -> Vec<Expr> {
     conditions
 }
 
-/// Whether a column is NULL in no row, because it is a table's that says so, or whose shards do. What schemas say on the way is not asked: they have it that a scalar
-/// subquery of such a column is never NULL either, which it is where it has no row.
+/// Returns whether a column is never NULL, by its table's declaration or its shards' statistics. The nullability in
+/// schemas between is ignored: it claims that a scalar subquery over a NOT NULL column is never NULL, which is wrong if
+/// the subquery has no row.
 pub(super) fn is_never_null(plan: &LogicalPlan, column: &Column) -> bool {
     let LogicalPlan::TableScan(scan) = plan else {
         return below(plan, column).is_some_and(|(input, column)| is_never_null(plan.inputs()[input], &column));
@@ -52,7 +53,7 @@ pub(super) fn is_never_null(plan: &LogicalPlan, column: &Column) -> bool {
     is_declared || provider.downcast_ref::<ShardTable>().is_some_and(is_so)
 }
 
-/// Whether a column is the one by which the rows of its table are distributed.
+/// Returns whether a column is the only distribution key of its table.
 pub(crate) fn is_distribution_key(plan: &LogicalPlan, column: &Column) -> bool {
     let LogicalPlan::TableScan(scan) = plan else {
         return below(plan, column).is_some_and(|(input, column)| is_distribution_key(plan.inputs()[input], &column));
@@ -67,12 +68,13 @@ pub(crate) fn is_distribution_key(plan: &LogicalPlan, column: &Column) -> bool {
     column.is_some_and(|column| table.table.distribution == Distribution::On(vec![column.id]))
 }
 
+/// Returns the conditions that read `column` only, normalized by [`renamed`].
 fn on<'a>(conditions: impl IntoIterator<Item = &'a Expr>, column: &Column) -> Vec<Expr> {
     conditions.into_iter().filter_map(|condition| renamed(condition, column)).collect()
 }
 
-/// The plan with `condition` asked right above the scans that the column comes from, of them as of all rows between; `None` where the way
-/// is not clear.
+/// Adds `condition`, normalized by [`renamed`], as a filter right above the scans that `column` comes from; `None` if
+/// it cannot be pushed down that far.
 pub(super) fn asked(plan: &LogicalPlan, column: &Column, condition: &Expr) -> Option<LogicalPlan> {
     let filtered = |input: &LogicalPlan, earlier: Option<&Expr>| {
         let predicate = conjunction(earlier.cloned().into_iter().chain([placed(condition, column).ok()?]))?;
@@ -81,7 +83,7 @@ pub(super) fn asked(plan: &LogicalPlan, column: &Column, condition: &Expr) -> Op
     match plan {
         LogicalPlan::TableScan(scan) => {
             let provider = source_as_provider(&scan.source).ok()?;
-            // Readers that ask for different rows would no longer share them.
+            // A filter on a shared table would make its readers need different rows, so that they could not share it.
             (!provider.is::<SharedTable>()).then(|| filtered(plan, None))?
         }
         LogicalPlan::Filter(Filter { predicate, input, .. }) if matches!(input.as_ref(), LogicalPlan::TableScan(_)) => {
@@ -103,7 +105,8 @@ pub(super) fn asked(plan: &LogicalPlan, column: &Column, condition: &Expr) -> Op
     }
 }
 
-/// Which input gives a column, and its name there; `None` where leaving out rows of the input by it is not leaving out the plan's rows by it.
+/// Returns the input that a column comes from, and its name there; `None` if a filter on the column cannot be moved
+/// from above the plan to above that input.
 fn below(plan: &LogicalPlan, column: &Column) -> Option<(usize, Column)> {
     let place = plan.schema().maybe_index_of_column(column)?;
     let as_column = |expr: &Expr| match expr.clone().unalias() {
@@ -134,10 +137,11 @@ fn below(plan: &LogicalPlan, column: &Column) -> Option<(usize, Column)> {
     }
 }
 
-/// The name of the one column of a condition.
+/// Name of the column in normalized conditions.
 const VALUE: &str = "\u{1}value";
 
-/// The condition with one name for its column, if it is one that compares the column with literals and is not true of NULL.
+/// Normalizes a condition: replaces its column by [`VALUE`]. `None` unless it only compares `column` with literals and
+/// is not true for NULL.
 pub(super) fn renamed(condition: &Expr, column: &Column) -> Option<Expr> {
     let is_column = |expr: &Expr| matches!(expr, Expr::Column(it) if it == column);
     let is_literal = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !value.is_null());
@@ -170,7 +174,7 @@ fn is_ordering(op: Operator) -> bool {
     matches!(op, Operator::Eq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
-/// A condition that [`renamed`] gave, of this column.
+/// Replaces [`VALUE`] in a normalized condition by `column`.
 fn placed(condition: &Expr, column: &Column) -> Result<Expr> {
     let placed = condition.clone().transform(|expr| {
         Ok(match &expr {

@@ -1,8 +1,8 @@
-//! The rules over a plan, each once, in their order.
+//! Runs the optimizer's rules over a plan, each once, in their order.
 //!
-//! DataFusion goes over a plan until nothing changes any more, which it knows by hashes of all that is in it, and checks the whole of it before
-//! and after. Kiln's list has what is to be done twice twice. A rule goes over plans that have nodes of a kind that it changes, and is
-//! shown nodes in which there may be something for it.
+//! DataFusion repeats all rules until nothing changes, which it detects by hashing the whole plan, and checks the whole
+//! plan's invariants before and after. Kiln runs its list of rules once; a rule that has to run twice is in the list
+//! twice. A rule runs only over plans that have nodes of a kind that it changes, and only on nodes that it may change.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,24 +25,25 @@ use crate::subqueries;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// The rule that computes once what a node computes twice.
+/// Name of the rule that eliminates common subexpressions.
 const ONCE: &str = "common_sub_expression_eliminate";
 
-/// With less of the stack left, a node gets a new piece of it.
+/// Remaining stack, in bytes, below which a recursion continues on a new stack segment.
 const STACK_LEFT_MIN: usize = 128 << 10;
+/// Size of a new stack segment, in bytes.
 const STACK_PIECE: usize = 2 << 20;
 
-/// A plan after the rules.
+/// Plan after the rules.
 pub struct Passed {
     pub plan: LogicalPlan,
-    /// Whether there are subqueries in it.
+    /// Whether the plan still has subqueries in expressions.
     pub has_subqueries: bool,
 }
 
-/// `plan` by `rules`, each once.
+/// Runs `rules` over `plan`, each once.
 ///
 /// # Errors
-/// Those of rules, and `54001` for a plan of too many levels.
+/// Errors of rules, and `54001` for a plan of too many levels.
 pub fn passed(plan: LogicalPlan, rules: &[Rule], config: &dyn OptimizerConfig) -> Result<Passed> {
     folding(|| by_each(plan, rules, config))
 }
@@ -68,12 +69,12 @@ fn by_each(mut plan: LogicalPlan, rules: &[Rule], config: &dyn OptimizerConfig) 
     }
     levels::check(&plan)?;
     if !plan.schema().logically_equivalent_names_and_types(&schema) {
-        return internal_err!("the optimizer made {:?} of {schema:?}", plan.schema());
+        return internal_err!("the optimizer changed the plan's schema from {schema:?} to {:?}", plan.schema());
     }
     Ok(Passed { plan, has_subqueries: kinds.has(Kinds::SUBQUERY) })
 }
 
-/// What nodes there are in a plan.
+/// Bit set of the kinds of nodes in a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kinds(u16);
 
@@ -85,19 +86,20 @@ impl Kinds {
     const SORT: Self = Self(1 << 3);
     const AGGREGATE: Self = Self(1 << 4);
     const FILTER: Self = Self(1 << 5);
-    /// A filter that is known to be true or not.
+    /// A filter whose predicate is a literal.
     const DECIDED: Self = Self(1 << 6);
     const JOIN: Self = Self(1 << 7);
     const CONDITIONAL_JOIN: Self = Self(1 << 8);
     const OTHER_THAN_INNER_JOIN: Self = Self(1 << 9);
     const EMPTY: Self = Self(1 << 10);
-    /// In an expression.
+    /// A subquery in an expression.
     const SUBQUERY: Self = Self(1 << 11);
-    /// In a FROM.
+    /// A subquery in FROM.
     const LATERAL: Self = Self(1 << 12);
     const OTHER: Self = Self(1 << 13);
 
-    /// `may_ask` is whether there may be subqueries: no rule makes some where there were none.
+    /// Returns the kinds of nodes in a plan. `may_ask` says whether there may be subqueries; no rule adds any to a plan
+    /// without.
     fn of(plan: &LogicalPlan, may_ask: bool) -> Result<Self> {
         let mut kinds = Self::OTHER;
         if !may_ask {
@@ -141,23 +143,27 @@ impl Kinds {
         }
     }
 
+    /// Returns the union of both sets.
     const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether one of these is there.
+    /// Returns whether the set has one of `kinds`.
     fn has(self, kinds: Self) -> bool {
         self.0 & kinds.0 != 0
     }
 }
 
-/// What a rule of DataFusion's can change; a plan and a node without that it would give back as they are.
+/// Precondition of a rule; other plans and nodes it would return unchanged.
 struct Gate {
+    /// Kinds of nodes that a plan must have one of.
     kinds: Kinds,
+    /// Condition on a node.
     has_work: fn(&LogicalPlan) -> bool,
 }
 
 impl Gate {
+    /// Returns the precondition of the rule with this name.
     fn of(rule: &str) -> Self {
         let kinds = match rule {
             "union_names" | "optimize_unions" => Kinds::UNION,
@@ -184,10 +190,11 @@ impl Gate {
     }
 }
 
-/// Literals in an IN list that DataFusion writes as so many comparisons (`THRESHOLD_INLINE_INLIST` in its simplifier).
+/// Largest IN list that DataFusion's simplifier rewrites to comparisons (its `THRESHOLD_INLINE_INLIST`).
 const COMPARISONS_MAX: usize = 3;
 
-/// Whether a node has expressions that are more than a column, a literal or a list of literals.
+/// Returns whether a node has an expression that the simplifier may change: anything but columns, literals, lists of
+/// literals, and plain aggregates of these.
 pub(super) fn computes(node: &LogicalPlan) -> bool {
     let mut computes = false;
     let walked = node.apply_expressions(|expr| {
@@ -201,13 +208,13 @@ fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) | Expr::Literal(..) => true,
         Expr::Alias(alias) => is_plain(&alias.expr),
-        // A list that is too long to become comparisons stays as it is.
+        // The simplifier leaves lists alone that are too long to become comparisons.
         Expr::InList(InList { expr, list, .. }) => {
             COMPARISONS_MAX < list.len()
                 && matches!(**expr, Expr::Column(_))
                 && list.iter().all(|item| matches!(item, Expr::Literal(..)))
         }
-        // Some functions have simpler ones in their place.
+        // Some aggregate functions have rewrites of their own.
         Expr::AggregateFunction(call) => {
             let params = &call.params;
             let has_more = params.filter.is_some() || !params.order_by.is_empty();
@@ -217,7 +224,7 @@ fn is_plain(expr: &Expr) -> bool {
     }
 }
 
-/// Whether rows may be sorted or grouped by something twice.
+/// Returns whether a node may have duplicate sort or group keys.
 fn may_have_keys_twice(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Sort(_) => true,
@@ -229,7 +236,7 @@ fn may_have_keys_twice(node: &LogicalPlan) -> bool {
     }
 }
 
-/// One rule's way over a plan.
+/// Run of one rule over a plan.
 struct Pass<'a> {
     rule: &'a dyn OptimizerRule,
     has_work: fn(&LogicalPlan) -> bool,
@@ -238,7 +245,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Applies the rule to the plan; whether that has changed it. After an error nothing is known of the plan.
+    /// Applies the rule to the plan; returns whether that changed it. After an error the plan is in an undefined state.
     fn over(mut self, plan: &mut LogicalPlan) -> Result<bool> {
         match self.rule.apply_order() {
             None => {
@@ -255,7 +262,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A node and all below it, where they lie.
+    /// Applies the rule to a node and all nodes below it, in place.
     fn node(&self, plan: &mut LogicalPlan, order: ApplyOrder) -> Result<bool> {
         let mut is_changed = false;
         if order == ApplyOrder::TopDown {
@@ -281,6 +288,7 @@ impl Pass<'_> {
         Ok(is_changed)
     }
 
+    /// Applies the rule to one node in place.
     fn rewrite(&self, node: &mut LogicalPlan) -> Result<Rewritten> {
         if !(self.has_work)(node) {
             return Ok(Rewritten { is_changed: false, is_last: false });
@@ -292,6 +300,7 @@ impl Pass<'_> {
         Ok(Rewritten { is_changed: rewritten.transformed, is_last: rewritten.tnr == TreeNodeRecursion::Stop })
     }
 
+    /// Applies the rule to one owned node, if `order` is the rule's order.
     fn owned(&self, node: LogicalPlan, order: ApplyOrder) -> Result<Transformed<LogicalPlan>> {
         if self.rule.apply_order() != Some(order) || !(self.has_work)(&node) {
             return Ok(Transformed::no(node));
@@ -303,10 +312,10 @@ impl Pass<'_> {
     }
 }
 
-/// What a rule did to a node.
+/// Result of applying a rule to a node.
 struct Rewritten {
     is_changed: bool,
-    /// The rule wants to see no more.
+    /// Whether the rule asks to skip the nodes below.
     is_last: bool,
 }
 
@@ -322,12 +331,12 @@ impl TreeNodeRewriter for Pass<'_> {
     }
 }
 
-/// Calls `recurse` with stack enough, however deep it is already.
+/// Calls `recurse` with enough stack, on a new stack segment if needed.
 pub fn with_stack<T>(recurse: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK_LEFT_MIN, STACK_PIECE, recurse)
 }
 
-/// Calls `visit` with each input of a node; whether one was changed.
+/// Calls `visit` with each input of a node; returns whether any changed.
 fn inputs(node: &mut LogicalPlan, visit: &mut impl FnMut(&mut LogicalPlan) -> Result<bool>) -> Result<bool> {
     match node {
         LogicalPlan::Projection(Projection { input, .. })

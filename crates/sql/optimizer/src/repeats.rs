@@ -1,4 +1,5 @@
-//! Whether a node computes something twice: most plans do not, and DataFusion's rule takes all of their expressions apart to find that.
+//! Quick check for repeated expressions in a node. Most plans have none, and DataFusion's rule that eliminates common
+//! subexpressions rebuilds all expressions to find that out.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem::discriminant;
@@ -9,10 +10,11 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use super::passes::with_stack;
 
-/// Whether some node of a plan may compute something twice. What is the same but for the order of its parts counts as the same.
+/// Returns whether some node of a plan may compute an expression twice. Expressions that differ only in the order of
+/// their operands count as equal.
 pub(super) fn may_repeat(plan: &LogicalPlan) -> Result<bool> {
     let mut repeats = false;
-    // Windows above one another are taken together.
+    // DataFusion's rule treats adjacent window nodes as one.
     let mut of_windows = HashSet::new();
     plan.apply_with_subqueries(|node| {
         let mut of_node = HashSet::new();
@@ -26,8 +28,8 @@ pub(super) fn may_repeat(plan: &LogicalPlan) -> Result<bool> {
     Ok(repeats)
 }
 
-/// A number that expressions have in common which are the same but for the order of their parts. All within the expression that is more
-/// than a column, a literal or a name is noted as seen.
+/// Returns a hash that does not depend on the order of operands. Adds the hashes of the expression and its parts,
+/// except columns, literals and aliases, to `seen`, and sets `repeats` if one is there already.
 fn digest(expr: &Expr, seen: &mut HashSet<u64>, repeats: &mut bool) -> Result<u64> {
     let mut hasher = seen.hasher().build_hasher();
     match expr {

@@ -1,4 +1,4 @@
-//! Subqueries that give one value whatever the row, taken out of a plan: who runs them first writes their values in their place.
+//! Uncorrelated scalar subqueries of an optimized plan: a caller can run them first and replace them by their values.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::shared::Optimized;
 
-/// A subquery of a plan.
+/// Uncorrelated scalar subquery of a plan.
 #[derive(Debug)]
 pub struct ScalarSubquery(Arc<LogicalPlan>);
 
 impl ScalarSubquery {
-    /// Its own plan, of one column.
+    /// Returns the subquery's own plan, of one column.
     #[must_use]
     pub fn optimized(&self) -> Optimized {
         Optimized { plan: self.0.as_ref().clone(), shared: Vec::new() }
@@ -22,7 +22,7 @@ impl ScalarSubquery {
 }
 
 impl Optimized {
-    /// The subqueries of which the plan needs one value each. What makes shared rows is not looked at.
+    /// Returns the distinct scalar subqueries of the plan, without those in the plans of shared tables.
     ///
     /// # Errors
     /// None that well-formed plans meet.
@@ -43,7 +43,7 @@ impl Optimized {
         Ok(found)
     }
 
-    /// The plan with the values of [`Optimized::scalar_subqueries`] in their place.
+    /// Replaces scalar subqueries by their values.
     ///
     /// # Errors
     /// None that well-formed plans meet.
@@ -66,7 +66,7 @@ impl Optimized {
         Ok(Self { plan: plan.data, shared: self.shared })
     }
 
-    /// The types of its columns.
+    /// Returns the Arrow schema of the query's rows.
     #[must_use]
     pub fn schema(&self) -> arrow::datatypes::SchemaRef {
         Arc::clone(self.plan.schema().inner())

@@ -1,7 +1,7 @@
-//! Makes joins of EXISTS and IN, from the innermost subquery outward.
+//! Decorrelation of EXISTS and IN, from the innermost subquery outward.
 //!
-//! DataFusion's rule goes over all that lies in a subquery, and hashes all that lies below each filter in it: n levels take it n³ steps. Here it is given
-//! subqueries whose inputs are replaced by placeholders.
+//! DataFusion's rule walks all of a subquery's plan, and hashes everything below each filter in it: n levels take n³
+//! steps. Here the rule gets subqueries whose inputs are replaced by placeholders.
 
 use std::sync::Arc;
 
@@ -14,14 +14,15 @@ use types::interrupt;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// DataFusion's rule `decorrelate_predicate_subquery`, given a placeholder for the input of each subquery that is not correlated.
+/// DataFusion's rule `decorrelate_predicate_subquery`, given a placeholder for the input of each subquery that is not
+/// correlated.
 #[derive(Debug)]
 pub(super) struct ShallowSubqueries {
     rule: Rule,
 }
 
 impl ShallowSubqueries {
-    /// `rule`, or this in its place.
+    /// Wraps `rule` if it is `decorrelate_predicate_subquery`; returns other rules unchanged.
     pub(super) fn instead_of(rule: Rule) -> Rule {
         if rule.name() == "decorrelate_predicate_subquery" { Arc::new(Self { rule }) } else { rule }
     }
@@ -53,12 +54,14 @@ impl OptimizerRule for ShallowSubqueries {
     }
 }
 
-/// The inputs of subqueries, each with the schema of its placeholder. The schema is found by its address, which no other has.
+/// Replaced inputs of subqueries, each with the schema of its placeholder. The schema's address identifies the
+/// placeholder.
 #[derive(Default)]
 struct ReplacedInputs(Vec<(DFSchemaRef, Arc<LogicalPlan>)>);
 
 impl ReplacedInputs {
-    /// Replaces the input of a subquery's projection. Correlated subqueries stay whole: the rule takes their references to outer columns out.
+    /// Replaces the input of a subquery's projection by a placeholder. Correlated subqueries stay complete, because the
+    /// rule has to pull their references to outer columns up.
     fn replace(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Subquery(subquery) = &plan else { return Ok(Transformed::no(plan)) };
         let LogicalPlan::Projection(Projection { expr, input, schema, .. }) = subquery.subquery.as_ref() else {
@@ -75,7 +78,7 @@ impl ReplacedInputs {
         Ok(Transformed::yes(LogicalPlan::Subquery(Subquery { subquery: shallow, ..subquery.clone() })))
     }
 
-    /// Puts the inputs back in the places of their placeholders.
+    /// Replaces the placeholders by the inputs.
     fn restore(&self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         if self.0.is_empty() {
             return Ok(Transformed::no(plan));

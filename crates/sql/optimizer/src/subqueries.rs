@@ -1,7 +1,8 @@
-//! Whether subqueries stand where DataFusion's rules make joins of them.
+//! Validity checks of subqueries, in time linear in their nesting depth.
 //!
-//! DataFusion's check of a subquery begins with those inside it, which its walk over the plan comes to by itself as well: it looks at one of n levels
-//! 2^n times. Here each is looked at once, with stand-ins for those inside it.
+//! DataFusion's check of a subquery also checks the subqueries inside it, which its walk over the plan visits too, so
+//! that a subquery at level n is checked 2^n times. Here each is checked once, with placeholders for the subqueries
+//! inside it.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use datafusion::logical_expr::{
     EmptyRelation, Expr, Extension, InvariantLevel, LogicalPlan, Subquery, check_subquery_expr,
 };
 
-/// Checks what must hold of a plan with subqueries before the optimizer's rules run.
+/// Checks the invariants of a plan with subqueries, before the optimizer's rules run.
 ///
 /// # Errors
-/// The first rule that a subquery breaks.
+/// DataFusion's error for the first subquery that is not allowed in its position.
 pub(crate) fn check_all(plan: &LogicalPlan) -> Result<()> {
     plan.schema().check_names()?;
     plan.apply_with_subqueries(|node| {
@@ -33,10 +34,10 @@ pub(crate) fn check_all(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Checks the subquery of `expr`, which stands in `node`; those inside it are not looked at.
+/// Checks the subquery of `expr`, an expression of `node`, but not the subqueries inside it.
 ///
 /// # Errors
-/// The first rule that a subquery breaks.
+/// DataFusion's error if the subquery is not allowed in its position.
 pub(crate) fn check_one(node: &LogicalPlan, subquery: &Subquery, expr: &Expr) -> Result<()> {
     let inner = &subquery.subquery;
     if !inner.exists(has_subquery)? {
@@ -46,7 +47,7 @@ pub(crate) fn check_one(node: &LogicalPlan, subquery: &Subquery, expr: &Expr) ->
     check_subquery_expr(node, &shallow.data, expr)
 }
 
-/// Whether an expression of the node itself has a subquery.
+/// Returns whether an expression of the node itself has a subquery.
 fn has_subquery(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
@@ -56,7 +57,7 @@ fn has_subquery(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// One row in the place of a subquery, which keeps its columns and what it mentions of the queries around it.
+/// Replaces a subquery's plan by a single row with the same schema; its list of outer columns stays.
 fn stand_in(plan: LogicalPlan) -> Transformed<LogicalPlan> {
     let LogicalPlan::Subquery(subquery) = plan else { return Transformed::no(plan) };
     let schema = Arc::clone(subquery.subquery.schema());

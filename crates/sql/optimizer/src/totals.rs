@@ -1,4 +1,5 @@
-//! Filters stay above totals: an aggregate without keys has a row whatever lies below it.
+//! Wrapper of DataFusion's filter pushdown that leaves filters without columns above ungrouped aggregates, which give a
+//! row even for an empty input.
 
 use std::sync::Arc;
 
@@ -8,14 +9,16 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// DataFusion's rule takes a condition without columns, as `random() > 2`, for one on keys alone and pushes it below.
+/// DataFusion's rule `push_down_filter`, except for conditions without columns above grand totals.
+///
+/// The rule takes a condition without columns, such as `random() > 2`, for one on group keys and pushes it below.
 #[derive(Debug)]
 pub(super) struct FiltersAboveTotals {
     rule: Arc<dyn OptimizerRule + Send + Sync>,
 }
 
 impl FiltersAboveTotals {
-    /// `rule`, with care taken if it is the one.
+    /// Wraps `rule` if it is `push_down_filter`; returns other rules unchanged.
     pub(super) fn instead_of(rule: Arc<dyn OptimizerRule + Send + Sync>) -> Arc<dyn OptimizerRule + Send + Sync> {
         if rule.name() == "push_down_filter" { Arc::new(Self { rule }) } else { rule }
     }
@@ -38,6 +41,7 @@ impl OptimizerRule for FiltersAboveTotals {
     }
 }
 
+/// Returns whether a filter has a condition without columns and lies above an aggregate that may have a grand total.
 fn is_of_totals(filter: &Filter) -> bool {
     let LogicalPlan::Aggregate(Aggregate { group_expr, .. }) = filter.input.as_ref() else { return false };
     let has_total = group_expr.is_empty() || matches!(group_expr.as_slice(), [Expr::GroupingSet(_)]);

@@ -1,4 +1,4 @@
-//! Inputs of unions by the union's names.
+//! Renames the columns of a union's inputs to the union's names.
 
 use std::sync::Arc;
 
@@ -7,8 +7,10 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// Columns of a union are those of its inputs by their places. DataFusion's rules find them by names where they put what is above a union
-/// on its inputs, or the only input that has rows in its place.
+/// Optimizer rule that renames the columns of a union's inputs to the union's names.
+///
+/// A union matches columns by position, but DataFusion's rules look them up by name when they push a node below a
+/// union, or replace a union by its only nonempty input.
 #[derive(Debug)]
 pub(super) struct UnionNames;
 

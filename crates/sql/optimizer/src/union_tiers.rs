@@ -1,4 +1,5 @@
-//! Unions of many inputs in tiers: DataFusion's operator of a union takes time quadratic in its inputs, every time that it is made anew.
+//! Splits unions of many inputs into trees of unions: building DataFusion's union operator takes time quadratic in the
+//! number of its inputs, and it is rebuilt often.
 
 use std::sync::Arc;
 
@@ -6,10 +7,11 @@ use datafusion::common::Result as DfResult;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::{LogicalPlan, Union};
 
-/// Inputs of one union at most.
+/// Limit of inputs of one union.
 const INPUTS_MAX: usize = 64;
 
-/// `plan`, whose unions of more inputs than that are unions of unions: after the optimizer, which would put all inputs side by side again.
+/// Splits the unions of `plan` that have more inputs than the limit. Runs after the optimizer, which would flatten
+/// nested unions.
 ///
 /// # Errors
 /// None that well-formed plans meet.
@@ -48,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// A union of constants.
+    /// Returns a union of constants.
     fn union(inputs: usize) -> LogicalPlan {
         let row = |number| LogicalPlanBuilder::empty(true).project([lit(number).alias("n")]).unwrap().build().unwrap();
         let inputs: Vec<_> = (0..inputs).map(|number| Arc::new(row(number as i32))).collect();
@@ -56,7 +58,7 @@ mod tests {
         LogicalPlan::Union(Union { inputs, schema })
     }
 
-    /// The constants in order, and the most inputs of a union.
+    /// Returns the constants in order, and the largest number of inputs of a union.
     fn shape(plan: &LogicalPlan) -> (Vec<String>, usize) {
         let (mut rows, mut widest) = (Vec::new(), 0);
         plan.apply(|node| {

@@ -1,4 +1,4 @@
-//! ALTER of tables, views, schemas, roles and the database.
+//! ALTER TABLE, VIEW, SCHEMA, ROLE and DATABASE.
 
 use sqlparser::ast::{DataType, Expr, Ident, ObjectName};
 use types::{Condition, SqlError, SqlResult};
@@ -11,17 +11,17 @@ use super::sequence::{IdentityDefinition, SequenceOption};
 use super::statement::Statement;
 use super::table::{ColumnDefinition, Distribution, Order, TableConstraint};
 
-/// `ALTER TABLE` or `ALTER VIEW`: all actions or none.
+/// `ALTER TABLE` or `ALTER VIEW`; the actions are applied atomically.
 #[derive(Debug, Clone)]
 pub struct AlterTable {
     pub name: ObjectName,
     pub if_exists: bool,
-    /// ALTER VIEW was written.
+    /// True for ALTER VIEW.
     pub view: bool,
     pub actions: Vec<AlterAction>,
 }
 
-/// One change of a relation.
+/// One action of ALTER TABLE or ALTER VIEW.
 #[derive(Debug, Clone)]
 pub enum AlterAction {
     AddColumn {
@@ -53,7 +53,7 @@ pub enum AlterAction {
         column: Ident,
         identity: IdentityDefinition,
     },
-    /// SET GENERATED, SET and an option of the sequence, RESTART.
+    /// SET GENERATED, SET with an option of the sequence, or RESTART.
     SetIdentity {
         column: Ident,
         always: Option<bool>,
@@ -102,26 +102,26 @@ pub struct AlterSchema {
     pub action: AlterSchemaAction,
 }
 
-/// The change of a schema.
+/// Action of ALTER SCHEMA.
 #[derive(Debug, Clone)]
 pub enum AlterSchemaAction {
     RenameTo(Ident),
     OwnerTo(RoleSpec),
 }
 
-/// `ALTER ROLE`, `ALTER USER`.
+/// `ALTER ROLE` or `ALTER USER`.
 #[derive(Debug, Clone)]
 pub struct AlterRole {
     pub role: RoleSpec,
     pub action: AlterRoleAction,
 }
 
-/// The change of a role.
+/// Action of ALTER ROLE.
 #[derive(Debug, Clone)]
 pub enum AlterRoleAction {
     Options(Vec<RoleOption>),
     RenameTo(Ident),
-    /// `SET name = value`; `None` is DEFAULT, and RESET too.
+    /// `SET name = value`; `None` is SET … TO DEFAULT or RESET.
     Set {
         name: String,
         value: Option<String>,
@@ -133,12 +133,12 @@ pub enum AlterRoleAction {
 #[derive(Debug, Clone)]
 pub struct AlterDatabase {
     pub name: Ident,
-    /// The setting, and its value: `None` is DEFAULT, and RESET too. Without a setting it is RESET ALL.
+    /// Setting and its value, where `None` is DEFAULT or RESET; no setting at all is RESET ALL.
     pub setting: Option<(String, Option<String>)>,
 }
 
 impl Cursor<'_> {
-    /// ALTER, whatever it changes.
+    /// Parses an ALTER statement of any kind.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         let start = self.at;
         self.expect("alter")?;
@@ -174,7 +174,7 @@ impl Cursor<'_> {
         Ok(Statement::AlterTable(Box::new(AlterTable { name, if_exists, view, actions })))
     }
 
-    /// RENAME, which stands alone.
+    /// Parses RENAME, which cannot be combined with other actions.
     fn rename(&mut self) -> SqlResult<Option<AlterAction>> {
         if !self.eat("rename") {
             return Ok(None);
@@ -260,7 +260,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// ADD, after the word.
+    /// Parses ADD COLUMN or ADD CONSTRAINT, after ADD.
     fn add(&mut self) -> SqlResult<AlterAction> {
         if !self.is("column")
             && let Some(constraint) = self.table_constraint()?
@@ -273,7 +273,7 @@ impl Cursor<'_> {
         Ok(AlterAction::AddColumn { column, if_not_exists })
     }
 
-    /// `ALTER CONSTRAINT name [NOT] ENFORCED`, after ALTER.
+    /// Parses `ALTER CONSTRAINT name [NOT] ENFORCED`, after ALTER.
     fn alter_constraint(&mut self) -> SqlResult<AlterAction> {
         self.expect("constraint")?;
         let name = self.name()?;
@@ -283,7 +283,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// ALTER COLUMN, after the words.
+    /// Parses an action of ALTER COLUMN, after ALTER [COLUMN].
     fn alter_column(&mut self) -> SqlResult<AlterAction> {
         let column = self.name()?;
         if self.eat("set default") {
@@ -326,7 +326,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// `SET GENERATED ALWAYS`, `SET INCREMENT 5`, `RESTART`: one or more, if they come next.
+    /// Parses one or more of `SET GENERATED ALWAYS`, `SET INCREMENT 5` and `RESTART`; `None` if none of them comes
+    /// next.
     fn identity_changes(&mut self) -> SqlResult<Option<(Option<bool>, Vec<SequenceOption>)>> {
         let (mut always, mut options) = (None, Vec::new());
         loop {
@@ -402,7 +403,7 @@ impl Cursor<'_> {
         Ok(Statement::AlterDatabase(AlterDatabase { name, setting }))
     }
 
-    /// `SET name = value`, `RESET name`; `None` is RESET ALL.
+    /// Parses `SET name = value` or `RESET name`; `None` is RESET ALL.
     fn setting(&mut self) -> SqlResult<Option<(String, Option<String>)>> {
         if self.eat("reset") {
             if self.eat("all") {

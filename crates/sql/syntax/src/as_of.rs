@@ -1,4 +1,4 @@
-//! `AS OF TIMESTAMP time`, `AS OF SNAPSHOT number`.
+//! Time travel: `AS OF TIMESTAMP time` and `AS OF SNAPSHOT number`.
 
 use sqlparser::ast::TableVersion;
 use types::SqlResult;
@@ -6,7 +6,7 @@ use types::SqlResult;
 use super::cursor::Cursor;
 
 impl Cursor<'_> {
-    /// The clause, if it comes next; `AS of` alone is an alias.
+    /// Parses the time-travel clause if it comes next; `AS of` alone is an alias.
     pub(super) fn as_of(&mut self) -> SqlResult<Option<TableVersion>> {
         if self.eat("as of timestamp") {
             return Ok(Some(TableVersion::TimestampAsOf(self.expr()?)));

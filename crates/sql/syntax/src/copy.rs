@@ -7,22 +7,22 @@ use super::cursor::Cursor;
 use super::lex::Token;
 use super::option::{OptionValue, StatementOption};
 
-/// `COPY subject FROM | TO place WITH (options) [WHERE filter]`.
+/// `COPY subject FROM | TO endpoint WITH (options) [WHERE filter]`.
 #[derive(Debug, Clone)]
 pub struct Copy {
     pub subject: CopySubject,
     pub direction: CopyDirection,
     pub place: CopyPlace,
-    /// Under the names of the syntax in parentheses: `CSV HEADER` is `format csv, header`.
+    /// Options under the names of the parenthesized syntax: `CSV HEADER` is stored as `format csv, header`.
     pub options: Vec<StatementOption>,
-    /// COPY FROM: rows to take.
+    /// Condition of COPY FROM that the loaded rows meet.
     pub filter: Option<Box<Expr>>,
 }
 
-/// What is copied.
+/// Table or query that is copied.
 #[derive(Debug, Clone)]
 pub enum CopySubject {
-    /// Without columns, all of them.
+    /// Table and its columns; an empty list means all columns.
     Table {
         name: ObjectName,
         columns: Vec<Ident>,
@@ -30,19 +30,19 @@ pub enum CopySubject {
     Query(Box<Query>),
 }
 
-/// Into the table or out of it.
+/// Direction of a COPY: into the table or out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyDirection {
     From,
     To,
 }
 
-/// The other side.
+/// External end of a COPY: the client, a file or a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CopyPlace {
-    /// STDIN or STDOUT, which PostgreSQL does not tell apart.
+    /// STDIN or STDOUT; as in PostgreSQL, either word is accepted in both directions.
     Client,
-    /// A path or URL.
+    /// Path or URL.
     File(String),
     Program(String),
 }
@@ -108,7 +108,7 @@ impl Cursor<'_> {
         self.text().map(CopyPlace::File)
     }
 
-    /// The syntax before parentheses: `CSV HEADER DELIMITER AS ','`.
+    /// Parses the syntax without parentheses: `CSV HEADER DELIMITER AS ','`.
     fn old_copy_options(&mut self, options: &mut Vec<StatementOption>) -> SqlResult<()> {
         loop {
             let format = |name: &str| option("format", Some(OptionValue::Word(name.to_owned())));

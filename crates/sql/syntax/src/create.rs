@@ -1,4 +1,5 @@
-//! CREATE, and the views and schemas it makes; tables are in `table.rs`, roles in `role.rs`.
+//! CREATE VIEW, CREATE SCHEMA, and the choice between the kinds of CREATE; tables are in `table.rs`, roles in
+//! `role.rs`.
 
 use sqlparser::ast::{Ident, ObjectName, Query};
 use types::{SqlError, SqlResult};
@@ -18,7 +19,7 @@ pub struct CreateView {
     pub query: Box<Query>,
 }
 
-/// `CREATE SCHEMA [IF NOT EXISTS] [name] [AUTHORIZATION role]`; without a name it is the role's.
+/// `CREATE SCHEMA [IF NOT EXISTS] [name] [AUTHORIZATION role]`; the default name is the role's.
 #[derive(Debug, Clone)]
 pub struct CreateSchema {
     pub name: Option<Ident>,
@@ -26,7 +27,7 @@ pub struct CreateSchema {
     pub owner: Option<RoleSpec>,
 }
 
-/// What else PostgreSQL creates, alters and drops: the words that name it.
+/// Kinds of objects that PostgreSQL can create, alter and drop and Kiln cannot; `index` stands for ALTER INDEX.
 pub(super) const OTHER_KINDS: [&str; 29] = [
     "access method",
     "aggregate",
@@ -60,7 +61,7 @@ pub(super) const OTHER_KINDS: [&str; 29] = [
 ];
 
 impl Cursor<'_> {
-    /// CREATE, whatever it makes.
+    /// Parses a CREATE statement of any kind.
     pub(super) fn create(&mut self) -> SqlResult<Statement> {
         let start = self.at;
         self.expect("create")?;
@@ -96,7 +97,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `0A000` for what PostgreSQL creates, alters or drops and Kiln does not have; else a syntax error.
+    /// Returns `0A000` for a kind of object that PostgreSQL has and Kiln does not have, else a syntax error.
     pub(super) fn other_kind(&mut self, start: usize, verb: &str) -> SqlError {
         let modifiers = ["unique", "trusted", "procedural", "concurrently"];
         while self.eat_one_of(&modifiers).is_some() {}
@@ -112,7 +113,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Whether `[LOCAL | GLOBAL] TEMPORARY` or `TEMP` comes next.
+    /// Takes `[LOCAL | GLOBAL] TEMPORARY` or `TEMP`; returns whether it was there.
     pub(super) fn temporary(&mut self) -> SqlResult<bool> {
         let scope =
             matches!(self.word_at(1), Some("temporary" | "temp")) && self.eat_one_of(&["local", "global"]).is_some();

@@ -1,4 +1,4 @@
-//! Names of types, with their modifiers and brackets.
+//! Grammar of type names, with modifiers and array brackets.
 
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, Ident, IntervalFields, ObjectName, TimezoneInfo,
@@ -10,7 +10,7 @@ use super::lex::Token;
 use crate::keyword::{Category, category};
 
 impl Cursor<'_> {
-    /// A type: `numeric(10, 2)`, `timestamp with time zone`, `pg_catalog.int4[]`.
+    /// Parses a type: `numeric(10, 2)`, `timestamp with time zone`, `pg_catalog.int4[]`.
     pub(super) fn data_type(&mut self) -> SqlResult<DataType> {
         if self.is("setof") {
             return Err(self.unsupported("SETOF"));
@@ -25,7 +25,7 @@ impl Cursor<'_> {
                 self.expect_symbol(']')?;
             }
         } else {
-            // PostgreSQL does not tell `int[][]` from `int[]`.
+            // PostgreSQL treats `int[][]` as `int[]`.
             while self.eat_symbol('[') {
                 is_array = true;
                 if !self.is_symbol(']') {
@@ -38,7 +38,7 @@ impl Cursor<'_> {
         Ok(if is_array { DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(element), length)) } else { element })
     }
 
-    /// A type without brackets after it.
+    /// Parses a type without array brackets.
     pub(super) fn simple_type(&mut self) -> SqlResult<DataType> {
         let word = self.word().filter(|_| *self.peek_at(1) != Token::Symbol('.'));
         if let Some(word) = word
@@ -56,7 +56,7 @@ impl Cursor<'_> {
         Ok(named_type(name, modifiers))
     }
 
-    /// The types whose names are grammar of their own.
+    /// Parses a type whose name is a keyword with a grammar of its own.
     fn keyword_type(&mut self, word: &str) -> SqlResult<Option<DataType>> {
         let known = match word {
             "boolean" => self.take(DataType::Boolean),
@@ -128,7 +128,7 @@ impl Cursor<'_> {
         known
     }
 
-    /// `character [varying] [(n)]` and its short forms.
+    /// Parses `character [varying] [(n)]` or a short form of it.
     fn character(&mut self) -> SqlResult<DataType> {
         self.at += 1;
         if self.eat("varying") {
@@ -142,7 +142,7 @@ impl Cursor<'_> {
         Ok(length.map(|length| CharacterLength::IntegerLength { length, unit: None }))
     }
 
-    /// `(n)`
+    /// Parses an optional `(n)`.
     fn optional_precision(&mut self) -> SqlResult<Option<u64>> {
         if !self.eat_symbol('(') {
             return Ok(None);
@@ -152,7 +152,7 @@ impl Cursor<'_> {
         Ok(u64::try_from(number).ok())
     }
 
-    /// `(p)`, `(p, s)`
+    /// Parses an optional `(p)` or `(p, s)`.
     fn number_info(&mut self) -> SqlResult<ExactNumberInfo> {
         if !self.eat_symbol('(') {
             return Ok(ExactNumberInfo::None);
@@ -177,7 +177,7 @@ impl Cursor<'_> {
         Ok(TimezoneInfo::None)
     }
 
-    /// What may follow the word `interval` in a type.
+    /// Parses the fields and the precision of an interval type, after `interval`.
     fn interval_type(&mut self) -> SqlResult<(Option<IntervalFields>, Option<u64>)> {
         if self.is_symbol('(') {
             return Ok((None, self.optional_precision()?));
@@ -196,7 +196,7 @@ impl Cursor<'_> {
         Ok((fields, precision))
     }
 
-    /// `year`, `day to second` and their like.
+    /// Parses optional interval fields: `year`, `day to second`.
     pub(super) fn interval_fields(&mut self) -> Option<IntervalFields> {
         const RANGES: [(&str, IntervalFields); 13] = [
             ("year to month", IntervalFields::YearToMonth),
@@ -216,7 +216,7 @@ impl Cursor<'_> {
         RANGES.into_iter().find(|(words, _)| self.eat(words)).map(|(_, fields)| fields)
     }
 
-    /// `(…)` after the name of a type.
+    /// Parses optional type modifiers: `(…)` after the name of a type.
     fn type_modifiers(&mut self) -> SqlResult<Vec<String>> {
         if !self.is_symbol('(') {
             return Ok(Vec::new());
@@ -232,7 +232,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The type of a name that is not grammar: `sqlparser`'s own where it has one.
+/// Converts a type name that is no keyword to `sqlparser`'s own variant where there is one, else to `Custom`.
 fn named_type(name: ObjectName, modifiers: Vec<String>) -> DataType {
     let parts: Vec<&Ident> = name.0.iter().filter_map(|part| part.as_ident()).collect();
     let last = match parts.as_slice() {
@@ -240,7 +240,7 @@ fn named_type(name: ObjectName, modifiers: Vec<String>) -> DataType {
         [schema, last] if schema.value == "pg_catalog" => Some(*last),
         _ => None,
     };
-    // The type "char" is another one than char.
+    // The quoted type "char" is not the keyword char.
     let known = last.filter(|last| last.value != "char").and_then(|last| standard_type(&last.value, &modifiers));
     known.unwrap_or(DataType::Custom(name, modifiers))
 }

@@ -17,7 +17,7 @@ pub struct Delete {
 }
 
 impl Cursor<'_> {
-    /// DELETE, after its WITH.
+    /// Parses DELETE, after its WITH.
     pub(super) fn delete(&mut self, with: Option<With>) -> SqlResult<Delete> {
         self.expect("delete from")?;
         let target = self.modified_table()?;

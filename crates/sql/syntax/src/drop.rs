@@ -17,7 +17,7 @@ pub struct Drop {
     pub concurrently: bool,
 }
 
-/// What DROP drops.
+/// Kind of object that DROP drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropKind {
     Table,
@@ -27,7 +27,7 @@ pub enum DropKind {
     Schema,
     /// DROP ROLE, DROP USER and DROP GROUP.
     Role,
-    /// There are none but those of keys.
+    /// An index, including those of keys.
     Index,
     Sequence,
 }
@@ -41,14 +41,14 @@ pub struct Truncate {
     pub cascade: bool,
 }
 
-/// `COMMENT ON … IS 'text'`; `None` takes the comment away.
+/// `COMMENT ON … IS 'text'`; `None` is `IS NULL`, which removes the comment.
 #[derive(Debug, Clone)]
 pub struct Comment {
     pub on: CommentOn,
     pub text: Option<String>,
 }
 
-/// What a comment is about.
+/// Object that a comment describes.
 #[derive(Debug, Clone)]
 pub enum CommentOn {
     Table(ObjectName),
@@ -62,7 +62,7 @@ pub enum CommentOn {
 }
 
 impl Cursor<'_> {
-    /// DROP, whatever it drops but clusters.
+    /// Parses a DROP statement of any kind but DROP CLUSTER.
     pub(super) fn drop(&mut self) -> SqlResult<Drop> {
         let start = self.at;
         self.expect("drop")?;
@@ -141,7 +141,7 @@ impl Cursor<'_> {
         Ok(Comment { on, text })
     }
 
-    /// `[schema.]table.column`
+    /// Parses `[schema.]table.column`.
     fn commented_column(&mut self) -> SqlResult<CommentOn> {
         let mut parts = vec![self.name()?];
         while self.eat_symbol('.') {

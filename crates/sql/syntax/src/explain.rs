@@ -11,7 +11,7 @@ use super::statement::Statement;
 /// `EXPLAIN [(options)] statement`.
 #[derive(Debug, Clone)]
 pub struct Explain {
-    /// Under the names of the syntax in parentheses, as written.
+    /// Options under the names of the parenthesized syntax, as written.
     pub options: Vec<StatementOption>,
     pub statement: Box<Parsed>,
 }
@@ -23,7 +23,7 @@ impl Cursor<'_> {
         if self.is_symbol('(') && !self.begins_query_in_parentheses() {
             options = self.options()?;
         } else {
-            // One order only, as in PostgreSQL.
+            // ANALYZE and VERBOSE are accepted in this order only, as in PostgreSQL.
             for words in [&["analyze", "analyse"][..], &["verbose"]] {
                 if let Some(word) = self.eat_one_of(words) {
                     options.push(StatementOption { name: Ident::new(word), value: None });
@@ -56,7 +56,7 @@ impl Cursor<'_> {
         Ok(Statement::Explain(Box::new(Explain { options, statement })))
     }
 
-    /// A statement within a statement: it has the text of the whole.
+    /// Parses a statement inside another statement; its text is that of the outer one.
     pub(super) fn inner_statement(&mut self) -> SqlResult<Box<Parsed>> {
         let before = self.relations_read.len();
         let statement = self.statement()?;

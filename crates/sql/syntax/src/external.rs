@@ -1,4 +1,4 @@
-//! CREATE EXTERNAL TABLE, in the words of Hive and DataFusion.
+//! CREATE EXTERNAL TABLE, in the syntax of Hive and DataFusion.
 
 use sqlparser::ast::ObjectName;
 use types::SqlResult;
@@ -6,18 +6,18 @@ use types::SqlResult;
 use super::cursor::Cursor;
 use super::table::ColumnDefinition;
 
-/// `CREATE EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS PARQUET LOCATION 'place'`.
+/// `CREATE EXTERNAL TABLE [IF NOT EXISTS] name [(columns)] STORED AS PARQUET LOCATION 'location'`.
 #[derive(Debug, Clone)]
 pub struct CreateExternalTable {
     pub name: ObjectName,
     pub if_not_exists: bool,
-    /// None: those of the files.
+    /// Declared columns; if empty, the columns are those of the files.
     pub columns: Vec<ColumnDefinition>,
     pub location: String,
 }
 
 impl Cursor<'_> {
-    /// CREATE EXTERNAL TABLE, after CREATE.
+    /// Parses CREATE EXTERNAL TABLE, after CREATE.
     pub(super) fn create_external_table(&mut self) -> SqlResult<CreateExternalTable> {
         self.expect("external table")?;
         let if_not_exists = self.eat("if not exists");

@@ -7,7 +7,8 @@ use super::cursor::Cursor;
 use super::lex::Token;
 use super::option::StatementOption;
 
-/// `CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table [USING btree] (columns) [INCLUDE (columns)] [WITH (…)]`.
+/// `CREATE [UNIQUE] INDEX [CONCURRENTLY] [IF NOT EXISTS] [name] ON table [USING btree]
+/// (columns) [INCLUDE (columns)] [WITH (…)]`.
 #[derive(Debug, Clone)]
 pub struct CreateIndex {
     pub unique: bool,
@@ -20,20 +21,20 @@ pub struct CreateIndex {
     pub parameters: Vec<StatementOption>,
 }
 
-/// One column of an index's key.
+/// One column of an index key.
 #[derive(Debug, Clone)]
 pub struct IndexColumn {
     pub column: Ident,
     pub collation: Option<ObjectName>,
-    /// An operator class.
+    /// Operator class.
     pub operators: Option<ObjectName>,
     pub descending: bool,
-    /// As written, or as PostgreSQL puts NULLs where nothing is: last, with DESC first.
+    /// Position of NULLs, as written or by PostgreSQL's default: last for ASC, first for DESC.
     pub nulls_first: bool,
 }
 
 impl Cursor<'_> {
-    /// CREATE INDEX, after CREATE.
+    /// Parses CREATE INDEX, after CREATE.
     pub(super) fn create_index(&mut self) -> SqlResult<CreateIndex> {
         let unique = self.eat("unique");
         self.expect("index")?;

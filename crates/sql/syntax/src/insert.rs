@@ -11,7 +11,7 @@ use super::update::{Assignment, Returning};
 pub struct Insert {
     pub table: ObjectName,
     pub alias: Option<Ident>,
-    /// Empty: the table's columns from the first on, as many as the source has.
+    /// Columns that receive values; if empty, the first columns of the table, as many as the source has.
     pub columns: Vec<Ident>,
     pub overriding: Option<Overriding>,
     pub source: InsertSource,
@@ -19,28 +19,29 @@ pub struct Insert {
     pub returning: Option<Returning>,
 }
 
-/// `OVERRIDING … VALUE`: what becomes of values for identity columns.
+/// `OVERRIDING … VALUE`: treatment of values supplied for identity columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overriding {
-    /// They are stored, into GENERATED ALWAYS too.
+    /// Supplied values are stored, even into GENERATED ALWAYS columns.
     System,
-    /// They are ignored.
+    /// Supplied values are ignored.
     User,
 }
 
-/// The rows of an INSERT.
+/// Source of the rows of an INSERT.
 #[derive(Debug, Clone)]
 pub enum InsertSource {
     DefaultValues,
-    /// A WITH before the INSERT is part of the query. In VALUES, DEFAULT stands as [`super::statement::is_default`] knows it.
+    /// A query; a WITH before INSERT is part of it. In VALUES, DEFAULT is represented as
+    /// [`super::statement::is_default`] recognizes it.
     Query(Box<Query>),
 }
 
-/// `ON CONFLICT`.
+/// `ON CONFLICT` clause.
 #[derive(Debug, Clone)]
 pub struct OnConflict {
     pub target: Option<ConflictTarget>,
-    /// `None` is DO NOTHING.
+    /// `DO UPDATE`; `None` is DO NOTHING.
     pub update: Option<ConflictUpdate>,
 }
 
@@ -51,7 +52,7 @@ pub struct ConflictUpdate {
     pub condition: Option<Expr>,
 }
 
-/// Which constraint a conflict is about.
+/// Constraint whose violation counts as the conflict, by columns or by name.
 #[derive(Debug, Clone)]
 pub enum ConflictTarget {
     Columns(Vec<Ident>),
@@ -59,7 +60,7 @@ pub enum ConflictTarget {
 }
 
 impl Cursor<'_> {
-    /// INSERT, after its WITH.
+    /// Parses INSERT, after its WITH.
     pub(super) fn insert(&mut self, with: Option<With>) -> SqlResult<Insert> {
         self.expect("insert into")?;
         let table = self.object_name()?;
@@ -108,7 +109,7 @@ impl Cursor<'_> {
         }
         let query = self.query()?;
         let Some(with) = with else { return Ok(InsertSource::Query(query)) };
-        // Names of the query's own WITH hide those of the statement's.
+        // Names of the query's own WITH hide those of the statement's WITH.
         self.tail(Some(with), SetExpr::Query(query)).map(InsertSource::Query)
     }
 

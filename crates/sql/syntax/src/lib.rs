@@ -1,12 +1,19 @@
-//! SQL text to statements, in PostgreSQL's grammar. The trees of queries and expressions are `sqlparser`'s, which DataFusion plans.
+//! SQL parser: turns query text into statements, in PostgreSQL's grammar.
 //!
-//! Never looks a name up, and knows neither tables nor plans. Untrusted text never panics and never overflows the stack.
+//! Queries and expressions are `sqlparser` syntax trees, which DataFusion plans. The parser resolves no names and knows
+//! neither tables nor plans.
+//! Untrusted text never causes a panic or a stack overflow.
 //!
-//! Start at `statement.rs`, which chooses the grammar by the first words; most other files have one statement each.
+//! Reading order:
 //!
-//! - `lex/` makes tokens of the text, `cursor.rs` walks over them, `keyword.rs` has PostgreSQL's words,
-//! - `query/` and `expr/` parse what most statements have in them, `text.rs` parses and writes expressions alone,
-//! - `data_type.rs` is the grammar of a type's name, `sql_type.rs` the type that is meant, with its limits.
+//! - `statement.rs`: the [`Statement`] enum and the choice of a grammar by the first keywords; most other files hold
+//!   one statement each,
+//! - `lex/`: the lexer; `cursor.rs`: the position in the tokens; `keyword.rs`: PostgreSQL's keywords,
+//! - `query/` and `expr/`: queries and expressions; `text.rs`: expressions on their own, parsed from text and written
+//!   as text,
+//! - `data_type.rs`: the grammar of type names; `sql_type.rs`: the [`types::SqlType`] that a type name means, with its
+//!   limits,
+//! - `walk.rs`: visitors over statements.
 
 mod alter;
 mod as_of;
@@ -40,7 +47,7 @@ mod transaction;
 mod update;
 mod walk;
 
-/// The trees of expressions, as DataFusion plans them.
+/// Syntax trees of expressions, as DataFusion plans them.
 pub use sqlparser::ast::{Expr, Value};
 use types::stack::with_planning_stack;
 use types::{Condition, SqlError, SqlResult};
@@ -61,28 +68,29 @@ mod soup_tests;
 #[cfg(test)]
 mod tests;
 
-/// One statement of a query string.
+/// One parsed statement of a query string.
 #[derive(Debug, Clone)]
 pub struct Parsed {
     pub statement: Statement,
-    /// Its exact text; names in the statement have their places in it.
+    /// Exact text of the statement; spans in the statement are positions in this text.
     pub text: String,
-    /// Where the text begins in the query string, in characters.
+    /// Offset of the text in the query string, in characters.
     pub offset: usize,
-    /// The relations that it reads, as written: WITH queries are among them, functions are not.
+    /// Relations that the statement reads, as written: names of WITH queries are included, functions are not.
     pub relations_read: Vec<RelationRead>,
-    /// The first parameter in the text, and its position in the query string in characters from 1.
+    /// First parameter in the text, with its position in the query string in characters from 1.
     parameter: Option<(String, u32)>,
 }
 
 impl Parsed {
-    /// Whether it ends a transaction block or goes back to a savepoint: what a failed block still takes.
+    /// Whether the statement ends a transaction block or rolls back to a savepoint: the only statements that a failed
+    /// block accepts.
     #[must_use]
     pub fn ends_transaction(&self) -> bool {
         self.statement.ends_transaction()
     }
 
-    /// Whether to plan it takes no longer than to say what it says: it has no expressions.
+    /// Whether the statement has no expressions, so that planning it takes no longer than describing its result.
     #[must_use]
     pub fn is_light(&self) -> bool {
         match &self.statement {
@@ -92,7 +100,7 @@ impl Parsed {
         }
     }
 
-    /// The prepared statement that EXPLAIN EXECUTE names and its arguments.
+    /// Returns the prepared statement that EXPLAIN EXECUTE names, and its arguments.
     #[must_use]
     pub fn explained_execute(&self) -> Option<(&statement::Explain, &str, &[Expr])> {
         let Statement::Explain(explain) = &self.statement else { return None };
@@ -103,16 +111,16 @@ impl Parsed {
         }
     }
 
-    /// Whether it asks for parameters.
+    /// Whether the statement has parameters.
     #[must_use]
     pub fn takes_parameters(&self) -> bool {
         self.parameter.is_some()
     }
 
-    /// `42P02` if the statement asks for a parameter: those of a simple query have no values.
+    /// Checks that the statement has no parameters, as in a simple query, which cannot pass values for them.
     ///
     /// # Errors
-    /// The first parameter, unless the statement is PREPARE.
+    /// `42P02` at the first parameter, unless the statement is PREPARE.
     pub fn check_without_parameters(&self) -> SqlResult<()> {
         let prepares = matches!(&self.statement, Statement::Session(command)
             if matches!(command.as_ref(), statement::Command::Prepare { .. }));
@@ -136,10 +144,11 @@ fn first_parameter(sql: &str, lexemes: &[Lexeme]) -> Option<(String, u32)> {
     })
 }
 
-/// The statements of a query string, in order.
+/// Parses a query string into its statements, in order.
 ///
 /// # Errors
-/// What PostgreSQL's grammar has no place for; what it has and Kiln does not becomes [`Statement::Refused`].
+/// `42601` for text that is not in PostgreSQL's grammar. A statement that PostgreSQL has and Kiln does not have becomes
+/// [`Statement::Refused`].
 pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
     with_planning_stack(|| parse_statements(sql))
 }
@@ -172,7 +181,7 @@ fn parse_statements(sql: &str) -> SqlResult<Vec<Parsed>> {
     Ok(statements)
 }
 
-/// The lexeme after a statement's last.
+/// Returns the index of the first lexeme after a statement.
 fn end_of_statement(lexemes: &[Lexeme], from: usize) -> usize {
     let over = |lexeme: &Lexeme| matches!(lexeme.token, Token::End | Token::Symbol(';'));
     from + lexemes[from..].iter().position(over).unwrap_or(lexemes.len() - from)

@@ -26,23 +26,24 @@ pub struct MergeClause {
     pub action: MergeAction,
 }
 
-/// Which rows of the join a clause is for.
+/// Rows of the join that a clause applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeWhen {
     Matched,
-    /// Rows of the source without one of the target.
+    /// Source rows without a matching target row.
     NotMatched,
-    /// Rows of the target without one of the source.
+    /// Target rows without a matching source row.
     NotMatchedBySource,
 }
 
-/// What a clause does.
+/// Action of a clause.
 #[derive(Debug, Clone)]
 pub enum MergeAction {
     Nothing,
     Delete,
     Update(Vec<Assignment>),
-    /// `None` for DEFAULT VALUES. DEFAULT among the values stands as [`super::statement::is_default`] knows it.
+    /// `values` is `None` for DEFAULT VALUES. Among the values, DEFAULT is represented as
+    /// [`super::statement::is_default`] recognizes it.
     Insert {
         columns: Vec<Ident>,
         overriding: Option<Overriding>,
@@ -51,7 +52,7 @@ pub enum MergeAction {
 }
 
 impl Cursor<'_> {
-    /// MERGE, after its WITH.
+    /// Parses MERGE, after its WITH.
     pub(super) fn merge(&mut self, with: Option<With>) -> SqlResult<Merge> {
         self.expect("merge into")?;
         let target = self.modified_table()?;
@@ -113,7 +114,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Nothing comes after a clause without a condition for the same rows.
+/// Checks that no clause follows an unconditional clause for the same rows.
 fn check_reachable(clauses: &[MergeClause]) -> SqlResult<()> {
     let is_hidden = |(at, clause): (usize, &MergeClause)| {
         clauses[..at].iter().any(|earlier| earlier.when == clause.when && earlier.condition.is_none())

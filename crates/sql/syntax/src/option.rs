@@ -1,4 +1,4 @@
-//! Options of the form `(name value, …)`, COPY's and EXPLAIN's, and `(name = value, …)`, of what is stored.
+//! Option lists: `(name value, …)` of COPY and EXPLAIN, and `(name = value, …)` of storage parameters.
 
 use sqlparser::ast::Ident;
 use types::SqlResult;
@@ -6,30 +6,30 @@ use types::SqlResult;
 use super::cursor::Cursor;
 use super::lex::Token;
 
-/// One option.
+/// One option of a list.
 #[derive(Debug, Clone)]
 pub struct StatementOption {
-    /// In lower case, unless it is quoted.
+    /// Name of the option, in lower case unless it is quoted.
     pub name: Ident,
     pub value: Option<OptionValue>,
 }
 
-/// The value of an option.
+/// Value of an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionValue {
-    /// A word without quotes: `csv`, `on`.
+    /// Unquoted word: `csv`, `on`.
     Word(String),
     Text(String),
-    /// A number as written, with its sign.
+    /// Number as written, with its sign.
     Number(String),
-    /// `*`
+    /// `*`, for all columns.
     Star,
-    /// `(a, b)`
+    /// List in parentheses: `(a, b)`.
     List(Vec<String>),
 }
 
 impl OptionValue {
-    /// The value as text, as PostgreSQL takes a word, a string or a number for one.
+    /// Returns a word, string or number as text, as PostgreSQL does where an option takes text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
@@ -40,7 +40,7 @@ impl OptionValue {
 }
 
 impl Cursor<'_> {
-    /// `(name value, …)`.
+    /// Parses `(name value, …)`.
     pub(super) fn options(&mut self) -> SqlResult<Vec<StatementOption>> {
         self.parenthesized(|cursor| {
             let name = cursor.label()?;
@@ -49,7 +49,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// `(name = value, …)`; a name may have a word and a point before it.
+    /// Parses `(name = value, …)`; a name may be qualified by one word and a dot.
     pub(super) fn storage_parameters(&mut self) -> SqlResult<Vec<StatementOption>> {
         self.parenthesized(|cursor| {
             let mut name = cursor.label()?;

@@ -1,11 +1,11 @@
-//! Relations that a statement reads, noted while it is parsed.
+//! Relations that a statement reads, collected while it is parsed.
 
 use sqlparser::ast::{ObjectName, TableVersion};
 
-/// A relation that a statement reads.
+/// Relation that a statement reads, with its time-travel clause.
 #[derive(Debug, Clone)]
 pub struct RelationRead {
     pub name: ObjectName,
-    /// AS OF.
+    /// `AS OF` clause, if there is one.
     pub version: Option<TableVersion>,
 }

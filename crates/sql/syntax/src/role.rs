@@ -1,4 +1,4 @@
-//! Roles: how they are named, and CREATE ROLE with its options.
+//! Role names, and CREATE ROLE with its options.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use types::{Condition, SqlError, SqlResult};
 use super::cursor::Cursor;
 use super::lex::Token;
 
-/// A role as statements name it.
+/// Role as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RoleSpec {
     Name(Ident),
@@ -21,7 +21,7 @@ pub enum RoleSpec {
 #[derive(Debug, Clone)]
 pub struct CreateRole {
     pub name: Ident,
-    /// CREATE USER was written: it may log in unless an option says otherwise.
+    /// Whether CREATE USER was written: the role may log in unless an option says otherwise.
     pub user: bool,
     pub options: Vec<RoleOption>,
 }
@@ -37,13 +37,13 @@ pub enum RoleOption {
     Replication(bool),
     BypassRls(bool),
     ConnectionLimit(i64),
-    /// `None` is PASSWORD NULL.
+    /// Password; `None` is PASSWORD NULL.
     Password(Option<String>),
-    /// Text of a timestamp.
+    /// Timestamp as text.
     ValidUntil(String),
 }
 
-/// Passwords stay out of logs.
+/// Omits the password, so that it does not appear in logs.
 impl fmt::Debug for RoleOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,7 +62,7 @@ impl fmt::Debug for RoleOption {
 }
 
 impl Cursor<'_> {
-    /// CREATE ROLE, USER or GROUP, after CREATE.
+    /// Parses CREATE ROLE, USER or GROUP, after CREATE.
     pub(super) fn create_role(&mut self) -> SqlResult<CreateRole> {
         let user = self.eat_one_of(&["role", "user", "group"]) == Some("user");
         let name = self.name()?;
@@ -72,7 +72,7 @@ impl Cursor<'_> {
         Ok(CreateRole { name, user, options })
     }
 
-    /// A role, or the words that stand for one.
+    /// Parses a role name or a keyword that stands for one.
     pub(super) fn role_spec(&mut self) -> SqlResult<RoleSpec> {
         match self.eat_one_of(&["current_user", "current_role", "session_user"]) {
             Some("session_user") => return Ok(RoleSpec::SessionUser),
@@ -93,11 +93,11 @@ impl Cursor<'_> {
         Err(SqlError::new(Condition::ReservedName, message).with_position(position))
     }
 
-    /// Options through the end.
+    /// Parses role options up to the end of the statement.
     pub(super) fn role_options(&mut self) -> SqlResult<Vec<RoleOption>> {
         let mut options: Vec<RoleOption> = Vec::new();
         while !self.is_over() {
-            // A noise word of old.
+            // SYSID is accepted and ignored, as in PostgreSQL.
             if self.eat("sysid") {
                 self.integer()?;
                 continue;

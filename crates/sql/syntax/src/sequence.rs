@@ -24,7 +24,7 @@ pub struct AlterSequence {
     pub action: AlterSequenceAction,
 }
 
-/// The change of a sequence.
+/// Action of ALTER SEQUENCE.
 #[derive(Debug, Clone)]
 pub enum AlterSequenceAction {
     Options(Vec<SequenceOption>),
@@ -38,16 +38,16 @@ pub enum AlterSequenceAction {
 pub enum SequenceOption {
     As(DataType),
     Increment(i64),
-    /// `None` is NO MINVALUE.
+    /// MINVALUE; `None` is NO MINVALUE.
     Min(Option<i64>),
-    /// `None` is NO MAXVALUE.
+    /// MAXVALUE; `None` is NO MAXVALUE.
     Max(Option<i64>),
     Start(i64),
-    /// `None`: where it started.
+    /// New next value; `None` is the sequence's start value.
     Restart(Option<i64>),
     Cache(i64),
     Cycle(bool),
-    /// `table.column`, or NONE, which is a name of one part.
+    /// `table.column`, or NONE, which is a name with one part.
     OwnedBy(ObjectName),
     /// SEQUENCE NAME, for an identity column.
     Name(ObjectName),
@@ -61,7 +61,7 @@ pub struct IdentityDefinition {
 }
 
 impl Cursor<'_> {
-    /// CREATE SEQUENCE, after CREATE.
+    /// Parses CREATE SEQUENCE, after CREATE.
     pub(super) fn create_sequence(&mut self, temporary: bool) -> SqlResult<CreateSequence> {
         self.expect("sequence")?;
         let if_not_exists = self.eat("if not exists");
@@ -70,7 +70,7 @@ impl Cursor<'_> {
         Ok(CreateSequence { temporary, name, if_not_exists, options })
     }
 
-    /// ALTER SEQUENCE, after ALTER.
+    /// Parses ALTER SEQUENCE, after ALTER.
     pub(super) fn alter_sequence(&mut self) -> SqlResult<AlterSequence> {
         self.expect("sequence")?;
         let if_exists = self.eat("if exists");
@@ -93,7 +93,7 @@ impl Cursor<'_> {
         Ok(AlterSequence { name, if_exists, action })
     }
 
-    /// `ALWAYS | BY DEFAULT` and what follows, after GENERATED.
+    /// Parses `ALWAYS | BY DEFAULT`, AS IDENTITY and the options, after GENERATED.
     pub(super) fn identity(&mut self) -> SqlResult<IdentityDefinition> {
         let always = self.always()?;
         self.expect("as")?;
@@ -105,7 +105,7 @@ impl Cursor<'_> {
         Ok(IdentityDefinition { always, options })
     }
 
-    /// `ALWAYS` or `BY DEFAULT`.
+    /// Parses `ALWAYS` or `BY DEFAULT`; true for ALWAYS.
     pub(super) fn always(&mut self) -> SqlResult<bool> {
         let always = self.eat("always");
         if !always {
@@ -134,7 +134,7 @@ impl Cursor<'_> {
         Ok(options)
     }
 
-    /// An option, if one comes next.
+    /// Parses an option of a sequence; `None` if none comes next.
     pub(super) fn sequence_option(&mut self) -> SqlResult<Option<SequenceOption>> {
         Ok(Some(if self.eat("as") {
             SequenceOption::As(self.data_type()?)
@@ -177,7 +177,7 @@ impl Cursor<'_> {
         matches!(self.peek(), Token::Integer(_) | Token::Decimal(_)) || matches!(self.operator(), Some("-" | "+"))
     }
 
-    /// A whole number of up to 64 bits.
+    /// Parses a signed integer of up to 64 bits.
     fn whole_number(&mut self) -> SqlResult<i64> {
         let sign = if self.eat_operator("-") {
             "-"

@@ -1,4 +1,4 @@
-//! Statements about the session or its transaction.
+//! Statements that concern the session or its transaction, among them those of prepared statements and cursors.
 
 use sqlparser::ast::{DataType, Expr, ObjectName, Query};
 use types::SqlResult;
@@ -8,32 +8,32 @@ use super::cursor::Cursor;
 use super::lex::Token;
 use super::transaction::TransactionModes;
 
-/// A statement about the session or its transaction, as written.
+/// Statement that concerns the session or its transaction.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// `SET name = value`; `None` is DEFAULT. A list is one text, as SHOW shows it.
+    /// `SET name = value`; `None` is DEFAULT. A list value is one text, as SHOW displays it.
     Set {
         name: String,
         value: Option<String>,
         local: bool,
     },
-    /// `None` is ALL.
+    /// RESET name; `None` is RESET ALL.
     Reset(Option<String>),
     SetTransaction {
         modes: TransactionModes,
         session: bool,
     },
-    /// `None` is NONE.
+    /// SET ROLE; `None` is NONE.
     SetRole {
         role: Option<String>,
         local: bool,
     },
-    /// `None` is DEFAULT.
+    /// SET SESSION AUTHORIZATION; `None` is DEFAULT.
     SetSessionAuthorization {
         role: Option<String>,
         local: bool,
     },
-    /// `None` is ALL.
+    /// SHOW name; `None` is SHOW ALL.
     Show(Option<String>),
     Begin(TransactionModes),
     Commit {
@@ -54,7 +54,7 @@ pub enum Command {
         name: String,
         arguments: Vec<Expr>,
     },
-    /// `None` is ALL.
+    /// DEALLOCATE name; `None` is ALL.
     Deallocate(Option<String>),
     Declare(DeclareCursor),
     Fetch {
@@ -65,15 +65,15 @@ pub enum Command {
         cursor: String,
         direction: FetchDirection,
     },
-    /// `None` is ALL.
+    /// CLOSE name; `None` is ALL.
     Close(Option<String>),
     Discard(Discard),
-    /// ANALYZE, VACUUM: its command tag and the tables that it names.
+    /// ANALYZE or VACUUM: the command tag and the tables in the statement.
     Maintain {
         tag: &'static str,
         tables: Vec<ObjectName>,
     },
-    /// What has nothing to do: its command tag.
+    /// Statement without an effect in Kiln: its command tag.
     Nothing(&'static str),
     CheckStorage,
 }
@@ -88,19 +88,19 @@ pub struct DeclareCursor {
     pub binary: bool,
 }
 
-/// Which rows FETCH and MOVE take.
+/// Rows that FETCH returns or MOVE skips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchDirection {
-    /// So many rows onward; 0 is the current row again, less is backward.
+    /// This many rows forward; 0 is the current row, a negative number goes backward.
     Forward(i64),
     ForwardAll,
     BackwardAll,
-    /// The row with this number from the start (from 1), or from the end where it is negative.
+    /// Row number from the start (from 1), or from the end if negative.
     Absolute(i64),
     Relative(i64),
 }
 
-/// The state of the session that DISCARD drops.
+/// State of the session that DISCARD drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discard {
     All,
@@ -110,7 +110,7 @@ pub enum Discard {
 }
 
 impl Cursor<'_> {
-    /// A command to the session, if the first word is one's.
+    /// Parses a session statement; `None` if the first word begins none.
     pub(super) fn command(&mut self) -> SqlResult<Option<Command>> {
         let command = match self.word() {
             Some("set") => self.set()?,
@@ -152,7 +152,8 @@ impl Cursor<'_> {
                 Command::Nothing("CHECKPOINT")
             }
             Some("unlisten") => {
-                // LISTEN is refused, so there is nothing to forget: pools say this whenever a connection comes back.
+                // LISTEN is refused, so there is nothing to undo: connection pools send this whenever a connection is
+                // returned.
                 self.advance();
                 if !self.eat_operator("*") {
                     self.name()?;
@@ -207,7 +208,7 @@ impl Cursor<'_> {
             match self.eat_one_of(&["binary", "insensitive", "asensitive", "scroll"]) {
                 Some("binary") => binary = true,
                 Some("scroll") => scroll = Some(true),
-                // Every cursor sees its rows as they were.
+                // Every cursor of Kiln is insensitive: it reads a snapshot.
                 Some(_) => {}
                 None => break,
             }
@@ -222,7 +223,7 @@ impl Cursor<'_> {
         Ok(Command::Declare(DeclareCursor { name, query, hold, scroll, binary }))
     }
 
-    /// Direction and cursor of FETCH and MOVE.
+    /// Parses the direction and the cursor name of FETCH and MOVE.
     fn movement(&mut self) -> SqlResult<(String, FetchDirection)> {
         let direction = self.direction()?.unwrap_or(FetchDirection::Forward(1));
         if !self.eat("from") {
@@ -240,7 +241,7 @@ impl Cursor<'_> {
         if is_number(self.peek()) {
             return self.signed_integer().map(FetchDirection::Forward).map(Some);
         }
-        // Alone, the word is the cursor's name.
+        // A word at the end of the statement is the cursor's name.
         if matches!(self.peek_at(1), Token::End | Token::Symbol(';')) {
             return Ok(None);
         }
@@ -275,7 +276,8 @@ impl Cursor<'_> {
         Ok(Command::Discard(what))
     }
 
-    /// ANALYZE and VACUUM: statistics are always exact, and space is reclaimed without being asked for.
+    /// Parses ANALYZE or VACUUM, which have nothing to tune: statistics are always exact, and space is reclaimed in the
+    /// background.
     fn maintenance(&mut self) -> SqlResult<Command> {
         let tag = if self.eat("vacuum") {
             if !self.is_symbol('(') {

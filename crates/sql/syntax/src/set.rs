@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::lex::Token;
 use super::session::Command;
 
-/// Settings whose values are lists of names: each name is quoted where it needs to be.
+/// Settings whose values are lists of names: each name is quoted where necessary.
 const NAME_LISTS: [&str; 4] =
     ["search_path", "temp_tablespaces", "local_preload_libraries", "session_preload_libraries"];
 
@@ -50,7 +50,7 @@ impl Cursor<'_> {
         Ok(Command::Set { name, value, local })
     }
 
-    /// `name = value`, and the settings with words of their own; `None` is DEFAULT.
+    /// Parses `name = value` or a setting with syntax of its own, such as TIME ZONE; `None` is DEFAULT.
     pub(super) fn assignment(&mut self) -> SqlResult<(String, Option<String>)> {
         if self.eat("time zone") {
             return Ok(("TimeZone".to_owned(), self.time_zone_value()?));
@@ -81,7 +81,7 @@ impl Cursor<'_> {
         Ok((name, Some(value)))
     }
 
-    /// `name`, `extension.name`.
+    /// Parses `name` or `extension.name`.
     pub(super) fn setting_name(&mut self) -> SqlResult<String> {
         let mut name = self.name()?.value;
         while self.eat_symbol('.') {
@@ -119,7 +119,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// A word that is not reserved.
+    /// Parses a word that is not reserved.
     fn type_or_column_name(&mut self) -> SqlResult<String> {
         let start = self.at;
         if let Ok(name) = self.name() {
@@ -136,7 +136,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// After TIME ZONE.
+    /// Parses the value after TIME ZONE.
     fn time_zone_value(&mut self) -> SqlResult<Option<String>> {
         if self.eat("local") || self.eat("default") {
             return Ok(None);
@@ -144,7 +144,7 @@ impl Cursor<'_> {
         if self.is("interval") && matches!(self.peek_at(1), Token::Text(_)) {
             self.advance();
             let text = self.text()?;
-            // `INTERVAL '+02:00' HOUR TO MINUTE`: only hours and minutes make a zone.
+            // Fields of `INTERVAL '+02:00' HOUR TO MINUTE` are ignored: a time zone has only hours and minutes.
             self.interval_fields();
             return Ok(Some(text));
         }
@@ -188,7 +188,8 @@ impl Cursor<'_> {
     }
 }
 
-/// Names as the value of a setting that is a list of names: each is quoted where it needs to be, so that the settings read the same names back.
+/// Formats names as the value of a list setting: each is quoted where necessary, so that parsing the value returns the
+/// same names.
 pub fn quote_list(names: &[String]) -> String {
     let plain = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')

@@ -1,10 +1,10 @@
-//! Whatever bytes come, the parser answers: statements or an error with a place within the text.
+//! Fuzz test: for any sequence of tokens, the parser returns statements or an error with a position in the text.
 
 use types::Condition;
 
 use super::parse;
 
-/// Pieces that mean something to the grammar, and some that do not.
+/// Tokens with a meaning in the grammar, and some without one.
 const PIECES: &[&str] = &[
     "select",
     "from",
@@ -149,7 +149,7 @@ const PIECES: &[&str] = &[
     "/*",
 ];
 
-/// A small generator of its own: the same soups on every run.
+/// Pseudo-random number generator with a fixed seed, so that each run tests the same texts.
 struct Chance(u64);
 
 impl Chance {

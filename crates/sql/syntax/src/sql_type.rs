@@ -1,4 +1,4 @@
-//! Types as written in SQL.
+//! Conversion of parsed type names to Kiln's SQL types.
 
 use sqlparser::ast::{ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, TimezoneInfo};
 use types::sql_type::NUMERIC_PRECISION_MAX;
@@ -6,13 +6,14 @@ use types::{Condition, SqlError, SqlResult};
 
 type T = types::SqlType;
 
-/// The longest `char(n)` and `varchar(n)`, as in PostgreSQL.
+/// Maximum length of `char(n)` and `varchar(n)`, as in PostgreSQL.
 const LENGTH_MAX: u64 = 10_485_760;
 
-/// The SQL type that is written.
+/// Converts a parsed type name to the SQL type that it means.
 ///
 /// # Errors
-/// `42704` for a type that does not exist, `0A000` for one that Kiln has not, `22023` for a length or precision out of range, `42601` for a modifier where there is none.
+/// `42704` for a type that does not exist, `0A000` for one that Kiln does not support, `22023` for a length or
+/// precision out of range, `42601` for a modifier on a type that takes none.
 pub fn sql_type(written: &DataType) -> SqlResult<T> {
     use DataType as D;
     Ok(match written {
@@ -68,7 +69,7 @@ fn missing(name: &str) -> SqlError {
     SqlError::new(Condition::UndefinedObject, format!("type \"{name}\" does not exist"))
 }
 
-/// A type by a name that is no keyword to the parser: those of `pg_type`.
+/// Converts a type name that is no keyword to the parser: a name in `pg_type`.
 fn named(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
     let parts: Vec<String> =
         name.0.iter().filter_map(|part| part.as_ident()).map(|ident| ident.value.to_lowercase()).collect();
@@ -105,7 +106,7 @@ fn named(name: &ObjectName, modifiers: &[String]) -> SqlResult<T> {
         "bpchar" | "char" if modifier(0)?.is_some() => {
             return length_of("char", modifier(0)?.unwrap_or(1)).map(|length| T::Char(Some(length)));
         }
-        // Without a length it is not padded.
+        // Without a length, bpchar is not padded.
         "bpchar" => return Ok(T::Text),
         _ => {}
     }
@@ -187,10 +188,10 @@ fn length_of(name: &str, length: u64) -> SqlResult<u32> {
         let message = format!("length for type {name} cannot exceed {LENGTH_MAX}");
         return Err(SqlError::new(Condition::InvalidParameterValue, message));
     }
-    Ok(u32::try_from(length).expect("LENGTH_MAX fits"))
+    Ok(u32::try_from(length).expect("a length of at most LENGTH_MAX fits u32"))
 }
 
-/// Kiln's times have six digits of seconds: fewer would have to round.
+/// Accepts only the precision 6: Kiln's times have microseconds, and fewer digits would need rounding.
 fn microseconds(precision: Option<u64>, sql_type: T) -> SqlResult<T> {
     match precision {
         None | Some(6) => Ok(sql_type),

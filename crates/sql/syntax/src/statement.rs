@@ -1,8 +1,8 @@
-//! What a statement says, one variant per kind.
+//! Syntax trees of statements, and the choice of a statement's grammar by its first keywords.
 //!
-//! Queries and expressions are `sqlparser`'s; around them stand Kiln's own structs, because PostgreSQL's grammar of statements
-//! is smaller than `sqlparser`'s and every field here is one somebody honours. Names are folded and cut as PostgreSQL does:
-//! a name's `value` is the name itself, quoted or not.
+//! Queries and expressions are `sqlparser`'s; the structs of other statements are Kiln's own, because PostgreSQL's
+//! statement grammar is smaller than `sqlparser`'s and every field here is honoured by a consumer. Names are folded to
+//! lower case and truncated as in PostgreSQL: a name's `value` is the name itself, quoted or not.
 
 use sqlparser::ast::{Expr, ObjectName, Query, Select, SetExpr};
 use types::{SqlError, SqlResult};
@@ -36,10 +36,10 @@ pub use super::transaction::{IsolationLevel, TransactionModes};
 pub use super::update::uneven;
 pub use super::update::{AssignedValue, Assignment, ModifiedTable, Returning, Update};
 
-/// A statement as written.
+/// Statement as written.
 #[derive(Debug, Clone)]
 pub enum Statement {
-    /// SELECT, VALUES, TABLE, with all that WITH puts before them.
+    /// SELECT, VALUES or TABLE, with its WITH clause.
     Query(Box<Query>),
     Insert(Box<Insert>),
     Update(Box<Update>),
@@ -66,22 +66,22 @@ pub enum Statement {
     /// `UNDROP TABLE name`.
     Undrop(ObjectName),
     Comment(Comment),
-    /// CREATE, ALTER, DROP and USE CLUSTER, and who may use which.
+    /// CREATE, ALTER, DROP and USE CLUSTER, and GRANT and REVOKE of the use of clusters.
     Cluster(Box<ClusterStatement>),
-    /// What concerns the session or its transaction alone.
+    /// Statement that concerns only the session or its transaction.
     Session(Box<Command>),
-    /// PostgreSQL has it, Kiln does not: the error to answer with once its turn comes.
+    /// Statement that PostgreSQL has and Kiln does not have: the error that executing it returns.
     Refused(Box<SqlError>),
 }
 
 impl Cursor<'_> {
-    /// A statement through its end.
+    /// Parses a statement and checks that nothing follows it.
     pub(super) fn whole_statement(&mut self) -> SqlResult<Statement> {
         let statement = self.statement()?;
         if self.is_over() { Ok(statement) } else { Err(self.syntax_error()) }
     }
 
-    /// A statement, by its first word.
+    /// Parses a statement, chosen by its first keywords.
     pub(super) fn statement(&mut self) -> SqlResult<Statement> {
         if self.is_symbol('(') {
             return self.query_statement();
@@ -137,12 +137,12 @@ impl Cursor<'_> {
     }
 }
 
-/// Statements of PostgreSQL that Kiln does not have.
+/// First keywords of statements that PostgreSQL has and Kiln does not have.
 const OTHERS: [&str; 12] = [
     "call", "cluster", "do", "import", "listen", "load", "lock", "notify", "reassign", "refresh", "reindex", "security",
 ];
 
-/// SELECT INTO makes a table.
+/// Converts SELECT INTO to CREATE TABLE AS; other queries stay queries.
 fn query_or_table(mut query: Box<Query>) -> SqlResult<Statement> {
     let Some(into) = first_select(&mut query).and_then(|select| select.into.take()) else {
         return Ok(Statement::Query(query));
@@ -159,7 +159,7 @@ fn query_or_table(mut query: Box<Query>) -> SqlResult<Statement> {
     })))
 }
 
-/// The leftmost SELECT, which names the columns.
+/// Returns the leftmost SELECT, whose INTO counts.
 fn first_select(query: &mut Query) -> Option<&mut Select> {
     let mut body = query.body.as_mut();
     loop {
@@ -172,7 +172,8 @@ fn first_select(query: &mut Query) -> Option<&mut Select> {
 }
 
 impl Statement {
-    /// Whether it ends a transaction block or goes back to a savepoint: what a failed block still takes.
+    /// Whether the statement ends a transaction block or rolls back to a savepoint: the only statements that a failed
+    /// block accepts.
     #[must_use]
     pub fn ends_transaction(&self) -> bool {
         matches!(self, Self::Session(command)
@@ -180,7 +181,7 @@ impl Statement {
     }
 }
 
-/// Whether an expression in a VALUES list of INSERT is the word DEFAULT.
+/// Whether an expression in a VALUES list of INSERT is the keyword DEFAULT.
 #[must_use]
 pub fn is_default(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value == "default")

@@ -8,7 +8,7 @@ use super::lex::Token;
 use super::option::StatementOption;
 use super::sequence::IdentityDefinition;
 
-/// `CREATE TABLE`.
+/// `CREATE TABLE` or `CREATE TABLE AS`.
 #[derive(Debug, Clone)]
 pub struct CreateTable {
     pub name: ObjectName,
@@ -25,11 +25,11 @@ pub struct CreateTable {
     pub on_commit: Option<OnCommit>,
 }
 
-/// Where a new table's columns come from.
+/// Source of a new table's columns.
 #[derive(Debug, Clone)]
 pub enum TableSource {
     Columns {
-        /// In order; tables named by LIKE stand between them.
+        /// Columns in order; `LikeTable::position` says where the columns of a LIKE go among them.
         columns: Vec<ColumnDefinition>,
         likes: Vec<LikeTable>,
         constraints: Vec<TableConstraint>,
@@ -45,7 +45,7 @@ pub enum TableSource {
     },
 }
 
-/// One column.
+/// Definition of one column.
 #[derive(Debug, Clone)]
 pub struct ColumnDefinition {
     pub name: Ident,
@@ -63,7 +63,7 @@ pub struct ColumnConstraint {
     pub enforced: Option<bool>,
 }
 
-/// What a column's constraint says.
+/// Kind of a column constraint.
 #[derive(Debug, Clone)]
 pub enum ColumnConstraintKind {
     Null,
@@ -76,7 +76,7 @@ pub enum ColumnConstraintKind {
     Identity(IdentityDefinition),
 }
 
-/// `[CONSTRAINT name]` and a constraint on the whole row.
+/// `[CONSTRAINT name]` and a constraint on the row.
 #[derive(Debug, Clone)]
 pub struct TableConstraint {
     pub name: Option<Ident>,
@@ -85,7 +85,7 @@ pub struct TableConstraint {
     pub enforced: Option<bool>,
 }
 
-/// What a table's constraint says.
+/// Kind of a table constraint.
 #[derive(Debug, Clone)]
 pub enum TableConstraintKind {
     Check(Box<Expr>),
@@ -98,7 +98,7 @@ pub enum TableConstraintKind {
 #[derive(Debug, Clone)]
 pub struct References {
     pub table: ObjectName,
-    /// Empty: the table's primary key.
+    /// Referenced columns; if empty, the table's primary key.
     pub columns: Vec<Ident>,
     pub on_delete: Option<ReferentialAction>,
     /// `ON DELETE SET NULL (columns)`.
@@ -110,17 +110,17 @@ pub struct References {
 #[derive(Debug, Clone)]
 pub struct LikeTable {
     pub table: ObjectName,
-    /// How many of the columns stand before it.
+    /// Number of column definitions before the LIKE.
     pub position: usize,
     pub defaults: bool,
     pub constraints: bool,
-    /// Primary and unique keys.
+    /// INCLUDING INDEXES: primary and unique keys.
     pub indexes: bool,
     pub comments: bool,
     pub identity: bool,
 }
 
-/// Where rows live.
+/// Distribution of a table's rows over the workers.
 #[derive(Debug, Clone)]
 pub enum Distribution {
     Random,
@@ -128,7 +128,7 @@ pub enum Distribution {
     On(Vec<Ident>),
 }
 
-/// How the rows of a shard are ordered.
+/// Order of the rows in a shard.
 #[derive(Debug, Clone)]
 pub enum Order {
     Sort(Vec<SortKey>),
@@ -140,12 +140,12 @@ pub enum Order {
 pub struct SortKey {
     pub column: Ident,
     pub descending: bool,
-    /// As written, or as PostgreSQL puts NULLs where nothing is: last, with DESC first.
+    /// Position of NULLs, as written or by PostgreSQL's default: last for ASC, first for DESC.
     pub nulls_first: bool,
 }
 
 impl Cursor<'_> {
-    /// CREATE TABLE, after CREATE.
+    /// Parses CREATE TABLE, after CREATE.
     pub(super) fn create_table(&mut self, temporary: bool) -> SqlResult<CreateTable> {
         self.expect("table")?;
         let if_not_exists = self.eat("if not exists");
@@ -206,7 +206,7 @@ impl Cursor<'_> {
         Ok(table)
     }
 
-    /// Whether the parentheses that come next hold names and nothing else: they name a query's columns.
+    /// Whether the next parentheses contain only names, which then name a query's columns.
     fn names_only(&self) -> bool {
         let mut ahead = 1;
         loop {
@@ -221,7 +221,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `(columns and constraints)`, which may be empty.
+    /// Parses `(columns and constraints)`, which may be empty.
     fn table_elements(&mut self) -> SqlResult<TableSource> {
         let (mut columns, mut likes, mut constraints) = (Vec::new(), Vec::new(), Vec::new());
         self.expect_symbol('(')?;
@@ -243,7 +243,7 @@ impl Cursor<'_> {
         Ok(TableSource::Columns { columns, likes, constraints })
     }
 
-    /// What may follow the columns: Kiln's clauses, and those of PostgreSQL that are refused.
+    /// Parses the clauses after the columns: Kiln's own, and those of PostgreSQL that are refused.
     fn table_clauses(&mut self, table: &mut CreateTable) -> SqlResult<()> {
         loop {
             if table.distribution.is_none() && self.is("distribute") {
@@ -270,7 +270,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Whether DISTRIBUTE, SORT or CLUSTER comes next.
+    /// Whether a DISTRIBUTE, SORT or CLUSTER clause comes next.
     pub(super) fn begins_table_clause(&self) -> bool {
         self.is("distribute on")
             || self.is("distribute replicate")
@@ -279,7 +279,7 @@ impl Cursor<'_> {
             || self.is("cluster on")
     }
 
-    /// `DISTRIBUTE ON (c) | REPLICATE | RANDOM`.
+    /// Parses `DISTRIBUTE ON (c) | REPLICATE | RANDOM`.
     pub(super) fn distribution(&mut self) -> SqlResult<Distribution> {
         self.expect("distribute")?;
         self.eat("on");
@@ -290,7 +290,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `SORT ON (c)`, `CLUSTER ON (a, b)`.
+    /// Parses `SORT ON (c)` or `CLUSTER ON (a, b)`.
     pub(super) fn order(&mut self) -> SqlResult<Order> {
         if self.eat("cluster") {
             self.expect("on")?;
@@ -307,7 +307,7 @@ impl Cursor<'_> {
         Ok(SortKey { column, descending, nulls_first })
     }
 
-    /// `name type constraints`.
+    /// Parses `name type constraints`.
     pub(super) fn column_definition(&mut self) -> SqlResult<ColumnDefinition> {
         let name = self.name()?;
         let data_type = self.data_type()?;
@@ -369,7 +369,7 @@ impl Cursor<'_> {
         Ok(Some(ColumnConstraint { name, kind, enforced }))
     }
 
-    /// A constraint on the row, if one comes next.
+    /// Parses a table constraint; `None` if none comes next.
     pub(super) fn table_constraint(&mut self) -> SqlResult<Option<TableConstraint>> {
         let name = self.constraint_name()?;
         let opens = *self.peek_at(1) == Token::Symbol('(');
@@ -412,7 +412,7 @@ impl Cursor<'_> {
         self.expect_symbol('(')?;
         let condition = self.expr()?;
         self.expect_symbol(')')?;
-        // Nothing inherits.
+        // Without inheritance, NO INHERIT has no effect.
         self.eat("no inherit");
         Ok(Box::new(condition))
     }
@@ -461,8 +461,8 @@ impl Cursor<'_> {
         if is_check && enforced == Some(false) { Err(self.unsupported("a CHECK that is not enforced")) } else { Ok(()) }
     }
 
-    /// Whether it is said that the constraint is enforced. Constraints are checked at once; what says so is taken, what says otherwise
-    /// refused.
+    /// Parses the attributes of a constraint; returns whether it is ENFORCED or NOT ENFORCED, if written. Constraints
+    /// are always checked immediately: attributes that request it are accepted, deferrable ones are refused.
     pub(super) fn constraint_attributes(&mut self) -> SqlResult<Option<bool>> {
         let mut enforced = None;
         loop {
@@ -504,7 +504,7 @@ impl Cursor<'_> {
         if self.is("using index") { Err(self.unsupported("USING INDEX")) } else { Ok(()) }
     }
 
-    /// `LIKE table INCLUDING …`, after LIKE.
+    /// Parses `LIKE table INCLUDING …`, after LIKE.
     fn like_table(&mut self, position: usize) -> SqlResult<LikeTable> {
         let table = self.object_name()?;
         let mut like = LikeTable {
@@ -540,7 +540,7 @@ impl Cursor<'_> {
                     (like.defaults, like.constraints, like.indexes) = (on, on, on);
                     (like.comments, like.identity) = (on, on);
                 }
-                // A table here has nothing of the others.
+                // Kiln's tables have no generated columns, storage options or extended statistics to copy.
                 Some(_) => {}
                 None => return Err(self.syntax_error()),
             }

@@ -1,4 +1,4 @@
-//! From trees back to text, for what the catalog keeps: views, defaults, checks.
+//! Expressions and queries as SQL text in the catalog (views, defaults, checks), and stored expressions parsed from it.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -11,31 +11,32 @@ use super::cursor::{Cursor, Origin};
 use super::lex::lex;
 use super::walk::Walk;
 
-/// SQL text that is read back as the same tree.
+/// Formats a tree as SQL text that parses to the same tree.
 pub fn text_of<T: Clone + Walk + fmt::Display>(tree: &T) -> String {
     let mut tree = tree.clone();
-    // Nothing breaks off the visit.
+    // The visitor never breaks.
     let _: ControlFlow<()> = tree.walk_mut(&mut Escaped);
     tree.to_string()
 }
 
-/// The expression that a stored text is.
+/// Parses an expression that is stored in the catalog.
 ///
 /// # Errors
-/// `XX000`: it was read when it was stored.
+/// `XX000` if the text does not parse, although it parsed when it was stored.
 pub fn expr_of(text: &str) -> SqlResult<Expr> {
     with_planning_stack(|| parse_expr(text))
 }
 
 fn parse_expr(text: &str) -> SqlResult<Expr> {
-    let broken = |error: SqlError| SqlError::internal(format!("the stored expression {text} is broken: {error}"));
+    let broken = |error: SqlError| SqlError::internal(format!("stored expression {text} does not parse: {error}"));
     let lexemes = lex(text).map_err(broken)?;
     let mut cursor = Cursor::new(text, &lexemes, 0, Origin { text, offset: 0 });
     let expr = cursor.expr().map_err(broken)?;
     if cursor.is_over() { Ok(expr) } else { Err(broken(cursor.syntax_error())) }
 }
 
-/// `sqlparser` prints a string as if its quotes may be escaped already; where it would lose one, E'' says the same.
+/// Visitor that turns strings into E'' strings where `sqlparser` would drop a quote: it prints a string as if its
+/// quotes might be escaped already.
 struct Escaped;
 
 impl VisitorMut for Escaped {

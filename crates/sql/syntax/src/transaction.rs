@@ -5,7 +5,7 @@ use types::SqlResult;
 use super::cursor::Cursor;
 use super::session::Command;
 
-/// Modes of BEGIN and SET TRANSACTION; `None` where nothing is said.
+/// Modes of BEGIN and SET TRANSACTION; `None` for a mode that is not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TransactionModes {
     pub isolation: Option<IsolationLevel>,
@@ -13,7 +13,7 @@ pub struct TransactionModes {
     pub deferrable: Option<bool>,
 }
 
-/// As written; which of them are distinct is the transaction's business.
+/// Isolation level as written; the transaction layer decides which levels differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsolationLevel {
     ReadUncommitted,
@@ -52,7 +52,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `AND [NO] CHAIN`.
+    /// Parses an optional `AND [NO] CHAIN`; true for AND CHAIN.
     fn and_chain(&mut self) -> bool {
         if self.eat("and no chain") {
             return false;
@@ -60,12 +60,12 @@ impl Cursor<'_> {
         self.eat("and chain")
     }
 
-    /// Modes, with or without commas; there may be none.
+    /// Parses transaction modes, with or without commas; there may be none.
     fn modes(&mut self) -> SqlResult<TransactionModes> {
         if self.is_over() { Ok(TransactionModes::default()) } else { self.some_modes() }
     }
 
-    /// At least one mode.
+    /// Parses one or more transaction modes.
     pub(super) fn some_modes(&mut self) -> SqlResult<TransactionModes> {
         let mut modes = TransactionModes::default();
         loop {

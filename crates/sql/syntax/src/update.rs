@@ -1,4 +1,4 @@
-//! UPDATE; and what it shares with DELETE, MERGE and ON CONFLICT: the table they change, what they set, RETURNING.
+//! UPDATE, and its parts that DELETE, MERGE and ON CONFLICT share: the target table, assignments and RETURNING.
 
 use sqlparser::ast::{Expr, Ident, ObjectName, Query, SelectItem, TableWithJoins, With};
 use types::{Condition, SqlError, SqlResult};
@@ -18,43 +18,43 @@ pub struct Update {
     pub returning: Option<Returning>,
 }
 
-/// The table that a statement changes.
+/// Target table of a data-modifying statement.
 #[derive(Debug, Clone)]
 pub struct ModifiedTable {
     pub name: ObjectName,
     pub alias: Option<Ident>,
 }
 
-/// `column = value`, `(columns) = values`.
+/// `column = value` or `(columns) = values`.
 #[derive(Debug, Clone)]
 pub struct Assignment {
     pub columns: Vec<Ident>,
     pub value: AssignedValue,
 }
 
-/// What is assigned.
+/// Assigned value or values.
 #[derive(Debug, Clone)]
 pub enum AssignedValue {
-    /// To one column.
+    /// Value of the only column.
     One(Box<Expr>),
-    /// To as many columns.
+    /// Values of the columns, one each.
     Row(Vec<Expr>),
-    /// To all columns of a list: the columns of the query's only row.
+    /// Query whose only row has a value for each column.
     Query(Box<Query>),
 }
 
 /// `RETURNING [WITH (OLD AS name, NEW AS name)] items`.
 #[derive(Debug, Clone)]
 pub struct Returning {
-    /// Another name for the rows as they were.
+    /// Alias for the old rows, other than OLD.
     pub old: Option<Ident>,
-    /// Another name for the rows as they are then.
+    /// Alias for the new rows, other than NEW.
     pub new: Option<Ident>,
     pub items: Vec<SelectItem>,
 }
 
 impl Cursor<'_> {
-    /// UPDATE, after its WITH.
+    /// Parses UPDATE, after its WITH.
     pub(super) fn update(&mut self, with: Option<With>) -> SqlResult<Update> {
         self.expect("update")?;
         let target = self.modified_table()?;
@@ -66,7 +66,7 @@ impl Cursor<'_> {
         Ok(Update { with, target, assignments, from, condition, returning })
     }
 
-    /// `[ONLY] name [*] [[AS] alias]`: there is no inheritance, so ONLY changes nothing.
+    /// Parses `[ONLY] name [*] [[AS] alias]`; without inheritance, ONLY has no effect.
     pub(super) fn modified_table(&mut self) -> SqlResult<ModifiedTable> {
         let only = self.eat("only");
         let in_parentheses = only && self.eat_symbol('(');
@@ -87,7 +87,7 @@ impl Cursor<'_> {
         Ok(ModifiedTable { name, alias })
     }
 
-    /// WHERE of UPDATE and DELETE.
+    /// Parses the WHERE clause of UPDATE and DELETE.
     pub(super) fn condition_of_change(&mut self) -> SqlResult<Option<Expr>> {
         if !self.eat("where") {
             return Ok(None);
@@ -98,7 +98,7 @@ impl Cursor<'_> {
         self.expr().map(Some)
     }
 
-    /// One item of SET.
+    /// Parses one assignment of SET.
     pub(super) fn set_clause(&mut self) -> SqlResult<Assignment> {
         if !self.is_symbol('(') {
             let columns = vec![self.set_target()?];
@@ -119,7 +119,7 @@ impl Cursor<'_> {
             }
         };
         match &value {
-            // One value in parentheses is no row.
+            // A single parenthesized value is no row.
             AssignedValue::Row(values) if values.len() == 1 && !is_row => {
                 self.at = place;
                 let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
@@ -148,7 +148,7 @@ impl Cursor<'_> {
         Ok(column)
     }
 
-    /// RETURNING, if it is there.
+    /// Parses an optional RETURNING clause.
     pub(super) fn returning(&mut self) -> SqlResult<Option<Returning>> {
         if !self.eat("returning") {
             return Ok(None);
@@ -177,7 +177,7 @@ impl Cursor<'_> {
     }
 }
 
-/// `42601` for a list of columns and a list of values of other length.
+/// Returns the error for column and value lists of different lengths (`42601`).
 pub fn uneven() -> SqlError {
     SqlError::new(Condition::SyntaxError, "number of columns does not match number of values")
 }

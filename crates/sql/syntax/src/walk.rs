@@ -1,6 +1,7 @@
-//! Walks over syntax trees, compiled once for all visitors.
+//! Visitors over syntax trees, with a walk that is compiled once for all of them.
 //!
-//! The walk of `sqlparser` is generic: each visitor gets code for each of its 500 types, which was most of what the binder was compiled from.
+//! `sqlparser`'s walk is generic: for each visitor type the compiler generates code for 500 node types, which was most
+//! of the compile time of the binder.
 
 #[cfg(test)]
 mod tests;
@@ -12,45 +13,45 @@ use sqlparser::ast::{
     Visitor, VisitorMut, WindowSpec,
 };
 
-/// A tree that visitors walk over, depth first.
+/// Syntax tree that visitors traverse depth first.
 pub trait Walk {
-    /// Shows all nodes to a visitor until it breaks off.
+    /// Passes all nodes to a visitor until it breaks.
     fn walk<V: Visitor>(&self, visitor: &mut V) -> ControlFlow<V::Break> {
         let mut stored = BreakStore { visitor, value: None };
         match self.walk_any(&mut AnyVisitor(&mut stored)) {
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
-            ControlFlow::Break(()) => ControlFlow::Break(stored.value.expect("a visitor breaks off with a value")),
+            ControlFlow::Break(()) => ControlFlow::Break(stored.value.expect("a visitor that breaks stores its value")),
         }
     }
 
-    /// As [`Walk::walk`], for visitors that change nodes.
+    /// Like [`Walk::walk`], for visitors that change nodes.
     fn walk_mut<V: VisitorMut>(&mut self, visitor: &mut V) -> ControlFlow<V::Break> {
         let mut stored = BreakStore { visitor, value: None };
         match self.walk_any_mut(&mut AnyVisitorMut(&mut stored)) {
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
-            ControlFlow::Break(()) => ControlFlow::Break(stored.value.expect("a visitor breaks off with a value")),
+            ControlFlow::Break(()) => ControlFlow::Break(stored.value.expect("a visitor that breaks stores its value")),
         }
     }
 
-    /// Shows each expression to `visit` before the expressions in it.
+    /// Passes each expression to `visit` before its subexpressions.
     fn walk_expressions<B>(&self, visit: impl FnMut(&Expr) -> ControlFlow<B>) -> ControlFlow<B> {
         self.walk(&mut Expressions(visit))
     }
 
-    /// Shows each expression to `visit` after the expressions in it.
+    /// Passes each expression to `visit` after its subexpressions.
     fn walk_expressions_mut<B>(&mut self, visit: impl FnMut(&mut Expr) -> ControlFlow<B>) -> ControlFlow<B> {
         self.walk_mut(&mut Expressions(visit))
     }
 
-    /// Shows each name of a relation to `visit`.
+    /// Passes the name of each relation to `visit`.
     fn walk_relations<B>(&self, visit: impl FnMut(&ObjectName) -> ControlFlow<B>) -> ControlFlow<B> {
         self.walk(&mut Relations(visit))
     }
 
-    /// Walks with a visitor whose type is erased; call [`Walk::walk`].
+    /// Walks with a type-erased visitor; callers use [`Walk::walk`].
     fn walk_any(&self, visitor: &mut AnyVisitor<'_>) -> ControlFlow<()>;
 
-    /// As [`Walk::walk_any`], for visitors that change nodes.
+    /// Like [`Walk::walk_any`], for visitors that change nodes.
     fn walk_any_mut(&mut self, visitor: &mut AnyVisitorMut<'_>) -> ControlFlow<()>;
 }
 
@@ -70,13 +71,13 @@ macro_rules! walk {
 
 walk!(Expr, OrderBy, Query, Select, Statement, Vec<SelectItem>, WindowSpec);
 
-/// A visitor whose type is erased, so that the walk is compiled for this type alone.
+/// Type-erased visitor, so that the walk is compiled for this type only.
 pub struct AnyVisitor<'a>(&'a mut dyn Visitor<Break = ()>);
 
-/// As [`AnyVisitor`], for those that change nodes.
+/// Like [`AnyVisitor`], for visitors that change nodes.
 pub struct AnyVisitorMut<'a>(&'a mut dyn VisitorMut<Break = ()>);
 
-/// A visitor that breaks off without a value, because it stores the value.
+/// Visitor that stores the break value of another, so that it can break without one.
 struct BreakStore<'a, V, B> {
     visitor: &'a mut V,
     value: Option<B>,
@@ -126,7 +127,7 @@ macro_rules! pass_on {
     };
 }
 
-// All methods of sqlparser's visitors: one that is missing here is never called.
+// All methods of sqlparser's visitor traits: a method missing here is never called.
 pass_on!(
     pre_visit_query: Query,
     post_visit_query: Query,

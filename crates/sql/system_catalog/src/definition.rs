@@ -1,4 +1,4 @@
-//! What a system table is: its name, its columns and the function that fills it.
+//! Declarations of system tables: name, columns and the function that computes the rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,34 +9,35 @@ use types::{Oid, SqlType};
 use super::rows::{Cell, Rows};
 use super::source::Source;
 
-/// One system table, declared: everything but its rows is constant.
+/// Declaration of a system table; everything but its rows is constant.
 pub(super) struct Definition {
     pub(super) schema: &'static str,
     pub(super) name: &'static str,
-    /// PostgreSQL's number where PostgreSQL has the table.
+    /// PostgreSQL's OID if PostgreSQL has the table.
     pub(super) oid: u32,
-    /// `r` for a catalog, `v` for a view, as in `pg_class.relkind`.
+    /// `r` for a catalog, `v` for a view, as in `pg_class.relkind`; empty for a set-returning function.
     pub(super) kind: &'static str,
-    /// `name type` or `name type = default`, separated by commas; a column without a default is NULL where a row does not name it.
+    /// Columns as `name type` or `name type = default`, separated by commas. A column that a row does not name gets its
+    /// default, else NULL.
     pub(super) columns: &'static str,
     pub(super) rows: fn(&Source<'_>, &mut Rows),
 }
 
-/// Rows of a table that Kiln truly has nothing for.
+/// Adds no rows, for tables of features that Kiln does not have.
 pub(super) fn nothing(_: &Source<'_>, _: &mut Rows) {}
 
-/// The column of every catalog that `*` does not give: the catalog's own number.
+/// Hidden column of every catalog that `*` does not include: the OID of the catalog itself.
 pub const TABLEOID: &str = "tableoid";
 
-/// A system table ready to be scanned.
+/// System table with its parsed columns.
 pub(super) struct SystemRelation {
     pub(super) definition: &'static Definition,
     pub(super) columns: Vec<Column>,
-    /// The columns and, of a catalog, `tableoid`.
+    /// Columns, and `tableoid` for a catalog.
     pub(super) arrow: SchemaRef,
 }
 
-/// A column of a system table.
+/// Column of a system table.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) name: &'static str,
@@ -59,7 +60,7 @@ impl Column {
             Some((declared, default)) => (declared, Some(default)),
             None => (text, None),
         };
-        let (name, type_name) = declared.trim().split_once(' ').expect("a column is declared as `name type`");
+        let (name, type_name) = declared.trim().split_once(' ').expect("a column declaration is `name type`");
         let sql_type = type_named(type_name);
         let default = default.map_or(Cell::Null, |text| default_cell(text, &sql_type));
         Self { name, sql_type, default }
@@ -69,15 +70,16 @@ impl Column {
 fn default_cell(text: &'static str, sql_type: &SqlType) -> Cell {
     match sql_type {
         SqlType::Bool => Cell::Bool(text == "t"),
-        SqlType::Float4 | SqlType::Float8 => Cell::Float(text.parse().expect("a default fits its column's type")),
+        SqlType::Float4 | SqlType::Float8 => Cell::Float(text.parse().expect("a default parses as its column's type")),
         other if other.is_textual() || *other == SqlType::InternalChar => {
             Cell::Text(text.trim_matches('\'').to_owned())
         }
-        _ => Cell::Int(text.parse().expect("a default fits its column's type")),
+        _ => Cell::Int(text.parse().expect("a default parses as its column's type")),
     }
 }
 
-/// The type a column declaration names; the pseudo-types that only PostgreSQL's inside can read are text here.
+/// Returns the type that a column declaration names; pseudo-types that only PostgreSQL's internals can read become
+/// text.
 pub(super) fn type_named(name: &str) -> SqlType {
     if let Some(element) = name.strip_suffix("[]") {
         return SqlType::Array(Box::new(type_named(element)));
@@ -92,11 +94,11 @@ pub(super) fn type_named(name: &str) -> SqlType {
     }
 }
 
-/// System tables by their names and by their numbers.
+/// All system tables, by name and by OID.
 pub(super) struct SystemTables {
-    /// By the schema, then by the name.
+    /// Tables by schema, then by name.
     by_name: HashMap<&'static str, HashMap<&'static str, Arc<SystemRelation>>>,
-    /// In the order of the numbers, so that listings are stable.
+    /// Tables sorted by OID, so that listings are stable.
     by_oid: Vec<Arc<SystemRelation>>,
 }
 
@@ -112,7 +114,7 @@ impl SystemTables {
         Self { by_name, by_oid }
     }
 
-    /// All of them, by their numbers.
+    /// Returns all tables, sorted by OID.
     pub(super) fn all(&self) -> &[Arc<SystemRelation>] {
         &self.by_oid
     }

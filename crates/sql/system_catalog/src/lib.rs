@@ -1,14 +1,21 @@
-//! The system tables and functions clients introspect with: `pg_catalog`, `information_schema` and Kiln's own `sys`.
+//! System catalog: the tables and functions that clients use for introspection, in `pg_catalog`, `information_schema`
+//! and Kiln's own `sys`.
 //!
-//! Every table is declared once (`definition.rs`): a name, its columns as text, and a function from a statement's
-//! snapshot to rows. Nothing is stored and nothing is a copy of a PostgreSQL installation: what Kiln does not have has
-//! no rows. Object numbers are the catalog's own and so are stable; a declared key is shown as an index with its
-//! constraint's number.
+//! Every table is declared in one place, as a `definition::Definition`: a name, its columns as text, and a function
+//! that computes its rows from a statement's snapshot. Nothing is stored or copied from a PostgreSQL installation:
+//! tables of features that Kiln does not have are empty. Object identifiers (OIDs) are those of the catalog and
+//! therefore stable; a key constraint appears as an index with the constraint's OID.
 //!
-//! Never does I/O: what it shows is what the statement's context has.
+//! Does no I/O: all data comes from the statement's context.
 //!
-//! Start at `definition.rs`, then `source.rs` (what the rows come from), then any file of `pg_catalog/`. Functions are in `system_functions/`;
-//! `view_definition.rs` is `pg_get_viewdef`, `text.rs` writes names, constraints and indexes, `type_name.rs` is `format_type`.
+//! Reading order:
+//!
+//! - `definition.rs`: declarations of tables; `source.rs`: the data that rows are computed from; `rows.rs`, `table.rs`:
+//!   rows as Arrow batches and DataFusion tables,
+//! - `pg_catalog/`, `information_schema/`, `sys/`: the tables; `registry.rs`: the list of all,
+//! - `system_functions/`: functions that read the catalog or the session,
+//! - `text.rs`: names, constraints and indexes as SQL text; `view_definition.rs`: `pg_get_viewdef`; `type_name.rs`:
+//!   `format_type`; `sequence_default.rs`: sequences in DEFAULTs.
 
 mod definition;
 mod information_schema;
@@ -48,17 +55,17 @@ pub use self::text::{quote_ident, quote_literal};
 #[cfg(test)]
 mod tests;
 
-/// The schemas whose relations are this crate's, not the catalog's.
+/// Schemas whose relations are defined by this crate, not stored in the catalog.
 pub const SCHEMAS: [&str; 3] = ["pg_catalog", "information_schema", "sys"];
 
-/// The system table `schema.name` as `context`'s statement sees it.
+/// Returns the system table `schema.name` with the rows that `context`'s statement sees.
 #[must_use]
 pub fn table(schema: &str, name: &str, context: &Arc<StatementContext>) -> Option<Arc<dyn TableProvider>> {
     let table = SystemTable::named(schema, name, context, &SYSTEM_TABLES)?;
     Some(Arc::new(table))
 }
 
-/// Whether a table's rows are made of what the server knows.
+/// Whether a table is a system table, whose rows are computed by this crate.
 #[must_use]
 pub fn is_system_table(table: &dyn TableProvider) -> bool {
     table.downcast_ref::<SystemTable>().is_some()
@@ -70,37 +77,39 @@ pub fn has_table(schema: &str, name: &str) -> bool {
     SYSTEM_TABLES.named(schema, name).is_some()
 }
 
-/// The functions that answer from `context`: names of things, their definitions, sizes and privileges, the session itself.
+/// Returns the functions whose results depend on `context`: names of objects, definitions, sizes, privileges, the
+/// session.
 #[must_use]
 pub fn functions(context: &Arc<StatementContext>) -> Vec<Arc<ScalarUDF>> {
     system_functions::all(context, &SYSTEM_TABLES)
 }
 
-/// The function of that name, lower case and without its schema, as [`functions()`] has it.
+/// Returns one of the [`functions()`] by its name, in lower case and without schema.
 #[must_use]
 pub fn function(name: &str, context: &Arc<StatementContext>) -> Option<Arc<ScalarUDF>> {
     system_functions::named(name, context, &SYSTEM_TABLES)
 }
 
-/// The names of the objects that the statement sees, on its search path.
+/// Returns the names of the objects that the statement sees, along its search path.
 #[must_use]
 pub fn names(context: &Arc<StatementContext>) -> CatalogNames {
     CatalogNames::new(Arc::clone(context), &SYSTEM_TABLES)
 }
 
-/// The facts of a statement that its functions and casts read, with the names of the objects that it sees.
+/// Returns the session data that functions and casts of a statement read, with the names of the objects that it sees.
 #[must_use]
 pub fn session(context: &Arc<StatementContext>) -> Session {
     object_names::session(context, &SYSTEM_TABLES)
 }
 
-/// The text that a value of one of the `reg…` types prints: the name, `-` for none, the bare number of what is gone.
+/// Returns the text form of a value of a `reg…` type: the object's name, `-` for OID 0, and the number of an unknown
+/// object.
 #[must_use]
 pub fn show_name(sql_type: &SqlType, oid: u32, context: &StatementContext) -> String {
     system_functions::show_name(sql_type, oid, Relations { context, system: &SYSTEM_TABLES })
 }
 
-/// A DEFAULT with its sequences by their ids, and those ids.
+/// Replaces the names of sequences in a DEFAULT by their OIDs; returns the DEFAULT and these OIDs.
 ///
 /// # Errors
 /// `42P01` for a sequence that does not exist.

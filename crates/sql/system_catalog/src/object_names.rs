@@ -1,4 +1,4 @@
-//! The names of catalog objects, which values of the `reg…` types are shown and read by.
+//! Names of catalog objects, which values of the `reg…` types are parsed from and displayed as.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::definition::SystemTables;
 use super::source::Relations;
 use super::system_functions::{read_name, show_name};
 
-/// The names of the objects that one statement sees.
+/// Names of the objects that one statement sees.
 pub struct CatalogNames {
     context: Arc<StatementContext>,
     system: &'static SystemTables,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for CatalogNames {
     }
 }
 
-/// The facts of a statement that its functions and casts read, with the names of the objects that it sees.
+/// Returns the session data that functions and casts of a statement read, with the names of the objects that it sees.
 pub(super) fn session(context: &Arc<StatementContext>, system: &'static SystemTables) -> Session {
     Session::new(Arc::clone(context), Arc::new(CatalogNames::new(Arc::clone(context), system)))
 }

@@ -1,4 +1,4 @@
-//! Every system table that there is.
+//! List of all system tables.
 
 use std::sync::LazyLock;
 

@@ -1,10 +1,10 @@
-//! Relations by their names as text: `name`, `schema.name`, `database.schema.name`.
+//! Lookup of relations by names in text: `name`, `schema.name`, `database.schema.name`.
 
 use types::{Condition, SqlError, SqlResult};
 
 use super::source::{Relation, Relations};
 
-/// Splits `a."B".c` into its parts, folded to lower case where not quoted.
+/// Splits `a."B".c` into its parts, folded to lower case unless quoted; `42602` for invalid syntax.
 pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
     let invalid = || SqlError::new(Condition::InvalidName, "invalid name syntax");
     let mut parts = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn parse_name(text: &str) -> SqlResult<Vec<String>> {
     }
 }
 
-/// The relation a name means; `42P01` where it means none.
+/// Returns the relation that a name refers to; `42P01` if there is none.
 pub(crate) fn relation_named<'a>(relations: Relations<'a>, text: &str) -> SqlResult<Relation<'a>> {
     let parts = parse_name(text)?;
     let context = relations.context;

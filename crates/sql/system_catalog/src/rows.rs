@@ -1,4 +1,4 @@
-//! Rows of a system table as they are made: cells by column name, turned into Arrow columns at the end.
+//! Rows of a system table while they are computed: cells by column name, converted to Arrow arrays at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use types::{ColumnId, Oid, SqlError, SqlType};
 
 use super::definition::SystemRelation;
 
-/// One value, before it knows its column's width.
+/// One value, not yet converted to its column's type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cell {
     Null,
@@ -26,7 +26,7 @@ pub(super) enum Cell {
     List(Vec<Cell>),
 }
 
-/// The rows of one table, column by column.
+/// Rows of one table, stored by column.
 pub(super) struct Rows {
     relation: Arc<SystemRelation>,
     positions: HashMap<&'static str, usize>,
@@ -35,7 +35,7 @@ pub(super) struct Rows {
     failure: Option<SqlError>,
 }
 
-/// Adds a row, naming only the columns that differ from their defaults: `row!(rows, oid: 1, relname: "t")`.
+/// Adds a row, with only the columns that differ from their defaults: `row!(rows, oid: 1, relname: "t")`.
 macro_rules! row {
     ($rows:expr, $($name:ident : $value:expr),* $(,)?) => {
         $rows.add([$((stringify!($name), $crate::rows::Cell::from($value))),*])
@@ -50,21 +50,21 @@ impl Rows {
         Self { relation: Arc::clone(relation), positions, columns, count: 0, failure: None }
     }
 
-    /// The rows cannot be found out: whoever reads them is told why.
+    /// Records an error that prevents the rows from being computed; the first one is returned to the client.
     pub(super) fn fail(&mut self, error: SqlError) {
         self.failure.get_or_insert(error);
     }
 
-    /// Why the rows cannot be found out.
+    /// Takes the recorded error.
     pub(super) fn failure(&mut self) -> Option<SqlError> {
         self.failure.take()
     }
 
-    /// Adds a row of the named cells; the other columns get their defaults. Use through `row!`.
+    /// Adds a row of the named cells; other columns get their defaults. Called by `row!`.
     pub(super) fn add<const N: usize>(&mut self, cells: [(&'static str, Cell); N]) {
         for (name, cell) in cells {
             let at = self.positions.get(name.trim_start_matches("r#"));
-            let at = *at.expect("a row names only columns that its table declares");
+            let at = *at.expect("a system table's row has only columns that the table declares");
             self.columns[at].push(cell);
         }
         self.count += 1;
@@ -75,7 +75,7 @@ impl Rows {
         }
     }
 
-    /// The rows as one batch.
+    /// Converts the rows to one batch.
     pub(super) fn finish(self) -> Result<RecordBatch, ArrowError> {
         let arrays = self.columns.into_iter().zip(&self.relation.columns);
         let mut arrays =
@@ -88,7 +88,7 @@ impl Rows {
     }
 }
 
-/// The Arrow array of `sql_type` that holds `cells`.
+/// Converts `cells` to an Arrow array of `sql_type`.
 pub(super) fn to_array(cells: Vec<Cell>, sql_type: &SqlType) -> Result<ArrayRef, ArrowError> {
     let wanted = sql_type.arrow_type();
     if let (Some(element), DataType::List(item)) = (sql_type.element(), &wanted) {
@@ -140,7 +140,7 @@ impl Cell {
         if let Cell::Bool(value) = self { Some(*value) } else { None }
     }
 
-    /// The number, if it is one and fits.
+    /// Returns the number, if the cell is one and fits the type.
     pub(super) fn as_number<T: TryFrom<i64>>(&self) -> Option<T> {
         if let Cell::Int(value) = self { T::try_from(*value).ok() } else { None }
     }

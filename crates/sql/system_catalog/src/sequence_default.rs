@@ -1,4 +1,4 @@
-//! Sequences within DEFAULTs: kept by their ids, so that another name or schema does not lose them, and shown by their names.
+//! Sequences in DEFAULTs: stored by OID, so that renamed or moved sequences stay valid, and displayed by name.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use crate::system_functions::{read_name, show_name};
 /// Functions whose first argument is a sequence.
 const FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
 
-/// The default with its sequences by their ids, and those ids.
+/// Replaces the names of sequences in a DEFAULT by their OIDs; returns the DEFAULT and these OIDs.
 ///
 /// # Errors
 /// `42P01` for a sequence that does not exist.
@@ -28,18 +28,18 @@ pub(crate) fn settled_default(relations: Relations<'_>, default: &Expr) -> SqlRe
     }
 }
 
-/// The text of a DEFAULT as clients see it.
+/// Returns the text of a DEFAULT as clients see it, with the names of sequences.
 pub(crate) fn shown_default<'t>(relations: Relations<'_>, text: &'t str) -> Cow<'t, str> {
     if !text.contains("::regclass") && !text.contains("::REGCLASS") {
         return Cow::Borrowed(text);
     }
     let Ok(mut default) = expr_of(text) else { return Cow::Borrowed(text) };
-    // Nothing breaks off.
+    // The visitor never breaks.
     let _: ControlFlow<()> = default.walk_mut(&mut Namer { relations });
     Cow::Owned(text_of(&default))
 }
 
-/// The DEFAULT of a column that counts by itself.
+/// Returns the DEFAULT of a `serial` column: the next value of its sequence.
 #[must_use]
 pub fn next_of(sequence: Oid) -> String {
     format!("nextval('{sequence}'::{})", SqlType::Regclass)
@@ -93,7 +93,7 @@ impl VisitorMut for Namer<'_> {
     }
 }
 
-/// The first argument of a call of one of the functions of sequences.
+/// Returns the first argument of a call of a sequence function.
 fn sequence_argument(expr: &mut Expr) -> Option<&mut Expr> {
     let Expr::Function(call) = expr else { return None };
     let name = call.name.0.last()?.as_ident()?;
@@ -107,7 +107,7 @@ fn sequence_argument(expr: &mut Expr) -> Option<&mut Expr> {
     }
 }
 
-/// The text of `'s'` or `'s'::regclass`.
+/// Returns the string in `'s'` or `'s'::regclass`.
 fn constant(argument: &Expr) -> Option<&str> {
     let value = match argument {
         Expr::Value(value) => value,

@@ -1,4 +1,4 @@
-//! A sequence read as a relation: one row that says how far it has come.
+//! Sequences read as relations: one row with the current position.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use datafusion::datasource::MemTable;
 use functions::error::from_datafusion;
 use types::{SqlError, SqlResult, SqlType};
 
-/// The columns of every sequence.
+/// Columns of every sequence.
 pub const SEQUENCE_COLUMNS: [(&str, SqlType); 3] =
     [("last_value", SqlType::Int8), ("log_cnt", SqlType::Int8), ("is_called", SqlType::Bool)];
 
-/// The relation with its row.
+/// Builds the relation of a sequence with its row.
 pub fn sequence_table(position: &SequencePosition) -> SqlResult<Arc<dyn TableProvider>> {
     let fields: Vec<_> = SEQUENCE_COLUMNS.iter().map(|(name, sql_type)| sql_type.arrow_field(name, false)).collect();
     let columns: Vec<ArrayRef> = vec![

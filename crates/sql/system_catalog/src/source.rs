@@ -1,4 +1,5 @@
-//! What system tables and functions are made from: one statement's catalog snapshot and surroundings, seen as PostgreSQL would number it.
+//! Input of system tables and functions: the catalog snapshot of a statement and its context, in the terms of
+//! `pg_class` and `pg_attribute`.
 
 use catalog::{CatalogState, Column, Constraint, ConstraintKind, Identity, Index, KeyOrder, Sequence, Table, View};
 use session_context::StatementContext;
@@ -7,33 +8,33 @@ use types::{ColumnId, Oid, SqlType};
 use super::definition::{SystemRelation, SystemTables};
 use crate::sequence_table::SEQUENCE_COLUMNS;
 
-/// The role that owns what Kiln itself brings.
+/// Owner of system objects: the bootstrap role.
 pub(super) const SYSTEM_OWNER: Oid = Oid(10);
 
-/// A statement's view of everything a system table can show.
+/// Data that the rows of a system table are computed from, as one statement sees it.
 pub(super) struct Source<'a> {
     pub(super) context: &'a StatementContext,
     pub(super) relations: Relations<'a>,
     pub(super) wanted: Wanted,
 }
 
-/// The relations that a statement sees: those of the catalog, and the system's own tables.
+/// Relations that a statement sees: those of the catalog, and the system tables.
 #[derive(Clone, Copy)]
 pub(super) struct Relations<'a> {
     pub(super) context: &'a StatementContext,
     pub(super) system: &'static SystemTables,
 }
 
-/// What alone is asked for, where a query says so. More does no harm.
+/// Restrictions of a query that let a table compute fewer rows. More rows than requested are correct too.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
-    /// The relation whose attributes they are.
+    /// OID of the only relation whose attributes are requested.
     pub(super) relation: Option<Oid>,
-    /// The client's token.
+    /// The only client token that is requested.
     pub(super) token: Option<String>,
 }
 
-/// A row of `pg_class`, whatever kind of thing stands behind it.
+/// Row of `pg_class`, for any kind of relation.
 pub(super) struct Relation<'a> {
     pub(super) oid: Oid,
     pub(super) name: &'a str,
@@ -42,39 +43,39 @@ pub(super) struct Relation<'a> {
     pub(super) body: Body<'a>,
 }
 
-/// The kind of a relation, with the catalog object it shows.
+/// Kind of a relation, with its catalog object.
 #[derive(Clone, Copy)]
 pub(super) enum Body<'a> {
     Table(&'a Table),
     View(&'a View),
     Sequence(&'a Sequence),
-    /// A declared key, shown as the index PostgreSQL would have made for it.
+    /// Key constraint or index; PostgreSQL would have created an index for the constraint.
     Key(Key<'a>),
     System(&'static SystemRelation),
 }
 
-/// A PRIMARY KEY or UNIQUE constraint or an index, with its table.
+/// PRIMARY KEY or UNIQUE constraint, or index, with its table.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) table: &'a Table,
     pub(super) oid: Oid,
     pub(super) name: &'a str,
     pub(super) columns: &'a [ColumnId],
-    /// What CREATE INDEX made.
+    /// The index, if CREATE INDEX created it.
     pub(super) index: Option<&'a Index>,
     pub(super) primary: bool,
     pub(super) unique: bool,
-    /// Whether there is something behind it.
+    /// Whether the key is enforced, which means that an index exists for it.
     pub(super) enforced: bool,
 }
 
-/// A row of `pg_attribute`.
+/// Row of `pg_attribute`.
 pub(super) struct Attribute<'a> {
     pub(super) number: i32,
     pub(super) name: &'a str,
     pub(super) sql_type: SqlType,
     pub(super) not_null: bool,
-    /// As the catalog keeps it: sequences by their numbers.
+    /// DEFAULT as the catalog stores it: sequences by OID.
     pub(super) default: Option<&'a str>,
     pub(super) identity: Option<Identity>,
     pub(super) comment: Option<&'a str>,
@@ -89,12 +90,12 @@ impl<'a> Source<'a> {
         &self.context.snapshot
     }
 
-    /// The name of a schema, empty for one that is gone.
+    /// Returns the name of a schema; empty for an unknown OID.
     pub(super) fn schema_name(&self, schema: Oid) -> &'a str {
         schema_name(self.state(), schema)
     }
 
-    /// The name of a role, as `pg_get_userbyid` gives it.
+    /// Returns the name of a role, as `pg_get_userbyid` does.
     pub(super) fn role_name(&self, role: Oid) -> String {
         role_name(self.state(), role)
     }
@@ -105,7 +106,7 @@ impl<'a> Relations<'a> {
         &self.context.snapshot
     }
 
-    /// Every relation: users' tables, views, sequences and keys, then the system's own tables.
+    /// Returns all relations: tables, keys, views and sequences of users, then the system tables.
     pub(super) fn all(self) -> Vec<Relation<'a>> {
         let state = self.state();
         let tables = state.tables().flat_map(|table| {
@@ -137,7 +138,7 @@ impl<'a> Relations<'a> {
         tables.chain(views).chain(sequences).chain(system).collect()
     }
 
-    /// The relation with number `oid`.
+    /// Finds a relation by OID.
     pub(super) fn numbered(self, oid: Oid) -> Option<Relation<'a>> {
         let state = self.state();
         if let Some(table) = state.table(oid) {
@@ -174,7 +175,7 @@ impl<'a> Relations<'a> {
         state.tables().flat_map(|table| keys(table)).find(|key| key.oid == oid).map(Relation::of_key)
     }
 
-    /// The relation called `name` in the schema called `schema`.
+    /// Finds a relation by the names of its schema and its own.
     pub(super) fn named(self, schema: &str, name: &str) -> Option<Relation<'a>> {
         if let Some(system) = self.system.named(schema, name) {
             return self.numbered(Oid(system.definition.oid));
@@ -192,7 +193,7 @@ impl<'a> Relations<'a> {
     }
 }
 
-/// A constraint with the table that has it.
+/// Finds a constraint and its table by OID.
 pub(super) fn constraint(state: &CatalogState, oid: Oid) -> Option<(&Table, &Constraint)> {
     state.tables().find_map(|table| {
         let constraint = table.constraints.iter().find(|constraint| constraint.oid == oid)?;
@@ -200,7 +201,7 @@ pub(super) fn constraint(state: &CatalogState, oid: Oid) -> Option<(&Table, &Con
     })
 }
 
-/// The declared keys of a table, then its indexes.
+/// Returns the key constraints of a table, then its indexes.
 pub(super) fn keys(table: &Table) -> impl Iterator<Item = Key<'_>> {
     let declared = table.constraints.iter().filter_map(move |constraint| {
         let (columns, primary) = match &constraint.kind {
@@ -230,24 +231,24 @@ pub(super) fn role_name(state: &CatalogState, oid: Oid) -> String {
     state.role(oid).map_or_else(|| format!("unknown (OID={oid})"), |role| role.name.clone())
 }
 
-/// A table's column by its number.
+/// Finds a table's column by its id.
 pub(super) fn column(table: &Table, id: ColumnId) -> Option<&Column> {
     table.columns.iter().find(|column| column.id == id)
 }
 
-/// The names of columns, in the given order.
+/// Returns the names of columns, in the order of `ids`.
 pub(super) fn column_names<'a>(table: &'a Table, ids: &[ColumnId]) -> Vec<&'a str> {
     ids.iter().filter_map(|id| column(table, *id)).map(|column| column.name.as_str()).collect()
 }
 
 impl<'a> Key<'a> {
-    /// Its columns, then those of INCLUDE.
+    /// Returns the key columns, then those of INCLUDE.
     pub(super) fn all_columns(&self) -> impl Iterator<Item = ColumnId> + use<'a> {
         let included = self.index.map_or(&[][..], |index| index.included.as_slice());
         self.columns.iter().chain(included).copied()
     }
 
-    /// How it orders each of its columns.
+    /// Returns the sort order of each key column.
     pub(super) fn orders(&self) -> impl Iterator<Item = KeyOrder> + use<'a> {
         let said = self.index.map_or(&[][..], |index| index.orders.as_slice());
         let unsaid = std::iter::repeat_n(KeyOrder::default(), self.columns.len() - said.len());
@@ -276,7 +277,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// `pg_class.relkind`.
+    /// Returns `pg_class.relkind`.
     pub(super) fn kind(&self) -> &'static str {
         match self.body {
             Body::Table(table) if table.external.is_some() => "f",
@@ -297,7 +298,7 @@ impl<'a> Relation<'a> {
         }
     }
 
-    /// The relation's columns, in order of their numbers.
+    /// Returns the relation's columns, in order of their numbers.
     pub(super) fn attributes(&self) -> Vec<Attribute<'a>> {
         match self.body {
             Body::Table(table) => table.columns.iter().map(Attribute::of_column).collect(),

@@ -1,4 +1,5 @@
-//! A system table as DataFusion scans it: its rows are made when a statement is about to run, from that statement's snapshot.
+//! System tables as DataFusion tables, whose rows are computed from the statement's snapshot when the statement is
+//! physically planned.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::definition::{SystemRelation, SystemTables};
 use super::rows::Rows;
 use super::source::{Relations, Source, Wanted};
 
-/// A table of `pg_catalog`, `information_schema` or `sys` for one statement.
+/// Table of `pg_catalog`, `information_schema` or `sys`, for one statement.
 pub(super) struct SystemTable {
     relation: Arc<SystemRelation>,
     context: Arc<StatementContext>,
@@ -27,7 +28,7 @@ pub(super) struct SystemTable {
 }
 
 impl SystemTable {
-    /// The table called `name` in `schema`, if there is one.
+    /// Finds the table called `name` in `schema`.
     pub(super) fn named(
         schema: &str,
         name: &str,
@@ -38,7 +39,7 @@ impl SystemTable {
         Some(Self { relation, context: Arc::clone(context), system })
     }
 
-    /// Its rows, as far as `filters` want them.
+    /// Computes the rows, restricted by `filters` where the table can use them, and plans a scan of them.
     fn plan_rows(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> DfResult<Arc<dyn ExecutionPlan>> {
         let relations = Relations { context: &self.context, system: self.system };
         let source = Source::new(relations, wanted(filters));
@@ -62,7 +63,7 @@ impl TableProvider for SystemTable {
         TableType::View
     }
 
-    // Without `async`: see `plan::StreamTable`.
+    // Returns a boxed future instead of being `async`: see `plan::StreamTable`.
     fn scan<'a, 'b, 'c, 'd, 'e>(
         &'a self,
         _session: &'b dyn Session,
@@ -80,13 +81,14 @@ impl TableProvider for SystemTable {
         Box::pin(ready(self.plan_rows(projection, filters)))
     }
 
-    /// Equality on a relation's number, or a token, narrows what is made; DataFusion still checks every row.
+    /// Equality filters on `attrelid` or `token` may reduce the rows that are computed; DataFusion still applies all
+    /// filters.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
         Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 }
 
-/// What `attrelid = 16384` and `token = 'abc'` among the conjuncts ask for.
+/// Extracts the restrictions from filters such as `attrelid = 16384` and `token = 'abc'`.
 fn wanted(filters: &[Expr]) -> Wanted {
     let mut wanted = Wanted::default();
     for filter in filters {

@@ -1,4 +1,5 @@
-//! Catalog objects as SQL text: quoted names, constraint, index and view definitions, as PostgreSQL's `ruleutils` words them.
+//! Catalog objects as SQL text: quoted names, and definitions of constraints and indexes, in the wording of
+//! PostgreSQL's `ruleutils`.
 
 use catalog::{CatalogState, Constraint, ConstraintKind, KeyOrder, Table};
 use types::ColumnId;
@@ -6,7 +7,7 @@ use types::ColumnId;
 use super::pg_catalog::access;
 use super::source::{self, Key, Relation, Relations};
 
-/// `name`, in double quotes where PostgreSQL's `quote_ident` would put them.
+/// Quotes an identifier where PostgreSQL's `quote_ident` would.
 pub fn quote_ident(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -14,18 +15,18 @@ pub fn quote_ident(name: &str) -> String {
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// `'text'`, or `E'text'` where it holds a backslash.
+/// Quotes a string as `'text'`, or as `E'text'` if it contains a backslash.
 pub fn quote_literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }
 
-/// `schema.name`, both quoted as needed.
+/// Returns `schema.name`, both quoted where necessary.
 pub(super) fn qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", quote_ident(schema), quote_ident(name))
 }
 
-/// A relation's name as `regclass` prints it: with its schema only where the search path does not find it.
+/// Returns a relation's name as `regclass` prints it: qualified only if the search path does not find it.
 pub(super) fn relation_name(relations: Relations<'_>, relation: &Relation<'_>) -> String {
     if is_visible(relations, relation) {
         quote_ident(relation.name)
@@ -34,13 +35,13 @@ pub(super) fn relation_name(relations: Relations<'_>, relation: &Relation<'_>) -
     }
 }
 
-/// Whether the search path, with `pg_catalog` in front, finds this relation under its bare name.
+/// Whether the search path, preceded by `pg_catalog`, finds this relation by its unqualified name.
 pub(super) fn is_visible(relations: Relations<'_>, relation: &Relation<'_>) -> bool {
     let found = relations.context.search_path().into_iter().find_map(|schema| relations.named(&schema, relation.name));
     found.is_some_and(|found| found.oid == relation.oid)
 }
 
-/// `pg_get_constraintdef`. What Kiln declares but does not enforce says so.
+/// Implements `pg_get_constraintdef`; a foreign key that is not enforced is marked NOT ENFORCED.
 pub(super) fn constraint_definition(relations: Relations<'_>, table: &Table, constraint: &Constraint) -> String {
     match &constraint.kind {
         ConstraintKind::PrimaryKey { columns } => format!("PRIMARY KEY ({})", column_list(table, columns)),
@@ -71,7 +72,7 @@ pub(super) fn constraint_definition(relations: Relations<'_>, table: &Table, con
     }
 }
 
-/// The letter `pg_constraint` keeps for a referential action.
+/// Returns the code of a referential action in `pg_constraint`.
 pub(super) fn action_code(action: catalog::ReferentialAction) -> &'static str {
     use catalog::ReferentialAction as Action;
     match action {
@@ -83,7 +84,7 @@ pub(super) fn action_code(action: catalog::ReferentialAction) -> &'static str {
     }
 }
 
-/// What follows ON UPDATE or ON DELETE; nothing for NO ACTION, which is not written.
+/// Returns the words after ON UPDATE or ON DELETE; `None` for NO ACTION, which is not displayed.
 pub(super) fn action_words(code: &str) -> Option<&'static str> {
     match code {
         "r" => Some("RESTRICT"),
@@ -94,7 +95,7 @@ pub(super) fn action_words(code: &str) -> Option<&'static str> {
     }
 }
 
-/// `pg_get_indexdef` of a declared key; with `column` only that column's name, from 1.
+/// Implements `pg_get_indexdef`; a `column` above 0 requests only the name of that column, from 1.
 pub(super) fn index_definition(state: &CatalogState, key: Key<'_>, column: usize) -> String {
     let names: Vec<String> =
         source::column_names(key.table, &key.all_columns().collect::<Vec<_>>()).into_iter().map(quote_ident).collect();
@@ -133,7 +134,7 @@ pub(super) fn index_definition(state: &CatalogState, key: Key<'_>, column: usize
     text
 }
 
-/// A column of an index with what differs from the defaults.
+/// Formats an index column with its collation, operator class and order where they differ from the defaults.
 fn in_order(name: &str, order: &KeyOrder) -> String {
     let mut text = name.to_owned();
     if let Some(collation) = &order.collation {
@@ -156,7 +157,7 @@ fn column_list(table: &Table, columns: &[ColumnId]) -> String {
     names.join(", ")
 }
 
-/// An expression without the parentheses that enclose all of it.
+/// Removes the parentheses that enclose an entire expression.
 fn strip_parentheses(expression: &str) -> &str {
     let text = expression.trim();
     let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) else { return text };

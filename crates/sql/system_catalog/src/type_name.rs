@@ -1,17 +1,17 @@
-//! Types by number and by the many names SQL has for them.
+//! Types by OID, and by the many names that SQL has for them.
 
 use types::SqlType;
 
 use super::pg_catalog::{PSEUDO_TYPES, SCHEMA};
 use super::relation_names::parse_name;
 
-/// `format_type`: the SQL name of the type with this number and modifier (-1 for none).
+/// Implements `format_type`: the SQL name of the type with this OID and modifier (-1 for none).
 pub(super) fn name(oid: u32, modifier: i32) -> Option<String> {
     if let Some((_, name)) = PSEUDO_TYPES.iter().find(|(number, _)| *number == oid) {
         return Some(if *name == "any" { "\"any\"".to_owned() } else { (*name).to_owned() });
     }
     let sql_type = SqlType::from_oid(oid, modifier)?;
-    // The unmodified types stand in SqlType for their widest, which is not what their bare number means.
+    // `SqlType` represents a type without modifier by its widest form, which may have another name than the OID.
     let unmodified = |sql_type: &SqlType| match sql_type {
         SqlType::Char(_) if modifier < 0 => "character".to_owned(),
         other => other.to_string(),
@@ -22,7 +22,7 @@ pub(super) fn name(oid: u32, modifier: i32) -> Option<String> {
     })
 }
 
-/// The number of the type that `text` names, in SQL's words or `pg_type`'s; modifiers are read over.
+/// Returns the OID of the type that `text` names, in SQL's words or as in `pg_type`; modifiers are ignored.
 pub(super) fn number(text: &str) -> Option<u32> {
     let text = text.trim();
     if let Some(element) = text.strip_suffix("[]") {

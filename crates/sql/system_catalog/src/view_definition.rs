@@ -1,4 +1,4 @@
-//! A view's query as `pg_get_viewdef` writes it: names no longer than they must be, a clause a line.
+//! `pg_get_viewdef`: a view's query with names as short as possible and one clause per line.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -13,11 +13,11 @@ use syntax::{Statement, Walk, sql_type};
 use super::source::{Body, Relation, Relations};
 use super::text::{is_visible, quote_ident};
 
-/// `pg_get_viewdef`: the query, ended by a semicolon.
+/// Returns the view's query, ended by a semicolon; `None` if the relation is no view.
 pub(super) fn view_definition(relations: Relations<'_>, relation: &Relation<'_>) -> Option<String> {
     let Body::View(view) = relation.body else { return None };
     let parsed = syntax::parse(&view.definition).ok().and_then(|statements| statements.into_iter().next());
-    // A text that does not read is shown as it is.
+    // A definition that does not parse is displayed as it is.
     let Some(Statement::Query(mut query)) = parsed.map(|parsed| parsed.statement) else {
         return Some(format!(" {};", view.definition));
     };
@@ -30,7 +30,7 @@ pub(super) fn view_definition(relations: Relations<'_>, relation: &Relation<'_>)
     Some(text)
 }
 
-/// In ORDER BY stand the expressions of the output columns, not their names.
+/// Replaces names of output columns in ORDER BY by their expressions.
 fn order_by_expressions(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else { return };
     let Some(OrderByKind::Expressions(keys)) = query.order_by.as_mut().map(|order_by| &mut order_by.kind) else {
@@ -50,7 +50,7 @@ fn order_by_expressions(query: &mut Query) {
     }
 }
 
-/// Gives the output columns the names that the view has for them.
+/// Renames the output columns to the view's column names.
 fn name_outputs(body: &mut SetExpr, view: &View) {
     match body {
         SetExpr::Select(select) => {
@@ -66,7 +66,7 @@ fn name_outputs(body: &mut SetExpr, view: &View) {
     }
 }
 
-/// Leaves out schemas that the search path finds, aliases that say nothing, and quotes.
+/// Visitor that removes schemas that the search path finds, redundant aliases, and unnecessary quotes.
 struct Shorten<'a> {
     relations: Relations<'a>,
 }
@@ -154,7 +154,7 @@ impl Shorten<'_> {
     }
 }
 
-/// The join without the words that may be left out.
+/// Replaces a join type by its shortest form: JOIN, LEFT JOIN, RIGHT JOIN.
 fn plain_join(operator: &mut JoinOperator) {
     let none = || JoinConstraint::None;
     *operator = match operator {
@@ -171,7 +171,7 @@ fn unquote(ident: &mut Ident) {
     }
 }
 
-/// The type under PostgreSQL's name for it.
+/// Replaces a type by PostgreSQL's name for it.
 fn name_type(data_type: &mut DataType) {
     if let Ok(known) = sql_type(data_type) {
         *data_type = DataType::Custom(ObjectName::from(vec![Ident::new(known.to_string())]), Vec::new());
@@ -257,5 +257,5 @@ fn listed<T: ToString>(items: &[T]) -> String {
 }
 
 fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
-    text.write_fmt(more).expect("a string takes what is written to it");
+    text.write_fmt(more).expect("writing to a String cannot fail");
 }

@@ -1,8 +1,10 @@
-//! `cargo bench -p blocks [-- FILTER]`: what each kernel does on each instruction set that the machine has, from the first-level cache, and
-//! what whole blocks do from memory, on the one that `KILN_ISA` names.
+//! Benchmarks of the kernels: `cargo bench -p blocks [-- FILTER]`.
+//!
+//! Measures each kernel on each instruction set of the machine with data in the first-level cache, and entire blocks
+//! from memory on the instruction set that `KILN_ISA` selects.
 
-#![expect(clippy::print_stdout, reason = "a benchmark speaks to its user")]
-#![expect(clippy::disallowed_methods, reason = "a benchmark asks for the machine's own time")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -37,7 +39,8 @@ struct Bench {
 }
 
 impl Bench {
-    /// Prints the best of several measurements: `vectors` is how many the code does, `bytes` how many bytes a vector counts as.
+    /// Prints the best of several measurements. `vectors` is the number of vectors that the code processes, `bytes` the
+    /// size of a vector.
     fn run(&self, name: &str, isa: &str, vectors: usize, bytes: f64, mut code: impl FnMut()) {
         if !name.contains(&self.filter) {
             return;
@@ -112,7 +115,7 @@ fn lanes<T: Lane>(bench: &Bench, kernels: &Kernels, widths: &[usize]) {
     });
 }
 
-/// Kernels over numbers of 64 bits; figures are in bytes of what is read.
+/// Measures the kernels over 64-bit integers, in bytes read.
 fn numbers(bench: &Bench, kernels: &Kernels) {
     let isa = kernels.isa().name();
     let bytes = 8.0 * VECTOR_ROWS as f64;
@@ -147,14 +150,14 @@ fn numbers(bench: &Bench, kernels: &Kernels) {
     bench.run("floats of digits", isa, 1, bytes, || {
         kernels.decimals(black_box(&digits.0), cents, black_box(&mut prices.0));
     });
-    // The key of a number that is not negative is its bits.
+    // The key of a non-negative number is its bits.
     let keys = Box::new(Aligned(prices.0.map(|price| price.to_bits() as i64)));
     bench.run("digits of f64", isa, 1, bytes, || {
         black_box(kernels.digits(black_box(&keys.0), cents, false, black_box(&mut out.0)));
     });
 }
 
-/// Words at a place that a block's would have.
+/// Packed words aligned as in a block.
 fn aligned<'a>(place: &'a mut [Word], words: &[Word]) -> &'a [Word] {
     let bytes = place.as_flattened_mut();
     let start = bytes.as_ptr().align_offset(64);
@@ -163,7 +166,7 @@ fn aligned<'a>(place: &'a mut [Word], words: &[Word]) -> &'a [Word] {
     bytes.as_chunks().0
 }
 
-/// Numbers without a pattern.
+/// Returns pseudo-random numbers.
 fn number(row: usize) -> u64 {
     let mixed = (row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 7
@@ -178,7 +181,7 @@ fn blocks(bench: &Bench) {
         ("12 bits in runs of 8", 12, 8),
         ("12 bits in runs of 40", 12, 40),
     ] {
-        // More than any cache holds.
+        // Larger than any cache.
         let blocks: Vec<Block> = (0..if bits < 8 { 1200 } else { 400 })
             .map(|block| {
                 let values: Vec<i64> = (0..65_536)
@@ -229,7 +232,7 @@ fn blocks(bench: &Bench) {
     }
 }
 
-/// Blocks that lie in the caches.
+/// Measures operations on blocks that fit the caches.
 fn single_blocks(bench: &Bench) {
     let isa = Kernels::get().isa().name();
     let values: Vec<i64> = (0..65_536).map(|row| (number(row) & 0xfff) as i64).collect();
@@ -287,7 +290,7 @@ fn floats(bench: &Bench) {
     }
 }
 
-/// Comments as TPC-H has them, of some fifty bytes; figures are in bytes of text.
+/// Measures operations on strings like TPC-H comments of about fifty bytes, in bytes of text.
 fn text(bench: &Bench) {
     const WORDS: [&str; 16] = [
         "furiously",

@@ -1,6 +1,6 @@
-//! Validity as it comes from outside: one bit a row, from any bit of a slice of bytes.
+//! Validity bitmaps of input columns: one bit per row, starting at any bit of a byte slice.
 
-/// A borrowed bitmap; a set bit is a row that has a value.
+/// A borrowed validity bitmap; a set bit is a row that is not NULL.
 #[derive(Debug, Clone, Copy)]
 pub struct Bitmap<'a> {
     bytes: &'a [u8],
@@ -8,23 +8,23 @@ pub struct Bitmap<'a> {
 }
 
 impl<'a> Bitmap<'a> {
-    /// Bit 0 is bit `offset` of the bytes, least significant first.
+    /// Creates a bitmap that starts at bit `offset` of `bytes`, least significant bit first.
     pub fn new(bytes: &'a [u8], offset: usize) -> Self {
         Self { bytes, offset }
     }
 
-    /// Whether the bytes hold that many bits.
+    /// Whether the bitmap has at least `rows` bits.
     pub(crate) fn covers(self, rows: usize) -> bool {
         self.offset.checked_add(rows).is_some_and(|bits| bits.div_ceil(8) <= self.bytes.len())
     }
 
-    /// Whether a row has a value.
+    /// Whether a row is not NULL.
     pub fn get(self, row: usize) -> bool {
         let bit = self.offset + row;
         self.bytes[bit / 8] >> (bit % 8) & 1 == 1
     }
 
-    /// The bits of `rows` rows from `start`, at most 1,024.
+    /// Returns the bits of `rows` rows, at most 1,024, from row `start` on.
     pub(crate) fn mask(self, start: usize, rows: usize) -> crate::Mask {
         let mut mask = crate::Mask::default();
         for (word, bits) in mask.iter_mut().enumerate() {
@@ -37,7 +37,7 @@ impl<'a> Bitmap<'a> {
         mask
     }
 
-    /// 64 bits from any bit, zeros behind the end.
+    /// Returns the 64 bits from `bit` on, with zeros beyond the end.
     fn word(self, bit: usize) -> u64 {
         let tail = &self.bytes[bit / 8..];
         let mut wide = [0; 16];
@@ -47,7 +47,7 @@ impl<'a> Bitmap<'a> {
     }
 }
 
-/// A word of the lowest `count` bits.
+/// Returns a word with the lowest `count` bits set.
 fn low_bits(count: usize) -> u64 {
     if count < 64 { (1 << count) - 1 } else { u64::MAX }
 }

@@ -1,4 +1,4 @@
-//! A block: its head and its body, checked once.
+//! Opened blocks.
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::body::{Body, Runs, check};
 use crate::{Error, Head, Result};
 
-/// Up to 65,536 rows of one column. Cheap to clone; what it was opened from is shared.
+/// A validated block: up to 65,536 rows of one column. Cheap to clone; clones share the bytes.
 #[derive(Debug, Clone)]
 pub struct Block {
     head: Head,
@@ -15,34 +15,34 @@ pub struct Block {
 }
 
 impl Block {
-    /// Opens a block and checks all that the rest relies on: bytes from anywhere give a block or an error. What the checks cannot
-    /// see, because it takes no bounds to be wrong, are values other than those that were written: the checksums are for that.
+    /// Opens a block and validates its structure, so that untrusted bytes give a block or an error, and reads never
+    /// panic. Changed values, which the structure cannot reveal, are detected by the checksums.
     ///
-    /// Kernels are fastest where the bytes begin at a multiple of 64 in memory, as blocks made here do.
+    /// Kernels are fastest if the bytes are aligned to 64 in memory, as encoded blocks are.
     pub fn open(bytes: Bytes) -> Result<Self> {
         Self::open_within(bytes, 0)
     }
 
     pub(crate) fn open_within(bytes: Bytes, depth: usize) -> Result<Self> {
         let (head, checksum) = Head::read_checked(&bytes)?;
-        check(head.length == bytes.len(), "its length")?;
-        check(xxh3_64(&bytes[Head::bytes(head.rows)..]) == checksum, "the body's checksum")?;
+        check(head.length == bytes.len(), "its length differs from the length in its header")?;
+        check(xxh3_64(&bytes[Head::bytes(head.rows)..]) == checksum, "the body does not match its checksum")?;
         let body = Body::open(&head, &bytes, depth)?;
         Ok(Self { head, body, bytes })
     }
 
-    /// What is known of the block without its body.
+    /// Returns the block's header.
     #[inline]
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The block as it is stored.
+    /// Returns the stored form of the block.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The block's runs, if it has such: what is done with a value needs to be done once for each.
+    /// Returns the runs of a run-length encoded block, so that callers can process each value once per run.
     pub fn runs(&self) -> Option<&Runs> {
         match &self.body {
             Body::Runs(runs) => Some(runs),
@@ -54,7 +54,7 @@ impl Block {
         &self.body
     }
 
-    /// An error unless the block's kind is one of those.
+    /// Fails with [`Error::Kind`] if `is_it` is false.
     pub(crate) fn expect_kind(&self, is_it: bool) -> Result<()> {
         if is_it { Ok(()) } else { Err(Error::Kind) }
     }

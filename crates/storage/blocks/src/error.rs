@@ -1,21 +1,21 @@
-//! What can be wrong with a block.
+//! Errors of encoding and decoding blocks.
 
-/// Why a block was not written or not read.
+/// Failure to encode or decode a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The bytes are no block of this version, or were changed since they were written.
+    /// The bytes are not a valid block.
     #[error("damaged block: {0}")]
     Damaged(&'static str),
-    /// Written by another version: the column has to be made again from its shard.
-    #[error("block of format version {0}")]
+    /// Another version wrote the block: the column has to be encoded again from its shard.
+    #[error("block has format version {0}, which this version cannot read")]
     Version(u16),
-    /// More than a block holds.
-    #[error("too much for one block: {0}")]
+    /// The values exceed a limit of a block or dictionary.
+    #[error("values exceed a limit of the block format: {0}")]
     TooLarge(&'static str),
-    /// The block holds values of another kind than was asked for.
-    #[error("the block holds other values than was asked for")]
+    /// The block's values have another type than the caller requested.
+    #[error("the block's values have another type than requested")]
     Kind,
 }
 
-/// The result of everything here that reads or writes blocks.
+/// Result of encoding or decoding a block.
 pub type Result<T> = std::result::Result<T, Error>;

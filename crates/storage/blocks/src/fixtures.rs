@@ -1,10 +1,10 @@
-//! Columns for tests: of every shape that has a scheme, and of the sizes at which vectors and blocks end.
+//! Test columns of all shapes and of the sizes at which vectors and blocks end.
 
 use proptest::prelude::*;
 
 use crate::{Bitmap, Comparison, Pattern, TextCondition};
 
-/// How the values of a column are spread.
+/// Distribution of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Constant,
@@ -16,7 +16,7 @@ pub(crate) enum Shape {
     Random,
 }
 
-/// How many of its rows are NULL.
+/// Distribution of a column's NULLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nulls {
     None,
@@ -26,7 +26,7 @@ pub(crate) enum Nulls {
     Runs,
 }
 
-/// A column to be made.
+/// Description of a generated column.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     pub(crate) shape: Shape,
@@ -35,7 +35,7 @@ pub(crate) struct Column {
     pub(crate) seed: u64,
 }
 
-/// Numbers without a pattern, the same for the same seed.
+/// Returns pseudo-random numbers determined by `seed`.
 pub(crate) fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     let mut state = seed;
     std::iter::repeat_with(move || {
@@ -46,11 +46,11 @@ pub(crate) fn numbers(seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Rows at which vectors and blocks begin and end.
+/// Numbers of rows around the ends of vectors and blocks.
 pub(crate) const SIZES: [usize; 9] = [0, 1, 2, 1023, 1024, 1025, 5000, 65_535, 65_536];
 
 impl Column {
-    /// The values as 64-bit integers.
+    /// Generates the values as 64-bit integers.
     pub(crate) fn integers(self) -> Vec<i64> {
         let first = numbers(!self.seed).next().unwrap_or_default() as i64;
         let mut last = first;
@@ -78,7 +78,7 @@ impl Column {
             .collect()
     }
 
-    /// The values as doubles: few decimals where the shape is narrow, anything where it is random.
+    /// Generates the values as doubles: with few decimals for narrow shapes, any bits for random ones.
     pub(crate) fn floats(self) -> Vec<f64> {
         const ENDS: [f64; 7] = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, f64::MAX];
         let scale = [1.0, 10.0, 100.0, 10_000.0, 1e9][(self.seed % 5) as usize];
@@ -92,7 +92,7 @@ impl Column {
         self.integers().into_iter().enumerate().map(of_integer).collect()
     }
 
-    /// The bytes of its validity; none where nothing may be NULL.
+    /// Generates the bytes of the validity bitmap; `None` if there are no NULLs.
     pub(crate) fn validity(self) -> Option<Vec<u8>> {
         let bits = numbers(self.seed ^ 0x5555).take(self.rows.div_ceil(8));
         Some(match self.nulls {
@@ -113,17 +113,17 @@ fn mask(bits: u32) -> u64 {
     if bits == 0 { 0 } else { u64::MAX >> (64 - bits.min(64)) }
 }
 
-/// Whether a row of a column has a value.
+/// Whether a row of a column is not NULL.
 pub(crate) fn is_valid(validity: Option<&Vec<u8>>, row: usize) -> bool {
     validity.is_none_or(|bytes| bytes[row / 8] >> (row % 8) & 1 == 1)
 }
 
-/// A borrowed bitmap of what `Column::validity` made.
+/// Borrows the result of [`Column::validity`] as a bitmap.
 pub(crate) fn bitmap(validity: Option<&Vec<u8>>) -> Option<Bitmap<'_>> {
     validity.map(|bytes| Bitmap::new(bytes, 0))
 }
 
-/// Columns of every kind.
+/// Generates columns of all shapes, NULL distributions and sizes.
 pub(crate) fn columns() -> impl Strategy<Value = Column> {
     let shapes = prop_oneof![
         Just(Shape::Constant),
@@ -139,13 +139,13 @@ pub(crate) fn columns() -> impl Strategy<Value = Column> {
     (shapes, nulls, rows, any::<u64>()).prop_map(|(shape, nulls, rows, seed)| Column { shape, nulls, rows, seed })
 }
 
-/// How many cases a property is tried on: more at night.
+/// Returns the number of cases of a property test; nightly runs try more.
 pub(crate) fn cases(some: u32) -> ProptestConfig {
     let many = if std::env::var_os("KILN_NIGHTLY").is_some() { 50 } else { 1 };
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(some * many) }
 }
 
-/// Strings as they are in columns: of some words, numbers among them, some long, some empty, some with bytes that are no text.
+/// Generates realistic strings: words and numbers, some long, some empty, some with bytes that are not valid UTF-8.
 pub(crate) fn words(count: usize, seed: u64) -> Vec<Vec<u8>> {
     const WORDS: [&str; 10] =
         ["special", "requests", "packages", "carefully", "final", "deposits", "ab", "Customer#", "über", ""];
@@ -164,14 +164,14 @@ pub(crate) fn words(count: usize, seed: u64) -> Vec<Vec<u8>> {
     numbers(seed).take(count).map(word).collect()
 }
 
-/// `LIKE 'prefix%part%suffix'`, or not like that.
+/// Returns the condition `[NOT] LIKE 'prefix%part%suffix'`.
 pub(crate) fn like(prefix: &[u8], parts: &[&[u8]], suffix: &[u8], is_negated: bool) -> TextCondition {
     let parts = parts.iter().map(|part| part.to_vec()).collect();
     let pattern = Pattern { prefix: prefix.to_vec(), parts, suffix: suffix.to_vec() };
     TextCondition::Like { pattern, is_negated }
 }
 
-/// Conditions on strings: about some of them, and about parts of them.
+/// Generates conditions on some of the strings and on parts of them.
 pub(crate) fn conditions_on(words: &[Vec<u8>], seed: u64) -> Vec<TextCondition> {
     let mut constants = vec![b"".to_vec(), b"\xff\xff\xff\xff\xff\xff\xff\xff\xff".to_vec(), b"special ".to_vec()];
     for number in numbers(seed).take(if words.is_empty() { 0 } else { 3 }) {

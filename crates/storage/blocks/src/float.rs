@@ -1,30 +1,31 @@
-//! Floating-point numbers as keys, in PostgreSQL's order: NaN is equal to itself and greater than all others.
+//! Order-preserving integer keys of floats, and decimal encoding of floats (ALP).
 //!
-//! The key of -0 is one below that of 0, so that it comes back; who compares takes both for zero. Every NaN becomes the same one.
+//! Keys have PostgreSQL's order: NaN is equal to itself and greater than all other numbers. All NaNs have one key. The
+//! key of -0 is one below that of 0, so that -0 can be restored; comparisons treat both as zero.
 
-/// The key of a double.
+/// Returns the key of a double.
 pub(crate) fn key64(value: f64) -> i64 {
     let bits = if value.is_nan() { f64::NAN.to_bits() & (u64::MAX >> 1) } else { value.to_bits() };
     flip64(bits as i64)
 }
 
-/// The double of a key.
+/// Returns the double of a key.
 pub(crate) fn value64(key: i64) -> f64 {
     f64::from_bits(flip64(key) as u64)
 }
 
-/// The key of a single: it takes 32 bits.
+/// Returns the key of a single, which has 32 bits.
 pub(crate) fn key32(value: f32) -> i64 {
     let bits = if value.is_nan() { f32::NAN.to_bits() & (u32::MAX >> 1) } else { value.to_bits() };
     flip32(bits as i32).into()
 }
 
-/// The single of a key.
+/// Returns the single of a key.
 pub(crate) fn value32(key: i64) -> f32 {
     f32::from_bits(flip32(key as i32) as u32)
 }
 
-/// Negative numbers order by their bits downwards.
+/// Flips the lower bits of negative numbers, whose bits sort in reverse order.
 fn flip64(bits: i64) -> i64 {
     bits ^ ((bits >> 63) as u64 >> 1) as i64
 }
@@ -33,8 +34,9 @@ fn flip32(bits: i32) -> i32 {
     bits ^ ((bits >> 31) as u32 >> 1) as i32
 }
 
-/// Whole numbers that stand for floating-point numbers with few decimals (ALP: Afroozeh, Kuffó and Boncz, SIGMOD 2023): a number is
-/// its digits, times a power of ten, times another's inverse.
+/// Decimal encoding of floats with few decimals (ALP: Afroozeh, Kuffó and Boncz, SIGMOD 2023).
+///
+/// A float is represented by an integer, its digits: the float is `digits * 10^up * 10^-down`, computed in doubles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decimals {
     up: f64,
@@ -43,7 +45,7 @@ pub struct Decimals {
     digits_down: f64,
 }
 
-/// The greatest exponent.
+/// Maximum exponent of ten.
 pub(crate) const EXPONENT_MAX: u8 = 18;
 const POWERS: [f64; EXPONENT_MAX as usize + 1] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18];
@@ -51,13 +53,13 @@ const INVERSES: [f64; EXPONENT_MAX as usize + 1] = [
     1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17,
     1e-18,
 ];
-/// Adding it leaves no bits behind the point.
+/// Constant whose addition rounds a double to an integer.
 const ROUNDING: f64 = (1_u64 << 52) as f64 + (1_u64 << 51) as f64;
-/// Below it that is true, and digits are exact.
+/// Bound of the absolute values for which this rounding is exact.
 const DIGITS_MAX: f64 = (1_u64 << 51) as f64;
 
 impl Decimals {
-    /// Of digits that are multiplied by ten to the first exponent and divided by ten to the second.
+    /// Creates the encoding with the exponents `up` and `down`.
     ///
     /// # Panics
     /// If an exponent is greater than 18.
@@ -67,7 +69,7 @@ impl Decimals {
         Self { up: POWERS[up], down: INVERSES[down], digits_up: POWERS[down], digits_down: INVERSES[up] }
     }
 
-    /// The digits of a number, if they stand for it and for no other.
+    /// Returns the digits of the double with `key`, and whether they restore it exactly.
     #[inline(always)]
     pub(crate) fn digits(self, key: i64) -> (i64, bool) {
         let value = value64(key);
@@ -75,7 +77,7 @@ impl Decimals {
         (digits, back == value && back.is_sign_negative() == value.is_sign_negative())
     }
 
-    /// The same of a single.
+    /// Returns the digits of the single with `key`, and whether they restore it exactly.
     #[inline(always)]
     pub(crate) fn digits_of_single(self, key: i64) -> (i64, bool) {
         let value = value32(key);
@@ -83,18 +85,18 @@ impl Decimals {
         (digits, back as f32 == value && back.is_sign_negative() == value.is_sign_negative())
     }
 
-    /// Digits, and the number that they stand for.
+    /// Returns the nearest digits and the number that they represent.
     #[inline(always)]
     fn nearest(self, value: f64) -> (i64, f64) {
         let scaled = value * self.digits_up * self.digits_down;
         let shifted = scaled + ROUNDING;
         let digits = (shifted.to_bits() as i64).wrapping_sub(ROUNDING.to_bits() as i64);
-        // Beyond it the bits are no digits.
+        // Beyond this bound the low bits are not the rounded integer.
         let whole = if scaled.abs() < DIGITS_MAX { shifted - ROUNDING } else { f64::NAN };
         (digits, whole * self.up * self.down)
     }
 
-    /// The number that digits stand for. More digits never stand for less.
+    /// Returns the number that digits represent; it is monotonic in the digits.
     #[inline(always)]
     pub(crate) fn value(self, digits: i64) -> f64 {
         digits as f64 * self.up * self.down

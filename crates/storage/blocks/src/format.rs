@@ -1,33 +1,34 @@
-//! The head of a block: what can be known of it without its body. `docs/blocks.md` draws the bytes.
+//! Block headers, which can be read without the body. `docs/blocks.md` specifies the bytes.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::{BLOCK_ROWS, Error, Kind, Result, VECTOR_ROWS};
 
-/// The version written, and the only one read: blocks are a cache, another version is made again.
+/// Format version, the only one that is read or written: blocks are cached data and are encoded again for a new
+/// version.
 pub(crate) const VERSION: u16 = 1;
 pub(crate) const MAGIC: [u8; 4] = *b"KBLK";
-/// Every section begins at a multiple of this.
+/// Alignment of sections, in bytes.
 pub(crate) const ALIGNMENT: usize = 64;
 const FIXED_BYTES: usize = 128;
 const ENTRY_BYTES: usize = 32;
 
-/// How the values of a block lie in its body.
+/// Encoding of a block's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
-    /// One value in every row, or NULL in every row: no body.
+    /// The same value, or NULL, in every row; there is no body.
     Constant,
-    /// Offsets from each vector's base in as few bits as the block needs, and patches.
+    /// Frame of reference: bit-packed offsets from each vector's base, with patches for values that do not fit.
     Packed,
-    /// Runs: where each ends, and a block of their values.
+    /// Run-length encoding: the end of each run, and a block of the runs' values.
     Runs,
-    /// Keys in 64 bits, with a bitmap: what spans all 64 bits and has NULLs too.
+    /// Plain 64-bit keys with a validity bitmap, for keys that span all 64 bits and have NULLs.
     Plain,
-    /// 128-bit integers that span more than 63 bits.
+    /// Plain 128-bit integers, for values that span more than 63 bits.
     PlainWide,
-    /// Strings one behind the other, with packed ends.
+    /// Concatenated strings with bit-packed end offsets.
     Heap,
-    /// The same, compressed by a symbol table (FSST).
+    /// Concatenated strings compressed with a symbol table (FSST), with bit-packed end offsets.
     CompressedHeap,
 }
 
@@ -36,97 +37,97 @@ impl Scheme {
         [Self::Constant, Self::Packed, Self::Runs, Self::Plain, Self::PlainWide, Self::Heap, Self::CompressedHeap];
 }
 
-/// What a block says of one of its vectors.
+/// Header of one vector: base, bounds and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry {
-    /// What packed offsets are added to; of strings, where the vector's heap begins.
+    /// Base to which packed offsets are added; for strings, the start of the vector's heap.
     pub base: i64,
-    /// The least key, or a lower bound where `Head::has_exact_zones` is false. 0 where every row is NULL.
+    /// Minimum key, or a lower bound if [`Head::has_exact_zones`] is false. 0 if every row is NULL.
     pub min: i64,
-    /// The greatest key, or an upper bound.
+    /// Maximum key, or an upper bound.
     pub max: i64,
-    /// Rows that are NULL.
+    /// Number of NULLs.
     pub nulls: u16,
-    /// Rows whose value did not fit the width.
+    /// Number of patches: rows whose value does not fit the width.
     pub patches: u16,
-    /// The first of them among the block's.
+    /// Index of the vector's first patch among the patches of the block.
     pub first_patch: u32,
 }
 
 impl Entry {
-    /// The vector's patches among the block's.
+    /// Returns the range of the vector's patches among the patches of the block.
     pub(crate) fn patches(&self) -> std::ops::Range<usize> {
         let first = self.first_patch as usize;
         first..first + usize::from(self.patches)
     }
 }
 
-/// The head of a block.
+/// Header of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// What the values are.
+    /// Type of the values.
     pub kind: Kind,
-    /// How they lie.
+    /// Encoding of the values.
     pub scheme: Scheme,
-    /// Rows, NULL or not.
+    /// Number of rows, including NULLs.
     pub rows: usize,
-    /// Rows that are NULL.
+    /// Number of NULLs.
     pub nulls: usize,
-    /// Whether packed offset 0 is NULL, in every vector.
+    /// Whether packed offset 0 represents NULL, in every vector.
     pub null_is_zero: bool,
-    /// Whether a bitmap says which rows are NULL.
+    /// Whether the body has a validity bitmap.
     pub has_bitmap: bool,
-    /// Bits of a lane that holds any decoded offset: 8, 16, 32 or 64.
+    /// Bits of the narrowest lane that fits every decoded offset: 8, 16, 32 or 64.
     pub lane: u8,
     /// Bits of a packed offset.
     pub width: u8,
-    /// Powers of ten by which floating-point numbers were made whole.
+    /// Exponents of ten of decimal-encoded floats; see [`Decimals`](crate::kernels::Decimals).
     pub decimal: Option<(u8, u8)>,
-    /// Patches, runs or symbols.
+    /// Number of patches, runs or symbols, depending on the encoding.
     pub parts: usize,
-    /// The least value: an integer, a float's key, the first 16 bytes of a string.
+    /// Minimum value: an integer, the key of a float, or the first 16 bytes of a string as a number.
     pub min: i128,
-    /// The greatest value.
+    /// Maximum value, represented like the minimum.
     pub max: i128,
-    /// What is added to every key: the least value of 128-bit integers.
+    /// Offset that is added to every key: the minimum of 128-bit integers, else 0.
     pub offset: i128,
-    /// Bytes of the whole block.
+    /// Size of the block, in bytes.
     pub length: usize,
-    /// One for each vector.
+    /// Headers of the vectors.
     pub entries: Vec<Entry>,
 }
 
 impl Head {
-    /// Bytes of the head of a block of so many rows.
+    /// Returns the size of the header of a block of `rows` rows, in bytes.
     pub fn bytes(rows: usize) -> usize {
         aligned(FIXED_BYTES + rows.div_ceil(VECTOR_ROWS) * ENTRY_BYTES)
     }
 
-    /// How many vectors the block has.
+    /// Returns the number of vectors.
     pub fn vectors(&self) -> usize {
         self.rows.div_ceil(VECTOR_ROWS)
     }
 
-    /// How many rows a vector has.
+    /// Returns the number of rows of a vector.
     pub fn rows_in(&self, vector: usize) -> usize {
         (self.rows - vector * VECTOR_ROWS).min(VECTOR_ROWS)
     }
 
-    /// Whether minima and maxima are values of the block rather than bounds.
+    /// Whether minima and maxima are values of the block rather than mere bounds.
     pub fn has_exact_zones(&self) -> bool {
         !matches!(self.scheme, Scheme::PlainWide | Scheme::Heap | Scheme::CompressedHeap)
     }
 
-    /// Reads a head from the beginning of a block; the body need not be there.
+    /// Reads the header from the start of a block; the body may be missing.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         Ok(Self::read_checked(bytes)?.0)
     }
 
-    /// The head, and the checksum that the body must have.
+    /// Reads the header and the expected checksum of the body.
     pub(crate) fn read_checked(bytes: &[u8]) -> Result<(Self, u64)> {
-        let fixed: &[u8; FIXED_BYTES] = bytes.first_chunk().ok_or(Error::Damaged("shorter than a head"))?;
+        let fixed: &[u8; FIXED_BYTES] = bytes.first_chunk().ok_or(Error::Damaged("it is shorter than a header"))?;
         if fixed[..4] != MAGIC {
-            return Err(Error::Damaged("no block"));
+            return Err(Error::Damaged("it does not start with the magic bytes of a block"));
         }
         let version = u16::from_le_bytes(array(fixed, 4));
         if version != VERSION {
@@ -134,16 +135,16 @@ impl Head {
         }
         let rows = u32::from_le_bytes(array(fixed, 32)) as usize;
         if BLOCK_ROWS < rows {
-            return Err(Error::Damaged("more rows than a block holds"));
+            return Err(Error::Damaged("it has more rows than the maximum of a block"));
         }
-        let whole = bytes.get(..Self::bytes(rows)).ok_or(Error::Damaged("shorter than its head"))?;
+        let whole = bytes.get(..Self::bytes(rows)).ok_or(Error::Damaged("it is shorter than its header"))?;
         if u64::from_le_bytes(array(fixed, 8)) != head_checksum(whole) {
-            return Err(Error::Damaged("the head's checksum"));
+            return Err(Error::Damaged("the header does not match its checksum"));
         }
         let flags = fixed[42];
         let head = Self {
-            kind: Kind::from_tag(fixed[6]).ok_or(Error::Damaged("its kind"))?,
-            scheme: *Scheme::ALL.get(usize::from(fixed[7])).ok_or(Error::Damaged("its scheme"))?,
+            kind: Kind::from_tag(fixed[6]).ok_or(Error::Damaged("unknown type of values"))?,
+            scheme: *Scheme::ALL.get(usize::from(fixed[7])).ok_or(Error::Damaged("unknown encoding"))?,
             rows,
             nulls: u32::from_le_bytes(array(fixed, 36)) as usize,
             null_is_zero: flags & 1 != 0,
@@ -155,7 +156,7 @@ impl Head {
             min: i128::from_le_bytes(array(fixed, 64)),
             max: i128::from_le_bytes(array(fixed, 80)),
             offset: i128::from_le_bytes(array(fixed, 96)),
-            length: usize::try_from(u64::from_le_bytes(array(fixed, 24))).map_err(|_| Error::Damaged("its length"))?,
+            length: usize::try_from(u64::from_le_bytes(array(fixed, 24))).map_err(|_| Error::Damaged("bad length"))?,
             entries: whole[FIXED_BYTES..]
                 .as_chunks()
                 .0
@@ -168,34 +169,34 @@ impl Head {
         Ok((head, u64::from_le_bytes(array(fixed, 16))))
     }
 
-    /// What the rest of the crate relies on.
+    /// Checks the invariants that the crate relies on.
     fn check(&self) -> Result<()> {
         if self.rows < self.nulls {
-            return Err(Error::Damaged("more NULLs than rows"));
+            return Err(Error::Damaged("it has more NULLs than rows"));
         }
         if ![8, 16, 32, 64].contains(&self.lane) || self.lane < self.width {
-            return Err(Error::Damaged("its lane or width"));
+            return Err(Error::Damaged("invalid lane or width"));
         }
         if self.decimal.is_some_and(|(up, down)| 18 < up || 18 < down) {
-            return Err(Error::Damaged("its power of ten"));
+            return Err(Error::Damaged("invalid exponents of decimal floats"));
         }
         if self.decimal.is_some() && !(self.kind.is_float() && self.scheme == Scheme::Packed) {
-            return Err(Error::Damaged("decimals that are no floats"));
+            return Err(Error::Damaged("decimal encoding of values that are not packed floats"));
         }
         if self.scheme == Scheme::PlainWide && self.kind != Kind::Int128 {
-            return Err(Error::Damaged("128 bits of another kind"));
+            return Err(Error::Damaged("plain 128-bit encoding of another type"));
         }
         let is_heap = matches!(self.scheme, Scheme::Heap | Scheme::CompressedHeap);
         if is_heap != (self.kind == Kind::Text) {
-            return Err(Error::Damaged("strings that are none"));
+            return Err(Error::Damaged("the encoding does not fit the type: heaps are for strings only"));
         }
         if BLOCK_ROWS < self.parts {
-            return Err(Error::Damaged("more parts than rows"));
+            return Err(Error::Damaged("it has too many patches, runs or symbols"));
         }
         Ok(())
     }
 
-    /// Writes the head before a body that begins at `Head::bytes`.
+    /// Writes the header in front of a body that starts at [`Head::bytes`].
     pub(crate) fn write(&self, block: &mut [u8]) {
         let (head, body) = block.split_at_mut(Self::bytes(self.rows));
         head[..4].copy_from_slice(&MAGIC);
@@ -224,7 +225,7 @@ impl Head {
     }
 }
 
-/// Over all of the head but the checksum itself.
+/// Computes the checksum of the header without the checksum itself.
 fn head_checksum(head: &[u8]) -> u64 {
     xxh3_64_with_seed(&head[16..], u64::from_le_bytes(array(head, 0)))
 }
@@ -249,22 +250,22 @@ fn write_entry(entry: &Entry, bytes: &mut [u8; ENTRY_BYTES]) {
     bytes[28..].copy_from_slice(&entry.first_patch.to_le_bytes());
 }
 
-/// The bits of the narrowest lane that holds so many bits.
+/// Returns the bits of the narrowest lane that fits `width` bits.
 pub(crate) fn lane_of(width: u8) -> u8 {
     width.next_power_of_two().max(8)
 }
 
-/// The array at a place that is known to be there.
+/// Returns the `N` bytes at offset `at`; panics if they do not exist.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    *bytes[at..].first_chunk().expect("within the bytes")
+    *bytes[at..].first_chunk().expect("the bytes at this offset were checked to exist")
 }
 
-/// The next place where a section may begin.
+/// Rounds an offset up to the alignment of sections.
 pub(crate) fn aligned(at: usize) -> usize {
     at.next_multiple_of(ALIGNMENT)
 }
 
-/// Makes the checksums of damaged bytes again, and the length where asked: those of a block within as well.
+/// Recomputes the checksums of damaged bytes and, if `fix_length`, the length; also those of a nested block.
 #[cfg(test)]
 pub(crate) fn reseal(block: &mut [u8], fix_length: bool) {
     let Some(fixed) = block.first_chunk::<FIXED_BYTES>() else { return };

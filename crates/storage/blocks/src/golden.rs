@@ -1,4 +1,4 @@
-//! A block of every scheme as it was stored when its format version was new: it has to be read as ever.
+//! Golden files: blocks of every encoding as stored when the format version was introduced, which must stay readable.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::fixtures::{Column, Nulls, Shape, bitmap, words};
 use crate::format::VERSION;
 use crate::*;
 
-/// One block of every scheme and kind, small, by its name.
+/// Returns a small block of every encoding and type, with a name.
 pub(crate) fn blocks() -> Vec<(&'static str, Bytes)> {
     let mut blocks = Vec::new();
     let mut add = |name, shape, nulls, rows| {
@@ -52,7 +52,7 @@ pub(crate) fn blocks() -> Vec<(&'static str, Bytes)> {
     blocks
 }
 
-/// Which scheme, width or table of symbols is chosen may change; what was stored has to mean what it meant.
+/// The choice of encoding, width or symbol table may change; the values of stored blocks must not.
 #[test]
 fn blocks_are_read_as_ever() {
     for (name, bytes) in blocks() {
@@ -76,10 +76,10 @@ fn a_dictionary_is_stored_as_ever() {
         builder.insert(word.as_bytes());
     }
     let (dictionary, _) = builder.finish().unwrap();
-    assert!(golden("dictionary", dictionary.bytes()) == *dictionary.bytes(), "what is written now is another");
+    assert!(golden("dictionary", dictionary.bytes()) == *dictionary.bytes(), "the stored form has changed");
 }
 
-/// What was stored; written where it is asked for and there is none.
+/// Reads a golden file; creates it if it is missing and `KILN_WRITE_GOLDEN` is set.
 #[track_caller]
 fn golden(name: &str, bytes: &Bytes) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{name}.v{VERSION}.bin"));

@@ -1,23 +1,23 @@
-//! What the values of a block are.
+//! Types of the values of a block.
 
-/// The kind of a block's values.
+/// Type of a block's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Truth values, as 0 and 1.
+    /// Booleans, as 0 and 1.
     Boolean,
-    /// 32-bit integers: dates too.
+    /// 32-bit integers and dates.
     Int32,
-    /// 64-bit integers: timestamps and decimals of up to 18 digits too.
+    /// 64-bit integers, timestamps and decimals of up to 18 digits.
     Int64,
-    /// 128-bit integers: longer decimals.
+    /// 128-bit integers: decimals of more than 18 digits.
     Int128,
-    /// Single precision.
+    /// Single-precision floats.
     Float32,
-    /// Double precision.
+    /// Double-precision floats.
     Float64,
-    /// Positions in a dictionary.
+    /// Dictionary indices.
     Code,
-    /// Strings of bytes.
+    /// Byte strings.
     Text,
 }
 
@@ -25,7 +25,7 @@ impl Kind {
     const ALL: [Self; 8] =
         [Self::Boolean, Self::Int32, Self::Int64, Self::Int128, Self::Float32, Self::Float64, Self::Code, Self::Text];
 
-    /// The byte it is stored as.
+    /// Returns the stored tag byte.
     pub(crate) fn tag(self) -> u8 {
         self as u8
     }
@@ -34,12 +34,12 @@ impl Kind {
         Self::ALL.get(usize::from(tag)).copied()
     }
 
-    /// Whether its values are whole numbers.
+    /// Whether the values are integers, including booleans and dictionary indices.
     pub fn is_integer(self) -> bool {
         !self.is_float() && self != Self::Text
     }
 
-    /// Whether its values are floating-point numbers.
+    /// Whether the values are floats.
     pub fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)
     }

@@ -1,9 +1,19 @@
-//! The execution encoding: a block is up to 65,536 rows of one column, packed so that predicates run on it as it lies.
+//! The execution encoding: blocks of up to 65,536 rows of one column, bit-packed so that predicates run without
+//! decoding.
 //!
-//! Owns the layout of blocks and dictionaries (`docs/blocks.md`), how one is chosen and written (`encode`), read (`decode`) and
-//! tested against constants (`compare`), and the loops for several instruction sets (`kernels`). Knows no files, no Arrow, no SQL.
+//! The layout of blocks and dictionaries is in `docs/blocks.md`. The crate knows neither files nor Arrow nor SQL.
 //!
-//! Start at `block.rs` for what a block is, `format.rs` for its bytes, `compare/mod.rs` for what the crate exists for.
+//! In reading order:
+//! - `block.rs`: an opened block
+//! - `format.rs`: the header of a block; `kind.rs`: the types of values
+//! - `body.rs`: the sections of a block's body
+//! - `compare/`: predicates on blocks; `ranges.rs`, `text.rs`, `pattern.rs`: their constants
+//! - `decode/`: unpacking of lanes and values; `row_set.rs`: sets of selected rows
+//! - `encode/`: choice of an encoding and writing; `bitmap.rs`: validity of the input
+//! - `dictionary/`: dictionaries of strings; `symbols.rs`: string compression (FSST)
+//! - `float.rs`: order-preserving keys of floats and decimal encoding (ALP)
+//! - `kernels/`: loops over vectors for several instruction sets, the only unsafe code
+//! - `error.rs`: the crate's errors
 
 mod bitmap;
 mod block;
@@ -48,17 +58,17 @@ pub use ranges::{Ranges, Zone};
 pub use row_set::RowSet;
 pub use text::{Matcher, TextCondition};
 
-/// Rows of one vector: what a kernel works on at once.
+/// Number of rows of a full vector, the unit that a kernel processes.
 pub const VECTOR_ROWS: usize = 1024;
-/// Vectors of a full block.
+/// Number of vectors of a full block.
 pub const BLOCK_VECTORS: usize = 64;
-/// Rows of a full block.
+/// Number of rows of a full block.
 pub const BLOCK_ROWS: usize = VECTOR_ROWS * BLOCK_VECTORS;
 
-/// One bit for each row of a vector, row `r` in bit `r % 64` of word `r / 64`.
+/// Bit mask over the rows of a vector: row `r` is bit `r % 64` of word `r / 64`.
 pub type Mask = [u64; VECTOR_ROWS / 64];
 
-/// A mask of the first `rows` rows.
+/// Returns a mask of the first `rows` rows.
 pub(crate) fn mask_of(rows: usize) -> Mask {
     std::array::from_fn(|word| match rows.saturating_sub(word * 64) {
         0 => 0,

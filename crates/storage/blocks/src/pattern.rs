@@ -1,20 +1,21 @@
-//! Patterns of LIKE that are told by bytes alone: those without `_`.
+//! LIKE patterns without `_`, which can be matched on bytes.
 
 use serde::{Deserialize, Serialize};
 
-/// What a string must be like: `'prefix%part%part%suffix'`.
+/// A LIKE pattern of the form `'prefix%part%part%suffix'`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Pattern {
-    /// How it begins.
+    /// Prefix of a matching string.
     pub prefix: Vec<u8>,
-    /// What it holds behind that, one behind the other.
+    /// Substrings between prefix and suffix, in order and not overlapping.
     pub parts: Vec<Vec<u8>>,
-    /// How it ends, behind all of these.
+    /// Suffix of a matching string.
     pub suffix: Vec<u8>,
 }
 
 impl Pattern {
-    /// The pattern of a text whose escape character is `\`; `None` where it has a `_`, no `%`, or escapes what needs no escape.
+    /// Parses a LIKE pattern with the escape character `\`. Returns `None` if it contains `_`, no `%`, or an escape of
+    /// another character than `%`, `_` and `\`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut pieces = vec![Vec::new()];
         let mut bytes = text.bytes();
@@ -34,7 +35,7 @@ impl Pattern {
         Some(Self { prefix, parts: pieces.filter(|part| !part.is_empty()).collect(), suffix })
     }
 
-    /// Whether it says no more than how a string begins.
+    /// Whether the pattern is only a prefix.
     pub fn is_prefix(&self) -> bool {
         self.parts.is_empty() && self.suffix.is_empty()
     }

@@ -1,11 +1,11 @@
-//! What a condition on numbers comes to: disjoint ranges of the keys by which blocks order their values.
+//! Conditions on numbers as disjoint ranges of keys.
 
-/// Inclusive ranges of keys, ascending and disjoint. NULL is in none.
+/// Inclusive ranges of keys, ascending and disjoint. NULL is in no range.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ranges(Vec<(i64, i64)>);
 
 impl Ranges {
-    /// The ranges in any order, overlapping or empty ones too.
+    /// Creates ranges from pairs of inclusive bounds in any order, which may overlap or be empty.
     pub fn new(mut ranges: Vec<(i64, i64)>) -> Self {
         ranges.retain(|(low, high)| low <= high);
         ranges.sort_unstable();
@@ -19,35 +19,35 @@ impl Ranges {
         Self(merged)
     }
 
-    /// No key at all.
+    /// Returns ranges that contain no key.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Every key.
+    /// Returns the range of all keys.
     pub fn all() -> Self {
         Self(vec![(i64::MIN, i64::MAX)])
     }
 
-    /// The ranges, ascending.
+    /// Returns the ranges in ascending order.
     pub fn as_slice(&self) -> &[(i64, i64)] {
         &self.0
     }
 
-    /// Whether a key is in one of them.
+    /// Whether a key is in one of the ranges.
     pub fn contains(&self, key: i64) -> bool {
         let next = self.0.partition_point(|(_, high)| *high < key);
         self.0.get(next).is_some_and(|(low, _)| *low <= key)
     }
 
-    /// Those that hold any of the keys from `min` to `max`.
+    /// Returns the ranges that overlap `min..=max`.
     pub(crate) fn within(&self, min: i64, max: i64) -> &[(i64, i64)] {
         let from = self.0.partition_point(|(_, high)| *high < min);
         let rest = &self.0[from..];
         &rest[..rest.partition_point(|(low, _)| *low <= max)]
     }
 
-    /// What they say of keys from `min` to `max`.
+    /// Evaluates the ranges against the keys `min..=max`: none, some or all of them pass.
     pub fn zone(&self, min: i64, max: i64) -> Zone {
         match self.within(min, max) {
             [] => Zone::None,
@@ -57,12 +57,12 @@ impl Ranges {
     }
 }
 
-/// What is known of values of which only bounds are.
+/// Verdict of a filter against the minimum and maximum of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zone {
     /// No value passes.
     None,
-    /// Some values may.
+    /// Some values may pass.
     Some,
     /// Every value passes.
     All,

@@ -1,24 +1,24 @@
-//! Which rows of a block are still of interest.
+//! Sets of rows of a block.
 
 use std::ops::Range;
 
 use crate::{BLOCK_ROWS, Mask, VECTOR_ROWS};
 
-/// One bit for each row of a block, in row order: 8 KB. Predicates take rows away.
+/// Selection bitmap over the rows of a block (8 KB). Predicates remove rows that do not match.
 #[derive(Clone)]
 pub struct RowSet {
     words: Box<[u64; BLOCK_ROWS / 64]>,
     rows: usize,
-    /// The words among which all rows of the set are: a batch is a part of a block, and should cost no more.
+    /// Range `first..end` of words that contains all rows of the set, so that sets of few rows are cheap to read.
     first: usize,
     end: usize,
 }
 
 impl RowSet {
-    /// All of `rows` rows.
+    /// Creates a set of all of `rows` rows.
     ///
     /// # Panics
-    /// If a block does not hold as many.
+    /// If `rows` exceeds the maximum of a block.
     pub fn all(rows: usize) -> Self {
         let mut set = Self::none(rows);
         set.words[..rows / 64].fill(u64::MAX);
@@ -29,36 +29,36 @@ impl RowSet {
         set
     }
 
-    /// None of `rows` rows.
+    /// Creates an empty set over `rows` rows.
     ///
     /// # Panics
-    /// If a block does not hold as many.
+    /// If `rows` exceeds the maximum of a block.
     pub fn none(rows: usize) -> Self {
-        assert!(rows <= BLOCK_ROWS, "a block holds at most {BLOCK_ROWS} rows");
+        assert!(rows <= BLOCK_ROWS, "a block has at most {BLOCK_ROWS} rows, not {rows}");
         Self { words: Box::new([0; BLOCK_ROWS / 64]), rows, first: 0, end: 0 }
     }
 
-    /// How many rows there are, in the set or not.
+    /// Returns the number of rows of the block, whether in the set or not.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many vectors there are.
+    /// Returns the number of vectors of the block.
     pub fn vectors(&self) -> usize {
         self.rows.div_ceil(VECTOR_ROWS)
     }
 
-    /// How many rows are in the set.
+    /// Returns the number of rows in the set.
     pub fn count(&self) -> usize {
         self.words[self.first..self.end].iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether no row is in the set.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words[self.first..self.end].iter().all(|word| *word == 0)
     }
 
-    /// The vectors among which all rows of the set are.
+    /// Returns the range of vectors that contains all rows of the set.
     pub fn spanned(&self) -> Range<usize> {
         let words = Mask::default().len();
         self.first / words..self.end.div_ceil(words)
@@ -69,18 +69,18 @@ impl RowSet {
         self.words[row / 64] >> (row % 64) & 1 == 1
     }
 
-    /// The rows of one vector.
+    /// Returns the mask of one vector.
     pub fn vector(&self, vector: usize) -> &Mask {
         let first = vector * Mask::default().len();
-        self.words[first..].first_chunk().expect("a vector of the block")
+        self.words[first..].first_chunk().expect("the vector exists in the block")
     }
 
     pub(crate) fn vector_mut(&mut self, vector: usize) -> &mut Mask {
         let first = vector * Mask::default().len();
-        self.words[first..].first_chunk_mut().expect("a vector of the block")
+        self.words[first..].first_chunk_mut().expect("the vector exists in the block")
     }
 
-    /// How many rows of a vector are in the set.
+    /// Returns the number of rows of a vector in the set.
     pub fn count_in(&self, vector: usize) -> usize {
         self.vector(vector).iter().map(|word| word.count_ones() as usize).sum()
     }
@@ -90,24 +90,24 @@ impl RowSet {
         self.vector(vector).iter().fold(0, |all, word| all | word) == 0
     }
 
-    /// Whether at most so few rows of a vector are in the set, which is known without counting where many are.
+    /// Whether at most `rows` rows of a vector are in the set. Cheaper than counting if there are many.
     pub(crate) fn has_few_in(&self, vector: usize, rows: usize) -> bool {
         self.vector(vector).iter().filter(|word| **word != 0).count() <= rows && self.count_in(vector) <= rows
     }
 
-    /// Keeps of a vector only rows that the mask has too.
+    /// Removes the rows of a vector that are not in `mask`.
     pub fn and_vector(&mut self, vector: usize, mask: &Mask) {
         for (word, bits) in self.vector_mut(vector).iter_mut().zip(mask) {
             *word &= bits;
         }
     }
 
-    /// Takes all rows of a vector away.
+    /// Removes all rows of a vector.
     pub fn clear_vector(&mut self, vector: usize) {
         *self.vector_mut(vector) = Mask::default();
     }
 
-    /// Takes all rows away.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.words.fill(0);
         (self.first, self.end) = (0, 0);
@@ -122,13 +122,13 @@ impl RowSet {
         self.end = self.end.max(word + 1);
     }
 
-    /// Takes a row away.
+    /// Removes a row.
     pub fn remove(&mut self, row: usize) {
         self.words[row / 64] &= !(1 << (row % 64));
     }
 
-    /// Takes away the rows of a part of the set whose bit is not set: `kept` has one for each row of the part, in their order, least
-    /// significant first.
+    /// Removes the rows of `part`, a subset, whose bit in `kept` is not set. `kept` has one bit per row of `part`, in
+    /// their order, least significant bit first.
     pub fn retain(&mut self, part: &Self, kept: &[u64]) {
         let mut at = 0;
         for (word, rows) in self.words[part.first..part.end].iter_mut().zip(&part.words[part.first..part.end]) {
@@ -138,7 +138,7 @@ impl RowSet {
         }
     }
 
-    /// Takes a range of rows away.
+    /// Removes a range of rows.
     pub fn remove_range(&mut self, rows: Range<usize>) {
         if rows.is_empty() {
             return;
@@ -161,14 +161,14 @@ impl RowSet {
         }
     }
 
-    /// Keeps only rows that are in the other set too.
+    /// Intersects with another set over the same rows.
     pub fn and(&mut self, other: &Self) {
         for (word, bits) in self.words.iter_mut().zip(other.words.iter()) {
             *word &= bits;
         }
     }
 
-    /// Takes the rows of the other set away.
+    /// Removes the rows of another set over the same rows.
     pub fn and_not(&mut self, other: &Self) {
         for (word, bits) in self.words.iter_mut().zip(other.words.iter()) {
             *word &= !bits;
@@ -177,7 +177,7 @@ impl RowSet {
 
     /// Adds the rows of another set over the same rows.
     pub fn or(&mut self, other: &Self) {
-        debug_assert_eq!(self.rows, other.rows, "sets over the same rows");
+        debug_assert_eq!(self.rows, other.rows, "both sets must be over the same rows");
         for (word, bits) in self.words.iter_mut().zip(other.words.iter()) {
             *word |= bits;
         }
@@ -188,7 +188,7 @@ impl RowSet {
         }
     }
 
-    /// The rows in the set, ascending.
+    /// Iterates over the rows in the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         let words = self.words[self.first..self.end].iter().zip(self.first..);
         words.flat_map(|(bits, word)| ones(*bits).map(move |bit| word * 64 + bit))
@@ -209,7 +209,7 @@ impl std::fmt::Debug for RowSet {
     }
 }
 
-/// So many bits from a place on.
+/// Returns the `count` bits from bit `at` on.
 fn bits_at(words: &[u64], at: usize, count: u32) -> u64 {
     if count == 0 {
         return 0;
@@ -220,7 +220,7 @@ fn bits_at(words: &[u64], at: usize, count: u32) -> u64 {
     (low | behind) & (u64::MAX >> (64 - count))
 }
 
-/// The set bits of a word, of which there are so many, that go with set bits among `bits`.
+/// Deposits the low bits of `bits` at the positions of the `count` set bits of `word` (as the instruction PDEP does).
 fn deposited(bits: u64, word: u64, count: u32) -> u64 {
     if count == 64 || bits == 0 {
         return bits;
@@ -231,12 +231,12 @@ fn deposited(bits: u64, word: u64, count: u32) -> u64 {
     ones(word).enumerate().fold(0, |all, (at, bit)| all | (bits >> at & 1) << bit)
 }
 
-/// Positions of a mask's set bits, ascending.
+/// Iterates over the positions of a mask's set bits in ascending order.
 pub(crate) fn positions(mask: &Mask) -> impl Iterator<Item = usize> + '_ {
     mask.iter().enumerate().flat_map(|(word, bits)| ones(*bits).map(move |bit| word * 64 + bit))
 }
 
-/// The set bits of a word, ascending.
+/// Iterates over the positions of a word's set bits in ascending order.
 pub(crate) fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = bits.trailing_zeros();

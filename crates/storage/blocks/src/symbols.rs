@@ -1,5 +1,7 @@
-//! Strings compressed by a table of symbols (FSST: Boncz, Neumann and Leis, VLDB 2020): each byte is the number of a symbol of up to
-//! eight bytes, or says that the next one stands for itself. Each string is compressed for itself, by its block's table.
+//! String compression with a symbol table (FSST: Boncz, Neumann and Leis, VLDB 2020).
+//!
+//! Each compressed byte is the number of a symbol of up to eight bytes, or an escape before a literal byte. Each string
+//! is compressed separately, with the symbol table of its block.
 
 use bytes::Bytes;
 
@@ -7,42 +9,42 @@ use crate::body::check;
 use crate::format::array;
 use crate::{Error, Result};
 
-/// Says that the next byte stands for itself.
+/// Escape byte: the next byte is a literal.
 const ESCAPE: u8 = 255;
-/// The longest symbol.
+/// Maximum length of a symbol, in bytes.
 const SYMBOL_BYTES: usize = 8;
 
-/// A table of symbols, ready to decompress.
+/// A symbol table for decompression.
 #[derive(Debug, Clone)]
 pub(crate) struct Symbols {
     symbols: Box<[[u8; SYMBOL_BYTES]; 256]>,
-    /// 0 of numbers without a symbol.
+    /// Lengths of the symbols; 0 for unused numbers.
     lengths: Box<[u8; 256]>,
 }
 
 impl Symbols {
-    /// Bytes that a table of so many symbols is stored in.
+    /// Returns the stored size of a table of `symbols` symbols, in bytes.
     pub(crate) fn stored_bytes(symbols: usize) -> usize {
         symbols * (SYMBOL_BYTES + 1)
     }
 
-    /// As it is stored: the symbols, then their lengths.
+    /// Reads a stored table: the symbols, then their lengths.
     pub(crate) fn open(stored: &Bytes) -> Result<Self> {
         let count = stored.len() / (SYMBOL_BYTES + 1);
-        check(count <= usize::from(ESCAPE), "more symbols than numbers")?;
+        check(count <= usize::from(ESCAPE), "a symbol table has more than 255 symbols")?;
         let (mut symbols, mut lengths) = (Box::new([[0; SYMBOL_BYTES]; 256]), Box::new([0; 256]));
         for number in 0..count {
             symbols[number] = array(stored, number * SYMBOL_BYTES);
             lengths[number] = stored[count * SYMBOL_BYTES + number];
             if !(1..=SYMBOL_BYTES as u8).contains(&lengths[number]) {
-                return Err(Error::Damaged("the length of a symbol"));
+                return Err(Error::Damaged("invalid length of a symbol"));
             }
         }
         Ok(Self { symbols, lengths })
     }
 
-    /// Writes a string at a place and returns where it ends. There has to be room for eight bytes for every compressed one, and
-    /// eight more. Whatever the bytes are, they mean something: a number without a symbol is an empty string.
+    /// Decompresses a string to `room[at..]` and returns its end. `room` needs [`Self::room`] bytes from `at` on. Any
+    /// bytes are valid: an unused symbol number is an empty string.
     pub(crate) fn decompress(&self, compressed: &[u8], room: &mut [u8], mut at: usize) -> usize {
         let mut numbers = compressed.iter();
         while let Some(number) = numbers.next() {
@@ -58,7 +60,7 @@ impl Symbols {
         at
     }
 
-    /// The room that so many compressed bytes may need.
+    /// Returns the buffer size for decompressing `compressed` bytes: eight bytes for each, and eight more.
     pub(crate) fn room(compressed: usize) -> usize {
         (compressed + 1) * SYMBOL_BYTES
     }

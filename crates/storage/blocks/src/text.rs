@@ -1,24 +1,24 @@
-//! Strings: how they are ordered and bounded, and what can be asked of them.
+//! Conditions on strings, and keys that bound strings.
 
 use memchr::memmem::Finder;
 
 use crate::ranges::Zone;
 use crate::{Comparison, Pattern};
 
-/// A condition on strings, which compare by their bytes.
+/// A condition on strings, which are compared by their bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TextCondition {
-    /// Compared with a constant.
+    /// Comparison with a constant.
     Compare(Comparison, Vec<u8>),
-    /// From the first to the second, both included.
+    /// Inclusive range.
     Between(Vec<u8>, Vec<u8>),
-    /// Equal to one of them.
+    /// Equality with one of several constants.
     In(Vec<Vec<u8>>),
     /// `LIKE`, or `NOT LIKE`.
     Like {
-        /// What it is compared with.
+        /// The pattern.
         pattern: Pattern,
-        /// Whether it must not be like that.
+        /// True for `NOT LIKE`.
         is_negated: bool,
     },
     /// `IS NULL`.
@@ -27,17 +27,17 @@ pub enum TextCondition {
     IsNotNull,
 }
 
-/// A key that orders as the strings do, but for those that begin alike.
+/// Returns the first 8 bytes as a key: a smaller key means a smaller string; equal keys decide nothing.
 pub(crate) fn prefix_key(value: &[u8]) -> i64 {
     (u64::from_be_bytes(prefix(value)) ^ 1 << 63) as i64
 }
 
-/// The same of 128 bits.
+/// Returns the first 16 bytes as a key with the same property.
 pub(crate) fn wide_prefix_key(value: &[u8]) -> i128 {
     (u128::from_be_bytes(prefix(value)) ^ 1 << 127) as i128
 }
 
-/// The first bytes, and zeros behind the end.
+/// Returns the first bytes, padded with zeros.
 fn prefix<const BYTES: usize>(value: &[u8]) -> [u8; BYTES] {
     if let Some(first) = value.first_chunk() {
         return *first;
@@ -48,17 +48,17 @@ fn prefix<const BYTES: usize>(value: &[u8]) -> [u8; BYTES] {
     padded
 }
 
-/// A condition made ready to be tried on many strings.
+/// A condition prepared for evaluation on many strings.
 pub struct Matcher<'a> {
     condition: &'a TextCondition,
-    /// Of the parts that a string has to hold.
+    /// Searchers of the substrings of a LIKE pattern.
     finders: Vec<Finder<'a>>,
-    /// Of a list, ascending.
+    /// Sorted constants of an IN list.
     listed: Vec<&'a [u8]>,
 }
 
 impl<'a> Matcher<'a> {
-    /// Of a condition.
+    /// Prepares a condition.
     #[must_use]
     pub fn new(condition: &'a TextCondition) -> Self {
         let finders = match condition {
@@ -73,12 +73,12 @@ impl<'a> Matcher<'a> {
         Self { condition, finders, listed }
     }
 
-    /// Whether the condition is true of a string.
+    /// Whether the condition is true for a string.
     #[must_use]
     pub fn matches(&self, value: &[u8]) -> bool {
         match self.condition {
             TextCondition::Compare(comparison, constant) => match comparison {
-                // Most are of another length.
+                // Comparing for equality first compares lengths, which usually differ.
                 Comparison::Equal => value == constant,
                 Comparison::NotEqual => value != constant,
                 comparison => comparison.holds(value.cmp(constant)),
@@ -97,7 +97,8 @@ impl<'a> Matcher<'a> {
         between.is_some_and(|value| holds_parts(&self.finders, value))
     }
 
-    /// Whether it is all about what a string holds, wherever: then whoever holds it with more around it is found by [`Self::search`] too.
+    /// Whether the condition only requires substrings anywhere (`'%part%part%'`). [`Self::search`] then also finds
+    /// strings that contain a matching string.
     #[must_use]
     pub fn is_found_anywhere(&self) -> bool {
         let TextCondition::Like { pattern, .. } = self.condition else { return false };
@@ -105,13 +106,13 @@ impl<'a> Matcher<'a> {
         is_anywhere && self.finders.first().is_some_and(|first| !first.needle().is_empty())
     }
 
-    /// Whether [`Self::search`] finds the strings of which the condition is not true.
+    /// Whether [`Self::search`] finds the strings for which the condition is false.
     #[must_use]
     pub fn is_negated(&self) -> bool {
         matches!(self.condition, TextCondition::Like { is_negated: true, .. })
     }
 
-    /// What is known of strings whose prefix keys lie between two.
+    /// Evaluates the condition against strings whose prefix keys lie in `min..=max`.
     pub(crate) fn zone(&self, min: i64, max: i64) -> Zone {
         let outside = |low: i64, high: i64| max < low || high < min;
         match self.condition {
@@ -134,7 +135,7 @@ impl<'a> Matcher<'a> {
                 if values.iter().any(may_be) { Zone::Some } else { Zone::None }
             }
             TextCondition::Like { pattern, is_negated } => {
-                // The greatest string that begins so goes on with bytes of 255.
+                // Upper bound of the keys of all strings with this prefix.
                 let greatest = [pattern.prefix.as_slice(), &[u8::MAX; 8]].concat();
                 match (outside(prefix_key(&pattern.prefix), prefix_key(&greatest)), is_negated) {
                     (false, _) => Zone::Some,
@@ -147,8 +148,9 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// The strings of a heap, by number, of which the condition is true, or of which it is not (see [`Self::is_negated`]): `ends` are
-    /// where each string ends. What has to be found in them is looked for in all at once.
+    /// Calls `found` with the index of each string in a heap for which the condition is true, or false if
+    /// [`Self::is_negated`]. `ends` are the end offsets of the strings. The first substring is searched in the whole
+    /// heap at once.
     pub fn search(&self, heap: &[u8], ends: &[u32], mut found: impl FnMut(usize)) {
         let Some((first, rest)) = self.finders.split_first().filter(|_| self.is_found_anywhere()) else {
             let mut start = 0;
@@ -171,17 +173,17 @@ impl<'a> Matcher<'a> {
                 found(number);
                 from = end;
             } else if hit + length <= end {
-                // The parts behind are not there, and are not behind a later hit either.
+                // The other substrings do not follow this hit, hence no later hit in this string either.
                 from = end;
             } else {
-                // The hit goes over the string's end: one may begin inside of it.
+                // The hit crosses the string's end; another hit may start inside it.
                 from = hit + 1;
             }
         }
     }
 }
 
-/// Whether a string holds parts one behind the other.
+/// Whether a string contains the substrings in order without overlap.
 fn holds_parts(finders: &[Finder<'_>], mut value: &[u8]) -> bool {
     for finder in finders {
         let Some(at) = finder.find(value) else { return false };

@@ -1,4 +1,4 @@
-//! Bytes from anywhere: a block opens or is refused, and one that opens can be read and compared, whatever it holds.
+//! Tests with damaged bytes: a block either fails to open, or all reads and comparisons of it work without a panic.
 
 use bytes::Bytes;
 
@@ -7,12 +7,12 @@ use crate::format::reseal;
 use crate::golden::blocks;
 use crate::*;
 
-/// How many damaged blocks are tried: more at night.
+/// Returns the number of damaged blocks to try; nightly runs try more.
 fn tries() -> u64 {
     if std::env::var_os("KILN_NIGHTLY").is_some() { 2_000_000 } else { 20_000 }
 }
 
-/// Runs all that reads a block.
+/// Runs all reads and comparisons on a block.
 fn exercise(block: &Block) {
     let head = block.head();
     let mut buffer = LanesBuffer::new();
@@ -73,7 +73,7 @@ fn every_bit_is_guarded() {
     }
 }
 
-/// With the checksums made again, so that the checks behind them are met.
+/// Recomputes checksums after the damage, so that the structural checks are tested.
 #[test]
 fn damaged_blocks_are_refused_or_read() {
     let blocks = blocks();
@@ -84,7 +84,7 @@ fn damaged_blocks_are_refused_or_read() {
         let (_, bytes) = &blocks[next(blocks.len())];
         let mut damaged = bytes.to_vec();
         for _ in 0..=next(4) {
-            // The head is small and decides most.
+            // Half of the damage goes to the header: it is small and decides most.
             let reach = if next(2) == 0 { damaged.len().min(Head::bytes(2000)) } else { damaged.len() };
             let at = next(reach);
             damaged[at] = match next(4) {
@@ -103,5 +103,5 @@ fn damaged_blocks_are_refused_or_read() {
             opened += 1;
         }
     }
-    assert!(tries() / 20 < opened, "only {opened} damaged blocks were looked into");
+    assert!(tries() / 20 < opened, "only {opened} damaged blocks could be opened");
 }

@@ -1,4 +1,4 @@
-//! The invariants of one object within the state it is put into.
+//! Invariants of catalog objects, checked against the state that they are put into.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub(crate) fn sequence(state: &CatalogState, sequence: &Sequence) -> Result<()> 
     Ok(())
 }
 
-/// Whether no identity column needs the sequence.
+/// Checks that the sequence does not generate the values of an identity column.
 pub(crate) fn sequence_is_free(state: &CatalogState, sequence: &Sequence) -> Result<()> {
     let Some(owner) = sequence.owned_by else { return Ok(()) };
     let column = state.table(owner.table).and_then(|table| Some((table, table.column(owner.column)?)));
@@ -111,7 +111,7 @@ pub(crate) fn view(state: &CatalogState, view: &View) -> Result<()> {
     Ok(())
 }
 
-/// Whether the views that use `view` still find their columns.
+/// Checks that the columns that other views use of `view` still exist.
 pub(crate) fn references_to_view(state: &CatalogState, view: &View) -> Result<()> {
     let used = state.views().flat_map(|other| &other.columns_used).filter(|(oid, _)| *oid == view.oid);
     for &(_, column) in used {
@@ -131,7 +131,7 @@ pub(crate) fn role(state: &CatalogState, role: &Role) -> Result<()> {
     }
 }
 
-/// Whether someone can still log in and repair whatever else goes wrong; `role` is the one that changed.
+/// Checks that a superuser that can log in remains, to repair everything else; `role` is the changed one.
 pub(crate) fn superuser_remains(state: &CatalogState, role: &str) -> Result<()> {
     if state.roles().any(|role| role.superuser && role.login) {
         return Ok(());
@@ -139,7 +139,7 @@ pub(crate) fn superuser_remains(state: &CatalogState, role: &str) -> Result<()> 
     Err(Error::LastSuperuser { role: role.to_owned() })
 }
 
-/// Whether shards carry only columns that the table has or had.
+/// Checks that the shards' columns are columns that the table has or had.
 pub(crate) fn shards(table: &Table, shards: &[Arc<ShardMeta>]) -> Result<()> {
     for stats in shards.iter().flat_map(|shard| &shard.columns) {
         if stats.column != ROW_ID_COLUMN && !(1..table.next_column).contains(&stats.column.0) {
@@ -246,7 +246,7 @@ fn column_exists(table: &Table, column: ColumnId) -> Result<()> {
     Err(Error::MissingColumn { relation: table.name.clone(), column })
 }
 
-/// Whether `target` is among `from` or what the views among them need.
+/// Returns whether `target` is in `from` or among the dependencies, direct or indirect, of the views in it.
 fn reaches(state: &CatalogState, from: &[Oid], target: Oid) -> bool {
     let mut seen = HashSet::new();
     let mut waiting = from.to_vec();

@@ -1,4 +1,5 @@
-//! A table that begins with the rows of another: the same shards, and copies of what is small.
+//! Tables that start as a clone of another table's rows: they share its shards, and copy its fresh rows and delete
+//! bitmaps.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -9,11 +10,11 @@ use types::{Oid, ShardId};
 
 use crate::{CatalogState, CommittedRows, DeletedRows, History, Result, Table, TableRows};
 
-/// Shards that more than one table has, or had.
+/// Shards that several tables have, or had.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared(OrdSet<ShardId>);
 
-/// It only says where to look.
+/// The set is only a hint where to look, so it does not count for equality.
 impl PartialEq for Shared {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -21,7 +22,7 @@ impl PartialEq for Shared {
 }
 
 impl TableRows {
-    /// The rows of `source` as those of `table`, which has had `self` and no row.
+    /// Returns the rows of `source` as rows of `table`, whose own rows `self` are empty.
     pub(crate) fn cloned_from(&self, source: &TableRows, table: &Table) -> Result<Self> {
         let mut active = Layer::default();
         for (id, row) in source.fresh_rows() {
@@ -41,7 +42,7 @@ impl TableRows {
                 shards.deleted.insert(shard, Arc::new(deleted));
             }
         }
-        // Rows that the table had under this id before it was dropped may still be on their way out of the store.
+        // Rows that the table had under this id before it was dropped may not have been deleted from the store yet.
         let generation = self.fresh.generation.max(source.fresh.generation) + 1;
         let fresh = FreshRows { generation, active, sealed: None };
         let history = History { written: self.history.written + 1, ..self.history };
@@ -50,7 +51,7 @@ impl TableRows {
 }
 
 impl CatalogState {
-    /// Notes the shards of a table that other tables have too.
+    /// Records the shards of a table that other tables have too.
     pub(crate) fn note_shared(&mut self, table: Oid) {
         let own: HashSet<ShardId> = self.shards(table).shards.ids().collect();
         let others = self.tables().filter(|other| other.oid != table);
@@ -59,7 +60,7 @@ impl CatalogState {
         self.shared.0.extend(shared);
     }
 
-    /// Notes all shards that more than one table has.
+    /// Records all shards that several tables have.
     pub(crate) fn note_all_shared(&mut self) {
         let mut seen = HashSet::new();
         let shards = self.tables().flat_map(|table| self.shards(table.oid).shards.ids());
@@ -67,7 +68,7 @@ impl CatalogState {
         self.shared.0.extend(shared);
     }
 
-    /// Of the shards of `table` those that another table has too: their objects are needed without it.
+    /// Returns the shards of other tables that may be among those of `table`: their objects are needed even without it.
     #[must_use]
     pub fn shared_shards(&self, table: Oid) -> HashSet<ShardId> {
         if self.shared.0.is_empty() {

@@ -1,22 +1,22 @@
-//! The one database.
+//! The database; an instance has exactly one.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use types::Oid;
 
-/// A database: there is one, `kiln`.
+/// Database; the only one is `kiln`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {
     pub oid: Oid,
     pub name: String,
     pub owner: Oid,
-    /// What ALTER DATABASE SET fixed, by setting's name.
+    /// Defaults set by ALTER DATABASE SET, by name of the setting.
     pub settings: BTreeMap<String, String>,
     pub comment: Option<String>,
 }
 
 impl Database {
-    /// The id of the database `kiln`: PostgreSQL's first database has it too.
+    /// Id of the database `kiln`, the same as of PostgreSQL's first user database.
     pub const KILN: Oid = Oid(5);
 }

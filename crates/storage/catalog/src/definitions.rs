@@ -1,4 +1,4 @@
-//! What exists, without the rows.
+//! Definitions of all objects, without rows.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use types::Oid;
 
 use crate::{CatalogState, ConstraintKind, Database, Role, Schema, Sequence, Table, View};
 
-/// The definitions of a catalog, with the ways to find them. Keeps no row alive.
+/// Definitions of all objects, with indexes by name. They keep no row in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definitions {
     pub(crate) database: Arc<Database>,
@@ -20,28 +20,28 @@ pub struct Definitions {
     /// Tables, views and sequences by schema and name: they share one namespace.
     pub(crate) relation_names: OrdMap<Oid, OrdMap<String, Oid>>,
     pub(crate) role_names: OrdMap<String, Oid>,
-    /// How often definitions name a table, view or sequence: most objects are named by none, and to find that out by going through all
-    /// definitions would make dropping many objects quadratic.
+    /// Number of references to a table, view or sequence from other definitions. Most objects have none; without this
+    /// count, dropping many objects would search all definitions each time, which is quadratic.
     references: OrdMap<Oid, usize>,
-    /// How many tables are external.
+    /// Number of external tables.
     external_tables: usize,
 }
 
 impl CatalogState {
-    /// Everything but the rows. Two states have the same `Arc` where nothing was defined, changed or dropped between them: what was
-    /// planned by the one still means the same in the other. They may differ for a change that was taken back.
+    /// Returns the definitions. If two states have the same `Arc`, no definition changed between them, and a plan for
+    /// one is valid for the other. The `Arc`s may differ without a difference if a change was reverted.
     #[must_use]
     pub fn definitions(&self) -> &Arc<Definitions> {
         &self.definitions
     }
 
-    /// Whether some table is external.
+    /// Returns whether some table is external.
     #[must_use]
     pub fn has_external_tables(&self) -> bool {
         0 < self.definitions.external_tables
     }
 
-    /// The same definitions with no row in any table.
+    /// Returns the same definitions with empty tables.
     #[must_use]
     pub fn without_rows(&self) -> Self {
         Self { rows: OrdMap::new(), ..self.clone() }
@@ -49,7 +49,7 @@ impl CatalogState {
 }
 
 impl Definitions {
-    /// Nothing but the database.
+    /// Creates definitions of only the database.
     pub(crate) fn of_database(database: Arc<Database>) -> Self {
         Self {
             database,
@@ -66,7 +66,7 @@ impl Definitions {
         }
     }
 
-    /// Whether another table, view or sequence names the object in its definition.
+    /// Returns whether another table, view or sequence references the object in its definition.
     pub(crate) fn is_referenced(&self, oid: Oid) -> bool {
         self.references.contains_key(&oid)
     }
@@ -176,7 +176,8 @@ impl Definitions {
     }
 }
 
-/// What a table's definition names: tables of its foreign keys, sequences of its defaults.
+/// Iterates over the objects that a table's definition references: tables of its foreign keys, sequences of its
+/// defaults.
 fn named_by_table(table: &Table) -> impl Iterator<Item = Oid> + '_ {
     let tables = table.constraints.iter().filter_map(|constraint| match &constraint.kind {
         ConstraintKind::ForeignKey { references, .. } if *references != table.oid => Some(*references),

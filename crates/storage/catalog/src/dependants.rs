@@ -1,4 +1,4 @@
-//! Who needs whom.
+//! Dependencies between catalog objects.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use types::{ColumnId, Oid};
 
 use crate::{CatalogState, ConstraintKind, Error, ObjectKind, Relation, Result, Sequence, Table};
 
-/// Something that needs something else to exist. Displays as PostgreSQL names it: `view v`, `constraint c on table t`.
+/// Object that depends on another. Its `Display` is PostgreSQL's description: `view v`, `constraint c on table t`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dependant {
     Database {
@@ -29,14 +29,14 @@ pub enum Dependant {
         oid: Oid,
         name: String,
     },
-    /// A column's DEFAULT.
+    /// DEFAULT of a column.
     Default {
         table: Oid,
         table_name: String,
         column: ColumnId,
         name: String,
     },
-    /// A foreign key of another table.
+    /// Foreign key of another table.
     Constraint {
         table: Oid,
         table_name: String,
@@ -46,7 +46,8 @@ pub enum Dependant {
 }
 
 impl Dependant {
-    /// The schema, table, view or sequence that has to go so that the need goes; `None` where less is enough.
+    /// Returns the schema, table, view or sequence to be dropped to remove the dependency; `None` if it suffices to
+    /// alter one.
     #[must_use]
     pub fn oid(&self) -> Option<Oid> {
         match self {
@@ -86,8 +87,8 @@ impl fmt::Display for Dependant {
 }
 
 impl CatalogState {
-    /// What directly needs the schema, table, view, sequence or role with this id. What goes with a table as a part of it, its
-    /// sequences among that, does not count; what needs the part does.
+    /// Returns the direct dependants of a schema, table, view, sequence or role. Parts of a table, such as its
+    /// sequences, do not count as its dependants, but dependants of the parts do.
     #[must_use]
     pub fn dependants(&self, oid: Oid) -> Vec<Dependant> {
         let mut found = Vec::new();
@@ -120,8 +121,8 @@ impl CatalogState {
         found
     }
 
-    /// What needs a column of a table: the views that use it, the foreign keys that refer to it, other columns' defaults that take
-    /// numbers from its sequences.
+    /// Returns the dependants of a column: views that use it, foreign keys that reference it, and DEFAULTs of other
+    /// columns that use its sequences.
     #[must_use]
     pub fn column_dependants(&self, table: Oid, column: ColumnId) -> Vec<Dependant> {
         if !self.definitions.is_referenced(table) {
@@ -142,7 +143,7 @@ impl CatalogState {
         found
     }
 
-    /// The sequences that go away when the table becomes `new`: those of columns that it has no more.
+    /// Returns the sequences that are dropped when the table becomes `new`: those of dropped columns.
     pub(crate) fn sequences_going_with(&self, new: &Table) -> impl Iterator<Item = &Arc<Sequence>> {
         self.sequences_of(new.oid).filter(|sequence| {
             let column = sequence.owned_by.map(|owner| owner.column);
@@ -150,7 +151,7 @@ impl CatalogState {
         })
     }
 
-    /// The defaults that take numbers from the sequence.
+    /// Returns the DEFAULTs that use the sequence.
     fn defaults_from(&self, sequence: Oid) -> impl Iterator<Item = Dependant> + '_ {
         let columns = self.tables().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
         columns.filter(move |(_, column)| column.sequences.contains(&sequence)).map(|(table, column)| {
@@ -163,7 +164,7 @@ impl CatalogState {
         })
     }
 
-    /// Foreign keys of other tables that refer to `target`, to this column of it if one is given.
+    /// Returns the foreign keys of other tables that reference `target`, or this column of it.
     fn foreign_keys_to(&self, target: Oid, column: Option<ColumnId>) -> impl Iterator<Item = Dependant> + '_ {
         let constraints =
             self.tables().flat_map(|table| table.constraints.iter().map(move |constraint| (table, constraint)));
@@ -185,7 +186,7 @@ impl CatalogState {
     }
 }
 
-/// Fails if anything needs the object.
+/// Fails if anything depends on the object.
 pub(crate) fn refuse_dependants(state: &CatalogState, kind: ObjectKind, oid: Oid, name: &str) -> Result<()> {
     let dependants = state.dependants(oid);
     if dependants.is_empty() {

@@ -1,4 +1,4 @@
-//! Objects for tests, as short as the claims need them.
+//! Test fixtures: small catalog objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{
     TableOrder, View,
 };
 
-/// An integer column.
+/// Builds an integer column.
 pub(crate) fn column(id: i32, name: &str) -> Column {
     Column {
         id: ColumnId(id),
@@ -27,7 +27,7 @@ pub(crate) fn column(id: i32, name: &str) -> Column {
     }
 }
 
-/// A table in `public` with the columns `a` (1) and `b` (2).
+/// Builds a table in `public` with the columns `a` (1) and `b` (2).
 pub(crate) fn table(oid: u32, name: &str) -> Table {
     Table {
         oid: Oid(oid),
@@ -74,7 +74,7 @@ pub(crate) fn role(oid: u32, name: &str) -> Role {
     Role { oid: Oid(oid), name: name.to_owned(), superuser: false, ..Role::clone(&kiln) }
 }
 
-/// A foreign key from column `a` to column `a` of the other table.
+/// Builds a foreign key from column `a` to column `a` of the other table.
 pub(crate) fn foreign_key(oid: u32, name: &str, references: u32) -> Constraint {
     Constraint {
         oid: Oid(oid),
@@ -92,7 +92,7 @@ pub(crate) fn foreign_key(oid: u32, name: &str, references: u32) -> Constraint {
     }
 }
 
-/// A shard of the table whose column `a` holds each of `values` once, ascending.
+/// Builds a shard of the table whose column `a` contains each of `values` once, ascending.
 pub(crate) fn shard(table: u32, id: u128, values: std::ops::Range<i64>) -> Arc<ShardMeta> {
     let rows = values.clone().count() as u64;
     let mut distinct = Hll::default();
@@ -125,7 +125,7 @@ pub(crate) fn shard(table: u32, id: u128, values: std::ops::Range<i64>) -> Arc<S
     })
 }
 
-/// The fresh catalog after all of `changes`.
+/// Returns a new catalog after `changes`.
 pub(crate) fn state(changes: impl IntoIterator<Item = Change>) -> CatalogState {
     changes.into_iter().fold(CatalogState::fresh(), |state, change| state.apply(&change).unwrap())
 }

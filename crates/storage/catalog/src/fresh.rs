@@ -1,4 +1,4 @@
-//! The catalog of a new warehouse.
+//! Catalog of a new warehouse.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use types::Oid;
 use crate::{CatalogState, Database, Definitions, Role, Schema};
 
 impl CatalogState {
-    /// The schemas `pg_catalog`, `information_schema`, `public` and `sys`, the role `kiln` that owns them, the database `kiln`.
+    /// Creates a catalog with the schemas `pg_catalog`, `information_schema`, `public` and `sys`, the role `kiln`,
+    /// which owns them, and the database `kiln`.
     #[must_use]
     pub fn fresh() -> Self {
         let mut state = Self::of_database(Arc::new(Database {
@@ -44,7 +45,7 @@ impl CatalogState {
         state
     }
 
-    /// A state with nothing in it but the database; no state that anyone sees.
+    /// Creates a state with only the database, to which other objects are then added.
     pub(crate) fn of_database(database: Arc<Database>) -> Self {
         let definitions = Arc::new(Definitions::of_database(database));
         Self { definitions, rows: OrdMap::new(), shared: crate::clone::Shared::default() }

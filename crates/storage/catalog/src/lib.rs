@@ -1,9 +1,19 @@
-//! What exists: the database, its schemas, tables, views and roles, and which shards each table has, as one immutable state.
+//! Catalog: the database, its schemas, tables, views, sequences and roles, and the rows and shards of each table, as
+//! one immutable state.
 //!
-//! Never commits, never decides who may do what, never opens a shard. A state changes only into another state, by
-//! [`CatalogState::apply`], and every state that exists fulfils the invariants.
+//! This crate never commits, never decides about permissions and never opens a shard. A state changes only into another
+//! state, by [`CatalogState::apply`], and every state fulfils the invariants of `check.rs`.
 //!
-//! Start at `state.rs` for what can be asked, `change.rs` for what can happen; `stored.rs` is what lies on disk.
+//! Reading order:
+//!
+//! - `state.rs`, `definitions.rs`: the state and its queries
+//! - `change/`: changes and their application; `check.rs` has the invariants
+//! - `dependants.rs`, `cascade/`: dependencies between objects, and DROP … CASCADE
+//! - `table.rs`, `view.rs`, `sequence.rs`, `role.rs`, `schema.rs`, `database.rs`: definitions of objects
+//! - `table_rows.rs`, `row_index.rs`, `deleted_rows.rs`, `sample.rs`: the rows of a table
+//! - `table_shards/`, `summary/`: its shards and their statistics
+//! - `moves.rs`, `clone.rs`: flush, compaction, and tables that share shards
+//! - `stored/`, `record/`: the catalog's keys and records in the store; `fresh.rs`: the catalog of a new warehouse
 
 mod cascade;
 mod change;

@@ -1,4 +1,4 @@
-//! Rows that go from one place to another without changing: fresh rows that settle into shards, and shards made into others.
+//! Moves of unchanged rows: fresh rows flushed to Parquet, and shards compacted to other shards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use types::{RowId, ShardId};
 
 use crate::{RowPlace, Sample};
 
-/// The rows of a sealed layer, written to shards.
+/// Result of a flush: the rows of a sealed layer, written to shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
-    /// The generation that was sealed.
+    /// The generation of the sealed layer.
     pub generation: u64,
     pub shards: Vec<Arc<ShardMeta>>,
-    /// For each row its shard's position in `shards` and its place there; ascending by row.
+    /// Row id, shard (index in `shards`) and position in the shard of each row, ascending by row id.
     pub places: Vec<(RowId, u32, u32)>,
-    /// The table's sample with these rows; `None` where the one it has will do.
+    /// The table's new sample, which covers these rows; `None` to retain the old one.
     pub sample: Option<Arc<Sample>>,
 }
 
-/// Shards whose rows were written to other shards.
+/// Result of a compaction: shards whose rows were written to other shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compacted {
-    /// The shards that were read, each with the rows of it that were deleted by then.
+    /// The old shards, each with the positions of its rows that were already deleted when it was read.
     pub removed: OrdMap<ShardId, Arc<RoaringBitmap>>,
     pub shards: Vec<Arc<ShardMeta>>,
-    /// For each row that was read: its old place, its new shard's position in `shards`, its new place; ascending.
+    /// Old position, new shard (index in `shards`) and new position of each row, by old shard, ascending.
     pub places: BTreeMap<ShardId, Vec<(u32, u32, u32)>>,
 }
 
 impl Settled {
-    /// Where the row lies now; `None` if it was not among those that settled.
+    /// Returns the new position of a row; `None` if it was not flushed.
     #[must_use]
     pub fn place_of(&self, row: RowId) -> Option<(ShardId, u32)> {
         let found = self.places.binary_search_by_key(&row, |(row, ..)| *row).ok()?;
@@ -43,7 +43,8 @@ impl Settled {
 }
 
 impl Compacted {
-    /// Where the row at that place of an old shard lies now; `None` if it was deleted by then, or the shard is not an old one.
+    /// Returns the new position of the row at this position of an old shard; `None` if it was deleted when the shard
+    /// was read, or the shard was not compacted.
     #[must_use]
     pub fn place_of(&self, shard: ShardId, ordinal: u32) -> Option<(ShardId, u32)> {
         let places = self.places.get(&shard)?;

@@ -1,4 +1,4 @@
-//! Roles: who can log in and what they may do.
+//! Roles: login and privileges.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use types::Oid;
 
-/// A role; with `login`, a user.
+/// Role; one with `login` is a user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Role {
     pub oid: Oid,
@@ -16,23 +16,23 @@ pub struct Role {
     pub create_role: bool,
     pub create_db: bool,
     pub inherit: bool,
-    /// Most connections at a time; -1 is no limit.
+    /// Maximum number of concurrent connections; -1 for no limit.
     pub connection_limit: i32,
-    /// The password is good until then: microseconds since 1970 UTC.
+    /// Expiry of the password in microseconds since 1970 UTC.
     pub valid_until: Option<i64>,
-    /// How a password is recognised; without one no password is right.
+    /// Verifier of the password; without one every password is rejected.
     pub scram: Option<ScramVerifier>,
-    /// What ALTER ROLE SET fixed, by setting's name.
+    /// Defaults set by ALTER ROLE SET, by name of the setting.
     pub settings: BTreeMap<String, String>,
     pub comment: Option<String>,
 }
 
 impl Role {
-    /// The id of the role `kiln` that a fresh catalog has: PostgreSQL's bootstrap superuser has it too.
+    /// Id of the role `kiln` of a new catalog, the same as of PostgreSQL's bootstrap superuser.
     pub const BOOTSTRAP: Oid = Oid(10);
 }
 
-/// What SCRAM-SHA-256 (RFC 5802, RFC 7677) keeps of a password: enough to recognise it, not enough to log in with.
+/// SCRAM-SHA-256 verifier (RFC 5802, RFC 7677): it verifies a password but does not suffice to log in.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScramVerifier {
     pub salt: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct ScramVerifier {
     pub server_key: [u8; 32],
 }
 
-/// Keys stay out of logs.
+/// Omits salt and keys, so that they never appear in logs.
 impl fmt::Debug for ScramVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScramVerifier").field("iterations", &self.iterations).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! What the fresh rows of a table are found by: its keys and its indexes.
+//! Indexes of fresh rows: keys, and indexes made by CREATE INDEX.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,18 +8,19 @@ use types::{ColumnId, Oid, RowId};
 
 use crate::{ConstraintKind, Error, ObjectKind, Result, Table};
 
-/// An index of a table, made by CREATE INDEX or by a key.
+/// Index of a table, made by CREATE INDEX or for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowIndex<'a> {
-    /// Of the index or the constraint.
+    /// Id of the index or the constraint.
     pub oid: Oid,
     pub columns: &'a [ColumnId],
-    /// No two rows may be equal in it, unless NULL is among their values.
+    /// True if no two rows may have equal values, unless one of them is NULL.
     pub unique: bool,
 }
 
 impl Table {
-    /// The indexes that fresh rows are kept in: the primary key, every enforced key, and what CREATE INDEX made.
+    /// Iterates over the indexes that fresh rows are in: primary key, enforced unique keys, and those made by CREATE
+    /// INDEX.
     pub fn row_indexes(&self) -> impl Iterator<Item = RowIndex<'_>> {
         let keys = self.constraints.iter().filter_map(|constraint| match &constraint.kind {
             ConstraintKind::PrimaryKey { columns } => {
@@ -35,10 +36,10 @@ impl Table {
         keys.chain(indexes)
     }
 
-    /// The row's entry in each index.
+    /// Returns the row's entry in each index.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where a column's value for older rows is none of its type.
+    /// [`Error::Damaged`] if the value that older rows have in a column is not of its type.
     pub fn index_entries(&self, row: RowId, tuple: &Tuple) -> Result<Arc<[(Oid, IndexEntry)]>> {
         self.row_indexes()
             .map(|index| {
@@ -48,7 +49,8 @@ impl Table {
             .collect()
     }
 
-    /// `own` with the entries of the table's indexes: some may have come or gone since its rows were written.
+    /// Returns `own` with entries for exactly the table's present indexes, which may have changed since its rows were
+    /// written.
     ///
     /// # Errors
     /// As [`Table::index_entries`].
@@ -62,7 +64,7 @@ impl Table {
         Ok(Cow::Owned(OwnRows { layer, deleted: own.deleted.clone() }))
     }
 
-    /// The row's values in these columns as a key, and whether one of them is NULL.
+    /// Returns the row's values in these columns as an encoded key, and whether one of them is NULL.
     ///
     /// # Errors
     /// As [`Table::index_entries`].
@@ -79,7 +81,7 @@ impl Table {
         Ok((key, has_null))
     }
 
-    /// The key of what rows older than the column have in it.
+    /// Appends the key of the value that rows older than the column have in it.
     fn missing_key(&self, column: ColumnId, key: &mut Vec<u8>) -> Result<bool> {
         let known = self.column(column).filter(|column| column.missing.is_some());
         let Some(column) = known else { return Ok(encode_key([Value::Null], key)) };

@@ -1,4 +1,4 @@
-//! A table's sample: some of its rows, for estimates.
+//! Samples of tables' rows, for selectivity estimates.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -10,32 +10,32 @@ use bytes::Bytes;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A uniform sample of a table's rows.
+/// Uniform random sample of a table's rows.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Sample {
-    /// Rows in the sample.
+    /// Number of rows in the sample.
     pub rows: u64,
-    /// Rows of the table it was drawn from.
+    /// Number of rows of the table that the sample was drawn from.
     pub of: u64,
-    /// The rows as an Arrow IPC stream; columns carry their SQL types as everywhere, named by their id.
+    /// The rows as an Arrow IPC stream. Columns are named by their id and carry their SQL types as metadata.
     #[serde(serialize_with = "serialize", deserialize_with = "deserialize")]
     pub ipc: Bytes,
-    /// The same, once it was asked for.
+    /// The decoded rows, cached after the first use.
     #[serde(skip)]
     decoded: OnceLock<Option<RecordBatch>>,
 }
 
 impl Sample {
-    /// The most rows a sample has.
+    /// Maximum number of rows in a sample.
     pub const ROW_COUNT_MAX: usize = 4_096;
 
-    /// `rows` rows drawn from `of`, as the Arrow IPC stream `ipc`.
+    /// Creates a sample of `rows` rows drawn from `of`, encoded as the Arrow IPC stream `ipc`.
     #[must_use]
     pub fn new(rows: u64, of: u64, ipc: Bytes) -> Self {
         Self { rows, of, ipc, decoded: OnceLock::new() }
     }
 
-    /// The rows; they share the stream's memory. `None` for what is no stream of rows.
+    /// Returns the decoded rows, which share the stream's memory; `None` if the stream is invalid.
     #[must_use]
     pub fn batch(&self) -> Option<&RecordBatch> {
         let decode = || StreamDecoder::new().decode(&mut Buffer::from(self.ipc.clone())).ok().flatten();
@@ -51,7 +51,7 @@ impl PartialEq for Sample {
 
 impl Eq for Sample {}
 
-/// Without the bytes.
+/// Omits the rows.
 impl fmt::Debug for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sample({} of {} rows, {} bytes)", self.rows, self.of, self.ipc.len())

@@ -1,9 +1,9 @@
-//! Schemas: namespaces of tables and views.
+//! Schemas: namespaces of tables, views and sequences.
 
 use serde::{Deserialize, Serialize};
 use types::Oid;
 
-/// A namespace of tables and views.
+/// Schema: a namespace of tables, views and sequences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
     pub oid: Oid,
@@ -13,25 +13,26 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The id of `pg_catalog`, as in PostgreSQL.
+    /// Id of `pg_catalog`, as in PostgreSQL.
     pub const PG_CATALOG: Oid = Oid(11);
-    /// The id of `public`, as in PostgreSQL.
+    /// Id of `public`, as in PostgreSQL.
     pub const PUBLIC: Oid = Oid(2_200);
-    /// The id of `information_schema`.
+    /// Id of `information_schema`.
     pub const INFORMATION_SCHEMA: Oid = Oid(13_000);
-    /// The id of `sys`, Kiln's own system tables.
+    /// Id of `sys`, Kiln's system tables.
     pub const SYS: Oid = Oid(13_001);
 
-    /// What the names of the schemas begin with that hold sessions' temporary objects.
+    /// Prefix of the names of schemas that hold a session's temporary objects.
     pub const TEMPORARY_PREFIX: &str = "pg_temp_";
 
-    /// Whether the schema holds the temporary objects of a session.
+    /// Returns whether the schema holds the temporary objects of a session.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.name.starts_with(Self::TEMPORARY_PREFIX)
     }
 
-    /// Whether the schema holds system tables, which are not rows of the catalog: nobody creates in it or drops it.
+    /// Returns whether the schema holds system tables. These are not stored in the catalog, and nobody can create
+    /// objects in the schema or drop it.
     #[must_use]
     pub fn is_system(&self) -> bool {
         [Self::PG_CATALOG, Self::INFORMATION_SCHEMA, Self::SYS].contains(&self.oid)

@@ -1,9 +1,9 @@
-//! Sequences: what numbers they give. How far one has come is not the catalog's: that is changed by no transaction.
+//! Definitions of sequences. The current position of a sequence is not part of the catalog, as it is not transactional.
 
 use serde::{Deserialize, Serialize};
 use types::{ColumnId, Oid, SqlType};
 
-/// A sequence.
+/// Sequence definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequence {
     pub oid: Oid,
@@ -12,34 +12,35 @@ pub struct Sequence {
     pub owner: Oid,
     /// `Int2`, `Int4` or `Int8`.
     pub sql_type: SqlType,
-    /// Where RESTART without a number begins.
+    /// First value after RESTART without a value.
     pub start: i64,
-    /// Not zero.
+    /// Step between values; not zero.
     pub increment: i64,
     pub min: i64,
     pub max: i64,
     pub cache: i64,
     pub cycle: bool,
-    /// The column that the sequence goes with.
+    /// The column that the sequence belongs to.
     pub owned_by: Option<SequenceOwner>,
-    /// Under which id its numbers are counted: another one after each RESTART, which a rollback takes back.
+    /// Id under which the values are counted. Each RESTART assigns a new one, so that a rollback restores the old
+    /// counter.
     pub counter: Oid,
-    /// Where that count begins.
+    /// First value of that counter.
     pub begins: i64,
     pub comment: Option<String>,
 }
 
-/// How far a sequence has come.
+/// Current position of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SequencePosition {
-    /// The number given last; before the first one, the one to come.
+    /// The last value returned; before the first one, the value to be returned next.
     pub last_value: i64,
     pub is_called: bool,
-    /// Numbers that can be given without a durable write.
+    /// Number of values that can be returned without a durable write.
     pub prepaid: i64,
 }
 
-/// The column that a sequence is dropped with.
+/// Column that owns a sequence, which is dropped with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequenceOwner {
     pub table: Oid,
@@ -47,10 +48,10 @@ pub struct SequenceOwner {
 }
 
 impl Sequence {
-    /// A sequence is a relation of so many columns: `last_value`, `log_cnt`, `is_called`.
+    /// Number of columns that a sequence has as a relation: `last_value`, `log_cnt`, `is_called`.
     pub const COLUMNS: i32 = 3;
 
-    /// The number after `last`; `None` at the end of a sequence that does not cycle.
+    /// Returns the value after `last`; `None` at the end of a sequence that does not cycle.
     #[must_use]
     pub fn after(&self, last: i64) -> Option<i64> {
         let next = last.checked_add(self.increment).filter(|next| (self.min..=self.max).contains(next));
@@ -61,7 +62,7 @@ impl Sequence {
         }
     }
 
-    /// Whether the sequence goes with a column of that table.
+    /// Returns whether a column of the table owns the sequence.
     #[must_use]
     pub fn is_owned_by(&self, table: Oid) -> bool {
         self.owned_by.is_some_and(|owner| owner.table == table)

@@ -1,4 +1,4 @@
-//! The catalog at one moment.
+//! State of the catalog as of one commit.
 
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use types::{ColumnId, Oid};
 use crate::clone::Shared;
 use crate::{ColumnSummary, Database, Definitions, Role, Schema, Sequence, Table, TableRows, TableShards, View};
 
-/// Everything that exists at one moment. Cloning costs a few pointers, and states share what they have in common: an object
-/// that two states have unchanged is the same `Arc` in both, and so are all definitions where none has changed.
+/// State of the catalog: all definitions and rows. Cloning costs a few pointers, and states share what is unchanged
+/// between them: an unchanged object is the same `Arc` in both, and so are the definitions as a whole if none has
+/// changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogState {
     pub(crate) definitions: Arc<Definitions>,
@@ -17,7 +18,7 @@ pub struct CatalogState {
     pub(crate) shared: Shared,
 }
 
-/// What the name of a relation stands for.
+/// Table, view or sequence; these kinds share one namespace.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Relation {
     Table(Arc<Table>),
@@ -26,7 +27,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// The relation's id.
+    /// Returns the relation's id.
     #[must_use]
     pub fn oid(&self) -> Oid {
         match self {
@@ -36,7 +37,7 @@ impl Relation {
         }
     }
 
-    /// The relation's name, without its schema.
+    /// Returns the relation's name, without its schema.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -46,7 +47,7 @@ impl Relation {
         }
     }
 
-    /// The id of the schema that the relation is in.
+    /// Returns the id of the relation's schema.
     #[must_use]
     pub fn schema(&self) -> Oid {
         match self {
@@ -56,7 +57,7 @@ impl Relation {
         }
     }
 
-    /// The id of the role that owns the relation.
+    /// Returns the id of the role that owns the relation.
     #[must_use]
     pub fn owner(&self) -> Oid {
         match self {
@@ -66,7 +67,7 @@ impl Relation {
         }
     }
 
-    /// Whether the relation has a column with this id.
+    /// Returns whether the relation has a column with this id.
     #[must_use]
     pub fn has_column(&self, column: ColumnId) -> bool {
         match self {
@@ -118,7 +119,7 @@ impl CatalogState {
         self.role(*self.definitions.role_names.get(name)?)
     }
 
-    /// The table, view or sequence called `name` in the schema.
+    /// Returns the table, view or sequence with this name in the schema.
     #[must_use]
     pub fn relation(&self, schema: Oid, name: &str) -> Option<Relation> {
         self.relation_by_oid(*self.definitions.relation_names.get(&schema)?.get(name)?)
@@ -132,19 +133,19 @@ impl CatalogState {
         table().or_else(view).or_else(sequence)
     }
 
-    /// The shards of a table; none for an id that is no table's.
+    /// Returns the shards of a table; empty if there is no such table.
     #[must_use]
     pub fn shards(&self, table: Oid) -> &TableShards {
         &self.rows(table).shards
     }
 
-    /// The rows of a table; none for an id that is no table's.
+    /// Returns the rows of a table; empty if there is no such table.
     #[must_use]
     pub fn rows(&self, table: Oid) -> &Arc<TableRows> {
         self.rows.get(&table).unwrap_or_else(|| TableRows::none())
     }
 
-    /// The state with other rows of a table, which it has.
+    /// Returns the state with other rows for one of its tables.
     #[must_use]
     pub fn with_rows(&self, table: Oid, rows: TableRows) -> Self {
         let mut next = self.clone();
@@ -152,51 +153,52 @@ impl CatalogState {
         next
     }
 
-    /// Sets the rows of a table that the state has.
+    /// Replaces the rows of one of the state's tables.
     pub fn set_rows(&mut self, table: Oid, rows: TableRows) {
         debug_assert!(self.definitions.tables.contains_key(&table), "rows belong to a table");
         self.rows.insert(table, Arc::new(rows));
     }
 
-    /// What is known about a table's column, rows of shards older than the column included; `None` if there is no such column.
+    /// Returns the statistics of a table's column, including rows of shards older than the column; `None` if there is
+    /// no such column.
     #[must_use]
     pub fn column_summary(&self, table: Oid, column: ColumnId) -> Option<ColumnSummary> {
         let column = self.table(table)?.column(column)?;
         Some(self.shards(table).summary(column))
     }
 
-    /// In the order of their ids.
+    /// Iterates over the schemas, ordered by id.
     pub fn schemas(&self) -> impl Iterator<Item = &Arc<Schema>> {
         self.definitions.schemas.values()
     }
 
-    /// In the order of their ids.
+    /// Iterates over the tables, ordered by id.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.definitions.tables.values()
     }
 
-    /// In the order of their ids.
+    /// Iterates over the views, ordered by id.
     pub fn views(&self) -> impl Iterator<Item = &Arc<View>> {
         self.definitions.views.values()
     }
 
-    /// In the order of their ids.
+    /// Iterates over the sequences, ordered by id.
     pub fn sequences(&self) -> impl Iterator<Item = &Arc<Sequence>> {
         self.definitions.sequences.values()
     }
 
-    /// The sequences that go with columns of the table.
+    /// Iterates over the sequences that columns of the table own.
     pub fn sequences_of(&self, table: Oid) -> impl Iterator<Item = &Arc<Sequence>> {
         let may_have = self.definitions.is_referenced(table).then(|| self.sequences());
         may_have.into_iter().flatten().filter(move |sequence| sequence.is_owned_by(table))
     }
 
-    /// In the order of their ids.
+    /// Iterates over the roles, ordered by id.
     pub fn roles(&self) -> impl Iterator<Item = &Arc<Role>> {
         self.definitions.roles.values()
     }
 
-    /// The tables, views and sequences of a schema, in the order of their names.
+    /// Iterates over the tables, views and sequences of a schema, ordered by name.
     pub fn relations(&self, schema: Oid) -> impl Iterator<Item = Relation> + '_ {
         let names = &self.definitions.relation_names;
         names.get(&schema).into_iter().flat_map(OrdMap::values).filter_map(|&oid| self.relation_by_oid(oid))
@@ -214,7 +216,7 @@ impl CatalogState {
         self.define().remove_table(table);
     }
 
-    /// The definitions, to be changed: no longer those of other states.
+    /// Returns the definitions for modification, copied if other states share them.
     pub(crate) fn define(&mut self) -> &mut Definitions {
         Arc::make_mut(&mut self.definitions)
     }

@@ -1,174 +1,176 @@
-//! Tables as declared: columns, constraints, where rows live and how shards are sorted.
+//! Table definitions: columns, constraints, indexes, storage, distribution and sort order.
 
 use serde::{Deserialize, Serialize};
 use types::{CachePolicy, ColumnId, Oid, OnCommit, SqlType};
 
-/// A table. Its shards are beside it, in [`crate::TableShards`].
+/// Table definition. Its shards are separate, in [`crate::TableShards`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     pub oid: Oid,
     pub schema: Oid,
     pub name: String,
     pub owner: Oid,
-    /// In the order of declaration.
+    /// Columns in the order of declaration.
     pub columns: Vec<Column>,
     pub constraints: Vec<Constraint>,
     pub distribution: Distribution,
     pub order: TableOrder,
     pub comment: Option<String>,
-    /// The id that the next added column gets; ids of dropped columns stay unused.
+    /// Id of the next column to be added; ids of dropped columns are never reused.
     pub next_column: i32,
     #[serde(default)]
     pub storage: Storage,
     #[serde(default)]
     pub indexes: Vec<Index>,
-    /// `WITH (…)` beside the storage, as `name=value`: of PostgreSQL's own parameters, which are shown and change nothing.
+    /// Parameters of `WITH (…)` other than the storage, as `name=value`: PostgreSQL's parameters, which are shown and
+    /// have no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// Of a temporary table what becomes of it when a transaction commits.
+    /// Action at commit if the table is temporary; `None` for a permanent table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temporary: Option<OnCommit>,
     #[serde(default, skip_serializing_if = "CachePolicy::is_normal")]
     pub cache: CachePolicy,
-    /// Of a table whose rows lie in files that others write, and only there.
+    /// Location of the rows of an external table; `None` for a table whose rows Kiln stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
 }
 
-/// Files of others that a table is made of.
+/// Files of an external table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct External {
-    /// A file, a folder or a pattern: a path of the server or a URL.
+    /// File, folder or pattern, as a path on the server or a URL.
     pub location: String,
 }
 
-/// Which of its two stores a table uses.
+/// Storage of a table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Storage {
-    /// Fresh rows as rows; they settle into shards.
+    /// Fresh rows in the row store, which are flushed to shards.
     #[default]
     Hybrid,
-    /// Shards alone: every statement that adds rows writes one.
+    /// Shards only: every statement that adds rows writes a shard.
     Column,
-    /// Rows alone, which never settle.
+    /// Row store only: rows are never flushed.
     Row,
 }
 
-/// An index that CREATE INDEX made; keys that are enforced have one of their own, with the constraint's id.
+/// Index made by CREATE INDEX. Enforced keys have indexes of their own, with the constraint's id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
     pub oid: Oid,
     pub name: String,
     pub columns: Vec<ColumnId>,
     pub unique: bool,
-    /// What was said of each of `columns`; empty where nothing was said of any.
+    /// Sort options of each of `columns`; empty if none has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orders: Vec<KeyOrder>,
-    /// INCLUDE: shown, and what the index goes with.
+    /// Columns of INCLUDE: they are shown, and the index is dropped with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub included: Vec<ColumnId>,
-    /// `WITH (…)`, as `name=value`.
+    /// Parameters of `WITH (…)`, as `name=value`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }
 
-/// How CREATE INDEX orders a column. An index is looked into by equality and ranges, for which none of it counts: it is shown.
+/// Sort options of an index column in CREATE INDEX. They are shown and have no effect, since an index serves equality
+/// and range lookups only.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KeyOrder {
     pub descending: bool,
     pub nulls_first: bool,
-    /// A collation other than the column's.
+    /// Collation, if not the column's.
     pub collation: Option<String>,
-    /// An operator class other than the type's own.
+    /// Operator class, if not the type's default.
     pub operators: Option<String>,
 }
 
 impl Index {
-    /// The columns of its key, then those of INCLUDE.
+    /// Returns the key columns, then those of INCLUDE.
     #[must_use]
     pub fn all_columns(&self) -> Vec<ColumnId> {
         self.columns.iter().chain(&self.included).copied().collect()
     }
 }
 
-/// A column of a table.
+/// Column of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     pub id: ColumnId,
     pub name: String,
     pub sql_type: SqlType,
     pub not_null: bool,
-    /// SQL text of the DEFAULT.
+    /// SQL text of the DEFAULT expression.
     pub default: Option<String>,
-    /// Text form of the value that shards written before the column existed answer; `None` is NULL.
+    /// Value, in text form, that rows written before the column existed have in it; `None` is NULL.
     pub missing: Option<String>,
     pub comment: Option<String>,
-    /// GENERATED … AS IDENTITY; there is no DEFAULT then.
+    /// GENERATED … AS IDENTITY; such a column has no DEFAULT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
-    /// The sequences that the DEFAULT takes numbers from: they cannot be dropped while it does.
+    /// Sequences that the DEFAULT uses, which can therefore not be dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequences: Vec<Oid>,
 }
 
-/// Where the values of an identity column come from.
+/// Source of an identity column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// GENERATED ALWAYS; else BY DEFAULT.
+    /// True for GENERATED ALWAYS, false for BY DEFAULT.
     pub always: bool,
     pub sequence: Oid,
 }
 
-/// A constraint of a table; NOT NULL lies on the column.
+/// Constraint of a table, other than NOT NULL, which is part of the column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Constraint {
     pub oid: Oid,
     pub name: String,
     pub kind: ConstraintKind,
-    /// Whether rows are held to it; a CHECK always is.
+    /// Whether the constraint is enforced; a CHECK always is.
     #[serde(default)]
     pub enforced: bool,
     #[serde(default)]
     pub comment: Option<String>,
 }
 
-/// What a constraint says.
+/// Kind and columns of a constraint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConstraintKind {
-    /// Informs estimates, enforced or not.
+    /// Used for estimates, whether or not it is enforced.
     PrimaryKey { columns: Vec<ColumnId> },
-    /// Informs estimates, enforced or not.
+    /// Used for estimates, whether or not it is enforced.
     Unique { columns: Vec<ColumnId> },
-    /// Informs estimates, enforced or not.
+    /// Used for estimates, whether or not it is enforced.
     ForeignKey {
         columns: Vec<ColumnId>,
-        /// The table referred to.
+        /// The referenced table.
         references: Oid,
-        /// Its columns, one for each of `columns`.
+        /// The referenced columns, one for each of `columns`.
         referenced: Vec<ColumnId>,
         on_update: ReferentialAction,
         on_delete: ReferentialAction,
-        /// Those of `columns` that ON DELETE SET NULL or SET DEFAULT sets; none named: all of them.
+        /// The columns that ON DELETE SET NULL or SET DEFAULT sets; empty means all.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         delete_columns: Vec<ColumnId>,
     },
-    /// Enforced: no row for which the expression is false.
+    /// Enforced: the expression is false for no row.
     Check {
-        /// SQL text.
+        /// SQL text of the expression.
         expression: String,
-        /// The columns that the expression uses.
+        /// Columns that the expression uses.
         columns: Vec<ColumnId>,
     },
 }
 
 impl ConstraintKind {
-    /// Whether it is a primary or unique key.
+    /// Returns whether it is a primary or unique key.
     #[must_use]
     pub fn is_key(&self) -> bool {
         matches!(self, Self::PrimaryKey { .. } | Self::Unique { .. })
     }
 
-    /// The columns of the constrained table that the constraint is about.
+    /// Returns the columns of the constrained table.
     #[must_use]
     pub fn columns(&self) -> &[ColumnId] {
         match self {
@@ -180,7 +182,7 @@ impl ConstraintKind {
     }
 }
 
-/// What happens to referring rows when the row referred to changes.
+/// Action on referencing rows when the referenced row changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ReferentialAction {
     #[default]
@@ -191,31 +193,31 @@ pub enum ReferentialAction {
     SetDefault,
 }
 
-/// Which worker of a cluster has which rows.
+/// Distribution of a table's rows over the workers of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Distribution {
-    /// Any worker.
+    /// On any worker.
     #[default]
     Random,
-    /// Every worker, where that spares moving rows of others.
+    /// On every worker, if that avoids moving rows of other tables.
     Replicate,
-    /// The worker that owns the bucket of these columns' values, so that equal values of all tables are on one.
+    /// By hash bucket of these columns: equal values of all tables are on the same worker.
     On(Vec<ColumnId>),
 }
 
-/// How the rows within each shard are ordered.
+/// Order of rows within each shard.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum TableOrder {
-    /// As they came: each shard a contiguous range of its load's input.
+    /// Order of arrival: each shard is a contiguous range of its load's input.
     #[default]
     None,
-    /// By the columns, one after the other.
+    /// Sorted lexicographically by the columns.
     Sort(Vec<SortColumn>),
-    /// By all columns interleaved.
+    /// Clustered by all columns, interleaved.
     Cluster(Vec<ColumnId>),
 }
 
-/// One column of a SORT key.
+/// Column of a sort key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SortColumn {
     pub column: ColumnId,
@@ -224,16 +226,16 @@ pub struct SortColumn {
 }
 
 impl Table {
-    /// The most columns a table can have, as in PostgreSQL.
+    /// Maximum number of columns, as in PostgreSQL.
     pub const COLUMN_COUNT_MAX: usize = 1_600;
 
-    /// The column with this id.
+    /// Returns the column with this id.
     #[must_use]
     pub fn column(&self, id: ColumnId) -> Option<&Column> {
         self.columns.iter().find(|column| column.id == id)
     }
 
-    /// The name of an index or a key of the table; empty where it has none of this id.
+    /// Returns the name of an index or key of the table; empty if there is none with this id.
     #[must_use]
     pub fn index_name(&self, index: Oid) -> &str {
         let constraint = self.constraints.iter().find(|constraint| constraint.oid == index);
@@ -241,13 +243,13 @@ impl Table {
         constraint.map(|constraint| constraint.name.as_str()).or(named).unwrap_or("")
     }
 
-    /// The column with this name and its position.
+    /// Returns the column with this name, with its position.
     #[must_use]
     pub fn column_by_name(&self, name: &str) -> Option<(usize, &Column)> {
         self.columns.iter().enumerate().find(|(_, column)| column.name == name)
     }
 
-    /// The columns of the declared primary key.
+    /// Returns the columns of the primary key, if one is declared.
     #[must_use]
     pub fn primary_key(&self) -> Option<&[ColumnId]> {
         self.constraints.iter().find_map(|constraint| match &constraint.kind {
@@ -256,7 +258,7 @@ impl Table {
         })
     }
 
-    /// The columns that [`TableOrder`] names, in its order.
+    /// Returns the columns of [`TableOrder`], in its order.
     #[must_use]
     pub fn order_columns(&self) -> Vec<ColumnId> {
         match &self.order {

@@ -1,4 +1,4 @@
-//! All rows of one table at one moment: fresh ones above, settled ones below.
+//! All rows of a table in one state: shards, fresh rows above them, and a transaction's own rows on top.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,21 +12,21 @@ use types::{CommitTs, Mutation, RowId, ShardId};
 
 use crate::{Compacted, PrunedShards, Result, Settled, ShardSize, Table, TableShards};
 
-/// The rows of a table: those that are committed, which are to be read as if they were its own fields, and above them those of a
-/// transaction. Cloning costs a pointer, and a few more where a transaction has written.
+/// Rows of a table: the committed ones, accessible as fields by deref, and above them those of a transaction. Cloning
+/// costs a pointer, and a few more if a transaction has written.
 #[derive(Debug, Clone, Default)]
 pub struct TableRows {
     committed: Arc<CommittedRows>,
-    /// What the transaction whose view this is has written; nothing in a committed state.
+    /// Rows that the transaction has written whose view this is; empty in a committed state.
     pub own: OwnRows,
 }
 
-/// What is committed of a table.
+/// Committed rows of a table.
 #[derive(Debug, Clone, Default)]
 pub struct CommittedRows {
     pub shards: TableShards,
     pub fresh: FreshRows,
-    /// Counts what happened since the catalog was read from disk.
+    /// Counts of changes since the catalog was read from the store.
     pub history: History,
 }
 
@@ -44,21 +44,21 @@ impl From<CommittedRows> for TableRows {
     }
 }
 
-/// How often the rows of a table changed, by the kind of change.
+/// Change counters of a table's rows, by kind of change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct History {
-    /// All rows were taken away.
+    /// Number of times that all rows were removed.
     pub emptied: u64,
-    /// Rows were added, changed or deleted.
+    /// Number of commits that added, changed or deleted rows.
     pub written: u64,
-    /// Rows went from one place to another.
+    /// Number of flushes and compactions, which move rows.
     pub moved: u64,
 }
 
-/// Where a row lies.
+/// Position of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowPlace {
-    /// Among the fresh rows, committed or the transaction's own.
+    /// Among the fresh rows, either committed or the transaction's own.
     Fresh,
     Shard {
         shard: ShardId,
@@ -67,24 +67,24 @@ pub enum RowPlace {
 }
 
 impl TableRows {
-    /// No rows.
+    /// Returns the shared instance without rows.
     pub(crate) fn none() -> &'static Arc<TableRows> {
         static NONE: LazyLock<Arc<TableRows>> = LazyLock::new(Arc::default);
         &NONE
     }
 
-    /// The rows of files that no commit has put there, those of an external table.
+    /// Creates the rows of an external table, which lie in files that no commit has added.
     #[must_use]
     pub fn of_files(files: &[Arc<ShardMeta>]) -> Self {
         CommittedRows { shards: TableShards::default().append(files, None), ..CommittedRows::default() }.into()
     }
 
-    /// What is committed, to be changed: no longer that of other states.
+    /// Returns the committed rows for modification, copied if other states share them.
     pub(crate) fn committed_mut(&mut self) -> &mut CommittedRows {
         Arc::make_mut(&mut self.committed)
     }
 
-    /// How many rows there are.
+    /// Returns the number of visible rows.
     #[must_use]
     pub fn len(&self) -> u64 {
         let fresh = self.fresh.len() + self.own.layer.len() - self.own.layer.gone_len();
@@ -96,19 +96,19 @@ impl TableRows {
         self.len() == 0
     }
 
-    /// Whether all there is lies in shards, none of them with a deleted row.
+    /// Returns whether all rows lie in shards and none of them is deleted.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.shards.deleted_rows == 0 && self.fresh.is_empty() && self.own.is_empty()
     }
 
-    /// The fresh row with this id as the transaction sees it.
+    /// Returns the fresh row with this id as the transaction sees it.
     #[must_use]
     pub fn fresh_row(&self, id: RowId) -> Option<&Arc<Row>> {
         self.own.layer.get(id).or_else(|| self.fresh.get(id).filter(|_| !self.own.layer.hides(id)))
     }
 
-    /// All fresh rows as the transaction sees them, layer by layer from the newest.
+    /// Iterates over the fresh rows as the transaction sees them, layer by layer from the newest.
     pub fn fresh_rows(&self) -> impl Iterator<Item = (RowId, &Arc<Row>)> {
         let own = &self.own.layer;
         let active = self.fresh.active.rows().filter(|(id, _)| !own.hides(*id));
@@ -117,7 +117,7 @@ impl TableRows {
         own.rows().chain(active).chain(sealed)
     }
 
-    /// The rows of the shard that are not to be seen; `None` when all are.
+    /// Returns the deleted positions of a shard; `None` if no row is deleted.
     #[must_use]
     pub fn deleted(&self, shard: ShardId) -> Option<Cow<'_, RoaringBitmap>> {
         match (self.shards.deleted.get(&shard), self.own.deleted.get(&shard)) {
@@ -128,7 +128,7 @@ impl TableRows {
         }
     }
 
-    /// The first shards that hold so many rows which are to be seen, or all, with their positions.
+    /// Returns the first shards that together hold at least `rows` visible rows, or all shards, with their positions.
     #[must_use]
     pub fn first_shards(&self, rows: u64) -> PrunedShards {
         let mut found = 0;
@@ -142,7 +142,7 @@ impl TableRows {
         (0..wanted).filter_map(|number| Some((number, shards.get(number)?))).collect()
     }
 
-    /// The sealed rows that are still there, and nothing else.
+    /// Returns only the sealed rows that are neither deleted nor changed.
     #[must_use]
     pub fn sealed_only(&self) -> Self {
         let mut active = Layer::default();
@@ -153,13 +153,13 @@ impl TableRows {
         CommittedRows { fresh, ..CommittedRows::default() }.into()
     }
 
-    /// These shards, and nothing else.
+    /// Returns only these shards, without fresh rows or deletions by the transaction.
     #[must_use]
     pub fn shards_only(&self, kept: &[ShardId]) -> Self {
         CommittedRows { shards: self.shards.only(kept), ..CommittedRows::default() }.into()
     }
 
-    /// The rows after a commit of `own`, which was bound to exactly these.
+    /// Returns the rows after a commit of `own`, which must be bound to exactly these rows.
     #[must_use]
     pub fn after(&self, own: &OwnRows, ts: CommitTs) -> Self {
         let mut next = CommittedRows::clone(self);
@@ -176,15 +176,15 @@ impl TableRows {
         next.into()
     }
 
-    /// The active layer sealed; `None` while another settles.
+    /// Returns the rows with the active layer sealed; `None` while another layer is sealed.
     pub(crate) fn sealed(&self) -> Option<Self> {
         let mut next = self.clone();
         self.fresh.sealed.is_none().then(|| next.committed_mut().fresh.seal())?;
         Some(next)
     }
 
-    /// The sealed rows in their shards, those that were changed or deleted meanwhile deleted there; `None` if they are not what is
-    /// sealed now.
+    /// Returns the rows with the sealed layer replaced by its shards. Rows that were changed or deleted since are
+    /// deleted in the shards. `None` if another generation is sealed now.
     pub(crate) fn settled(&self, settled: &Settled) -> Option<Self> {
         self.fresh.sealed.as_ref().filter(|sealed| sealed.generation == settled.generation)?;
         let mut next = self.clone();
@@ -198,8 +198,8 @@ impl TableRows {
         Some(next)
     }
 
-    /// The new shards instead of the old, rows deleted since the old were read deleted in the new; `None` if not all of the old are
-    /// there.
+    /// Returns the rows with old shards replaced by compacted ones. Rows deleted since the old ones were read are
+    /// deleted in the new ones. `None` if an old shard is missing.
     pub(crate) fn compacted(&self, compacted: &Compacted) -> Option<Self> {
         let removed: Vec<ShardId> = compacted.removed.keys().copied().collect();
         if removed.iter().any(|shard| self.shards.shards.position(*shard).is_none()) {
@@ -215,7 +215,8 @@ impl TableRows {
         Some(next)
     }
 
-    /// Which rows of the new shards are deleted from the start: those that were changed or deleted since they were sealed.
+    /// Returns the rows of the flushed shards that are deleted from the start: those that were changed or deleted since
+    /// they were sealed.
     pub(crate) fn deleted_when_settled(&self, settled: &Settled) -> BTreeMap<ShardId, RoaringBitmap> {
         if Mutation::SettleForgetsLate.is_on() {
             return BTreeMap::new();
@@ -223,7 +224,8 @@ impl TableRows {
         by_shard(self.fresh.active.gone().filter_map(|row| settled.place_of(row)))
     }
 
-    /// Which rows of the new shards are deleted from the start: those that were since the old ones were read.
+    /// Returns the rows of the compacted shards that are deleted from the start: those that were deleted since the old
+    /// ones were read.
     pub(crate) fn deleted_when_compacted(&self, compacted: &Compacted) -> BTreeMap<ShardId, RoaringBitmap> {
         if Mutation::CompactForgetsLate.is_on() {
             return BTreeMap::new();
@@ -234,7 +236,7 @@ impl TableRows {
         }))
     }
 
-    /// The same rows, found by the indexes of `table` as it is now.
+    /// Returns the rows with index entries for the present indexes of `table`.
     pub(crate) fn reindexed(&self, table: &Table) -> Result<Self> {
         let again = |layer: &Layer| layer.reindexed(|id, row| table.index_entries(id, &row.tuple));
         let mut next = self.clone();
@@ -261,7 +263,7 @@ fn by_shard(places: impl Iterator<Item = (ShardId, u32)>) -> BTreeMap<ShardId, R
     shards
 }
 
-/// Equal when they hold the same rows in the same places.
+/// Equal if they hold the same rows in the same positions.
 impl PartialEq for TableRows {
     fn eq(&self, other: &Self) -> bool {
         self.shards == other.shards && self.fresh == other.fresh && self.own == other.own

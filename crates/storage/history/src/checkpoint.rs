@@ -1,4 +1,4 @@
-//! Copies of the whole store in the bucket, for a log to go on from.
+//! Checkpoints: compressed copies of the whole store in the bucket, to which the archived log is applied.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -22,31 +22,32 @@ use crate::names::CheckpointName;
 use crate::upload::blocking;
 use crate::{History, HistoryError, NEWER, Result};
 
-/// 1 did not say which record it contains but by its number.
+/// Format 1 identified its newest record by number only, without checksum.
 const FORMAT: u32 = 2;
 const LEVEL: i32 = 1;
-/// Read, sent and written at a time.
+/// Bytes that are read, sent and written at a time.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
-/// It is looked at least so often whether a checkpoint is due.
+/// Maximum interval between checks whether a checkpoint is due.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// What a checkpoint is.
+/// Manifest of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) format: u32,
     pub(crate) instance: String,
     pub(crate) timeline: u32,
-    /// The newest record of the log that it contains.
+    /// The newest log record that the checkpoint contains.
     pub(crate) record: u64,
-    /// That record's checksum; `None` in format 1.
+    /// Checksum of that record in hexadecimal; `None` in format 1.
     #[serde(default)]
     pub(crate) record_checksum: Option<String>,
-    /// When that was written, in microseconds since 1970.
+    /// Time of that record in microseconds since 1970.
     pub(crate) written_us: i64,
-    /// The newest commit that it contains.
+    /// The newest commit that the checkpoint contains.
     pub(crate) commit: u64,
-    /// Size and XXH3 of the compressed file.
+    /// Size of the compressed file.
     pub(crate) bytes: u64,
+    /// XXH3 of the compressed file in hexadecimal.
     pub(crate) checksum: String,
 }
 
@@ -57,16 +58,16 @@ impl Manifest {
 
     pub(crate) fn instance(&self) -> Result<Uuid> {
         let object = || self.name().manifest();
-        self.instance.parse().map_err(|_| HistoryError::Damaged { object: object(), reason: "its instance is none" })
+        self.instance.parse().map_err(|_| HistoryError::Damaged { object: object(), reason: "instance is not a UUID" })
     }
 
-    /// Whether it ends with this record.
+    /// Returns whether the checkpoint's newest record is this one.
     pub(crate) fn contains(&self, record: &Record) -> bool {
         let checksum = record_checksum_text(record.checksum);
         self.record == record.number && self.record_checksum.as_ref().is_none_or(|expected| *expected == checksum)
     }
 
-    /// The checksum of its newest record, where it tells of one.
+    /// Returns the checksum of the newest record; `None` in format 1.
     pub(crate) fn record_checksum(&self) -> Option<u64> {
         self.record_checksum.as_deref().and_then(|text| u64::from_str_radix(text, 16).ok())
     }
@@ -74,21 +75,21 @@ impl Manifest {
     pub(crate) async fn read(objects: &Objects, name: CheckpointName) -> Result<Self> {
         let damaged = |reason| HistoryError::Damaged { object: name.manifest(), reason };
         let bytes = objects.get(&name.manifest()).await?;
-        let manifest: Self = serde_json::from_slice(&bytes).map_err(|_| damaged("it does not read"))?;
+        let manifest: Self = serde_json::from_slice(&bytes).map_err(|_| damaged("it is not a valid manifest"))?;
         if FORMAT < manifest.format {
             return Err(damaged(NEWER));
         }
         if manifest.name() != name {
-            return Err(damaged("it lies under another name than its own"));
+            return Err(damaged("its content does not match its name"));
         }
         Ok(manifest)
     }
 }
 
 impl History {
-    /// Makes a checkpoint whenever one is due, for as long as the server may write.
+    /// Runs the service that writes checkpoints when they are due, until the server may no longer write.
     pub async fn keep_checkpoints(&self, health: &Health) {
-        // Due at the start where there is none, or the newest is too old.
+        // At the start a checkpoint is due if there is none or the newest is too old.
         let mut newest: Option<i64> = None;
         let mut is_known = false;
         while !self.is_over() {
@@ -107,7 +108,7 @@ impl History {
             let now_us = self.clock.now_us();
             let is_due = newest.is_none_or(|newest| every <= now_us.saturating_sub(newest));
             let is_new = self.log.position().newest != self.checkpointed.load(Ordering::Relaxed);
-            // What failed may be the removal of old ones, after which nothing is new.
+            // After a failed removal of old checkpoints there may be no new record, but the removal must be retried.
             if is_known && is_due && (is_new || health.trouble().is_some()) {
                 match self.checkpoint().await {
                     Ok(()) => {
@@ -121,10 +122,10 @@ impl History {
         }
     }
 
-    /// Makes a checkpoint, then removes what no moment within the retention needs any more.
+    /// Writes a checkpoint, then deletes history that no state within the retention needs.
     ///
     /// # Errors
-    /// As [`Self::upload`], and where the data folder cannot be written.
+    /// As [`Self::upload`]; also fails if the data folder cannot be written.
     pub async fn checkpoint(&self) -> Result<()> {
         let folder = self.settings.folder.join("checkpoint");
         let timeline = self.timeline;
@@ -134,14 +135,15 @@ impl History {
         let made = blocking(move || {
             let made = write_files(&*log, &folder, instance, timeline);
             if made.is_err() {
-                // Half a copy may be what the disk lacks.
+                // A partial copy may occupy the disk space that is missing.
                 let _ = fs::remove_dir_all(&folder);
             }
             made
         });
         let (manifest, file) = made.await?;
         Failpoint::CheckpointMade.pass();
-        // Once it counts a restore may begin with it: then the log before it must be there, for moments before.
+        // A checkpoint may be restored from as soon as its manifest exists: by then the log before it must be archived,
+        // for restores to earlier points.
         let sent = match self.upload().await {
             Ok(()) => send(&self.objects, &manifest, &file).await,
             Err(error) => Err(error),
@@ -160,7 +162,7 @@ impl History {
         self.remove_old(manifest.name()).await
     }
 
-    /// Whether the disk has room for a copy of the store and for the same compressed, which is smaller.
+    /// Checks that the disk has space for a copy of the store and for its compressed form, which is smaller.
     fn check_room(&self) -> Result<()> {
         let Some(reserve) = &self.settings.reserve else { return Ok(()) };
         let bytes = fs::metadata(&self.settings.store).map_or(0, |file| file.len());
@@ -179,7 +181,7 @@ impl History {
     }
 }
 
-/// The store copied and compressed; what it is, and where the file lies.
+/// Writes a compressed copy of the store; returns its manifest and its path.
 fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> Result<(Manifest, PathBuf)> {
     let failed = |source| HistoryError::File { path: folder.to_owned(), source };
     if folder.exists() {
@@ -205,7 +207,7 @@ fn write_files(kv: &dyn TxKv, folder: &Path, instance: Uuid, timeline: u32) -> R
     Ok((manifest, compressed))
 }
 
-/// The newest record and the newest commit in the copy of a store.
+/// Returns the newest record and the newest commit that a copy of the store contains.
 fn contained(copy: &Path) -> Result<(Record, CommitTs)> {
     let damaged = |reason| HistoryError::Damaged { object: copy.display().to_string(), reason };
     let kv = kv::redb::open(copy)?;
@@ -243,12 +245,12 @@ async fn send(objects: &Objects, manifest: &Manifest, file: &Path) -> Result<()>
     }
     writer.finish().await?;
     Failpoint::CheckpointStored.pass();
-    let bytes = Bytes::from(serde_json::to_vec_pretty(manifest).expect("a manifest is text and numbers"));
+    let bytes = Bytes::from(serde_json::to_vec_pretty(manifest).expect("a Manifest serializes to JSON"));
     objects.put(&manifest.name().manifest(), bytes).await?;
     Ok(())
 }
 
-/// Fetches the store that the checkpoint is of to the file `to`, which must not be there.
+/// Fetches and decompresses a checkpoint's store to the file `to`, which must not exist.
 pub(crate) async fn fetch(objects: &Objects, manifest: &Manifest, to: &Path) -> Result<()> {
     let object = manifest.name().data();
     let damaged = |reason| HistoryError::Damaged { object: objects.object_url(&object), reason };
@@ -265,7 +267,7 @@ pub(crate) async fn fetch(objects: &Objects, manifest: &Manifest, to: &Path) -> 
         .await?;
     }
     if (hashed.bytes, checksum_text(&hashed.hash)) != (manifest.bytes, manifest.checksum.clone()) {
-        return Err(damaged("it does not have its checksum"));
+        return Err(damaged("its size or checksum does not match"));
     }
     let (from, to) = (compressed.clone(), to.to_owned());
     blocking(move || {
@@ -289,7 +291,7 @@ fn record_checksum_text(checksum: u64) -> String {
     format!("{checksum:016x}")
 }
 
-/// A file, and the checksum of what is written to it.
+/// File with the size and the checksum of what was written to it.
 struct Hashed {
     file: File,
     hash: Xxh3,

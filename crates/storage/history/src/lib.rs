@@ -1,18 +1,30 @@
-//! What was: the log and the checkpoints in the bucket, from which any moment within the retention is rebuilt.
+//! History of a warehouse: archived log and checkpoints in the bucket, from which any state within the retention can be
+//! rebuilt.
 //!
 //! | object | holds |
 //! |---|---|
 //! | `log/<timeline>/<first>-<last>` | the records `first` to `last` of the store's log (`kv::log`) |
-//! | `log/<timeline>/begin.json` | which record of which older timeline it goes on from; the first has none |
-//! | `checkpoints/<timeline>/<record>.redb.zst` | the store after that record |
-//! | `checkpoints/<timeline>/<record>.json` | what the checkpoint is; written after it |
+//! | `log/<timeline>/begin.json` | the timeline and record that this one continues; the first timeline has none |
+//! | `checkpoints/<timeline>/<record>.redb.zst` | a copy of the store after that record |
+//! | `checkpoints/<timeline>/<record>.json` | the checkpoint's manifest; written after the copy |
 //!
-//! A restore begins a new timeline, as in PostgreSQL: what an older one went on to say is never mixed with it. A start makes sure that the
-//! store's log is the bucket's, and a restore that all its records are of one history.
+//! A restore begins a new timeline, as in PostgreSQL, so that later records of the old timeline are never mixed with
+//! it. A start verifies that the store's log agrees with the bucket's, and a restore that all its records form one
+//! history.
 //!
-//! Never knows what a transaction is, and writes to the store only where it restores it or begins a timeline: `txn` writes through [`History::write`].
+//! This crate does not know transactions, and writes to the store only to restore it or to begin a timeline: `txn`
+//! writes through [`History::write`].
 //!
-//! Start at `plan.rs` for which objects a moment needs and `start.rs` for what a start compares, then `upload.rs` and `checkpoint.rs` for how they come about.
+//! Reading order:
+//!
+//! - `names.rs`, `log_object.rs`: names and formats of the objects
+//! - `plan.rs`: the objects that a point in time is rebuilt from
+//! - `start.rs`: comparison of store and bucket at the start of a server
+//! - `upload.rs`, `checkpoint.rs`: the background services that archive the log and write checkpoints
+//! - `retain.rs`: deletion of history older than the retention
+//! - `rebuild.rs`, `restore.rs`: a store rebuilt from the bucket, and a data folder restored from it
+//! - `past.rs`, `recent.rs`: states for time travel, rebuilt or still in memory
+//! - `timeline.rs`, `tenure.rs`: timelines, and the right of a server to write
 
 mod checkpoint;
 mod error;
@@ -57,30 +69,31 @@ pub use timeline::{begin_timeline, fork_from_nothing};
 
 use self::timeline::Timeline;
 
-/// Why an object is not read.
+/// Reason of damage for objects in a format that only a newer version reads.
 pub const NEWER: &str = "a newer version of Kiln has written it";
 
-/// How history is kept.
+/// Settings of the history.
 #[derive(Debug, Clone)]
 pub struct HistorySettings {
-    /// Whose log it is, for people who find it.
+    /// Id of the instance, recorded in the objects to identify their origin.
     pub instance: Uuid,
-    /// A folder of its own for checkpoints on their way.
+    /// Working folder for checkpoints and rebuilt states, used by the history alone.
     pub folder: PathBuf,
-    /// The store's file, which a checkpoint copies there.
+    /// The store's file, which checkpoints copy.
     pub store: PathBuf,
-    /// What checkpoints leave free on the disk of both; `None` for nothing.
+    /// Disk space that checkpoints leave free; `None` to leave none.
     pub reserve: Option<Reserve>,
-    /// Between looks for records to copy.
+    /// Interval between uploads of new log records.
     pub upload_every: Duration,
+    /// Interval between checkpoints.
     pub checkpoint_every: Duration,
-    /// How long a moment can be gone back to.
+    /// Age up to which past states can be restored or read.
     pub retention: Duration,
-    /// The claim on the storage; `None` where nobody else can come to it.
+    /// The claim on the storage; `None` if no other server can use it.
     pub claim: Option<Arc<Claim>>,
 }
 
-/// The history of one store.
+/// History of one store.
 #[derive(Debug)]
 pub struct History {
     log: Arc<Logged>,
@@ -88,10 +101,10 @@ pub struct History {
     clock: Arc<dyn Clock>,
     settings: HistorySettings,
     timeline: u32,
-    /// One copying at a time.
+    /// Held during an upload, so that only one runs at a time.
     uploading: tokio::sync::Mutex<()>,
     status: Mutex<Status>,
-    /// The record of the newest checkpoint; 0 for none yet.
+    /// The record of the newest checkpoint; 0 for none.
     checkpointed: AtomicU64,
     rebuilt: past::Rebuilt,
     tenure: Tenure,
@@ -106,37 +119,42 @@ struct Status {
     last_checkpoint_us: Option<i64>,
 }
 
-/// How far the history has come, for people.
+/// Progress of the history, as `sys.history` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryStatus {
     pub log: LogPosition,
-    /// Objects of the log written since the start.
+    /// Number of log objects written since the start.
     pub uploads: u64,
-    /// Uploads and checkpoints that failed since the start; each was tried again.
+    /// Number of failed uploads and checkpoints since the start; each was retried.
     pub failures: u64,
-    /// Microseconds since 1970, here and below.
+    /// Time of the last upload in microseconds since 1970.
     pub last_upload_us: Option<i64>,
-    /// The failure of the newest upload or checkpoint that failed; `None` once an object of the log was written again.
+    /// The latest failure of an upload or checkpoint; `None` after the next successful upload.
     pub last_error: Option<String>,
-    /// The record that the newest checkpoint contains.
+    /// The newest record that the newest checkpoint contains.
+    /// Time of the last checkpoint in microseconds since 1970.
     pub checkpoint: Option<u64>,
     pub last_checkpoint_us: Option<i64>,
 }
 
 impl History {
-    /// The history of what is written to `log`.
+    /// Opens the history of the store behind `log`.
     ///
     /// # Errors
-    /// Where the store cannot be read, or has not begun its timeline: [`begin_timeline`].
+    /// [`HistoryError::TimelineNotBegun`] before [`begin_timeline`]; others if the store cannot be read.
     pub fn open(log: Arc<Logged>, objects: Objects, clock: Arc<dyn Clock>, settings: HistorySettings) -> Result<Self> {
         let Timeline::Begun(timeline) = timeline::of(&*log as &dyn TxKv)? else {
             return Err(HistoryError::TimelineNotBegun);
         };
-        // What an earlier server had begun.
+        // Leftovers of an earlier server.
         if settings.folder.exists()
             && let Err(error) = std::fs::remove_dir_all(&settings.folder)
         {
-            tracing::warn!(folder = %settings.folder.display(), %error, "failed to empty the folder of the history");
+            tracing::warn!(
+                folder = %settings.folder.display(),
+                %error,
+                "could not delete the old working folder of the history"
+            );
         }
         let tenure = Tenure::new(settings.claim.clone());
         Ok(Self {
@@ -153,47 +171,47 @@ impl History {
         })
     }
 
-    /// The time in which the server may write.
+    /// Returns the server's tenure, which ends when it may no longer write.
     #[must_use]
     pub fn tenure(&self) -> Tenure {
         self.tenure.clone()
     }
 
-    /// Whether there is nothing more to be written.
+    /// Returns whether the server may no longer write.
     fn is_over(&self) -> bool {
         self.tenure.is_over() || self.log.store().is_poisoned()
     }
 
-    /// The time for which a moment can be gone back to.
+    /// Returns the age up to which past states can be restored or read.
     #[must_use]
     pub fn retention(&self) -> Duration {
         self.settings.retention
     }
 
-    /// Writes a commit; when that was, in microseconds since 1970, as the log tells it.
+    /// Writes a commit and returns its time in the log, in microseconds since 1970.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns the store's errors.
     pub fn write(&self, batch: Batch) -> kv::Result<i64> {
         self.log.write_logged(batch)
     }
 
-    /// The time of the newest record, in microseconds since 1970.
+    /// Returns the time of the newest record in microseconds since 1970.
     #[must_use]
     pub fn newest_us(&self) -> i64 {
         self.log.position().newest_us
     }
 
-    /// Copies what the log holds by now; commits from now on do not wait for room in it.
+    /// Uploads the remaining records at shutdown; later commits no longer wait for free space in the log.
     ///
     /// # Errors
-    /// Where the store cannot be read or the bucket cannot be written.
+    /// Fails if the store cannot be read or the bucket cannot be written.
     pub async fn end(&self) -> Result<()> {
         self.log.end();
         self.upload().await
     }
 
-    /// The progress of copies and checkpoints.
+    /// Returns the progress of uploads and checkpoints.
     #[must_use]
     pub fn status(&self) -> HistoryStatus {
         let status = self.status.lock();

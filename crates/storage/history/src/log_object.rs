@@ -1,4 +1,4 @@
-//! One object of the log: a head, the records compressed, a checksum of both. Numbers are big-endian.
+//! Format of a log object: header, compressed records, checksum of both. Numbers are big-endian.
 
 use std::io::Read;
 
@@ -10,22 +10,22 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::names::LogName;
 use crate::{HistoryError, NEWER, Result};
 
-/// Its last character is the format: 1 held records that are not chained, 2 holds such that are.
+/// Magic number; its last character is the format. Records of format 1 are not chained by checksums.
 const MAGIC: &[u8; 8] = b"KILNLOG2";
 const MAGIC_UNCHAINED: &[u8; 8] = b"KILNLOG1";
 const CHECKSUM_BYTES: usize = 8;
 const HEAD_BYTES: usize = MAGIC.len() + 16 + 4 + 8 + 8 + 8;
-/// Fast, and about as good on catalog records as what takes longer.
+/// Compression level: higher ones take longer and compress catalog records hardly better.
 const LEVEL: i32 = 1;
 
-/// The object that holds `records`, which are not none and follow each other.
+/// Encodes records, at least one and consecutive, as an object.
 pub(crate) fn encode(instance: Uuid, name: LogName, records: &[Bytes]) -> Bytes {
     let mut content = Vec::with_capacity(records.iter().map(|record| 8 + record.len()).sum());
     for record in records {
         content.put_u64(record.len() as u64);
         content.extend_from_slice(record);
     }
-    let compressed = zstd::bulk::compress(&content, LEVEL).expect("compressing in memory does not fail");
+    let compressed = zstd::bulk::compress(&content, LEVEL).expect("compression into memory does not fail");
     let mut bytes = BytesMut::with_capacity(HEAD_BYTES + compressed.len() + CHECKSUM_BYTES);
     bytes.put_slice(MAGIC);
     bytes.put_slice(instance.as_bytes());
@@ -39,34 +39,34 @@ pub(crate) fn encode(instance: Uuid, name: LogName, records: &[Bytes]) -> Bytes 
     bytes.freeze()
 }
 
-/// The instance that wrote the object, and its records.
+/// Decodes an object; returns the instance that wrote it and its records.
 ///
 /// # Errors
-/// Where it is not what was written under this name.
+/// [`HistoryError::Damaged`] if the content is not valid for this name.
 pub(crate) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)> {
     let damaged = |reason| HistoryError::Damaged { object: name.object(), reason };
     let end = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or_else(|| damaged("it is cut short"))?;
     let magic = bytes.get(..MAGIC.len()).filter(|_| HEAD_BYTES <= end);
     if !magic.is_some_and(|magic| magic == MAGIC || magic == MAGIC_UNCHAINED) {
         let is_newer = magic.is_some_and(|magic| magic[..MAGIC.len() - 1] == MAGIC[..MAGIC.len() - 1]);
-        return Err(damaged(if is_newer { NEWER } else { "it is no object of the log" }));
+        return Err(damaged(if is_newer { NEWER } else { "it is not a log object" }));
     }
     if xxh3_64(&bytes[..end]) != bytes.slice(end..).get_u64() {
-        return Err(damaged("it does not have its checksum"));
+        return Err(damaged("its checksum does not match"));
     }
     let mut rest = bytes.slice(MAGIC.len()..end);
     let instance = Uuid::from_u128(rest.get_u128());
     let head = LogName { timeline: rest.get_u32(), first: rest.get_u64(), last: rest.get_u64() };
     if head != name {
-        return Err(damaged("it lies under another name than its own"));
+        return Err(damaged("its header does not match its name"));
     }
     let length = rest.get_u64();
     let mut content = Vec::new();
     let decoder = zstd::stream::read::Decoder::with_buffer(&rest[..]).map_err(|_| damaged("it does not decompress"))?;
-    // No more than was promised: a damaged length must not fill the memory.
+    // Reads at most the promised length, so that damage cannot exhaust the memory.
     decoder.take(length.saturating_add(1)).read_to_end(&mut content).map_err(|_| damaged("it does not decompress"))?;
     if content.len() as u64 != length {
-        return Err(damaged("it does not have its length"));
+        return Err(damaged("its decompressed length does not match"));
     }
     let mut content = Bytes::from(content);
     let mut records = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn decode(name: LogName, bytes: &Bytes) -> Result<(Uuid, Vec<Record>)
         records.push(Record::parse(&content.split_to(length)).map_err(|_| damaged("a record is damaged"))?);
     }
     if !records.iter().map(|record| record.number).eq(name.first..=name.last) {
-        return Err(damaged("its records are not those of its name"));
+        return Err(damaged("its records do not match its name"));
     }
     Ok((instance, records))
 }

@@ -1,16 +1,16 @@
-//! The names of objects of the history. Numbers are hexadecimal of a fixed width, so that names sort as they do.
+//! Names of the history's objects. Numbers are hexadecimal with a fixed width, so that names sort like numbers.
 
-/// The folder of the log.
+/// Folder of the archived log.
 pub const LOG: &str = "log";
-/// The folder of checkpoints.
+/// Folder of the checkpoints.
 pub const CHECKPOINTS: &str = "checkpoints";
-/// The folder of what checkpoints and the log name: the objects of tables.
+/// Folder of the tables' objects, which checkpoints and log reference.
 pub const TABLES: &str = "tables";
 const DATA: &str = ".redb.zst";
 const MANIFEST: &str = ".json";
 const BEGIN: &str = "begin.json";
 
-/// The records that an object of the log holds.
+/// Name of a log object: its timeline and the range of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LogName {
     pub(crate) timeline: u32,
@@ -18,7 +18,7 @@ pub(crate) struct LogName {
     pub(crate) last: u64,
 }
 
-/// The record that a checkpoint was made after.
+/// Name of a checkpoint: its timeline and the newest record that it contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CheckpointName {
     pub(crate) timeline: u32,
@@ -65,12 +65,12 @@ impl CheckpointName {
     }
 }
 
-/// The folder of a timeline's objects below [`LOG`] or [`CHECKPOINTS`].
+/// Returns the folder of a timeline below [`LOG`] or [`CHECKPOINTS`].
 pub(crate) fn folder(of: &str, timeline: u32) -> String {
     format!("{of}/{timeline:08x}")
 }
 
-/// Where it is told how a timeline begins.
+/// Returns the name of the object that describes the begin of a timeline.
 pub(crate) fn begin(timeline: u32) -> String {
     format!("{LOG}/{timeline:08x}/{BEGIN}")
 }
@@ -80,7 +80,7 @@ pub(crate) fn parse_begin(object: &str) -> Option<u32> {
     if name == BEGIN { number::<8>(timeline)?.try_into().ok() } else { None }
 }
 
-/// Whether an object below [`LOG`] or `checkpoints` is one of the history.
+/// Returns whether an object below [`LOG`] or [`CHECKPOINTS`] belongs to the history.
 #[must_use]
 pub fn is_history(object: &str) -> bool {
     LogName::parse(object).is_some()

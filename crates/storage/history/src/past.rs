@@ -1,4 +1,4 @@
-//! States of the past that were rebuilt from the bucket, the newest of which are kept.
+//! Time travel: states rebuilt from the bucket, with a small cache of them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,26 +12,27 @@ use crate::recent::Known;
 use crate::upload::blocking;
 use crate::{History, HistoryError, Result, timeline};
 
-/// Rebuilt states that are kept for the next question.
+/// Number of cached states.
 const KEPT: usize = 4;
 
-/// States that were rebuilt, the one used last at the end.
+/// Cache of rebuilt states, the most recently used last.
 #[derive(Debug, Default)]
 pub(crate) struct Rebuilt {
     states: tokio::sync::Mutex<VecDeque<Known>>,
-    /// Numbers the folders that states are rebuilt in.
+    /// Number of the next folder to rebuild a state in.
     folders: AtomicU64,
 }
 
 impl History {
-    /// The state at the moment, from the bucket. One is rebuilt at a time: the next may ask for the same.
+    /// Returns the state as of `moment`, rebuilt from the bucket unless it is cached. States are rebuilt one at a time,
+    /// since the next query may need the same.
     ///
     /// # Errors
-    /// [`HistoryError::TooOld`] and [`HistoryError::Gap`]; others where the bucket does not answer.
+    /// [`HistoryError::TooOld`] and [`HistoryError::Gap`]; others if the bucket cannot be read.
     pub async fn rebuilt(&self, moment: Moment) -> Result<Known> {
         let mut states = self.rebuilt.states.lock().await;
         if let Some(position) = states.iter().position(|known| known.is_at(moment)) {
-            let known = states.remove(position).expect("found above");
+            let known = states.remove(position).expect("the position was found above");
             states.push_back(known.clone());
             return Ok(known);
         }
@@ -47,7 +48,7 @@ impl History {
         let built = rebuild(&self.objects, &path, moment, &folder.join("past.redb"), &|_| ()).await;
         let known = match built {
             Ok(rebuilt) => self.known(moment, rebuilt).await,
-            // Older than the oldest checkpoint, and so than the retention.
+            // The state is older than the oldest checkpoint, and hence than the retention.
             Err(HistoryError::NoStart) => Err(HistoryError::TooOld),
             Err(error) => Err(error),
         };
@@ -67,12 +68,13 @@ impl History {
         let (kv, ts) = (rebuilt.kv, rebuilt.commit);
         let read = blocking(move || Ok(stored::read(&*kv)?)).await?;
         let (state, _) = read.ok_or(HistoryError::NoStart)?;
-        // Where the log ends, the state is known to be that of the moment asked for, and of none after it.
+        // At the end of the log it is not known how long the state remains the newest: it is valid for the requested
+        // time only.
         let (next, until_us) = rebuilt.next.unwrap_or_else(|| {
             let until_us = if let Moment::Time(us) = moment { us + 1 } else { i64::MAX };
             (CommitTs(ts.0 + 1), until_us)
         });
-        // It may have been there for longer: since the commit, which a later record may have followed.
+        // The state begins with its commit; records without a commit may have followed.
         let from_us =
             if let Moment::Time(us) = moment { rebuilt.last.written_us.min(us) } else { rebuilt.last.written_us };
         Ok(Known { ts, state: Arc::new(state), from_us, until_us, next })

@@ -1,4 +1,4 @@
-//! The objects that a moment is rebuilt from. Pure.
+//! Selects the objects that a state is rebuilt from. Pure.
 
 use kv::log::Record;
 use kv::{Op, Space};
@@ -9,21 +9,21 @@ use crate::last_commit::{LAST_COMMIT, parse_commit};
 use crate::names::LogName;
 use crate::timeline::Leg;
 
-/// An object of the log, and up to which record it counts.
+/// A log object, and the last of its records that counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogPart {
     pub(crate) name: LogName,
     pub(crate) until: u64,
 }
 
-/// Records that no object holds.
+/// Range of records that no object contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     pub from: u64,
     pub to: u64,
 }
 
-/// The checkpoints that lie on the way to the moment, the one to try first at the end.
+/// Returns the checkpoints on the path that are not after `moment`, the newest last.
 pub(crate) fn checkpoints(manifests: Vec<Manifest>, path: &[Leg], moment: Moment) -> Vec<Manifest> {
     let mut usable: Vec<Manifest> = manifests
         .into_iter()
@@ -38,8 +38,8 @@ pub(crate) fn checkpoints(manifests: Vec<Manifest>, path: &[Leg], moment: Moment
     usable
 }
 
-/// The objects that hold the records after `after`, in order, up to the first gap. Those that hold some of them a second time, or `after` itself, are among
-/// them: that they tell the same has to be seen.
+/// Returns the objects with the records after `after`, in order, up to the first gap. Objects that repeat some of them,
+/// or contain `after` itself, are included: they must be compared with the others.
 pub(crate) fn log_after(names: &[LogName], path: &[Leg], after: u64) -> (Vec<LogPart>, Option<Gap>) {
     let mut parts = Vec::new();
     let mut covered = after;
@@ -65,7 +65,7 @@ pub(crate) fn log_after(names: &[LogName], path: &[Leg], after: u64) -> (Vec<Log
     (parts, None)
 }
 
-/// The newest commit in the record, if there is any.
+/// Returns the newest commit in the record; `None` if it contains none.
 pub(crate) fn commit_of(record: &Record) -> Option<CommitTs> {
     record.batch.ops().iter().rev().find_map(|op| match op {
         Op::Put { space: Space::Meta, key, value } if key[..] == *LAST_COMMIT => parse_commit(value),
@@ -73,7 +73,7 @@ pub(crate) fn commit_of(record: &Record) -> Option<CommitTs> {
     })
 }
 
-/// Whether the moment lies before a record with this commit.
+/// Returns whether `moment` lies before the record that contains `commit`.
 pub(crate) fn is_before(moment: Moment, record: &Record, commit: CommitTs) -> bool {
     match moment {
         Moment::Newest => false,

@@ -1,4 +1,4 @@
-//! A store as it was: a checkpoint, and the log after it.
+//! Rebuilds a store as of a point in time: fetches a checkpoint and applies the archived log after it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,35 +19,35 @@ use crate::timeline::Leg;
 use crate::upload::blocking;
 use crate::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
 
-/// Objects of the log fetched at a time.
+/// Log objects fetched in parallel.
 const FETCHES_AT_ONCE: usize = 8;
-/// Changes that one write of the rebuilt store makes, about.
+/// Approximate maximum changes of one write to the rebuilt store.
 const WRITE_OPS: usize = 100_000;
 const WRITE_BYTES: usize = 32 * 1024 * 1024;
 
-/// A store as of a moment.
+/// Store rebuilt as of a point in time.
 #[derive(Debug)]
 pub(crate) struct Rebuilt {
     pub(crate) kv: Arc<dyn TxKv>,
     pub(crate) instance: Uuid,
-    /// The newest record in it.
+    /// The newest record that the store contains.
     pub(crate) last: Record,
-    /// The newest commit in it.
+    /// The newest commit that the store contains.
     pub(crate) commit: CommitTs,
-    /// The next commit, and when it was, where the log tells of one.
+    /// The next commit and its time, if it is in the archived log.
     pub(crate) next: Option<(CommitTs, i64)>,
-    /// What is missing after it.
+    /// Records that are missing after the newest one.
     pub(crate) gap: Option<Gap>,
 }
 
-/// What is told while a store is rebuilt.
+/// Progress of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
     Checkpoint {
         object: &'a str,
         bytes: u64,
     },
-    /// It cannot be used, so an older one is.
+    /// A checkpoint that cannot be used; an older one is tried.
     DamagedCheckpoint {
         object: &'a str,
     },
@@ -59,7 +59,7 @@ pub enum Progress<'a> {
     },
 }
 
-/// Rebuilds the store as of `moment` in the file `file`, which must not be there. A gap in the log ends it early.
+/// Rebuilds the store as of `moment` in `file`, which must not exist. A gap in the archived log ends it early.
 pub(crate) async fn rebuild(
     objects: &Objects,
     path: &[Leg],
@@ -90,7 +90,8 @@ pub(crate) async fn rebuild(
     let mut fetched = stream::iter(parts)
         .map(|part| async move {
             let bytes = match objects.get(&part.name.object()).await {
-                // What the checkpoint contains may be removed at any time: it is only compared with it.
+                // Objects that the checkpoint covers are fetched only for comparison with it, and may be deleted
+                // meanwhile.
                 Err(objects::Error::NotFound { .. }) if part.name.last <= after => return Ok(None),
                 bytes => bytes?,
             };
@@ -136,7 +137,7 @@ pub(crate) async fn rebuild(
     Ok(Rebuilt { kv, instance, last, commit, next, gap })
 }
 
-/// Fetches the newest whole checkpoint from before the moment; `None` where there is none.
+/// Fetches the newest intact checkpoint not after `moment`; `None` if there is none.
 async fn fetch_start(
     objects: &Objects,
     path: &[Leg],
@@ -173,17 +174,21 @@ async fn fetch_start(
             Err(error) => return Err(error),
         }
     }
-    // Without any checkpoint the log may still reach back to the beginning.
+    // The archived log may still reach back to the beginning.
     if let Some(damage) = damage {
-        tracing::warn!(error = &damage as &dyn std::error::Error, "no whole checkpoint from before the moment");
+        tracing::warn!(
+            error = &damage as &dyn std::error::Error,
+            "no intact checkpoint is old enough; rebuilding from the beginning of the log"
+        );
     }
     Ok(None)
 }
 
-/// Proof that records are those of one history: each contains the checksum of the one before it, and no number stands for two records.
+/// Verifies that records form one history: each contains the checksum of its predecessor, and no two records have the
+/// same number.
 struct Chain {
     newest: u64,
-    /// By number.
+    /// Checksums by record number.
     checksums: BTreeMap<u64, u64>,
 }
 
@@ -193,7 +198,7 @@ impl Chain {
         Self { newest, checksums: last.map(|last| (last.number, last.checksum)).into_iter().collect() }
     }
 
-    /// Takes the record that follows the newest.
+    /// Adds the successor of the newest record.
     fn add(&mut self, record: &Record) -> Result<()> {
         if !record.follows(self.newest) && !Mutation::HistoryNotChained.is_on() {
             return Err(HistoryError::TwoHistories { record: record.number });
@@ -203,7 +208,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Looks at a record that another object has told already.
+    /// Compares a record with one of the same number from another object.
     fn compare(&self, record: &Record) -> Result<()> {
         match self.checksums.get(&record.number) {
             Some(&checksum) if checksum != record.checksum && !Mutation::HistoryNotChained.is_on() => {
@@ -213,7 +218,7 @@ impl Chain {
         }
     }
 
-    /// No object after this tells of older records.
+    /// Drops the checksums of records before `number`: later objects contain none of them.
     fn forget_before(&mut self, number: u64) {
         self.checksums = self.checksums.split_off(&number);
     }
@@ -238,7 +243,7 @@ impl Pending {
 
     async fn write(&mut self, kv: &Arc<dyn TxKv>) -> Result<()> {
         let batch = std::mem::take(self).batch;
-        debug_assert!(batch.ops().iter().all(|op| op.space() != Space::Log), "the log does not tell of itself");
+        debug_assert!(batch.ops().iter().all(|op| op.space() != Space::Log), "a record does not write to Space::Log");
         let kv = Arc::clone(kv);
         blocking(move || Ok(kv.write(batch)?)).await
     }

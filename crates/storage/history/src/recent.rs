@@ -1,4 +1,5 @@
-//! The newest states, kept in memory: they share what they have in common, so each costs what its commit changed.
+//! Recent states, in memory for time travel. States share what is unchanged between them, so each costs only what its
+//! commit changed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,28 +8,28 @@ use catalog::CatalogState;
 use parking_lot::Mutex;
 use types::{CommitTs, Moment};
 
-/// So many of the newest are all there.
+/// Number of newest states that are all retained.
 const ALL: usize = 32;
-/// Of older ones, one in such a time.
+/// Minimum spacing of the older ones that are retained.
 const SPACING_US: i64 = 1_000_000;
-/// And none that was left longer ago: rows that have been settled since would stay in memory with it.
+/// Age limit: older states would keep rows in memory that were flushed to Parquet since.
 const KEEP_US: i64 = 30_000_000;
 
-/// A state, and when it was the newest.
+/// State of the catalog with the period in which it was the newest.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// The commit that made it.
+    /// The commit that created the state.
     pub ts: CommitTs,
     pub state: Arc<CatalogState>,
-    /// The moments at which it was the newest: from the first time, before the second.
+    /// The period in microseconds since 1970: from `from_us` inclusive to `until_us` exclusive.
     pub from_us: i64,
     pub until_us: i64,
-    /// The commit that followed.
+    /// The commit that replaced the state.
     pub next: CommitTs,
 }
 
 impl Known {
-    /// Whether it was the newest at the moment.
+    /// Returns whether the state was the newest at `moment`.
     #[must_use]
     pub fn is_at(&self, moment: Moment) -> bool {
         match moment {
@@ -39,21 +40,21 @@ impl Known {
     }
 }
 
-/// States from the last moments, oldest first.
+/// Recent states, oldest first.
 #[derive(Debug)]
 pub struct Recent {
     states: Mutex<VecDeque<Known>>,
 }
 
 impl Recent {
-    /// The state at the start, since when it is known.
+    /// Starts with the state at the server's start, the newest since `from_us`.
     #[must_use]
     pub fn new(ts: CommitTs, state: Arc<CatalogState>, from_us: i64) -> Self {
         let first = Known { ts, state, from_us, until_us: i64::MAX, next: CommitTs(u64::MAX) };
         Self { states: Mutex::new(VecDeque::from([first])) }
     }
 
-    /// Another state is the newest.
+    /// Adds a new newest state.
     pub fn add(&self, ts: CommitTs, state: Arc<CatalogState>, now_us: i64) {
         let mut states = self.states.lock();
         if let Some(last) = states.back_mut() {
@@ -70,14 +71,14 @@ impl Recent {
         }
     }
 
-    /// Keeps the newest alone.
+    /// Drops all states but the newest.
     pub fn forget(&self) {
         let mut states = self.states.lock();
         let older = states.len().saturating_sub(1);
         states.drain(..older);
     }
 
-    /// The state at the moment, if it is among those kept.
+    /// Returns the state as of `moment` if it is retained.
     #[must_use]
     pub fn find(&self, moment: Moment) -> Option<Known> {
         self.states.lock().iter().rev().find(|known| known.is_at(moment)).cloned()

@@ -1,4 +1,4 @@
-//! A data folder from the bucket alone.
+//! Restores a data folder from the bucket.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,33 +17,35 @@ use crate::timeline::{self, Begin};
 use crate::upload::blocking;
 use crate::{CHECKPOINTS, HistoryError, LOG, Result};
 
-/// The folder in a data folder that is there while it is being restored.
+/// Subfolder of a data folder that exists while it is being restored.
 pub const RESTORING: &str = "restoring";
 const FILE: &str = "catalog.redb";
 
-/// A restored store that has no place yet.
+/// Restored store that is not at its final path yet.
 #[derive(Debug)]
 pub struct Restored {
-    /// The instance that the storage belongs to: who starts on the folder has to be it.
+    /// Id of the storage's instance; the server that starts on the folder must use it.
     pub instance: Uuid,
-    /// The newest record of the log in it.
+    /// The newest log record that the store contains.
     pub record: u64,
-    /// The newest commit in it.
+    /// The newest commit that the store contains.
     pub commit: CommitTs,
-    /// The time of the newest record, in microseconds since 1970.
+    /// Time of the newest record in microseconds since 1970.
     pub reached_us: i64,
-    /// What is missing after it.
+    /// Archived records that are missing after it.
     pub gap: Option<Gap>,
-    /// Objects that it names and that are not there.
+    /// Objects that tables reference and the storage lacks.
     pub missing: Vec<String>,
     pub(crate) folder: PathBuf,
 }
 
-/// Rebuilds the store of the storage's warehouse as of `moment` in the folder `data`, which must be empty or not there. It begins a new
-/// timeline at its first start; until then the storage knows nothing of it. With `incomplete`, a gap in the log ends it early, and objects may be missing; else both are errors.
+/// Rebuilds the warehouse's store as of `moment` in the folder `data`, which must be empty or absent. The store begins
+/// a new timeline at its first start; until then nothing is written to the storage. With `incomplete`, a gap in the
+/// archived log ends the restore early and referenced objects may be missing; without it both are errors. `tell` is
+/// called with the progress.
 ///
 /// # Errors
-/// Where the storage does not hold what is needed, or holds it damaged.
+/// Fails if the storage lacks or has damaged objects that are needed, or `data` cannot be written.
 pub async fn restore(
     objects: &Objects,
     data: &Path,
@@ -68,7 +70,7 @@ pub async fn restore(
     Failpoint::RestoreBegun.pass();
     let outcome = restore_into(objects, &path, newest, moment, incomplete, &folder, tell).await;
     if outcome.is_err() {
-        // The first failure is what is told.
+        // The first failure is reported.
         let _ = fs::remove_dir_all(&folder);
     }
     outcome
@@ -126,22 +128,22 @@ async fn restore_into(
 }
 
 impl Restored {
-    /// Puts the store in its place, the file `to`.
+    /// Moves the store to its final path, the file `to`.
     ///
     /// # Errors
-    /// Where the disk refuses.
+    /// Fails if the folder cannot be written.
     pub fn finish(self, to: &Path) -> Result<()> {
         let failed = |source| HistoryError::File { path: to.to_owned(), source };
         let folder = to.parent().unwrap_or_else(|| Path::new("."));
         self.place(to).and_then(|()| sync(folder)).map_err(failed)?;
         Failpoint::RestorePlaced.pass();
-        // As long as the folder is there no server starts.
+        // No server starts as long as the folder exists.
         fs::remove_dir_all(&self.folder).and_then(|()| sync(folder)).map_err(failed)
     }
 }
 
 impl Restored {
-    /// What a store keeps beside its file comes first: with the file the store is there.
+    /// Moves files beside the store's file first: once that file is there the store counts as present.
     fn place(&self, to: &Path) -> std::io::Result<()> {
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();

@@ -1,4 +1,4 @@
-//! Removes from the bucket what no moment within the retention needs.
+//! Retention: deletes checkpoints and archived log that no state within the retention needs.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use crate::names::{CheckpointName, LogName};
 use crate::timeline::{self, Leg};
 use crate::{CHECKPOINTS, History, LOG, Result};
 
-/// Objects deleted at a time.
+/// Parallel deletions.
 const DELETES_AT_ONCE: usize = 16;
 
 impl History {
-    /// `newest` is the checkpoint that was made last, by this server, which makes one at a time.
+    /// Deletes old history. `newest` is the checkpoint that this server has just written; it writes one at a time.
     pub(crate) async fn remove_old(&self, newest: CheckpointName) -> Result<()> {
         let retention = i64::try_from(self.settings.retention.as_micros()).unwrap_or(i64::MAX);
         let now_us = self.clock.now_us();
@@ -35,7 +35,7 @@ impl History {
             })
             .map(Manifest::name)
             .collect();
-        // The manifest first: a checkpoint with one is whole.
+        // The manifest is deleted first, since a checkpoint with a manifest counts as complete.
         let mut objects: Vec<String> = gone.iter().map(|name| name.manifest()).collect();
         objects.extend(gone.iter().map(|name| name.data()));
         let with_manifest: BTreeSet<CheckpointName> = checkpoints.iter().map(Manifest::name).collect();
@@ -63,14 +63,14 @@ impl History {
         let outcomes: Vec<_> = deletes.buffered(DELETES_AT_ONCE).collect().await;
         outcomes.into_iter().collect::<Result<(), _>>()?;
         if count != 0 {
-            tracing::info!(count, "deleted objects of the history that the retention no longer covers");
+            tracing::info!(count, "deleted history older than the retention");
         }
         Ok(())
     }
 }
 
-/// The newest checkpoint from before the cutoff: every moment after it can be rebuilt without what is older. While there is none,
-/// everything is needed.
+/// Returns the newest checkpoint from before the cutoff: every later state can be rebuilt without older objects.
+/// Without such a checkpoint nothing can be deleted.
 fn oldest_kept<'a>(path: &[Leg], checkpoints: &'a [Manifest], cutoff_us: i64) -> Option<&'a Manifest> {
     let leads_here =
         |manifest: &&Manifest| leg(path, manifest.timeline).is_some_and(|leg| manifest.record <= leg.until);

@@ -1,5 +1,6 @@
-//! Compares the store's log with the bucket's before anything is served or written: a store that is behind its bucket, torn, or another
-//! warehouse's would hide what was acknowledged, and spoil the history in the bucket.
+//! Compares the store's log with the archived one before anything is served or written: a store that lacks archived
+//! records, is damaged or belongs to another warehouse would hide acknowledged commits and corrupt the archived
+//! history.
 
 use kv::TxKv;
 use kv::log::Record;
@@ -11,19 +12,20 @@ use crate::names::{self, CheckpointName, LogName};
 use crate::timeline::{self, Timeline};
 use crate::{CHECKPOINTS, HistoryError, LOG, Result, log_object};
 
-/// The newest record that the bucket has of a timeline.
+/// Newest archived record of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct End {
     record: u64,
-    /// `None` where it is known by its number alone.
+    /// Checksum of the record; `None` if only its number is known.
     checksum: Option<u64>,
 }
 
-/// Refuses a store whose log is not the one in the storage, or does not reach as far. A restored store that has not begun its timeline was
-/// compared when it was restored.
+/// Rejects a store whose log disagrees with the archived one or does not reach as far. A restored store that has not
+/// begun its timeline was verified by the restore.
 ///
 /// # Errors
-/// [`HistoryError::is_divergence`]: data folder and storage do not belong together. Others where the store or the storage does not answer.
+/// Errors for which [`HistoryError::is_divergence`] holds if data folder and storage do not belong together; others if
+/// one of them cannot be read.
 pub async fn compare_with_storage(kv: &dyn TxKv, objects: &Objects) -> Result<()> {
     if Mutation::StartIgnoresStorage.is_on() {
         return Ok(());
@@ -53,10 +55,10 @@ pub async fn compare_with_storage(kv: &dyn TxKv, objects: &Objects) -> Result<()
     Ok(())
 }
 
-/// Whether the timeline of the store goes on from no other and has no checkpoint yet: nothing can be restored of it until it has one.
+/// Returns whether the store is on a root timeline without a checkpoint: it cannot be restored until it has one.
 ///
 /// # Errors
-/// Where the store or the storage does not answer.
+/// Fails if the store or the storage cannot be read.
 pub async fn lacks_first_checkpoint(kv: &dyn TxKv, objects: &Objects) -> Result<bool> {
     let timeline = timeline::of(kv)?;
     let Timeline::Begun(own) = timeline else { return Ok(false) };
@@ -64,10 +66,10 @@ pub async fn lacks_first_checkpoint(kv: &dyn TxKv, objects: &Objects) -> Result<
     Ok(is_root && checkpoints(objects, own).await?.is_empty())
 }
 
-/// Refuses where the storage lacks records that were copied: those before the oldest in the store were.
+/// Rejects a storage that lacks archived records: all records before the oldest in the store were archived.
 fn check_reach(oldest: &Record, reached: u64) -> Result<()> {
     let first = oldest.number;
-    // The log of a store that is older than logs begins with record 2.
+    // The log of a store that was created before logs existed begins with record 2.
     let is_first = reached == 0 && first == 2;
     if reached + 1 < first && !is_first {
         return Err(HistoryError::LogLost { from: reached + 1, to: first - 1 });
@@ -75,13 +77,13 @@ fn check_reach(oldest: &Record, reached: u64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses where the storage's record is another than the store's of the same number.
+/// Rejects an archived record that differs from the store's record of the same number.
 fn check_end(kv: &dyn TxKv, oldest: &Record, end: End) -> Result<()> {
     let Some(checksum) = end.checksum else { return Ok(()) };
     let is_same = if end.record + 1 == oldest.number {
         oldest.follows(checksum)
     } else if end.record < oldest.number {
-        // What came after it was compared.
+        // The store no longer has the record; a later one was compared.
         true
     } else {
         kv::log::record(kv, end.record)?.is_some_and(|own| own.checksum == checksum)
@@ -89,8 +91,8 @@ fn check_end(kv: &dyn TxKv, oldest: &Record, end: End) -> Result<()> {
     if is_same { Ok(()) } else { Err(HistoryError::Diverged { record: end.record }) }
 }
 
-/// The newest records that the bucket has of the timeline: in its log, more than one where objects end with the same number, and in its newest
-/// checkpoint.
+/// Returns the newest archived records of the timeline: those of the last log objects, which may be several with the
+/// same last number, and that of the newest checkpoint.
 async fn ends(objects: &Objects, timeline: u32) -> Result<Vec<End>> {
     let listed = objects.list(&names::folder(LOG, timeline)).await?;
     let logs: Vec<LogName> = listed.iter().filter_map(|object| LogName::parse(&object.name)).collect();

@@ -1,47 +1,49 @@
-//! The time in which this server may write: until a write to its store fails, or until another start of the instance has its storage.
+//! Tenure: the right of this server to write, which ends when a write to its store fails or another server claims the
+//! storage.
 
 use std::sync::Arc;
 
 use objects::Claim;
 use tokio::sync::watch;
 
-/// Shared by all who write.
+/// Tenure of a server, shared by everything that writes.
 #[derive(Debug, Clone)]
 pub struct Tenure {
-    /// `None` where the storage is nobody else's, as in tests.
+    /// The claim on the storage; `None` if no other server can use it, as in tests.
     claim: Option<Arc<Claim>>,
     is_over: watch::Sender<bool>,
 }
 
 impl Tenure {
-    /// That of a server whose storage has the claim.
+    /// Creates the tenure of a server that holds the claim.
     #[must_use]
     pub fn new(claim: Option<Arc<Claim>>) -> Self {
         Self { claim, is_over: watch::Sender::new(false) }
     }
 
-    /// Whether it has ended.
+    /// Returns whether the tenure has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         *self.is_over.borrow()
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the tenure.
     pub async fn over(&self) {
         let mut is_over = self.is_over.subscribe();
-        // The sender lives in `self`: waiting ends with the value alone.
+        // The sender lives in `self`, so waiting ends only when the value changes.
         let _ = is_over.wait_for(|is_over| *is_over).await;
     }
 
-    /// Ends it: a write to the store has failed.
+    /// Ends the tenure, after a write to the store has failed.
     pub fn end(&self) {
         self.is_over.send_replace(true);
     }
 
-    /// Asks the storage whether it is still this server's. To be called before anything in it is deleted, and now and then besides.
+    /// Verifies in the storage that the claim still belongs to this server; ends the tenure if not. Must be called
+    /// before anything in the storage is deleted, and regularly.
     ///
     /// # Errors
-    /// [`objects::Error::ClaimLost`], which is the end; others where the storage does not answer.
+    /// [`objects::Error::ClaimLost`] if another server has claimed the storage; others if the storage cannot be read.
     pub async fn check(&self) -> objects::Result<()> {
         let Some(claim) = &self.claim else { return Ok(()) };
         let checked = claim.check().await;
@@ -50,7 +52,7 @@ impl Tenure {
         {
             tracing::error!(
                 error = error as &dyn std::error::Error,
-                "the storage belongs to another server now: this one writes and deletes nothing more, and stops"
+                "another server has claimed the storage: this one stops without writing or deleting anything more"
             );
             self.end();
         }

@@ -1,5 +1,5 @@
-//! Timelines: what follows from what. A restored warehouse begins one at its first start, before it serves anyone, so that restoring
-//! alone leaves no trace, and whoever was served is on the newest timeline.
+//! Timelines. A restored warehouse begins a new timeline at its first start, before it serves anyone. A restore alone
+//! therefore leaves no trace in the storage, and a server always runs on the newest timeline.
 
 use std::sync::Arc;
 
@@ -13,24 +13,24 @@ use crate::names::{self, LogName};
 use crate::upload::blocking;
 use crate::{HistoryError, Result};
 
-/// The timeline of a warehouse that was never restored.
+/// Timeline of a warehouse that was never restored.
 const FIRST: u32 = 1;
-/// The parent of a timeline that goes on from no other: it begins with a checkpoint.
+/// Parent of a root timeline, which continues no other and begins with a checkpoint.
 const NONE: u32 = 0;
-/// 1 had no such timelines.
+/// Format 1 had no root timelines.
 const FORMAT: u32 = 2;
 const KEY: &[u8] = b"timeline";
-/// Of a restored store that has not begun its timeline.
+/// Key of the [`Begin`] of a restored store's new timeline, until that has begun.
 const FORK: &[u8] = b"fork";
 
-/// How a timeline begins.
+/// Begin of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begin {
     #[serde(default = "first_format")]
     pub(crate) format: u32,
-    /// The timeline it goes on from.
+    /// The timeline that this one continues.
     pub(crate) parent: u32,
-    /// The last record that both have.
+    /// The last record that both share.
     pub(crate) after: u64,
 }
 
@@ -43,28 +43,28 @@ impl Begin {
         Self { format: FORMAT, parent, after }
     }
 
-    /// Whether the timeline goes on from no other.
+    /// Returns whether the timeline continues no other.
     pub(crate) fn is_root(&self) -> bool {
         self.parent == NONE
     }
 }
 
-/// The timeline of a store.
+/// Timeline of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Timeline {
     Begun(u32),
-    /// It is to begin, and so.
+    /// The store is to begin a new timeline at its next start.
     Forked(Begin),
 }
 
-/// A timeline that leads to another, and the last of its records that does.
+/// Part of the path of timelines to a state: a timeline, and the last of its records that belongs to the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leg {
     pub(crate) timeline: u32,
     pub(crate) until: u64,
 }
 
-/// The timeline of the store.
+/// Reads the timeline of the store.
 pub(crate) fn of(kv: &dyn TxKv) -> Result<Timeline> {
     let damaged = || HistoryError::DamagedStore { what: "number of the timeline" };
     if let Some(bytes) = kv.get(Space::Meta, FORK)? {
@@ -75,10 +75,10 @@ pub(crate) fn of(kv: &dyn TxKv) -> Result<Timeline> {
     Ok(Timeline::Begun(u32::from_be_bytes(bytes)))
 }
 
-/// Refuses a store whose warehouse was restored since and has gone on in a newer timeline.
+/// Rejects a store whose warehouse was restored meanwhile and continues on a newer timeline.
 ///
 /// # Errors
-/// [`HistoryError::LeftBehind`]; others where the storage does not answer.
+/// [`HistoryError::LeftBehind`]; others if the storage cannot be read.
 pub(crate) async fn refuse_left_behind(own: u32, objects: &Objects) -> Result<()> {
     let newer = own + 1;
     match objects.get(&names::begin(newer)).await {
@@ -88,15 +88,16 @@ pub(crate) async fn refuse_left_behind(own: u32, objects: &Objects) -> Result<()
     }
 }
 
-/// The store is to begin a timeline at its first start.
+/// Records in the batch that the store is to begin a timeline at its first start.
 pub(crate) fn fork(batch: &mut Batch, begin: &Begin) {
-    batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("numbers"));
+    batch.put(Space::Meta, FORK, serde_json::to_vec(begin).expect("a Begin serializes to JSON"));
 }
 
-/// Lets the store begin a timeline that goes on from no other at its next start: what the storage knows of its warehouse is left behind.
+/// Makes the store begin a root timeline at its next start: archived history of the warehouse that the store lacks is
+/// abandoned.
 ///
 /// # Errors
-/// Where the store cannot be read or written.
+/// Fails if the store cannot be read or written.
 pub async fn fork_from_nothing(kv: &Arc<dyn TxKv>) -> Result<()> {
     let kv = Arc::clone(kv);
     blocking(move || {
@@ -108,10 +109,11 @@ pub async fn fork_from_nothing(kv: &Arc<dyn TxKv>) -> Result<()> {
     .await
 }
 
-/// Begins the timeline of a restored store that has not begun it; to be called before it is served from.
+/// Begins the timeline of a restored store; does nothing if it has begun. Must be called before the store is served
+/// from.
 ///
 /// # Errors
-/// Where the store or the storage refuses; it is begun at the next start then.
+/// Fails if the store or the storage cannot be written; the next start tries again.
 pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()> {
     let timeline = of(&**kv)?;
     let Timeline::Forked(begin) = timeline else { return Ok(()) };
@@ -130,11 +132,11 @@ pub async fn begin_timeline(kv: &Arc<dyn TxKv>, objects: &Objects) -> Result<()>
         Ok(kv.write(batch)?)
     })
     .await?;
-    tracing::info!(timeline, parent = begin.parent, after = begin.after, "began a timeline");
+    tracing::info!(timeline, parent = begin.parent, after = begin.after, "began a new timeline");
     Ok(())
 }
 
-/// The highest timeline that objects of these names belong to.
+/// Returns the highest timeline that the named objects belong to.
 pub(crate) fn newest<'a>(objects: impl Iterator<Item = &'a str>) -> u32 {
     let of = |object: &str| {
         let log = LogName::parse(object).map(|name| name.timeline);
@@ -148,7 +150,7 @@ pub(crate) fn newest<'a>(objects: impl Iterator<Item = &'a str>) -> u32 {
     objects.filter_map(of).max().unwrap_or(FIRST)
 }
 
-/// What leads to the newest record of `timeline`, oldest first.
+/// Returns the path of timelines to the newest record of `timeline`, oldest first.
 pub(crate) async fn path(objects: &Objects, timeline: u32) -> Result<Vec<Leg>> {
     let mut path = vec![Leg { timeline, until: u64::MAX }];
     let mut first = path[0];
@@ -160,23 +162,23 @@ pub(crate) async fn path(objects: &Objects, timeline: u32) -> Result<Vec<Leg>> {
         if first.timeline <= parent {
             return Err(damaged(first.timeline, "it names a parent that is no older"));
         }
-        // What follows may itself have left the way before its end.
+        // The newer timeline may itself have branched off from the path before this one's end.
         first = Leg { timeline: parent, until: after.min(first.until) };
         path.insert(0, first);
     }
     Ok(path)
 }
 
-/// Makes it known how a timeline begins; `false` where somebody else has begun it.
+/// Writes the begin of a timeline to the storage; returns `false` if another server has begun it.
 async fn write_begin(objects: &Objects, timeline: u32, begin: &Begin) -> Result<bool> {
-    let bytes = Bytes::from(serde_json::to_vec_pretty(begin).expect("numbers"));
+    let bytes = Bytes::from(serde_json::to_vec_pretty(begin).expect("a Begin serializes to JSON"));
     Ok(objects.put_if_absent(&names::begin(timeline), bytes).await?)
 }
 
-/// How a timeline begins; `None` for the first, of which nobody needs to be told.
+/// Reads the begin of a timeline; `None` for the first, which has none.
 ///
 /// # Errors
-/// Where the storage does not tell, or tells what this version does not read.
+/// Fails if the storage cannot be read or contains a newer format.
 pub(crate) async fn begin_of(objects: &Objects, timeline: u32) -> Result<Option<Begin>> {
     if timeline == FIRST { Ok(None) } else { read_begin(objects, timeline).await.map(Some) }
 }

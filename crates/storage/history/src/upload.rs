@@ -1,4 +1,4 @@
-//! Copies the store's log to the bucket, soon after each commit.
+//! Archives the log: uploads its records to the bucket soon after each commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use types::{Failpoint, Health, Mutation, with_causes};
 use crate::names::LogName;
 use crate::{History, Result, log_object};
 
-/// Bytes of records in one object, but for a single longer one.
+/// Maximum bytes of records in one object, except for a single larger record.
 const OBJECT_BYTES: usize = 8 * 1024 * 1024;
-/// After a failure the next attempt waits at most so long.
+/// Maximum delay between attempts after failures.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 impl History {
-    /// Copies the log to the bucket, soon after each commit, for as long as the server may write.
+    /// Runs the service that uploads new log records soon after each commit, until the server may no longer write.
     pub async fn keep_copied(&self, health: &Health) {
         let mut pause = self.settings.upload_every;
         while !self.is_over() {
@@ -35,10 +35,10 @@ impl History {
         }
     }
 
-    /// Copies every record that is in the log by now.
+    /// Uploads all records that the log contains now.
     ///
     /// # Errors
-    /// Where the store cannot be read or the bucket cannot be written.
+    /// Fails if the store cannot be read or the bucket cannot be written.
     pub async fn upload(&self) -> Result<()> {
         let _alone = self.uploading.lock().await;
         let until = self.log.position().newest;
@@ -67,7 +67,7 @@ impl History {
     }
 
     pub(crate) fn failed(&self, step: &str, error: &crate::HistoryError, health: &Health) {
-        tracing::warn!(error = error as &dyn std::error::Error, "failed to {step}; it is tried again");
+        tracing::warn!(error = error as &dyn std::error::Error, "could not {step}; it will be retried");
         let reason = with_causes(error);
         health.report_failure(&reason);
         let mut status = self.status.lock();
@@ -80,13 +80,14 @@ fn number(record: &Bytes) -> Result<u64> {
     Ok(Record::parse(record)?.number)
 }
 
-/// Runs `step` where it may wait for a disk.
+/// Runs `step` on a thread that may block on a disk.
 pub(crate) async fn blocking<T: Send + 'static>(step: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    // A runtime of one thread is a test's, and a simulation's steps must not depend on a second thread.
+    // A current-thread runtime belongs to a test or simulation, whose order of steps must not depend on a second
+    // thread.
     if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
         return step();
     }
     tokio::task::spawn_blocking(step)
         .await
-        .expect("the step does not panic, and is cancelled only when the process ends")
+        .expect("invariant of blocking steps: they do not panic and are cancelled only at process exit")
 }

@@ -1,30 +1,34 @@
-//! What one atomic write does.
+//! Write batches: the changes that one atomic write applies.
 
 use bytes::Bytes;
 
 use crate::{Error, Result, Space};
 
-/// Longest key, in bytes. A key holds a few ids and at most one user string; anything longer is a mistake of the caller.
+/// Maximum length of a key, in bytes. A key consists of a few ids and at most one user string, so a longer key is a bug
+/// of the caller.
 pub const KEY_BYTES_MAX: usize = 64 * 1024;
 
-/// Longest value, in bytes. Larger things belong into object storage with their name stored here.
+/// Maximum length of a value, in bytes. Larger data belongs in object storage, with the object's name stored here.
 pub const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Most bytes of a batch, as [`Batch::byte_count`] tells them: a store with a log writes them twice, and one write has at most 4 GiB.
+/// Maximum size of a batch as computed by [`Batch::byte_count`], in bytes: just under 2 GiB, because a store with a
+/// record log writes each batch twice and one write is limited to 4 GiB.
 pub const BATCH_BYTES_MAX: usize = 31 << 26;
 
-/// What a change takes beside its key and value, at most.
+/// Upper bound of the bytes that a change takes in addition to its key and value.
 const OP_BYTES: usize = 16;
 
-/// One change of one key.
+/// A change of one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
+    /// Sets the key to the value.
     Put { space: Space, key: Bytes, value: Bytes },
+    /// Removes the key, if it exists.
     Delete { space: Space, key: Bytes },
 }
 
 impl Op {
-    /// Size of its key and value.
+    /// Returns the size of the key and the value, in bytes.
     #[must_use]
     pub fn byte_count(&self) -> usize {
         match self {
@@ -33,7 +37,7 @@ impl Op {
         }
     }
 
-    /// The space this change belongs to.
+    /// Returns the key space of the change.
     #[must_use]
     pub fn space(&self) -> Space {
         match self {
@@ -42,7 +46,7 @@ impl Op {
     }
 }
 
-/// Changes to any keys of any spaces that become durable together. Later changes of the same key win.
+/// Changes in any key spaces that are applied atomically. If a key is changed several times, the last change wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     ops: Vec<Op>,
@@ -54,25 +58,25 @@ impl Batch {
         Self::default()
     }
 
-    /// Sets `key` to `value`.
+    /// Adds a change that sets `key` to `value`.
     pub fn put(&mut self, space: Space, key: impl Into<Bytes>, value: impl Into<Bytes>) -> &mut Self {
         self.ops.push(Op::Put { space, key: key.into(), value: value.into() });
         self
     }
 
-    /// Removes `key`; one that is not there is fine.
+    /// Adds a change that removes `key`; the key need not exist.
     pub fn delete(&mut self, space: Space, key: impl Into<Bytes>) -> &mut Self {
         self.ops.push(Op::Delete { space, key: key.into() });
         self
     }
 
-    /// Appends all changes of `other` after the ones here.
+    /// Appends the changes of `other`.
     pub fn append(&mut self, other: Self) -> &mut Self {
         self.ops.extend(other.ops);
         self
     }
 
-    /// The changes in the order they were made.
+    /// Returns the changes in the order in which they were added.
     #[must_use]
     pub fn ops(&self) -> &[Op] {
         &self.ops
@@ -92,13 +96,13 @@ impl Batch {
         self.ops.len()
     }
 
-    /// What its changes take where they are written.
+    /// Returns an upper bound of the encoded size of the changes, in bytes.
     #[must_use]
     pub fn byte_count(&self) -> usize {
         self.ops.iter().map(|op| OP_BYTES + op.byte_count()).sum()
     }
 
-    /// Refuses keys and values no backend stores, before anything is written.
+    /// Checks that no key or value exceeds the limits of the backends. Backends call it before they write anything.
     ///
     /// # Errors
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`].
@@ -118,7 +122,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The changes grouped by space, so that a backend opens each space once; within a space their order is kept.
+    /// Returns the changes stably sorted by space, so that a backend opens each space once.
     pub(crate) fn by_space(&self) -> Vec<&Op> {
         let mut ops: Vec<&Op> = self.ops.iter().collect();
         ops.sort_by_key(|op| op.space());

@@ -1,4 +1,4 @@
-//! The contract of [`TxKv`] as a test: every backend passes it. Panics, as tests do, where the contract is broken.
+//! Conformance tests of the [`TxKv`] contract, run by every backend. They panic where the contract is broken.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,10 +11,10 @@ use types::random::SeededRandom;
 
 use crate::{Batch, Direction, Entries, Error, KeyRange, Result, Space, TxKv};
 
-/// Opens the one store under test; called again after the earlier handle is gone.
+/// Function that opens the store under test; called again after the earlier handle was dropped.
 pub type Open<'a> = &'a dyn Fn() -> Result<Arc<dyn TxKv>>;
 
-/// Checks everything that needs no crash. Checkpoints go to `folder`, an empty one.
+/// Checks all parts of the contract that need no crash. `folder` must be empty; checkpoints are written to it.
 pub fn check(open: Open<'_>, folder: &Path) {
     reads_see_what_batches_wrote(&*open().expect("the store opens"));
     scans_follow_key_order(&*open().expect("the store opens again"));
@@ -160,22 +160,22 @@ fn checkpoints_hold_one_moment(store: &dyn TxKv, folder: &Path) {
     }
 }
 
-/// A disk that can lose what was not acknowledged.
+/// A disk that can lose unacknowledged writes.
 pub trait CrashingDisk {
-    /// Opens the store on the disk as it is.
+    /// Opens the store on the disk.
     fn open(&self) -> Result<Arc<dyn TxKv>>;
-    /// Makes some write after this fail, as `random` says.
+    /// Makes a later write fail; `random` decides which one.
     fn crash_soon(&self, random: u64);
-    /// Ends the present store, losing what a crash may lose.
+    /// Crashes the current store; unacknowledged writes may be lost.
     fn crash(&self);
 }
 
-/// What became of the batches whose write failed.
+/// Outcomes of the batches whose write failed.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Interrupted {
-    /// Found after the crash.
+    /// Number of batches found after the crash.
     pub kept_count: usize,
-    /// Not found after it.
+    /// Number of batches not found after the crash.
     pub lost_count: usize,
 }
 
@@ -186,13 +186,13 @@ impl std::ops::AddAssign for Interrupted {
     }
 }
 
-/// Writes random batches, crashes, opens, and checks that the store holds all acknowledged batches and, at most, the one
-/// that was under way. Several times over on one disk.
+/// Writes random batches, crashes and reopens, several times on one disk; checks that the store contains all
+/// acknowledged batches and at most the one in flight.
 pub fn check_recovery(disk: &dyn CrashingDisk, seed: u64) -> Interrupted {
     let random = SeededRandom::new(seed);
     let mut interrupted = Interrupted::default();
     let mut acknowledged = Model::new();
-    // What is there too if the write that failed took effect.
+    // Expected content if the failed write took effect.
     let mut attempted = None;
     for life in 0..5 {
         let last = life == 4;
@@ -212,7 +212,7 @@ pub fn check_recovery(disk: &dyn CrashingDisk, seed: u64) -> Interrupted {
                 }
                 assert!(
                     found == acknowledged,
-                    "seed {seed}, life {life}: the store holds no prefix of what was written"
+                    "seed {seed}, life {life}: the store's content is no prefix of the written batches"
                 );
                 for _ in 0..20 {
                     let batch = random_batch(&random);
@@ -286,7 +286,7 @@ fn batch(ops: &[(Space, &'static str, Option<&'static str>)]) -> Batch {
 
 fn get(store: &dyn TxKv, space: Space, key: &str) -> Option<String> {
     let value = store.get(space, key.as_bytes()).expect("get")?;
-    Some(String::from_utf8(value.to_vec()).expect("the suite writes text"))
+    Some(String::from_utf8(value.to_vec()).expect("the suite writes UTF-8 values"))
 }
 
 fn keys(entries: Entries) -> Vec<Bytes> {

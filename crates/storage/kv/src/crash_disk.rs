@@ -1,4 +1,4 @@
-//! Files in memory that lose and tear unsynced writes when the power goes.
+//! Test files in memory that lose and tear unsynced writes in a simulated power failure.
 
 use std::fmt;
 use std::io;
@@ -9,10 +9,10 @@ use redb::StorageBackend;
 use types::Random;
 use types::random::SeededRandom;
 
-/// What a power cut keeps or loses as one piece.
+/// Unit in which a power failure keeps or loses data, in bytes.
 const SECTOR_BYTES: usize = 512;
 
-/// A disk that outlives the crashes of the store on it.
+/// A simulated disk, which outlives crashes of the store on it.
 #[derive(Clone)]
 pub(crate) struct CrashDisk {
     state: Arc<Mutex<State>>,
@@ -21,19 +21,20 @@ pub(crate) struct CrashDisk {
 struct State {
     files: Vec<Content>,
     random: SeededRandom,
-    /// Requests left before every one fails.
+    /// Requests that still succeed before all fail; `None` if none is to fail.
     fuse: Option<u64>,
     request_count: u64,
-    /// Handles of earlier lives fail.
+    /// Incremented by each open and crash; handles of an earlier life fail.
     life: u64,
 }
 
 #[derive(Default)]
 struct Content {
-    /// What a read sees.
+    /// Content that reads return.
     current: Vec<u8>,
-    /// What is safe.
+    /// Content that survives a power failure.
     synced: Vec<u8>,
+    /// Changes since the last sync.
     unsynced: Vec<Change>,
 }
 
@@ -48,7 +49,7 @@ impl CrashDisk {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The disk's files for a new store; handles that it had before are dead.
+    /// Opens the disk's files for a new store and invalidates all earlier handles.
     pub(crate) fn files<const COUNT: usize>(&self) -> [Handle; COUNT] {
         let mut state = self.state.lock();
         state.life += 1;
@@ -58,17 +59,17 @@ impl CrashDisk {
         std::array::from_fn(|file| Handle { disk: self.clone(), life: state.life, file })
     }
 
-    /// Fails every write, sync and resize after the next `count`.
+    /// Makes every write, sync and resize after the next `count` fail.
     pub(crate) fn fail_after(&self, count: u64) {
         self.state.lock().fuse = Some(count);
     }
 
-    /// Writes, syncs and resizes so far.
+    /// Returns the number of writes, syncs and resizes so far.
     pub(crate) fn request_count(&self) -> u64 {
         self.state.lock().request_count
     }
 
-    /// The power goes and comes back: each unsynced write is there, is not, or is there in part.
+    /// Simulates a power failure: each unsynced change survives, is lost, or, for a write, survives in part.
     pub(crate) fn crash(&self) {
         let state = &mut *self.state.lock();
         for file in &mut state.files {
@@ -93,7 +94,7 @@ impl CrashDisk {
     }
 }
 
-/// One life's view of a file.
+/// A handle of a file, valid until the next crash or open.
 pub(crate) struct Handle {
     disk: CrashDisk,
     life: u64,

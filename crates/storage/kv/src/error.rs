@@ -1,75 +1,83 @@
-//! What can go wrong with the store.
+//! Errors of the key-value store.
 
 use std::path::PathBuf;
 
 use crate::redb::DamagedTree;
 use crate::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Space, VALUE_BYTES_MAX};
 
-/// Result of an operation on the store.
+/// Result of a store operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The backend's own error.
+/// An error of the backend below, such as `redb` or the operating system.
 pub(crate) type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another handle, of this process or another, has the file open.
+    /// The file is already open in this or another process.
     #[error("{} is in use: only one instance may open it at a time", path.display())]
     AlreadyOpen { path: PathBuf },
-    /// The file could not be opened or made.
+    /// The file could not be opened or created.
     #[error("failed to open {}", path.display())]
     Open { path: PathBuf, source: Source },
-    /// The file was written by a newer version.
-    #[error("{} has format {found}, and this version of Kiln reads formats up to {supported}: a newer one has written it", path.display())]
-    Format { path: PathBuf, found: u64, supported: u64 },
-    /// The log has a record and lacks one before it, which was durable.
+    /// The file was written by a newer version of Kiln.
     #[error(
-        "the write-ahead log of {} is damaged: record {found} is there, and those after {after} are not; `kiln restore` rebuilds the store from its storage",
+        "{} has format {found}, but this version of Kiln reads formats up to {supported}: a newer version wrote it",
+        path.display()
+    )]
+    Format { path: PathBuf, found: u64, supported: u64 },
+    /// The write-ahead log has a gap: it has record `found`, but durable records between `after` and it are missing.
+    #[error(
+        "the write-ahead log of {} is damaged: it has record {found}, but records after {after} are missing; \
+         `kiln restore` rebuilds the store from its storage",
         path.display()
     )]
     Damaged { path: PathBuf, after: u64, found: u64 },
-    /// An entry was changed on the disk after it was written.
+    /// An entry does not match its checksum: the disk changed it after it was written.
     #[error(
-        "an entry in space {space:?} of {} is damaged: it does not have its checksum; `kiln restore` rebuilds the store from its storage",
+        "an entry in space {space:?} of {} is damaged: its checksum does not match; \
+         `kiln restore` rebuilds the store from its storage",
         path.display()
     )]
     DamagedEntry { path: PathBuf, space: Space },
-    /// A read failed; nothing changed.
+    /// A read from a key space failed; the store is unchanged.
     #[error("failed to read space {space:?} of {}", path.display())]
     Read { path: PathBuf, space: Space, source: Source },
-    /// No read could begin; nothing changed.
+    /// A read transaction could not be started; the store is unchanged.
     #[error("failed to read {}", path.display())]
     ReadAny { path: PathBuf, source: Source },
-    /// A write failed. Whether it took effect is known only after the store is opened again, so this handle refuses
-    /// everything from now on.
+    /// A write failed. Whether it took effect is known only after the store has been reopened, so the handle refuses
+    /// every later call.
     #[error("failed to write to {}", path.display())]
     Write { path: PathBuf, source: Source },
-    /// An earlier write failed (see [`Error::Write`]); the process has to stop and start again.
-    #[error("{} is not usable since an earlier write to it failed", path.display())]
+    /// An earlier write failed (see [`Error::Write`]); the process has to be restarted.
+    #[error("{} cannot be used: an earlier write to it failed", path.display())]
     Poisoned { path: PathBuf },
-    /// The copy could not be made; the store itself is well.
+    /// A checkpoint could not be written; the store itself is not affected.
     #[error("failed to write a checkpoint to {}", path.display())]
     Checkpoint { path: PathBuf, source: Source },
-    /// The copy would replace something.
+    /// A file exists at the checkpoint's path; checkpoints never replace files.
     #[error("failed to write a checkpoint to {}: the file exists", path.display())]
     CheckpointExists { path: PathBuf },
-    #[error("a key of {bytes} bytes in space {space:?} is longer than {KEY_BYTES_MAX}")]
+    /// A key is longer than [`KEY_BYTES_MAX`].
+    #[error("a key of {bytes} bytes in space {space:?} exceeds the limit of {KEY_BYTES_MAX} bytes")]
     KeyTooLong { space: Space, bytes: usize },
-    #[error("a value of {bytes} bytes in space {space:?} is longer than {VALUE_BYTES_MAX}")]
+    /// A value is longer than [`VALUE_BYTES_MAX`].
+    #[error("a value of {bytes} bytes in space {space:?} exceeds the limit of {VALUE_BYTES_MAX} bytes")]
     ValueTooLong { space: Space, bytes: usize },
-    #[error("a batch of {bytes} bytes is longer than {BATCH_BYTES_MAX}")]
+    /// A batch is larger than [`BATCH_BYTES_MAX`].
+    #[error("a batch of {bytes} bytes exceeds the limit of {BATCH_BYTES_MAX} bytes")]
     BatchTooLong { bytes: usize },
-    /// A record of the log is not what was written.
-    #[error("a record of the log is damaged")]
+    /// A log record cannot be decoded or does not match its checksum.
+    #[error("a log record is damaged: it cannot be decoded or its checksum does not match")]
     MalformedRecord,
-    /// A key's bytes are not what its reader expects.
+    /// A key cannot be decoded.
     #[error("malformed key: {expected} expected at byte {position}")]
     MalformedKey { expected: &'static str, position: usize },
 }
 
 impl Error {
-    /// Whether what the disk holds is not what was written to it.
+    /// Whether the error means that data on disk is damaged or missing.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {

@@ -1,10 +1,20 @@
-//! The ordered transactional key-value store under the catalog: the trait `TxKv`, `redb` behind it, and a simulated one that can crash.
+//! The ordered, transactional key-value store below the catalog.
 //!
-//! Never knows what keys and values mean and never decides visibility: `catalog` and `txn` do. Never retries a failed write:
-//! the first one poisons the store, and what is on disk decides when it is opened again.
+//! The store does not know what keys and values mean and does not decide visibility: `catalog` and `txn` do. It never
+//! retries a failed write: the first failure poisons the handle, and reopening the store shows which batches are
+//! durable.
 //!
-//! Start at `tx_kv.rs` for the contract and `key/` for how keys are made; `conformance.rs` is the contract as a test that
-//! every backend runs.
+//! In reading order:
+//! - `tx_kv.rs`: the trait [`TxKv`], which every backend implements
+//! - `space.rs`: the key spaces and their bytes on disk
+//! - `batch.rs`: atomic write batches
+//! - `key/`: order-preserving encoding of composite keys
+//! - `redb/`: backend in one file, copy-on-write B-trees
+//! - `wal/`: backend of a server, a write-ahead log in front of those B-trees
+//! - `log/`: wrapper that also stores each batch as a numbered record, until the record is archived to object storage
+//! - `sim/`: simulated backend in memory that can crash
+//! - `conformance.rs`: tests of the trait's contract, run by every backend
+//! - `error.rs`: the crate's errors
 
 mod batch;
 #[doc(hidden)]

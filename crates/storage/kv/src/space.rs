@@ -1,49 +1,49 @@
-//! The key spaces: ordered maps side by side that one batch writes together.
+//! Key spaces: the separate ordered maps of a store, which one batch can change together.
 
-/// One ordered map of the store. The discriminant is the byte stored on disk: never reuse or renumber one.
+/// A key space: one ordered map of the store. The discriminant is the byte stored on disk: never reuse or renumber one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Space {
-    /// What exists: databases, schemas, tables, views, roles.
+    /// Catalog objects: databases, schemas, tables, views, roles.
     Catalog = b'C',
-    /// Which shards a table has, with their statistics.
+    /// Shards of each table, with their statistics.
     Shards = b'S',
-    /// From when on a shard is no longer part of its table.
+    /// Commit timestamps at which shards were removed from their tables.
     ShardEnds = b'E',
-    /// What became of transactions that clients have named.
+    /// Outcomes of transactions that carried a client's statement token.
     Transactions = b'T',
-    /// Objects being written and not yet committed.
+    /// Objects that are being uploaded and that no commit references yet.
     Uploads = b'U',
-    /// Objects no snapshot needs any more, waiting to be deleted.
+    /// Objects that no table references any more, until they are deleted from object storage.
     Garbage = b'O',
     /// Sequences and high-water marks.
     Sequences = b'Q',
-    /// Facts about the store itself: format, instance, last commit.
+    /// Metadata of the store: format, instance, last commit.
     Meta = b'm',
-    /// Row store generations of a table.
+    /// Row store generations of each table.
     Generations = b'G',
-    /// Fresh rows.
+    /// Fresh rows: those not yet flushed to Parquet.
     Rows = b'R',
     /// Secondary index entries of fresh rows.
     Indexes = b'X',
-    /// Where the row of a primary key lives.
+    /// Locations of rows by primary key.
     Locators = b'P',
     /// Pages of a table's long shard list.
     Manifests = b'M',
-    /// Deleted rows of a shard, one entry each.
+    /// Deleted rows of shards, one entry per row.
     Deletes = b'D',
-    /// Deleted rows of a shard, as bitmaps.
+    /// Delete bitmaps of shards.
     DeleteBitmaps = b'B',
-    /// Superseded row versions waiting to be dropped.
+    /// Superseded row versions, until they are dropped.
     Superseded = b'V',
-    /// What was written, until it has been copied elsewhere.
+    /// Records of the store's own writes, until they are archived to object storage.
     Log = b'L',
-    /// Tables that were dropped and can still be brought back.
+    /// Dropped tables that UNDROP can still restore.
     Dropped = b'K',
 }
 
 impl Space {
-    /// Every space, in the order of its byte.
+    /// All spaces, in the order of their bytes.
     pub const ALL: [Self; 18] = [
         Self::DeleteBitmaps,
         Self::Catalog,
@@ -65,19 +65,19 @@ impl Space {
         Self::Meta,
     ];
 
-    /// The byte that stands for this space on disk.
+    /// Returns the byte that identifies the space on disk.
     #[must_use]
     pub fn byte(self) -> u8 {
         self as u8
     }
 
-    /// The space that a byte on disk stands for.
+    /// Returns the space that a byte on disk identifies; `None` for an unknown byte.
     #[must_use]
     pub fn of_byte(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|space| space.byte() == byte)
     }
 
-    /// The name of the table that holds this space in a `redb` file.
+    /// Returns the name of the table that holds the space in a `redb` file.
     pub(crate) fn table_name(self) -> &'static str {
         match self {
             Self::Catalog => "C.2",
@@ -101,7 +101,7 @@ impl Space {
         }
     }
 
-    /// The name of the table that held this space in a `redb` file before values had checksums.
+    /// Returns the name of the table that held the space in `redb` files of formats 1 and 2, without value checksums.
     pub(crate) fn unchecked_table_name(self) -> &'static str {
         match self {
             Self::Catalog => "C",

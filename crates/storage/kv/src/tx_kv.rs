@@ -1,4 +1,4 @@
-//! The contract every store fulfils.
+//! The trait that every key-value backend implements.
 
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -12,42 +12,45 @@ use crate::{Batch, Result, Space};
 /// A key and its value.
 pub type Entry = (Bytes, Bytes);
 
-/// Entries in key order; holds a snapshot of the store for as long as it lives.
+/// Iterator over entries in key order; it holds a snapshot of the store until it is dropped.
 pub type Entries = Box<dyn Iterator<Item = Result<Entry>> + Send>;
 
-/// An ordered key-value store with atomic, durable writes over several spaces. Calls block on I/O; keep them off async threads.
+/// An ordered key-value store with atomic, durable write batches across several key spaces.
 ///
-/// 1. A batch is there as a whole or not at all.
-/// 2. A batch whose write returned `Ok` survives any crash.
-/// 3. After a crash the store holds a prefix of the sequence of batches.
-/// 4. The first failed write poisons the handle: every later call is [`crate::Error::Poisoned`].
+/// Calls block on I/O: do not make them on async threads. Guarantees:
+///
+/// 1. Atomicity: a batch takes effect entirely or not at all.
+/// 2. Durability: a batch whose write returned `Ok` survives any crash.
+/// 3. Prefix consistency: after a crash the store contains a prefix of the sequence of batches.
+/// 4. The first failed write poisons the handle: every later call fails with [`crate::Error::Poisoned`].
 pub trait TxKv: Debug + Send + Sync + 'static {
-    /// Makes all changes of `batch` durable and visible, or none. On an error of kind [`crate::Error::Write`] either may be
-    /// the case, and the handle is poisoned. Writers take turns.
+    /// Applies `batch` atomically and returns once it is durable and visible. Writers are serialized.
+    ///
+    /// After [`crate::Error::Write`] the batch may or may not have taken effect, and the handle is poisoned.
     fn write(&self, batch: Batch) -> Result<()>;
 
-    /// The value of `key`.
+    /// Returns the value of `key`; `None` if the key does not exist.
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>>;
 
-    /// The values of `keys`, all of the same moment, in their order.
+    /// Returns the values of `keys` in the order of `keys`, all read from one snapshot.
     fn multi_get(&self, space: Space, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
 
-    /// The entries of `range` in key order, all of the moment of the call: later writes do not show.
+    /// Returns the entries of `range` in key order, from a snapshot taken by the call: later writes are not seen.
     fn scan(&self, space: Space, range: KeyRange, direction: Direction) -> Result<Entries>;
 
-    /// Removes every key of `space` that starts with `prefix`, durably. For cleaning up what nobody sees any more: it is no
-    /// part of any batch.
+    /// Removes every key of `space` that starts with `prefix`, durably. It is not part of any batch: use it to clean up
+    /// entries that no reader sees any more.
     fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()>;
 
-    /// Copies the store as of one moment into a new file at `path`, which [`crate::redb::open`] opens. Reads and writes
-    /// go on meanwhile. A failure leaves no file and does not poison the handle.
+    /// Copies a snapshot of the store into a new file at `path`, which [`crate::redb::open`] can open. Reads and writes
+    /// continue during the copy. A failure leaves no file behind and does not poison the handle.
     fn checkpoint(&self, path: &Path) -> Result<()>;
 
-    /// Whether an earlier write failed, so that the process has to stop.
+    /// Whether an earlier write failed. If so, the process must stop: the handle cannot be used any more.
     fn is_poisoned(&self) -> bool;
 }
 
-/// Which way a scan goes.
+/// The key order in which a scan returns entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Smallest key first.
@@ -56,7 +59,7 @@ pub enum Direction {
     Reverse,
 }
 
-/// A range of keys, compared as bytes.
+/// A range of keys, which are compared as byte strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRange {
     pub(crate) start: Bound<Bytes>,
@@ -64,44 +67,44 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// From `start` to `end`.
+    /// Creates the range between two bounds.
     #[must_use]
     pub fn new(start: Bound<Bytes>, end: Bound<Bytes>) -> Self {
         Self { start, end }
     }
 
-    /// Every key.
+    /// Returns the range that contains every key.
     #[must_use]
     pub fn all() -> Self {
         Self::new(Bound::Unbounded, Bound::Unbounded)
     }
 
-    /// Every key that starts with `prefix`.
+    /// Returns the range of the keys that start with `prefix`.
     #[must_use]
     pub fn prefix(prefix: &[u8]) -> Self {
         let end = prefix_end(prefix).map_or(Bound::Unbounded, |end| Bound::Excluded(Bytes::from(end)));
         Self::new(Bound::Included(Bytes::copy_from_slice(prefix)), end)
     }
 
-    /// `start` and everything after it, up to and without `end`.
+    /// Returns the range from `start`, inclusive, to `end`, exclusive.
     #[must_use]
     pub fn between(start: impl Into<Bytes>, end: impl Into<Bytes>) -> Self {
         Self::new(Bound::Included(start.into()), Bound::Excluded(end.into()))
     }
 
-    /// `start` and everything after it.
+    /// Returns the range from `start`, inclusive, to the last key.
     #[must_use]
     pub fn from(start: impl Into<Bytes>) -> Self {
         Self::new(Bound::Included(start.into()), Bound::Unbounded)
     }
 
-    /// The part that follows `key`.
+    /// Returns the part of this range after `key`, which must lie in the range.
     #[must_use]
     pub fn after(self, key: Bytes) -> Self {
         Self { start: Bound::Excluded(key), ..self }
     }
 
-    /// Whether no key can lie in the range, as when its start lies after its end.
+    /// Whether no key can lie in the range, for example because its start is after its end.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match (&self.start, &self.end) {
@@ -113,7 +116,7 @@ impl KeyRange {
         }
     }
 
-    /// The bounds as slices.
+    /// Returns the bounds as byte slices.
     pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (as_slice(&self.start), as_slice(&self.end))
     }

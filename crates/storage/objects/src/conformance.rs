@@ -1,4 +1,4 @@
-//! What every storage must do, as a test that runs on each. Panics, as tests do, where one does not.
+//! Conformance tests that every storage must pass. They panic where a storage does not conform.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use uuid::Uuid;
 
 use crate::{Claim, Error, Objects};
 
-/// Writers that race for one name.
+/// Number of concurrent writers of one object.
 const WRITER_COUNT: usize = 64;
 
-/// Checks the storage behind `objects`, an empty prefix.
+/// Checks the storage of `objects`, whose prefix must be empty.
 pub async fn check(objects: &Objects) {
     let part = |name: &str| objects.below(name).expect("a plain name");
     whole_objects_are_written_and_read(&part("whole")).await;
@@ -245,7 +245,7 @@ fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-/// Bytes that differ from place to place.
+/// Returns test bytes that differ by position.
 fn pattern(length: usize) -> Bytes {
     (0..length as u64).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with object storage.
+//! Errors of object storage.
 
 use std::io;
 
@@ -7,51 +7,52 @@ use uuid::Uuid;
 /// Result of an operation on object storage.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure of object storage. `object` is the whole URL of the object it happened to.
+/// A failure of object storage. `object` is the full URL of the object concerned.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The URL is not one of a storage.
+    /// The URL does not denote a storage.
     #[error("\"{url}\" is not the URL of a storage: {reason}")]
     Url { url: String, reason: String },
-    /// The URL is well, its settings are not.
+    /// The URL is valid, but the storage cannot be opened with the given settings.
     #[error("failed to open the storage {url}")]
     Open { url: String, source: object_store::Error },
-    /// The name cannot be the name of an object.
+    /// The name is not a valid object name.
     #[error("\"{name}\" cannot be the name of an object: {reason}")]
     Name { name: String, reason: String },
+    /// The object does not exist.
     #[error("{object} does not exist")]
     NotFound { object: String, source: object_store::Error },
-    /// The storage said no to these credentials.
+    /// The storage rejected the credentials, or they do not permit the operation.
     #[error("failed to {operation} {object}: access denied")]
     Denied { operation: &'static str, object: String, source: object_store::Error },
-    /// Everything else the storage, or the way to it, answered; after the retries that made sense.
+    /// Any other failure of the storage or the network, after all retries.
     #[error("failed to {operation} {object}")]
     Request { operation: &'static str, object: String, source: object_store::Error },
-    /// Fewer bytes came than the object has.
-    #[error("{object} was cut short: {found} bytes of {expected}")]
+    /// The response body had fewer bytes than the object or range.
+    #[error("the response for {object} was truncated: {found} of {expected} bytes were received")]
     Truncated { object: String, expected: u64, found: u64 },
-    /// The bytes asked for lie beyond the object's end.
-    #[error("{object} ends at byte {bytes}, before byte {end} that was asked for")]
+    /// The requested range extends beyond the object's end.
+    #[error("{object} ends at byte {bytes}, but the requested range ends at byte {end}")]
     Range { object: String, bytes: u64, end: u64 },
-    /// Another content is there than the one that was listed.
+    /// The object was replaced after it was listed.
     #[error("{object} has changed since it was listed")]
     Changed { object: String },
-    /// Another instance holds the storage prefix.
+    /// Another instance owns the storage prefix.
     #[error(
         "{storage} belongs to the Kiln instance {holder} ({about}). If that instance is gone for good, delete {object} to \
          release it; two instances writing to one prefix would destroy each other's data"
     )]
     Claimed { storage: String, object: String, holder: Uuid, about: String },
-    /// The claim this instance held has been released or taken over; it must write no more.
-    #[error("{storage} is no longer held by this instance ({instance}, epoch {epoch}): {now}")]
+    /// This instance's claim was released or taken over; the instance must not write any more.
+    #[error("this instance ({instance}, epoch {epoch}) no longer owns {storage}: {now}")]
     ClaimLost { storage: String, instance: Uuid, epoch: u64, now: String },
-    /// The claim object is not one this version can read.
-    #[error("{object} is no claim this version understands: {reason}")]
+    /// The claim object cannot be read by this version.
+    #[error("{object} is not a valid claim: {reason}")]
     ClaimMalformed { object: String, reason: String },
 }
 
 impl Error {
-    /// Whether there is no room on the disk that the object was to be written to.
+    /// Whether the cause is a full disk or an exceeded quota.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
@@ -65,7 +66,7 @@ impl Error {
         false
     }
 
-    /// Whether trying again could help: the network, an overloaded storage, a body cut short.
+    /// Whether a retry could succeed: network failures, an overloaded storage, truncated bodies.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Truncated { .. } => true,
@@ -77,7 +78,8 @@ impl Error {
 
 fn is_transient(source: &object_store::Error) -> bool {
     match source {
-        // A local disk that failed once is not asked again: its second answer could be a lie (a failed fsync is forgotten).
+        // Failures of a local disk are not retried: after a failed fsync a second one can succeed although data is
+        // lost.
         object_store::Error::Generic { store, .. } => *store != crate::local::STORE,
         _ => false,
     }

@@ -1,11 +1,19 @@
-//! Object storage: a durable local folder, S3, GCS and Azure behind one handle; conditional puts, retries, the claim on a storage prefix, fault injection.
+//! Object storage: one handle for a durable local folder, S3, GCS and Azure.
 //!
-//! Never knows what is inside an object and never decides which objects are needed: `shards` and `txn` do. Never overwrites
-//! what somebody else wrote without being asked to: `put_if_absent` and `put_if_matches` tell one's own lost answer from
-//! another's win.
+//! The crate does not know what objects contain and does not decide which objects are needed: `shards` and `txn` do.
+//! The conditional puts `put_if_absent` and `put_if_matches` never overwrite another writer's object, and they
+//! recognize a write of their own whose response was lost.
 //!
-//! Start at `objects/` for the handle everybody holds, `local/` for the folder, `claim/` for who may write where;
-//! `conformance.rs` is what every storage must pass, `fault/` how tests make one fail.
+//! In reading order:
+//! - `objects/`: the handle [`Objects`] on a storage prefix, with retries
+//! - `writer/`: multipart writes of objects of unknown size
+//! - `open/`: opening a storage by its URL and environment variables
+//! - `local/`: objects in a local folder
+//! - `claim/`: exclusive ownership of a storage prefix by one instance
+//! - `retry.rs`: retries of failed requests
+//! - `error.rs`: the crate's errors
+//! - `fault/`: fault injection for tests
+//! - `conformance.rs`: tests that every storage must pass
 
 mod claim;
 #[doc(hidden)]

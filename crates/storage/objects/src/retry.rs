@@ -1,4 +1,4 @@
-//! How often and how soon a failed request is made again.
+//! Retries of failed requests with exponential backoff.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use types::{Clock, Random};
 
 use crate::Result;
 
-/// Requests made at most, the first one included.
+/// Maximum number of attempts, including the first.
 const ATTEMPT_COUNT_MAX: u32 = 5;
 
-/// Wait before the second request; each further wait is three times as long.
+/// Wait before the second attempt; it triples with each further attempt.
 const BACKOFF: Duration = Duration::from_millis(50);
 
-/// Makes a request until it succeeds, fails for good, or has been tried often enough; then its last error.
+/// Repeats `request` while it fails with a transient error, up to [`ATTEMPT_COUNT_MAX`] times; returns its last result.
 ///
-/// Only for requests that may take effect twice. The client below has its own, shorter patience with single answers; this one
-/// also covers bodies cut short and every storage that has none.
+/// Only for idempotent requests. The `object_store` clients retry single requests themselves, but not truncated bodies,
+/// and not every storage has such a client.
 pub(crate) async fn retry<T, F: Future<Output = Result<T>>>(
     clock: &dyn Clock,
     random: &dyn Random,
@@ -28,7 +28,7 @@ pub(crate) async fn retry<T, F: Future<Output = Result<T>>>(
                 tracing::warn!(
                     attempt,
                     error = &error as &dyn std::error::Error,
-                    "a storage request failed, trying again"
+                    "object storage request failed; retrying"
                 );
                 clock.sleep(wait(attempt, random.next_u64())).await;
                 attempt += 1;
@@ -38,7 +38,8 @@ pub(crate) async fn retry<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// Between half and all of the backoff of this attempt, so that many clients do not come back together.
+/// Returns the wait after `attempt`: a random time between half and all of its backoff, so that clients do not retry in
+/// step. `chance` is any random number.
 fn wait(attempt: u32, chance: u64) -> Duration {
     let longest = BACKOFF * 3_u32.pow(attempt - 1);
     longest / 2 + longest.mul_f64((chance % 1_000) as f64 / 2_000.0)

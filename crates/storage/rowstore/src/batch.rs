@@ -1,4 +1,4 @@
-//! Whole batches: columns to stored rows and back.
+//! Conversion of batches of Arrow columns to stored rows and back.
 
 use arrow::array::{Array, ArrayRef};
 use types::{ColumnId, SqlType};
@@ -8,7 +8,7 @@ use crate::{ColumnBuilder, ColumnValues, Error, Result, Tuple, TupleReader, Tupl
 #[cfg(test)]
 mod tests;
 
-/// The rows of these columns. `ids` are the columns' ids, ascending.
+/// Converts columns to stored rows. `ids` are the columns' ids in ascending order.
 pub fn rows_of(columns: &[ArrayRef], ids: &[ColumnId]) -> Result<Vec<Tuple>> {
     let values = ColumnValues::of_all(columns)?;
     let rows = columns.first().map_or(0, |column| column.len());
@@ -23,28 +23,28 @@ pub fn rows_of(columns: &[ArrayRef], ids: &[ColumnId]) -> Result<Vec<Tuple>> {
         .collect()
 }
 
-/// A column wanted of stored rows.
+/// A column to read from stored rows.
 #[derive(Debug, Clone)]
 pub struct StoredColumn {
     pub id: ColumnId,
     pub sql_type: SqlType,
-    /// What rows older than the column have, as an array of one value; `None` for NULL.
+    /// Value for rows that are older than the column, as an array of length 1; `None` for NULL.
     pub missing: Option<ArrayRef>,
 }
 
 impl StoredColumn {
-    /// The column's value in a row.
+    /// Returns the column's value in a row.
     pub fn value_in<'a>(&'a self, row: TupleReader<'a>) -> Result<Value<'a>> {
         match (row.get(self.id), &self.missing) {
             (Some(value), _) => Ok(value),
-            (None, Some(array)) if array.is_empty() => Err(Error::Damaged("missing value of a column is empty")),
+            (None, Some(array)) if array.is_empty() => Err(Error::Damaged("default of an added column has no value")),
             (None, Some(array)) => Value::of(array.as_ref(), 0),
             (None, None) => Ok(Value::Null),
         }
     }
 }
 
-/// Columns of these rows. `capacity` is how many rows to make room for.
+/// Converts stored rows to Arrow columns, with memory reserved for `capacity` rows.
 pub fn batch_of<'a>(
     rows: impl IntoIterator<Item = &'a Tuple>,
     columns: &[StoredColumn],
@@ -57,7 +57,7 @@ pub fn batch_of<'a>(
     Ok(builder.finish())
 }
 
-/// Columns in the making, row by row. After an error it is of no use.
+/// Builder of Arrow columns from stored rows. After an error it must not be used any more.
 #[derive(Debug)]
 pub struct BatchBuilder<'a> {
     columns: Vec<Column<'a>>,
@@ -67,21 +67,21 @@ pub struct BatchBuilder<'a> {
 #[derive(Debug)]
 struct Column<'a> {
     id: ColumnId,
-    /// Where the last row had the column: the next one likely has it there too.
+    /// Position of the column in the previous row, tried first in the next row.
     position: usize,
     missing: Value<'a>,
     values: ColumnBuilder,
 }
 
 impl<'a> BatchBuilder<'a> {
-    /// Empty columns with room for `capacity` rows.
+    /// Creates a builder of `columns` with memory reserved for `capacity` rows.
     pub fn new(columns: &'a [StoredColumn], capacity: usize) -> Result<BatchBuilder<'a>> {
         let columns = columns
             .iter()
             .map(|StoredColumn { id, sql_type, missing }| {
                 let missing = match missing {
                     Some(array) if array.is_empty() => {
-                        return Err(Error::Damaged("missing value of a column is empty"));
+                        return Err(Error::Damaged("default of an added column has no value"));
                     }
                     Some(array) => Value::of(array.as_ref(), 0)?,
                     None => Value::Null,
@@ -108,13 +108,13 @@ impl<'a> BatchBuilder<'a> {
         Ok(())
     }
 
-    /// How many rows were added since the start or the last [`BatchBuilder::finish`].
+    /// Returns the number of rows added since the start or the last [`BatchBuilder::finish`].
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The columns; the builder is empty again.
+    /// Returns the columns and resets the builder.
     pub fn finish(&mut self) -> Vec<ArrayRef> {
         self.rows = 0;
         self.columns.iter_mut().map(|column| column.values.finish()).collect()

@@ -1,4 +1,4 @@
-//! Building a column value by value, in exactly the Arrow type of its SQL type.
+//! Building of Arrow columns value by value, in the Arrow type of the column's SQL type.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use types::SqlType;
 use crate::value::List;
 use crate::{Error, Result, Value};
 
-/// A column in the making. After an error the column is of no use.
+/// Builder of one Arrow column. After an error it must not be used any more.
 #[derive(Debug)]
 pub struct ColumnBuilder {
     data_type: DataType,
@@ -44,17 +44,19 @@ enum Values {
     List(Box<Lists>),
 }
 
+/// Builder of a list column.
 #[derive(Debug)]
 struct Lists {
     item: FieldRef,
     items: ColumnBuilder,
+    /// Number of elements so far: the end of the last list.
     count: i32,
     offsets: Vec<i32>,
     nulls: NullBufferBuilder,
 }
 
 impl ColumnBuilder {
-    /// An empty column of this type, with room for `capacity` values.
+    /// Creates a builder of a column of `sql_type` with memory reserved for `capacity` values.
     pub fn new(sql_type: &SqlType, capacity: usize) -> Result<ColumnBuilder> {
         Self::of_arrow(sql_type.arrow_type(), capacity)
     }
@@ -82,7 +84,7 @@ impl ColumnBuilder {
         Ok(ColumnBuilder { data_type, values })
     }
 
-    /// Adds a value; fails for one of another type or out of its type's range.
+    /// Adds a value; fails with [`Error::Mismatch`] if it has another type or is out of the type's range.
     #[inline]
     pub fn append(&mut self, value: Value<'_>) -> Result<()> {
         match (&mut self.values, value) {
@@ -127,7 +129,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// How many values were added.
+    /// Returns the number of values added.
     #[must_use]
     pub fn len(&self) -> usize {
         use arrow::array::ArrayBuilder;
@@ -151,13 +153,13 @@ impl ColumnBuilder {
         }
     }
 
-    /// Whether no value was added.
+    /// Whether no values were added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The column; the builder is empty again.
+    /// Returns the column and resets the builder.
     pub fn finish(&mut self) -> ArrayRef {
         match &mut self.values {
             Values::Bool(values) => Arc::new(values.finish()),
@@ -235,7 +237,8 @@ fn mismatch(value: &Value<'_>, column: &DataType) -> Error {
     Error::Mismatch { value: value.kind(), column: column.clone() }
 }
 
-/// Few texts get a block of their own size: the least that grows by itself is 16 KB, for each column of a single row.
+/// Creates a builder of text. Up to 64 texts get a small first block: the default block of 16 KiB per column is too
+/// much for single rows.
 fn text_builder(capacity: usize) -> StringViewBuilder {
     const FEW: usize = 64;
     const TEXT_BYTES: usize = 128;

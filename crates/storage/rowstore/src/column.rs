@@ -1,4 +1,4 @@
-//! Reading a column value by value, its type looked at once.
+//! Reading of Arrow columns value by value; the type is dispatched once per column.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, FixedSizeBinaryArray, ListArray, PrimitiveArray,
@@ -17,7 +17,7 @@ use crate::{Error, Result, Value};
 #[cfg(test)]
 mod tests;
 
-/// The values of an array of any type that [`types::SqlType::arrow_type`] gives.
+/// Reader of the values of an array whose type is one of [`types::SqlType::arrow_type`].
 #[derive(Debug, Clone)]
 pub struct ColumnValues<'a> {
     nulls: Option<&'a NullBuffer>,
@@ -43,7 +43,7 @@ enum Values<'a> {
 }
 
 impl<'a> ColumnValues<'a> {
-    /// A reader of this array; fails for Arrow types that no SQL type travels in.
+    /// Creates a reader of `array`; fails with [`Error::Unsupported`] for Arrow types that represent no SQL type.
     pub fn new(array: &'a dyn Array) -> Result<ColumnValues<'a>> {
         let values = match array.data_type() {
             DataType::Null => Values::Null,
@@ -72,12 +72,12 @@ impl<'a> ColumnValues<'a> {
         Ok(ColumnValues { nulls: array.nulls(), values })
     }
 
-    /// Readers of all columns of a batch.
+    /// Creates readers of all columns of a batch.
     pub fn of_all(columns: &'a [ArrayRef]) -> Result<Vec<ColumnValues<'a>>> {
         columns.iter().map(|column| ColumnValues::new(column.as_ref())).collect()
     }
 
-    /// The value in a row, which must be one of the array's.
+    /// Returns the value in row `row`, which must be less than the array's length.
     #[must_use]
     #[inline]
     pub fn get(&self, row: usize) -> Value<'a> {
@@ -103,7 +103,7 @@ impl<'a> ColumnValues<'a> {
             }
             Values::List(array) => {
                 let offsets = array.value_offsets();
-                let at = |index: usize| usize::try_from(offsets[index]).expect("offsets are not negative");
+                let at = |index: usize| usize::try_from(offsets[index]).expect("Arrow list offsets are not negative");
                 Value::List(List::of_column(array.values().as_ref(), at(row), at(row + 1)))
             }
         }

@@ -1,35 +1,35 @@
-//! What can go wrong with rows and their values.
+//! Errors of encoding and decoding rows and values.
 
 use arrow::datatypes::DataType;
 
-/// Result of turning rows into bytes or columns, and back.
+/// Result of converting rows to or from bytes or columns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A row or value that cannot be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Bytes that no writer of this format makes.
+    /// The bytes are not a valid row.
     #[error("stored row is damaged: {0}")]
     Damaged(&'static str),
-    /// The row was written by a newer version.
-    #[error("stored row has format {0}, which this version does not read")]
+    /// The row has an unknown format: a newer version wrote it.
+    #[error("stored row has format {0}, which this version cannot read")]
     Format(u8),
-    /// More bytes than four, or columns than two bytes count.
+    /// The row has more bytes than 32 bits or more columns than 16 bits can count.
     #[error("row is too large: {columns} columns, {bytes} bytes")]
     TooLarge { columns: usize, bytes: usize },
-    /// Columns of a row come by ascending id, and ids start at 1.
-    #[error("column {0} is out of order")]
+    /// The column's id does not follow the previous one: ids must be ascending and start at 1.
+    #[error("column id {0} is out of order: a row's column ids must be positive and ascending")]
     Order(i32),
-    /// Lists within lists deeper than any array type.
-    #[error("lists are nested too deep")]
+    /// Lists are nested more deeply than any array type.
+    #[error("lists are nested too deeply")]
     Depth,
-    /// No SQL type travels in this Arrow type.
+    /// The Arrow type represents no SQL type.
     #[error("values of Arrow type {0} cannot be stored")]
     Unsupported(DataType),
-    /// A value of another type than its column.
+    /// The value's type or range does not fit the column.
     #[error("{value} does not fit a column of Arrow type {column}")]
     Mismatch { value: &'static str, column: DataType },
-    /// More bytes or elements than one Arrow array holds.
-    #[error("too much data for one column of Arrow type {0}")]
+    /// The values exceed the bytes or elements that one Arrow array can hold.
+    #[error("values exceed the maximum size of one Arrow array of type {0}")]
     Full(DataType),
 }

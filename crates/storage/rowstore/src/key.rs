@@ -1,11 +1,15 @@
-//! Index keys: bytes whose order is PostgreSQL's order of the values, and whose equality is its equality.
+//! Encoding of index keys: byte order and byte equality are PostgreSQL's order and equality of the values.
 //!
-//! A key is its columns' encodings one after another. No encoding is a prefix of another, so that the first columns' bytes order
-//! before the later ones', and a key of the first columns is a prefix of the keys of all.
+//! A key is the concatenation of its columns' encodings. No encoding is a prefix of another, so earlier columns take
+//! precedence over later ones, and the key of the first columns is a prefix of the key of all columns.
 //!
-//! A value is a marker (1 for a value, 2 for NULL, which orders last) and: a boolean as one byte; integers and numerics big-endian with
-//! the sign bit turned; floats as float8, -0 as 0 and every NaN as the greatest; text (by bytes, collation C) and bytes with
-//! 00 written as 00 FF and closed by 00 00; an interval as its span; a list as its elements, closed by 0.
+//! A value is encoded as a marker byte (1 for a value, 2 for NULL, which sorts last), followed by:
+//! - a boolean: one byte
+//! - an integer or numeric: big-endian with the sign bit flipped
+//! - a float: as float8, with -0 as 0 and every NaN as the greatest value
+//! - text (collation C) or bytes: the bytes with 00 written as 00 FF, terminated by 00 00
+//! - an interval: its span as a number
+//! - a list: its elements, terminated by 0
 
 use types::Interval;
 
@@ -18,7 +22,7 @@ const END: u8 = 0;
 const VALUE: u8 = 1;
 const NULL: u8 = 2;
 
-/// Appends the key of these values. Tells whether one of them is NULL: such a key is never equal to another in a UNIQUE constraint.
+/// Appends the key of `values`. Returns whether one of them is NULL: such a key never conflicts in a UNIQUE constraint.
 pub fn encode_key<'a>(values: impl IntoIterator<Item = Value<'a>>, out: &mut Vec<u8>) -> bool {
     let mut has_null = false;
     for value in values {
@@ -28,7 +32,7 @@ pub fn encode_key<'a>(values: impl IntoIterator<Item = Value<'a>>, out: &mut Vec
     has_null
 }
 
-/// Appends one column's part of a key.
+/// Appends the encoding of one column's value.
 pub fn encode_key_value(value: Value<'_>, out: &mut Vec<u8>) {
     if value.is_null() {
         out.push(NULL);
@@ -69,7 +73,7 @@ fn put_float(value: f64, out: &mut Vec<u8>) {
         value
     };
     let bits = value.to_bits();
-    // Negative numbers order backwards by their bits.
+    // The bits of negative numbers sort in reverse order.
     let ordered = if value.is_sign_negative() { !bits } else { bits | (1 << 63) };
     out.extend_from_slice(&ordered.to_be_bytes());
 }

@@ -1,9 +1,18 @@
-//! Fresh rows: what was inserted or changed lately, found by key in microseconds, until it settles into shards.
+//! Row store: in-memory rows of a table that are not yet flushed to Parquet, with indexes for lookups by key.
 //!
-//! Never commits and never decides visibility: a table's rows are one immutable value, and `txn` makes the next from it.
+//! The crate does not commit and does not decide visibility: a table's fresh rows are one immutable value, from which
+//! `txn` derives the next.
 //!
-//! Start at `fresh/` for what a table holds, `layer/` for how rows are found, `tuple.rs` for how a row is stored, `key.rs` for
-//! what an index orders by and `entry/` for how it keeps that.
+//! In reading order:
+//! - `fresh/`: the fresh rows of a table, and the uncommitted changes of a transaction
+//! - `layer/`: a set of rows with its indexes
+//! - `row.rs`: a row version
+//! - `entry/`: index entries
+//! - `key.rs`: order-preserving encoding of index keys
+//! - `tuple.rs`, `tuple/`: stored form of a row
+//! - `value.rs`: a borrowed value
+//! - `column.rs`, `builder.rs`, `batch.rs`: conversion between Arrow columns and rows
+//! - `error.rs`: the crate's errors
 
 mod batch;
 mod builder;

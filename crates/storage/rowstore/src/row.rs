@@ -1,4 +1,4 @@
-//! One version of a row.
+//! Row versions.
 
 use std::sync::Arc;
 
@@ -6,25 +6,26 @@ use types::{CommitTs, Oid};
 
 use crate::{IndexEntry, Tuple};
 
-/// A row as one commit left it.
+/// A row version, as written by one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The commit that wrote it; [`Row::UNCOMMITTED`] in a transaction's own layer.
+    /// Timestamp of the commit that wrote it; [`Row::UNCOMMITTED`] in a transaction's own layer.
     pub ts: CommitTs,
+    /// The row's values.
     pub tuple: Tuple,
-    /// Its entry in each index of the table.
+    /// Entries of the row in the table's indexes, by the id of the index.
     pub keys: Arc<[(Oid, IndexEntry)]>,
 }
 
 impl Row {
-    /// Not a commit yet.
+    /// Timestamp of rows that are not committed.
     pub const UNCOMMITTED: CommitTs = CommitTs(u64::MAX);
 
-    /// What it takes in memory, roughly, with its place in the maps that hold it.
+    /// Returns the approximate memory of the row, including its entries in maps and indexes, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         const PER_ROW: usize = 96;
-        // In the row, and in the index's tree, whose nodes are not full.
+        // One copy in the row and one in the index's tree, whose nodes are partly empty.
         const PER_KEY: usize = 144;
         let keys: usize = self.keys.iter().map(|(_, entry)| PER_KEY + entry.heap_bytes()).sum();
         (PER_ROW + self.tuple.as_bytes().len() + keys) as u64

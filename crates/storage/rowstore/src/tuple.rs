@@ -1,4 +1,4 @@
-//! A stored row: values by column id, so that a row outlives ADD COLUMN and DROP COLUMN as it is.
+//! Stored form of a row: values by column id, so that ADD COLUMN and DROP COLUMN need not rewrite rows.
 //!
 //! Layout, all numbers little-endian:
 //!
@@ -8,13 +8,21 @@
 //! entry   × count       by ascending column id
 //!         narrow: id u8,  tag u8, end u16
 //!         wide:   id u32, tag u8, end u32
-//! body                  the values one after another; a value ends at its entry's `end`, counted from the body's start
+//! body                  the values; a value ends at its entry's `end`, an offset from the start of the body
 //! ```
 //!
-//! Tags and the bytes of a value: 0 NULL, 1 false, 2 true (no bytes); 3 integer (1, 2, 4 or 8 bytes); 4 numeric without its
-//! scale (1, 2, 4, 8 or 16 bytes); 5 float4; 6 float8; 7 text in UTF-8; 8 bytes; 9 interval (months i32, days i32, nanoseconds i64);
-//! 10 list (count u32, then per element: tag u8, length as LEB128, bytes). Signed numbers are two's complement. A writer takes
-//! the narrow format where ids and body fit, and the fewest bytes for a number.
+//! | tag | value | bytes |
+//! |---|---|---|
+//! | 0, 1, 2 | NULL, false, true | none |
+//! | 3 | integer | 1, 2, 4 or 8 |
+//! | 4 | unscaled numeric | 1, 2, 4, 8 or 16 |
+//! | 5, 6 | float4, float8 | 4, 8 |
+//! | 7, 8 | text in UTF-8, byte string | any number |
+//! | 9 | interval | months i32, days i32, nanoseconds i64 |
+//! | 10 | list | count u32, then per element: tag u8, length as LEB128, bytes |
+//!
+//! Signed numbers are two's complement. A writer uses the narrow format if ids and body fit, and the fewest bytes for a
+//! number.
 
 mod stored;
 mod writer;
@@ -30,19 +38,19 @@ use crate::{Error, Result, Value};
 #[cfg(test)]
 mod tests;
 
-/// Id in a byte, end in two.
+/// Format with a 1-byte id and a 2-byte end per entry.
 const NARROW: u8 = 1;
-/// Id and end in four bytes each.
+/// Format with a 4-byte id and a 4-byte end per entry.
 const WIDE: u8 = 2;
-/// The format and the count.
+/// Size of format and count, in bytes.
 const HEADER: usize = 3;
 
-/// A stored row, checked: reading from it cannot fail. A copy shares the bytes.
+/// A validated stored row: reading its values cannot fail. Clones share the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tuple(Bytes);
 
 impl Tuple {
-    /// A row of these values. Columns must come by ascending id.
+    /// Encodes a row. Columns must be in ascending order of their ids.
     pub fn encode<'a>(values: impl IntoIterator<Item = (ColumnId, Value<'a>)>) -> Result<Tuple> {
         let mut writer = TupleWriter::default();
         for (column, value) in values {
@@ -51,7 +59,7 @@ impl Tuple {
         writer.finish()
     }
 
-    /// The row with these values in the place of its own. Columns must come by ascending id.
+    /// Returns the row with `changes` set or added. Columns must be in ascending order of their ids.
     pub fn with<'a>(&self, changes: impl IntoIterator<Item = (ColumnId, Value<'a>)>) -> Result<Tuple> {
         let row = self.reader();
         let mut writer = TupleWriter::with_capacity(row.len() + 1, self.0.len());
@@ -70,38 +78,38 @@ impl Tuple {
         writer.finish()
     }
 
-    /// Takes bytes from anywhere for a row, if they are one.
+    /// Validates untrusted bytes as a stored row.
     pub fn parse(bytes: Bytes) -> Result<Tuple> {
         TupleReader::open(&bytes)?.check()?;
         Ok(Tuple(bytes))
     }
 
-    /// The value of a column; `None` where the row is older than the column.
+    /// Returns the value of a column; `None` if the row is older than the column.
     #[must_use]
     pub fn get(&self, column: ColumnId) -> Option<Value<'_>> {
         self.reader().get(column)
     }
 
-    /// A reader, for several values of one row.
+    /// Returns a reader, for reading several values of the row.
     #[must_use]
     pub fn reader(&self) -> TupleReader<'_> {
-        TupleReader::open(&self.0).expect("a tuple was checked when it was made")
+        TupleReader::open(&self.0).expect("a Tuple contains validated bytes")
     }
 
-    /// The stored form.
+    /// Returns the stored form.
     #[must_use]
     pub const fn as_bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// The stored form.
+    /// Returns the stored form.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
 }
 
-/// Reads values of one row.
+/// Reader of one row's values.
 #[derive(Debug, Clone, Copy)]
 pub struct TupleReader<'a> {
     is_wide: bool,
@@ -110,6 +118,7 @@ pub struct TupleReader<'a> {
 }
 
 impl<'a> TupleReader<'a> {
+    /// Splits `bytes` into entries and body without validating the entries.
     fn open(bytes: &'a [u8]) -> Result<TupleReader<'a>> {
         let (&[format, low, high], rest) = bytes.split_first_chunk::<HEADER>().ok_or(Error::Damaged("no header"))?;
         let is_wide = match format {
@@ -122,7 +131,7 @@ impl<'a> TupleReader<'a> {
         Ok(TupleReader { is_wide, entries, body })
     }
 
-    /// Every entry and value, so that no later read can fail.
+    /// Validates every entry and value, so that later reads cannot fail.
     fn check(&self) -> Result<()> {
         let (mut last_id, mut start) = (0, 0);
         for position in 0..self.len() {
@@ -137,27 +146,27 @@ impl<'a> TupleReader<'a> {
         if start == self.body.len() { Ok(()) } else { Err(Error::Damaged("bytes follow the last value")) }
     }
 
-    /// How many columns the row has.
+    /// Returns the number of columns.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len() / entry_bytes(self.is_wide)
     }
 
-    /// Whether the row has no column.
+    /// Whether the row has no columns.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The value of a column; `None` where the row is older than the column.
+    /// Returns the value of a column; `None` if the row is older than the column.
     #[must_use]
     pub fn get(&self, column: ColumnId) -> Option<Value<'a>> {
-        // Without dropped columns, ids are positions counted from 1.
+        // Unless columns were dropped, ids are positions counted from 1.
         let likely = usize::try_from(column.0).unwrap_or_default().saturating_sub(1);
         self.find(column, likely).map(|position| self.value(position))
     }
 
-    /// Where a column is; looks at `likely` first.
+    /// Returns the position of a column: tries `likely`, then searches.
     #[must_use]
     #[inline]
     pub fn find(&self, column: ColumnId, likely: usize) -> Option<usize> {
@@ -177,22 +186,22 @@ impl<'a> TupleReader<'a> {
         None
     }
 
-    /// The column at a position below [`TupleReader::len`].
+    /// Returns the id of the column at `position`, which must be less than [`TupleReader::len`].
     #[must_use]
     pub fn column(&self, position: usize) -> ColumnId {
-        ColumnId(i32::try_from(self.id(position)).expect("ids were checked"))
+        ColumnId(i32::try_from(self.id(position)).expect("TupleReader::check validated the column ids"))
     }
 
-    /// The value at a position below [`TupleReader::len`].
+    /// Returns the value at `position`, which must be less than [`TupleReader::len`].
     #[must_use]
     #[inline]
     pub fn value(&self, position: usize) -> Value<'a> {
         let start = if position == 0 { 0 } else { self.entry(position - 1).2 };
         let (_, tag, end) = self.entry(position);
-        stored::read(tag, &self.body[start..end]).expect("a tuple was checked when it was made")
+        stored::read(tag, &self.body[start..end]).expect("a Tuple contains validated bytes")
     }
 
-    /// All columns and their values.
+    /// Iterates over the columns with their values.
     pub fn iter(self) -> impl Iterator<Item = (ColumnId, Value<'a>)> {
         (0..self.len()).map(move |position| (self.column(position), self.value(position)))
     }
@@ -202,23 +211,25 @@ impl<'a> TupleReader<'a> {
         self.entry(position).0
     }
 
+    /// Decodes the entry at `position`: column id, tag and end of the value in the body.
     #[inline]
     fn entry(&self, position: usize) -> (u32, u8, usize) {
         if self.is_wide {
             let at = position * entry_bytes(true);
-            let entry: &[u8; entry_bytes(true)] = self.entries[at..].first_chunk().expect("entries have one size");
+            let entry: &[u8; entry_bytes(true)] = self.entries[at..].first_chunk().expect("position is below len()");
             let [a, b, c, d, tag, e, f, g, h] = *entry;
-            let end = usize::try_from(u32::from_le_bytes([e, f, g, h])).expect("a pointer has 32 bits at least");
+            let end = usize::try_from(u32::from_le_bytes([e, f, g, h])).expect("usize has at least 32 bits");
             (u32::from_le_bytes([a, b, c, d]), tag, end)
         } else {
             let at = position * entry_bytes(false);
-            let entry: &[u8; entry_bytes(false)] = self.entries[at..].first_chunk().expect("entries have one size");
+            let entry: &[u8; entry_bytes(false)] = self.entries[at..].first_chunk().expect("position is below len()");
             let [id, tag, low, high] = *entry;
             (u32::from(id), tag, usize::from(u16::from_le_bytes([low, high])))
         }
     }
 }
 
+/// Returns the size of an entry, in bytes.
 const fn entry_bytes(is_wide: bool) -> usize {
     if is_wide { 9 } else { 4 }
 }

@@ -1,4 +1,4 @@
-//! One value of a column, borrowed from an array or from a stored row.
+//! Column values, borrowed from an array or a stored row.
 
 use arrow::array::Array;
 
@@ -8,19 +8,19 @@ use crate::{ColumnValues, Result};
 #[cfg(test)]
 pub(crate) mod samples;
 
-/// One value of a column. Equality is of what is stored, bit by bit; SQL's order and equality are those of [`crate::encode_key`].
+/// A value of a column. `==` compares the stored bits; SQL's order and equality are those of [`crate::encode_key`].
 #[derive(Debug, Clone, Copy)]
 pub enum Value<'a> {
     Null,
     Bool(bool),
-    /// Every type that counts: integers, oids, days of dates, microseconds of times and timestamps.
+    /// Value of an integer-like type: integers, oids, dates in days, times and timestamps in microseconds.
     Int(i64),
-    /// A numeric without its scale, which the column's type has.
+    /// Unscaled value of a numeric; the scale is part of the column's type.
     Decimal(i128),
     Float4(f32),
     Float8(f64),
     Text(&'a str),
-    /// `bytea` and `uuid`.
+    /// Value of `bytea` or `uuid`.
     Bytes(&'a [u8]),
     Interval {
         months: i32,
@@ -31,7 +31,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value in a row of an array; to read many, use [`ColumnValues`].
+    /// Returns the value in row `row` of an array. To read many values use [`ColumnValues`].
     pub fn of(array: &'a dyn Array, row: usize) -> Result<Value<'a>> {
         Ok(ColumnValues::new(array)?.get(row))
     }
@@ -42,7 +42,7 @@ impl<'a> Value<'a> {
         matches!(self, Value::Null)
     }
 
-    /// What kind of value this is, for messages.
+    /// Returns the kind of the value, for error messages.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Value::Null => "NULL",
@@ -80,7 +80,7 @@ impl PartialEq for Value<'_> {
     }
 }
 
-/// The elements of an array value, wherever they are.
+/// The elements of an array value, borrowed from a column, a stored row or a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct List<'a>(Items<'a>);
 
@@ -92,23 +92,23 @@ enum Items<'a> {
 }
 
 impl<'a> List<'a> {
-    /// A list of these values.
+    /// Creates a list of `values`.
     #[must_use]
     pub const fn of(values: &'a [Value<'a>]) -> List<'a> {
         List(Items::Values(values))
     }
 
-    /// A stretch of a list array's elements, whose type [`ColumnValues`] can read.
+    /// Creates a list of the elements `start..end` of a list array's items, whose type [`ColumnValues`] must support.
     pub(crate) const fn of_column(items: &'a dyn Array, start: usize, end: usize) -> List<'a> {
         List(Items::Column { items, start, end })
     }
 
-    /// A list within a checked row.
+    /// Creates a list from its encoding in a validated row.
     pub(crate) const fn of_encoded(list: EncodedList<'a>) -> List<'a> {
         List(Items::Encoded(list))
     }
 
-    /// How many elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -118,19 +118,18 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether there is no element.
+    /// Whether the list has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The elements in order.
+    /// Iterates over the elements in order.
     #[must_use]
     pub fn iter(&self) -> ListIter<'a> {
         ListIter(match self.0 {
             Items::Column { items, start, end } => Iter::Column {
-                values: ColumnValues::new(items)
-                    .expect("the list's column was read, which checks the type of its items"),
+                values: ColumnValues::new(items).expect("ColumnValues::new checked the type of the list's items"),
                 rows: start..end,
             },
             Items::Encoded(list) => Iter::Encoded(list.iter()),

@@ -1,4 +1,4 @@
-//! A checksum for every page of a file, kept in the file's footer: the footer is verified by the catalog, the pages by the footer.
+//! Checksums of a file's pages, stored in its footer: the catalog verifies the footer, and the footer the pages.
 
 use std::ops::Range;
 
@@ -8,27 +8,27 @@ use xxhash_rust::xxh3::xxh3_64;
 #[cfg(test)]
 mod tests;
 
-/// The footer's key under which the checksums stand, eight hexadecimal digits each, in the order of the pages in the file.
+/// Footer key of the checksums, eight hexadecimal digits each, in the order of the pages in the file.
 pub(crate) const CHECKSUMS_KEY: &str = "kiln.page_checksums";
 
-/// The checksum of a page, its header included: the lower half of its XXH3.
+/// Computes the checksum of a page, header included: the lower half of its XXH3.
 #[must_use]
 pub fn page_checksum(page: &[u8]) -> u32 {
     xxh3_64(page) as u32
 }
 
-/// The checksums of a file's pages, row group by row group, column by column: a dictionary page if there is one, then the
-/// data pages.
+/// Checksums of a file's pages by row group, then column: the dictionary page if there is one, then the data pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checksums {
     values: Vec<u32>,
-    /// Where the checksums of each column chunk lie, row group by row group.
+    /// Range of each column chunk's checksums, by row group, then column.
     chunks: Vec<Range<usize>>,
     columns: usize,
 }
 
 impl Checksums {
-    /// The checksums in a file's footer; `None` if it has none or they do not fit its pages. The metadata must hold the offset index.
+    /// Reads the checksums from a file's footer; `None` if it has none or they do not match its pages. The metadata
+    /// must contain the offset index.
     #[must_use]
     pub fn read(metadata: &ParquetMetaData) -> Option<Self> {
         let pairs = metadata.file_metadata().key_value_metadata()?;
@@ -50,14 +50,14 @@ impl Checksums {
         fits.then_some(Self { values, chunks, columns })
     }
 
-    /// The checksums of a column chunk: of its dictionary page if it has one, then of its data pages.
+    /// Returns the checksums of a column chunk: the dictionary page if it has one, then the data pages.
     #[must_use]
     pub fn of_chunk(&self, row_group: usize, column: usize) -> &[u32] {
         &self.values[self.chunks[row_group * self.columns + column].clone()]
     }
 }
 
-/// The form in the footer.
+/// Encodes checksums for the footer.
 pub(crate) fn encode(checksums: &[u32]) -> String {
     checksums.iter().map(|checksum| format!("{checksum:08x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! One value of a column as statistics and predicates hold it, independent of Arrow.
+//! A single value in statistics and predicates, independent of Arrow.
 
 use std::cmp::Ordering;
 
@@ -9,10 +9,10 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-/// The longest text or byte string kept as a bound, in bytes.
+/// Largest size in bytes of text and byte strings stored as a bound.
 pub const BOUND_BYTES_MAX: usize = 64;
 
-/// A value that is not NULL. Which variant a type uses:
+/// A value that is not NULL. Each SQL type uses one variant:
 ///
 /// | SQL type | variant |
 /// |---|---|
@@ -33,8 +33,8 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// Order within one variant, as PostgreSQL sorts: text by bytes, NaN above every number, -0 equal to 0. Different variants
-    /// do not compare.
+    /// Compares two values of one variant as PostgreSQL sorts: text by bytes, NaN above every number, -0 equal to 0.
+    /// Returns `None` for different variants.
     #[must_use]
     pub fn compare(&self, other: &Datum) -> Option<Ordering> {
         Some(match (self, other) {
@@ -61,24 +61,24 @@ impl PartialOrd for Datum {
     }
 }
 
-/// PostgreSQL's order of floats: NaN equals itself and is greater than every number.
+/// Compares floats as PostgreSQL does: NaN equals itself and is greater than every number.
 pub(crate) fn compare_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// `text` cut to at most [`BOUND_BYTES_MAX`] bytes: not greater than `text`.
+/// Truncates `text` to at most [`BOUND_BYTES_MAX`] bytes, which gives a lower bound.
 pub(crate) fn text_lower_bound(text: &str) -> &str {
     &text[..text.floor_char_boundary(BOUND_BYTES_MAX)]
 }
 
-/// A text of at most [`BOUND_BYTES_MAX`] bytes not less than `text`; `None` if there is none.
+/// Returns an upper bound of `text` of at most [`BOUND_BYTES_MAX`] bytes; `None` if there is none.
 pub(crate) fn text_upper_bound(text: &str) -> Option<String> {
     if text.len() <= BOUND_BYTES_MAX {
         return Some(text.to_owned());
     }
     let mut bound = text_lower_bound(text).to_owned();
     while let Some(last) = bound.pop() {
-        // The next character in code point order, which is UTF-8's byte order; the surrogates are no characters.
+        // The next character in code point order, which is UTF-8's byte order; surrogates are skipped.
         let next = match last {
             '\u{d7ff}' => Some('\u{e000}'),
             _ => char::from_u32(u32::from(last) + 1),
@@ -93,12 +93,12 @@ pub(crate) fn text_upper_bound(text: &str) -> Option<String> {
     None
 }
 
-/// `bytes` cut to at most [`BOUND_BYTES_MAX`]: not greater than `bytes`.
+/// Truncates `bytes` to at most [`BOUND_BYTES_MAX`], which gives a lower bound.
 pub(crate) fn bytes_lower_bound(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(BOUND_BYTES_MAX)]
 }
 
-/// A string of at most [`BOUND_BYTES_MAX`] bytes not less than `bytes`; `None` if there is none.
+/// Returns an upper bound of `bytes` of at most [`BOUND_BYTES_MAX`] bytes; `None` if there is none.
 pub(crate) fn bytes_upper_bound(bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() <= BOUND_BYTES_MAX {
         return Some(bytes.to_vec());

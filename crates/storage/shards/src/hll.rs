@@ -1,7 +1,8 @@
-//! A sketch of a set's size: exact while small, 4,096 registers after; sketches of parts merge into the sketch of the whole.
+//! HyperLogLog sketch of the number of distinct values: exact while small, 4,096 registers after that. Sketches can be
+//! merged.
 //!
-//! The estimate is Ertl's improved one ("New cardinality estimation algorithms for HyperLogLog sketches", 2017, §2.4): unbiased
-//! over the whole range without correction tables. Standard error 1.04 / √4096 = 1.6 %.
+//! The estimate is Ertl's improved one ("New cardinality estimation algorithms for HyperLogLog sketches", 2017, §2.4):
+//! unbiased over the complete range without correction tables. The standard error is 1.04 / √4096 = 1.6 %.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,18 +12,18 @@ mod tests;
 
 const INDEX_BITS: u32 = 12;
 const REGISTER_COUNT: usize = 1 << INDEX_BITS;
-/// The greatest rank: one more than the zeros that fit behind the index bits.
+/// Largest rank: one more than the number of bits behind the index bits.
 const RANK_MAX: u8 = (64 - INDEX_BITS) as u8 + 1;
-/// Distinct hashes kept one by one before registers take over: half the bytes of the registers.
+/// Number of distinct hashes stored exactly before registers are used: half the size of the registers.
 const EXACT_COUNT_MAX: usize = 256;
 
-/// How many distinct values were added, as 64-bit hashes by [`Hll::add_hash`].
+/// Sketch of the distinct values added as 64-bit hashes by [`Hll::add_hash`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hll(State);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// The hashes themselves, ascending.
+    /// Hashes, ascending.
     Exact(Vec<u64>),
     Registers(Box<[u8; REGISTER_COUNT]>),
 }
@@ -50,7 +51,7 @@ impl Hll {
         }
     }
 
-    /// Adds all that `other` has seen.
+    /// Merges another sketch into this one.
     pub fn merge(&mut self, other: &Hll) {
         match &other.0 {
             State::Exact(hashes) => hashes.iter().for_each(|&hash| self.add_hash(hash)),
@@ -62,7 +63,7 @@ impl Hll {
         }
     }
 
-    /// Estimated count of distinct values; exact up to 256.
+    /// Returns the estimated number of distinct values; exact up to 256.
     #[must_use]
     pub fn estimate(&self) -> u64 {
         let registers = match &self.0 {
@@ -82,6 +83,7 @@ impl Hll {
         (m * m / (2.0 * std::f64::consts::LN_2 * z)).round() as u64
     }
 
+    /// Converts the sketch to registers if it is exact.
     fn use_registers(&mut self) -> &mut [u8; REGISTER_COUNT] {
         if let State::Exact(hashes) = &self.0 {
             let mut registers = Box::new([0; REGISTER_COUNT]);
@@ -138,7 +140,7 @@ fn tau(mut x: f64) -> f64 {
     }
 }
 
-/// Stored as a byte string: its first byte says which of the two states follows.
+/// Stored as a byte string, whose first byte tells which of the two states follows.
 impl Serialize for Hll {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::new();
@@ -176,7 +178,7 @@ impl<'de> Deserialize<'de> for Hll {
                     .map_err(|_| D::Error::invalid_length(content.len(), &"4,096 registers"))?;
                 Ok(Self(State::Registers(Box::new(registers))))
             }
-            _ => Err(D::Error::custom("bytes that are no sketch")),
+            _ => Err(D::Error::custom("an unknown kind of sketch")),
         }
     }
 }
@@ -198,7 +200,7 @@ impl<'de> serde::de::Visitor<'de> for Bytes {
         Ok(bytes)
     }
 
-    /// Formats without byte strings (JSON) give a list of numbers.
+    /// Formats without byte strings, such as JSON, give a list of numbers.
     fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<u8>, A::Error> {
         let mut bytes = Vec::new();
         while let Some(byte) = sequence.next_element()? {

@@ -1,10 +1,18 @@
-//! Settled rows: immutable Parquet files in object storage, what is known about them, and how they are read and written.
+//! Flushed rows: immutable Parquet files (shards) in object storage, their statistics, and how they are written, read,
+//! pruned and cached.
 //!
-//! Never decides visibility (`txn` does), never knows tables, names or SQL expressions (`catalog`, `planner`), never keeps a
-//! file that was not finished.
+//! This crate does not decide visibility (`txn` does), does not know tables, names or SQL expressions (`catalog`,
+//! `planner` do), and never leaves an unfinished file behind.
 //!
-//! Start at `meta.rs` for what the catalog keeps per shard (`packed/`: how it keeps that of many), then `writer/` for a load,
-//! `reader/` for a cold scan, `cache/` for a hot one, `foreign/` for files that others wrote.
+//! In reading order:
+//!
+//! - `meta.rs`: metadata of a shard in the catalog; `packed/`: the same for many shards; `stats/`: column statistics;
+//!   `hll.rs`: distinct counts.
+//! - `predicate.rs`, `prune/`: filters on statistics, which skip shards, row groups and pages.
+//! - `writer/`: loads; `stored_form.rs`: column types in files; `checksums.rs`: checksums of pages; `buckets/`:
+//!   distributed tables.
+//! - `reader/`: scans of files; `cache/`: scans through the column cache.
+//! - `foreign/`: Parquet files that other programs wrote.
 
 pub mod buckets;
 pub mod cache;

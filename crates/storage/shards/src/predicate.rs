@@ -1,5 +1,5 @@
-//! Conjuncts of a filter in the form that statistics can answer. Used only to skip what cannot match: rows that remain are
-//! filtered again above the scan, and a conjunct that has no such form is simply not here.
+//! Filter conjuncts that statistics can evaluate. They only skip rows that cannot match: remaining rows are filtered
+//! again above the scan, and conjuncts without such a form are left out.
 
 use std::cmp::Ordering;
 
@@ -12,19 +12,21 @@ use crate::{ColumnStats, Datum};
 #[cfg(test)]
 mod tests;
 
-/// One test on one column; a list of predicates means all of them.
+/// Test on one column; a list of predicates is a conjunction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Predicate {
     pub column: ColumnId,
     pub test: Test,
 }
 
-/// What a row's value must satisfy. Of NULL only `IsNull` is true, and what is made of it.
+/// Test of a value. NULL passes `IsNull` only, and combinations that contain it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Test {
+    /// Comparison with a constant.
     Compare(Op, Datum),
+    /// Equality to one of the constants.
     In(Vec<Datum>),
-    /// Both ends included.
+    /// Range with both ends included.
     Between(Datum, Datum),
     /// `LIKE`, or `NOT LIKE`.
     Like {
@@ -33,13 +35,13 @@ pub enum Test {
     },
     IsNull,
     IsNotNull,
-    /// Passed by what passes every one of them.
+    /// Conjunction.
     All(Vec<Test>),
-    /// Passed by what passes one of them; by nothing when there is none.
+    /// Disjunction; false if empty.
     Any(Vec<Test>),
 }
 
-/// A comparison `value op datum`.
+/// Operator of a comparison `value op datum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
     Eq,
@@ -50,20 +52,21 @@ pub enum Op {
     GreaterEq,
 }
 
-/// What is known of a set of rows: a shard, a row group or a page. `None` in a bound is "not known".
+/// Zone-map entry: statistics of a column for a set of rows (a shard, a row group or a page). A missing bound is
+/// unknown.
 #[derive(Debug, Clone, Copy)]
 pub struct Zone<'a> {
     pub rows: u64,
-    /// `None` if not known.
+    /// Number of NULLs; `None` if unknown.
     pub nulls: Option<u64>,
     pub min: Option<&'a Datum>,
     pub max: Option<&'a Datum>,
-    /// Whether the bounds are values that occur, not only bounds.
+    /// True if the bounds are actual values.
     pub exact: bool,
 }
 
 impl Test {
-    /// Whether some row of `zone` may pass. False only when it is certain that none does.
+    /// Returns whether some row of the zone may pass; false only if certainly none does.
     #[must_use]
     pub fn may_pass(&self, zone: &Zone<'_>) -> bool {
         let all_null = zone.nulls == Some(zone.rows);
@@ -89,7 +92,7 @@ impl Test {
 }
 
 impl<'a> Zone<'a> {
-    /// The rows of a shard, by what is known about one of its columns.
+    /// Returns the zone-map entry of a shard's column.
     #[must_use]
     pub fn of(rows: u64, stats: &'a ColumnStats) -> Self {
         let nulls = (!stats.nulls_guessed).then_some(stats.nulls);
@@ -104,28 +107,29 @@ impl<'a> Zone<'a> {
         self.max.and_then(|max| max.compare(value))
     }
 
-    /// Some value may be at least `value`.
+    /// Returns true if some value may be at least `value`.
     fn may_reach(&self, value: &Datum) -> bool {
         self.max_to(value) != Some(Ordering::Less)
     }
 
-    /// Some value may be at most `value`.
+    /// Returns true if some value may be at most `value`.
     fn may_start_by(&self, value: &Datum) -> bool {
         self.min_to(value) != Some(Ordering::Greater)
     }
 
+    /// Returns true if some value may equal `value`.
     fn may_hold(&self, value: &Datum) -> bool {
         self.may_reach(value) && self.may_start_by(value)
     }
 
-    /// Some text may begin so.
+    /// Returns true if some text may start with `prefix`.
     fn may_begin(&self, prefix: &[u8]) -> bool {
         let is_below = matches!(self.max, Some(Datum::Text(max)) if max.as_bytes() < prefix);
         let is_above = |min: &[u8]| prefix < min && !min.starts_with(prefix);
         !is_below && !matches!(self.min, Some(Datum::Text(min)) if is_above(min.as_bytes()))
     }
 
-    /// Certain that every value that is not NULL equals `value`.
+    /// Returns true if every value that is not NULL certainly equals `value`.
     fn holds_only(&self, value: &Datum) -> bool {
         self.exact && self.min_to(value) == Some(Ordering::Equal) && self.max_to(value) == Some(Ordering::Equal)
     }

@@ -1,4 +1,5 @@
-//! How a column's values lie in a Parquet file: as in memory, but intervals, which Parquet has no type for that keeps microseconds.
+//! Column types in shard files: those of memory, except for intervals, since Parquet's type for them does not store
+//! microseconds.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use crate::{ColumnDef, Error, Result};
 #[cfg(test)]
 mod tests;
 
-/// Bytes of a stored interval: months (`i32`), days (`i32`), microseconds (`i64`), little-endian.
+/// Size in bytes of a stored interval: months (`i32`), days (`i32`), microseconds (`i64`), little-endian.
 const INTERVAL_BYTES: i32 = 16;
 const NANOS_PER_MICRO: i64 = 1_000;
 
-/// The Arrow field as the file has it, named and nullable as the column.
+/// Returns the Arrow field of a column in a file.
 #[must_use]
 pub fn stored_field(column: &ColumnDef) -> Field {
     Field::new(&column.name, stored_type(&column.sql_type), column.nullable)
@@ -30,7 +31,7 @@ fn stored_type(sql_type: &SqlType) -> DataType {
     }
 }
 
-/// Values as they are stored; `values` has its SQL type's Arrow type.
+/// Converts values from their SQL type's Arrow type to the type in files.
 pub fn to_stored(values: &ArrayRef) -> Result<ArrayRef> {
     match values.data_type() {
         DataType::Interval(_) => {
@@ -49,7 +50,7 @@ pub fn to_stored(values: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Values as they are everywhere above, of the Arrow type of `sql_type`; `stored` has the type of [`stored_field`].
+/// Converts values from the type in files, that of [`stored_field`], to the Arrow type of `sql_type`.
 pub fn from_stored(stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
     match sql_type {
         SqlType::Interval => {
@@ -79,7 +80,7 @@ fn to_bytes(interval: IntervalMonthDayNano) -> [u8; 16] {
     bytes
 }
 
-/// A span of more microseconds than fit as nanoseconds (292 years) ends at what fits: no value of ours is that long.
+/// Decodes an interval. More microseconds than fit as nanoseconds (292 years) saturate; Kiln never writes such values.
 fn from_bytes(bytes: &[u8]) -> IntervalMonthDayNano {
     let part = |from: usize| i32::from_le_bytes(bytes[from..from + 4].try_into().expect("four bytes"));
     let microseconds = i64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes"));

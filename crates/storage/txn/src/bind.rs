@@ -1,4 +1,4 @@
-//! A transaction's own rows on top of other committed rows than it wrote them over. Pure.
+//! Binds a transaction's own rows to newer committed rows than those they were written over. Pure.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use types::RowId;
 
 use crate::moves::TableMoves;
 
-/// `own`, made over some earlier rows of the table, over `base`: what it hides and deletes is found where it lies now. Rows that were
-/// changed or deleted by others meanwhile cannot be among them, for they are locked.
+/// Returns `own` with its hidden and deleted rows located in `base`, a newer version of the table's committed rows.
+/// None of them was changed or deleted by another transaction meanwhile: they are locked.
 pub(crate) fn bind(own: &OwnRows, base: &TableRows, moves: &TableMoves) -> OwnRows {
     let mut bound = own.clone();
     let settled: Vec<RowId> = own.layer.gone().filter(|id| base.fresh.get(*id).is_none()).collect();

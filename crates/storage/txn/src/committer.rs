@@ -1,4 +1,4 @@
-//! The one place that writes commits: takes all that wait, writes them as one batch, makes them visible, answers.
+//! Group commit: drains the queue of requests, writes them as one batch, publishes the new state and answers.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -11,17 +11,17 @@ use crate::holder::Holder;
 use crate::transactions::Core;
 use crate::{Error, Result};
 
-/// The most requests that share one write.
+/// Maximum number of requests that share one write.
 const GROUP_MAX: usize = 256;
 
-/// What waits for the committer.
+/// Request to the committer.
 #[derive(Debug)]
 pub(crate) enum Request {
     Commit { proposal: Box<Proposal>, holder: Holder, answer: oneshot::Sender<Result<CommitTs>> },
     Announce { object: String, answer: oneshot::Sender<Result<()>> },
 }
 
-/// Commits what sessions ask for. A server gives it a thread; a simulation says when it takes its turn.
+/// Group committer. A server runs it on a thread of its own; a simulation drives it step by step.
 #[derive(Debug)]
 pub struct Committer {
     core: Arc<Core>,
@@ -33,14 +33,14 @@ impl Committer {
         Self { core, requests }
     }
 
-    /// Serves requests until nobody can send any.
+    /// Serves requests until all senders are dropped.
     pub(crate) fn run(&self) {
         while let Ok(first) = self.requests.recv() {
             self.serve_group(first);
         }
     }
 
-    /// Serves the requests that wait now, as one group; whether there were any.
+    /// Serves all queued requests as one round; returns whether there were any.
     pub fn serve_waiting(&self) -> bool {
         self.requests.try_recv().map(|first| self.serve_group(first)).is_ok()
     }
@@ -56,7 +56,8 @@ impl Committer {
     }
 }
 
-/// The requests cut where a commit has to come first in its group, and where one write would have too many rows.
+/// Splits the requests into groups: before each commit that must be the first of its group, and where the rows would
+/// exceed the size of one write.
 fn in_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
     let mut groups: Vec<Vec<Request>> = vec![Vec::new()];
     let mut group_bytes = 0;
@@ -75,7 +76,7 @@ fn in_groups(requests: Vec<Request>) -> Vec<Vec<Request>> {
     groups
 }
 
-/// What is answered once the group is durable.
+/// Answer to a request, sent once its group is durable.
 enum Outcome {
     Committed {
         ts: CommitTs,
@@ -106,7 +107,7 @@ fn serve(core: &Core, requests: Vec<Request>) {
     let written_us = match written {
         Ok(written_us) => written_us,
         Err(error) => {
-            // Nothing is made visible and nothing is deleted: what the store holds is known after the next start.
+            // Nothing is published and nothing is deleted: only the next start finds out what the store holds.
             let error = Arc::new(error);
             core.poison(&error);
             outcomes.into_iter().for_each(|outcome| outcome.fail(&error));
@@ -114,8 +115,9 @@ fn serve(core: &Core, requests: Vec<Request>) {
         }
     };
     Failpoint::CommitDurable.pass();
-    // Durable before visible, visible before answered; and visible before the uploads are forgotten, so that whoever reads
-    // the uploads first and the newest commit then sees every object in one of them.
+    // The order matters: durable before visible, visible before answered, and visible before the uploads are removed
+    // from the list, so that whoever reads the uploads first and the newest commit second finds every object in one of
+    // the two.
     if newest.ts < ts {
         if core.history.is_some() {
             core.recent.add(ts, Arc::clone(&state), written_us);
@@ -123,7 +125,7 @@ fn serve(core: &Core, requests: Vec<Request>) {
         core.visible.publish(ts, state);
     }
     Failpoint::CommitVisible.pass();
-    // Whoever is answered and cleans up then does not find this thread still looking at what it removed.
+    // Released before the answers: otherwise this thread's snapshot would pin what a client removed and cleans up.
     drop(newest);
     outcomes.into_iter().for_each(|outcome| outcome.conclude(core));
 }
@@ -137,7 +139,7 @@ fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
                     let Proposal { uploads, held, named, .. } = *proposal;
                     Outcome::Committed { ts, is_named: named.is_some(), uploads, held, holder, answer }
                 }
-                // The other transaction may be in this very group: the answer waits until that one is durable.
+                // The other transaction may be in this same group, so the refusal waits until the group is durable.
                 Err(error) => Outcome::Refused { error, uploads: proposal.uploads, holder, answer },
             }
         }
@@ -149,7 +151,7 @@ fn admit(core: &Core, group: &mut Group, request: Request) -> Outcome {
 }
 
 fn refuse(request: Request) {
-    // Whoever waited may have gone: an answer that nobody takes is dropped, here and below.
+    // The client may have gone; sending to a dropped receiver is no error, here and below.
     match request {
         Request::Commit { answer, .. } => drop(answer.send(Err(Error::Poisoned))),
         Request::Announce { answer, .. } => drop(answer.send(Err(Error::Poisoned))),
@@ -164,7 +166,8 @@ impl Outcome {
                 if is_named {
                     core.outcomes.note_committed();
                 }
-                // What it copied is named by what is visible now.
+                // The committed state references the objects that the transaction copied; no need to hold them any
+                // longer.
                 drop((held, holder));
                 drop(answer.send(Ok(ts)));
             }

@@ -1,7 +1,7 @@
-//! Tables that were dropped, by the names they had: what UNDROP goes by.
+//! Records of dropped tables by their former names, for UNDROP.
 //!
-//! One key per drop in the space `Dropped`: the schema (4 bytes), the table's name, the commit (8). The value is the commit's time
-//! (8 bytes) and the table's id (4).
+//! The space `Dropped` has one key per drop: the schema (4 bytes), the table's name, the commit (8). The value is the
+//! commit's time (8 bytes) and the table's id (4).
 
 use bytes::Bytes;
 use catalog::Table;
@@ -11,20 +11,20 @@ use types::{CommitTs, Oid};
 
 use crate::{Error, Result, Transactions};
 
-/// When a table was dropped.
+/// A committed drop of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastDrop {
     pub table: Oid,
-    /// By this commit.
+    /// The commit that dropped the table.
     pub commit: CommitTs,
 }
 
 impl Transactions {
-    /// The latest committed drop of a table of that name; `None` where there was none within the retention, or that table
-    /// is there again. Waits for the store.
+    /// Finds the latest committed drop of a table of that name; `None` if there is none within the retention or that
+    /// table was restored since. Blocks on the store.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn last_drop(&self, schema: Oid, name: &str) -> Result<Option<LastDrop>> {
         let prefix = KeyWriter::new().u32(schema.0).str(name).finish();
         let mut drops = self.core.kv.scan(Space::Dropped, KeyRange::prefix(&prefix), Direction::Reverse)?;
@@ -35,19 +35,19 @@ impl Transactions {
         let mut reader = KeyReader::new(&value);
         reader.i64().map_err(damaged)?;
         let table = Oid(reader.u32().map_err(damaged)?);
-        // It may have come back.
+        // The table may have been restored by UNDROP.
         let is_there = self.current().state.table(table).is_some();
         Ok((!is_there).then_some(LastDrop { table, commit }))
     }
 }
 
-/// Records that a commit dropped the table.
+/// Adds the record of a dropped table to the batch.
 pub(crate) fn put(batch: &mut Batch, table: &Table, commit: CommitTs, now_us: i64) {
     let key = KeyWriter::new().u32(table.schema.0).str(&table.name).u64(commit.0).finish();
     batch.put(Space::Dropped, key, KeyWriter::new().i64(now_us).u32(table.oid.0).finish());
 }
 
-/// The records of drops before the cutoff, which nobody can take back.
+/// Returns the keys of records from before the cutoff, whose tables can no longer be restored.
 pub(crate) fn old(kv: &dyn TxKv, cutoff_us: i64) -> Result<Vec<Bytes>> {
     let mut old = Vec::new();
     for entry in kv.scan(Space::Dropped, KeyRange::all(), Direction::Forward)? {

@@ -1,4 +1,4 @@
-//! A warehouse that is all in memory, and objects for it.
+//! Test fixtures: a warehouse in memory, and catalog objects for it.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use types::{ColumnId, Oid, ShardId, SqlType, SystemClock, SystemRandom};
 
 use crate::{Isolation, Transaction, Transactions};
 
-/// Opens the transactions over what is on the disk.
+/// Opens transactions over the content of the disk.
 pub(crate) fn open(disk: &Disk, objects: &Objects) -> Arc<Transactions> {
-    let kv = disk.open().expect("nobody else has the disk");
-    Transactions::open(Arc::new(kv), objects.clone(), Arc::new(SystemClock::new())).expect("the disk reads")
+    let kv = disk.open().expect("no other store has opened the disk");
+    Transactions::open(Arc::new(kv), objects.clone(), Arc::new(SystemClock::new())).expect("the disk can be read")
 }
 
-/// A bucket in memory.
+/// Creates an empty bucket in memory.
 pub(crate) fn bucket() -> Objects {
-    Objects::open("memory:///", Arc::new(SystemClock::new()), Arc::new(SystemRandom)).expect("memory opens")
+    Objects::open("memory:///", Arc::new(SystemClock::new()), Arc::new(SystemRandom)).expect("memory can be opened")
 }
 
-/// An empty warehouse.
+/// Creates an empty warehouse.
 pub(crate) fn fresh() -> Arc<Transactions> {
     open(&Disk::new(1), &bucket())
 }
@@ -30,14 +30,14 @@ pub(crate) fn begin(transactions: &Arc<Transactions>) -> Transaction {
     transactions.begin(Isolation::ReadCommitted)
 }
 
-/// Commits the changes as a transaction of its own.
+/// Commits the changes as one transaction.
 pub(crate) async fn commit(transactions: &Arc<Transactions>, changes: Vec<Change>) {
     let mut transaction = begin(transactions);
-    transaction.stage(changes).expect("the test's changes are right");
-    transaction.commit().await.expect("nobody else commits");
+    transaction.stage(changes).expect("the test's changes are valid");
+    transaction.commit().await.expect("no other transaction conflicts");
 }
 
-/// A table in `public` with the integer columns `a` (1) and `b` (2).
+/// Builds a table in `public` with the integer columns `a` (1) and `b` (2).
 pub(crate) fn table(oid: u32, name: &str) -> Table {
     let column = |id, name: &str| Column {
         id: ColumnId(id),
@@ -78,7 +78,7 @@ pub(crate) fn object_name(table: u32, shard: u128) -> String {
     format!("tables/{table}/{}.parquet", ShardId(uuid::Uuid::from_u128(shard)))
 }
 
-/// A shard of ten rows of which nothing else is known.
+/// Builds a shard of ten rows without statistics.
 pub(crate) fn shard(table: u32, id: u128) -> Arc<ShardMeta> {
     Arc::new(ShardMeta {
         id: ShardId(uuid::Uuid::from_u128(id)),
@@ -99,7 +99,7 @@ pub(crate) fn load(table: u32, shards: &[u128]) -> Change {
     Change::AddShards { table: Oid(table), shards, sample: None }
 }
 
-/// The ids of a table's shards, in order.
+/// Returns the ids of a table's shards, in order.
 pub(crate) fn shard_ids(state: &catalog::CatalogState, table: u32) -> Vec<u128> {
     state.shards(Oid(table)).shards.ids().map(|shard| shard.0.as_u128()).collect()
 }

@@ -1,7 +1,7 @@
-//! Objects that a commit took out of the catalog, remembered until no snapshot needs them.
+//! Garbage records: objects that a commit removed from the catalog, recorded until they are deleted.
 //!
-//! One key per object in the space `Garbage`: the commit (8 bytes), then the object's name. The value is the commit's time (8 bytes),
-//! or nothing where no committed state ever named the object.
+//! The space `Garbage` has one key per object: the commit (8 bytes), then the object's name. The value is the time
+//! until which the object was referenced (8 bytes), or empty if no committed state ever referenced it.
 
 use catalog::{CatalogState, Change};
 use kv::key::{KeyReader, KeyWriter};
@@ -10,12 +10,12 @@ use types::CommitTs;
 
 use crate::{Error, Result};
 
-/// An object, and the commit after which it is not needed.
+/// An object that no state references from a commit on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Garbage {
     pub(crate) since: CommitTs,
     pub(crate) object: String,
-    /// When that was, in microseconds since 1970; `None` where no committed state ever named the object.
+    /// Time of that commit in microseconds since 1970; `None` if no committed state ever referenced the object.
     pub(crate) named_until_us: Option<i64>,
 }
 
@@ -34,7 +34,8 @@ impl Garbage {
     }
 }
 
-/// The objects that `change` takes away when it is made to `before`: those of shards that no table has after it.
+/// Returns the objects that `change`, applied to `before`, removes from the catalog: those of removed shards that no
+/// other table shares.
 pub(crate) fn objects_removed(before: &CatalogState, change: &Change) -> Vec<String> {
     let (table, compacted) = match change {
         Change::Compact { table, compacted } => (*table, Some(compacted)),
@@ -51,8 +52,8 @@ pub(crate) fn objects_removed(before: &CatalogState, change: &Change) -> Vec<Str
     all.filter(|(shard, _)| !shared.contains(shard)).map(|(_, object)| object.into_owned()).collect()
 }
 
-/// The first `count` that come after `after`, that nobody who looks at `horizon` or later needs, and that no state has named since
-/// `cutoff_us`.
+/// Reads up to `count` garbage records after `after` that no snapshot at or after `horizon` references, and that no
+/// state has referenced since `cutoff_us`.
 pub(crate) fn read(
     kv: &dyn TxKv,
     after: Option<&Garbage>,

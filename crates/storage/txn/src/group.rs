@@ -1,4 +1,5 @@
-//! Several commits as one write. Pure: states, changes and keys.
+//! Validates commits against the newest state and combines them into one write. Pure: works on states, changes and
+//! keys, without I/O.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -19,30 +20,30 @@ use crate::outcome::{self, Outcome, Token, Written};
 use crate::reads::{ReadSet, Writes};
 use crate::{Conflict, Error, Reason, Result, Snapshot, conflict, dropped, uploads};
 
-/// Most bytes of rows that a transaction changes, and that the transactions of a group change together; the rest of a batch is for
-/// definitions.
+/// Maximum bytes of rows that one transaction, or all transactions of a group together, can change; the remainder of a
+/// batch is reserved for definitions.
 pub(crate) const ROW_BYTES_MAX: u64 = (BATCH_BYTES_MAX - VALUE_BYTES_MAX) as u64;
 
-/// Keeps something from being deleted.
+/// Guard that keeps something from being deleted as long as it is held.
 pub type Held = Arc<dyn Any + Send + Sync>;
 
-/// What a transaction asks to be committed.
+/// Everything that a transaction submits for commit.
 #[derive(Debug)]
 pub(crate) struct Proposal {
-    /// The state that the changes were made to.
+    /// The state that the changes were applied to.
     pub(crate) base: Arc<CatalogState>,
     pub(crate) changes: Vec<Change>,
-    /// The rows it wrote, by table.
+    /// The rows that the transaction wrote, by table.
     pub(crate) rows: Vec<(Oid, OwnRows)>,
-    /// The objects announced for it.
+    /// The objects that were announced for the transaction.
     pub(crate) uploads: Vec<String>,
-    /// What a serializable transaction has read, and when it began.
+    /// Snapshot and read set of a serializable transaction; `None` at other isolation levels.
     pub(crate) reads: Option<(CommitTs, ReadSet)>,
-    /// Keeps the objects of states that it copies from, until it is visible.
+    /// Guards of states that the transaction copies from, held until it is visible.
     pub(crate) held: Vec<Held>,
-    /// What its client is told of it by a token.
+    /// Token and statements whose outcome is stored for the client; `None` without a token.
     pub(crate) named: Option<Box<Named>>,
-    /// Keeps in memory how the rows it wrote moved.
+    /// Snapshot that keeps in memory the moves of the rows that the transaction wrote.
     pub(crate) _anchor: Option<Snapshot>,
 }
 
@@ -53,25 +54,25 @@ pub(crate) struct Named {
     pub(crate) written: Vec<Written>,
 }
 
-/// Commits on top of what is visible, to be made durable by one write.
+/// Commits on top of the newest visible state, to be made durable by one write.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) ts: CommitTs,
     pub(crate) state: Arc<CatalogState>,
     pub(crate) batch: Batch,
-    /// Of the batch.
+    /// Size of `batch`.
     bytes: usize,
     now_us: i64,
 }
 
 impl Group {
-    /// An empty group after the newest commit.
+    /// Creates an empty group on top of the newest commit.
     pub(crate) fn after(ts: CommitTs, state: Arc<CatalogState>, now_us: i64) -> Self {
         Self { ts, state, batch: Batch::new(), bytes: 0, now_us }
     }
 
-    /// Puts the proposal after all that are in the group, or says why it cannot follow them.
-    /// `listed` is what the store lists as garbage, for a proposal that [copies rows](Proposal::clones).
+    /// Appends the proposal to the group, or returns the conflict with what was committed since its snapshot. `listed`
+    /// holds the garbage records of the store, for a proposal that [copies rows](Proposal::clones).
     pub(crate) fn admit(
         &mut self,
         proposal: &Proposal,
@@ -88,7 +89,7 @@ impl Group {
         }
         let ts = CommitTs(self.ts.0 + 1);
         let mut batch = Batch::new();
-        // What was announced and is not part of the outcome is garbage from this commit on, as is what the commit removes.
+        // Announced objects that no change references become garbage with this commit, as do objects that it removes.
         let mut garbage: BTreeSet<String> = proposal.uploads.iter().cloned().collect();
         let mut moved = Vec::new();
         let mut revived = HashSet::new();
@@ -115,7 +116,7 @@ impl Group {
                 Some(definition) if !is_same => definition.indexed(own),
                 _ => Ok(Cow::Borrowed(own)),
             };
-            // That the table takes the rows was asked above.
+            // `conflict::written_rows` has checked above that the table accepts the rows.
             let own =
                 indexed.map_err(|_| Conflict { kind: ObjectKind::Table, oid: *table, reason: Reason::Changed })?;
             let bound = bind(&own, rows, &moves.until(*table, self.ts));
@@ -128,14 +129,14 @@ impl Group {
             let outcome = Outcome { commit: ts, at_us: self.now_us, statements: named.written.clone() };
             outcome::put(&mut batch, &named.token, &outcome);
         }
-        // A write that the store refuses would end the server.
+        // The sizes are checked here because a write that the store refuses would stop the server.
         batch.check_sizes().map_err(Error::DefinitionTooBig)?;
         let bytes = batch.byte_count();
         if BATCH_BYTES_MAX < self.bytes + bytes {
             return Err(Error::CommitTooBig { bytes: bytes as u64, most: ROW_BYTES_MAX });
         }
         moved.into_iter().for_each(|(table, known)| moves.note(table, known));
-        // Where rows lie now: serializable transactions that begin before this is visible have found them there.
+        // Recorded before this is visible: a serializable transaction that begins earlier may have read these rows.
         writes.note(ts, &proposal.changes, written.iter().map(|(table, own)| (*table, own)));
         proposal.uploads.iter().for_each(|object| uploads::delete(&mut batch, object));
         for object in garbage {
@@ -152,7 +153,7 @@ impl Group {
         Ok(ts)
     }
 
-    /// Adds the announcement of an object.
+    /// Adds the announcement of an object to the batch.
     pub(crate) fn announce(&mut self, object: &str) {
         if !Mutation::UploadNotAnnounced.is_on() {
             uploads::put(&mut self.batch, object);
@@ -161,24 +162,25 @@ impl Group {
 }
 
 impl Proposal {
-    /// What its rows, and what is told of it, take in the store at most.
+    /// Returns an upper bound of the bytes that the rows and the stored outcome take in the store.
     pub(crate) fn row_bytes(&self) -> u64 {
         let named = self.named.as_ref().map_or(0, |named| outcome::stored_bytes(&named.written));
         self.rows.iter().map(|(_, own)| own.layer.stored_bytes()).sum::<u64>() + named
     }
 
-    /// Whether it gives tables the rows of others.
+    /// Returns whether a change copies the rows of another table.
     pub(crate) fn clones(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, Change::Clone { .. }))
     }
 
-    /// Whether what was visible before it has to be a state that can be gone back to, or what it needs to know is in the store.
+    /// Returns whether the commit must be the first of its group: it needs the preceding commit to be a state that time
+    /// travel can reach, or reads records that earlier commits write.
     pub(crate) fn begins_a_group(&self) -> bool {
         self.changes.iter().any(|change| matches!(change, Change::Clone { .. } | Change::DropTable(_)))
     }
 }
 
-/// The shards that a change brings into the catalog.
+/// Returns the shards that a change adds to the catalog.
 fn shards_added(change: &Change) -> &[Arc<ShardMeta>] {
     match change {
         Change::AddShards { shards, .. } => shards,

@@ -1,4 +1,4 @@
-//! A transaction's locks, given back when it is over.
+//! The lock holder of a transaction: takes its locks and releases them when it ends.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use types::{Mutation, Oid, RowId};
 use crate::locks::{KeyLock, LockError, LockMark, LockWait, Locked, RowLock, TableLock, TxnId};
 use crate::transactions::Core;
 
-/// Holds the locks of one transaction. Goes along with the commit, so that they are given back once it is visible, or has failed.
+/// Lock holder of one transaction; releases all its locks on drop. It travels with the commit request, so that the
+/// locks are released only once the commit is visible or has failed.
 #[derive(Debug)]
 pub(crate) struct Holder {
     core: Arc<Core>,
@@ -49,7 +50,7 @@ impl Holder {
         self.core.locks.lock_keys(self.id, index, keys, mode, wait).await
     }
 
-    /// Locks a client's token, which is no key of an index.
+    /// Locks a client's idempotency token. Tokens use key locks of index 0, which no index has.
     pub(crate) async fn token(&self, key: &[u8], wait: LockWait) -> Result<Locked, LockError> {
         if Mutation::NoTokenLocks.is_on() {
             return Ok(Locked::default());

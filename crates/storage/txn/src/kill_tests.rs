@@ -1,4 +1,4 @@
-//! A process over a real file and a real folder, killed again and again while it loads, truncates and cleans.
+//! Crash test: a process with a real store and a real folder is killed repeatedly while it loads, truncates and cleans.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -16,10 +16,10 @@ use types::{Clock, Oid, Random, SystemClock, SystemRandom};
 use crate::fixtures::{begin, commit, load, object_name, put, shard_ids, table};
 use crate::{CleanSettings, Transactions};
 
-/// Tells the test below that it is the process to be killed, and where.
+/// Environment variable that makes the test below run as the child process, with its folder.
 const FOLDER: &str = "KILN_TXN_KILL_FOLDER";
 const KILLS: u64 = 15;
-/// Shards of one load: they come and go together.
+/// Number of shards per load, which appear and disappear together.
 const SHARDS: u128 = 3;
 
 fn open(folder: &Path) -> (Arc<Transactions>, Objects) {
@@ -31,7 +31,7 @@ fn open(folder: &Path) -> (Arc<Transactions>, Objects) {
     (Transactions::open(Arc::new(kv), objects.clone(), clock).unwrap(), objects)
 }
 
-/// Loads for ever, each load a commit, and prints what was acknowledged: `load N` or, for all rows taken away, `truncate N`.
+/// Commits loads for ever, and prints what was acknowledged: `load N`, or `truncate N` after all rows were removed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -45,7 +45,7 @@ async fn child() {
     let _cleaner = tokio::spawn(async move { cleaned.keep_clean(busy, &types::Health::default()).await });
     let known = shard_ids(&transactions.current().state, 100);
     let mut next = SystemRandom.next_u64() >> 8;
-    assert!(known.iter().all(|shard| shard / SHARDS != u128::from(next)), "chance does not repeat itself");
+    assert!(known.iter().all(|shard| shard / SHARDS != u128::from(next)), "the random number is unused");
     loop {
         let mut transaction = begin(&transactions);
         if next.is_multiple_of(8) {
@@ -95,14 +95,14 @@ async fn a_killed_process_keeps_what_it_acknowledged_and_leaves_no_object() {
             commits += u64::from(line.starts_with("load ") || line.starts_with("truncate "));
             match line.split_once(' ').map(|(what, number)| (what, number.parse::<u128>())) {
                 Some(("load", Ok(number))) => drop(acknowledged.insert(number)),
-                // Its own rows come after it in the same commit.
+                // A truncation and its own rows are one commit.
                 Some(("truncate", Ok(number))) => acknowledged = BTreeSet::from([number]),
                 _ => {}
             }
         }
         check(folder.path(), &mut acknowledged, kill).await;
     }
-    assert!(KILLS < commits, "the processes come to do something: {commits} commits");
+    assert!(KILLS < commits, "too few commits before the kills: {commits} commits");
 }
 
 async fn check(folder: &Path, acknowledged: &mut BTreeSet<u128>, kill: u64) {
@@ -117,7 +117,7 @@ async fn check(folder: &Path, acknowledged: &mut BTreeSet<u128>, kill: u64) {
     }
     let unknown: Vec<u128> = loads.difference(acknowledged).copied().collect();
     assert!(unknown.len() <= 1, "kill {kill}: only the last commit can be in doubt, not {unknown:?}");
-    // A truncation in doubt that did happen took the others with it.
+    // An unacknowledged truncation that took effect has removed the earlier loads.
     let truncated = unknown.first().is_some_and(|load| load.is_multiple_of(8));
     assert!(truncated || acknowledged.is_subset(&loads), "kill {kill}: acknowledged loads are lost");
     *acknowledged = loads;

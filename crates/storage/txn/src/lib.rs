@@ -1,12 +1,21 @@
-//! Commit: the one place where anything becomes visible, and the cleaning up behind it.
+//! Transactions: snapshots, locks, staged changes, conflict detection, group commit, deletion of unreferenced objects.
 //!
-//! Never knows SQL and never reads a shard. Nobody waits for a commit: who comes second on the same thing is told
-//! [`Error::Conflict`] and runs again. Statements wait for locks, which come before (`locks/`) and end with the transaction (`holder.rs`).
+//! The crate knows no SQL and never reads a shard. A commit never waits for another transaction: of two transactions
+//! with conflicting changes the later one fails with [`Error::Conflict`] and must run again. Statements wait for locks
+//! instead, which they take before they change anything (`locks/`) and which are held until the transaction ends
+//! (`holder.rs`).
 //!
-//! Start at `transaction/` for what a session does, then `group.rs` for what a commit may do and `committer.rs` for how it becomes durable. `conflict/` says
-//! which changes of definitions and whole tables cannot happen side by side; two changes of one row are found before, under the row's lock, by the
-//! statement (`Transaction::row_now`). `visible.rs` holds the newest state and what snapshots still need, `clean/` says when an object may go, `past.rs` how the past is
-//! read, `outcome/` how a client learns what it has committed.
+//! Reading order:
+//!
+//! - `transaction/`: the transaction as a session uses it
+//! - `group.rs`: validation of a commit against the newest state; several commits form one write
+//! - `committer.rs`: the thread that makes a group of commits durable and visible
+//! - `conflict/`: conflicts between changes of definitions and whole tables; two changes of one row are detected
+//!   earlier, by the statement under the row's lock (`Transaction::row_now`)
+//! - `visible.rs`: the newest committed state, and the commits that open snapshots still need
+//! - `clean/`: deletion of objects that nothing references any more
+//! - `past.rs`: time travel
+//! - `outcome/`: outcomes of transactions that clients identify by an idempotency token
 
 mod bind;
 mod clean;

@@ -1,4 +1,4 @@
-//! Random transactions side by side, with crashes and cleanings, against a model that is plain lists.
+//! Random concurrent transactions with crashes and cleanings, compared with a simple model of lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use types::{Oid, Random};
 use crate::fixtures::*;
 use crate::{Error, Isolation, Snapshot, Transaction, Transactions};
 
-/// What a catalog is to the model.
+/// Catalog of the model.
 type Model = BTreeMap<u32, ModelTable>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,7 +23,7 @@ struct ModelTable {
     shards: Vec<u128>,
 }
 
-/// What one statement of a transaction does.
+/// Effect of one statement of a transaction.
 #[derive(Debug, Clone)]
 enum Does {
     Create { table: u32, name: String },
@@ -47,7 +47,7 @@ impl Does {
         }
     }
 
-    /// The same on the model; `false` if it cannot be.
+    /// Applies the statement to the model; returns `false` if that is impossible.
     fn apply(&self, model: &mut Model) -> bool {
         match self {
             Self::Create { table, name } => {
@@ -79,14 +79,14 @@ fn objects_of(model: &Model) -> BTreeSet<String> {
     model.iter().flat_map(|(table, content)| content.shards.iter().map(|&shard| object_name(*table, shard))).collect()
 }
 
-/// A transaction and what the model knows of it.
+/// Open transaction with the model's view of it.
 struct Open {
     transaction: Transaction,
-    /// The committed state it was last rebased onto.
+    /// The committed state that it was last rebased onto.
     base: Model,
     does: Vec<Does>,
     savepoints: Vec<usize>,
-    /// Its objects that it has not taken back.
+    /// Its objects that were not rolled back.
     uploaded: BTreeSet<String>,
 }
 
@@ -111,7 +111,7 @@ struct World {
     open: Vec<Open>,
     readers: Vec<(Snapshot, Model)>,
     next_shard: u128,
-    /// How often each thing happened, so that the test can tell that all of them do.
+    /// Counts of events by kind, to verify that all kinds occur.
     seen: BTreeMap<&'static str, usize>,
 }
 
@@ -221,7 +221,7 @@ impl World {
         open.check_view();
     }
 
-    /// Moves a READ COMMITTED transaction on; `false` if it met a conflict and is over.
+    /// Refreshes a READ COMMITTED transaction; returns `false` if it met a conflict and has ended.
     fn refresh(&mut self, index: usize) -> bool {
         let open = &mut self.open[index];
         if open.transaction.isolation() == Isolation::RepeatableRead {
@@ -239,7 +239,7 @@ impl World {
         true
     }
 
-    /// Whether `open` only loads into tables that are as they were but for more shards.
+    /// Returns whether `open` only loads into tables that are unchanged except for more shards.
     fn harmless(&self, open: &Open) -> bool {
         open.does.iter().all(|does| match does {
             Does::Load { table, .. } => match (open.base.get(table), self.committed.get(table)) {
@@ -250,7 +250,8 @@ impl World {
         })
     }
 
-    /// Whether another transaction has done something since that `open` did not see and would undo or contradict.
+    /// Returns whether another transaction has since made a change that `open` did not see and would undo or
+    /// contradict.
     fn harmful(&self, open: &Open) -> bool {
         open.does.iter().any(|does| {
             let (Does::Create { table, .. }
@@ -303,7 +304,7 @@ impl World {
                 assert!(!harmless, "loads alone do not conflict: {:?}", open.does);
                 self.saw("conflict at a commit");
             }
-            // The store alone knows whether it happened.
+            // Only the store knows whether the commit took effect.
             Err(Error::InDoubt(_)) => {
                 self.restart();
                 let found = model_of(&self.transactions.current().state);
@@ -355,7 +356,7 @@ impl World {
         self.transactions = open(&self.disk, &self.objects);
     }
 
-    /// Ends everything: then exactly the committed objects are left.
+    /// Ends all transactions; exactly the committed objects must remain.
     async fn finish(mut self) -> BTreeMap<&'static str, usize> {
         self.crash();
         self.transactions.clean_once().await.unwrap();

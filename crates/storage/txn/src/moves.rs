@@ -1,4 +1,5 @@
-//! Where rows went that moved, for those who still look at where they were.
+//! Row moves: maps the old positions of rows that were flushed to Parquet or compacted to their new ones, for snapshots
+//! from before the move.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +12,14 @@ use types::{CommitTs, Mutation, Oid, RowId, ShardId};
 #[cfg(test)]
 mod tests;
 
-/// The moves of all tables since the oldest registered snapshot. In memory only: a crash ends who needs them.
+/// The moves of all tables since the oldest pinned snapshot. In memory only, as snapshots do not survive a crash
+/// either.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     tables: RwLock<HashMap<Oid, Arc<Vec<Move>>>>,
 }
 
-/// What one commit moves.
+/// The row moves that one commit makes in one table.
 #[derive(Debug, Clone)]
 pub(crate) struct Move {
     at: CommitTs,
@@ -26,7 +28,7 @@ pub(crate) struct Move {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// With the rows as they settled, which every snapshot that asks has too.
+    /// A flush, with the rows as they were flushed. Every snapshot that needs the move references those rows anyway.
     Settled {
         settled: Arc<Settled>,
         rows: Layer,
@@ -34,7 +36,7 @@ enum Kind {
     Compacted(Arc<Compacted>),
 }
 
-/// The moves of one table that some of its rows have behind them, oldest first.
+/// The moves of one table up to a commit, oldest first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TableMoves {
     moves: Arc<Vec<Move>>,
@@ -42,7 +44,7 @@ pub(crate) struct TableMoves {
 }
 
 impl Move {
-    /// What a change moves when it is made to `before` by the commit `at`, and the table.
+    /// Returns the moves of a change that commit `at` applies to `before`, with the table; `None` if it moves no rows.
     pub(crate) fn of(before: &CatalogState, change: &Change, at: CommitTs) -> Option<(Oid, Move)> {
         let (table, kind) = match change {
             Change::Settle { table, settled } => {
@@ -57,7 +59,7 @@ impl Move {
 }
 
 impl Moves {
-    /// Takes note of what a commit moves; before the commit is visible.
+    /// Records a commit's moves of a table; must be called before the commit is visible.
     pub(crate) fn note(&self, table: Oid, known: Move) {
         if Mutation::MovesUnknown.is_on() {
             return;
@@ -66,14 +68,15 @@ impl Moves {
         Arc::make_mut(tables.entry(table).or_default()).push(known);
     }
 
-    /// The moves of a table that its rows as of commit `ts` have behind them. Later ones are known before their commit is visible.
+    /// Returns the moves of a table up to commit `ts`. They are complete, as moves are recorded before their commit is
+    /// visible.
     pub(crate) fn until(&self, table: Oid, ts: CommitTs) -> TableMoves {
         let moves = self.tables.read().get(&table).map(Arc::clone).unwrap_or_default();
         let count = moves.partition_point(|known| known.at <= ts);
         TableMoves { moves, count }
     }
 
-    /// Forgets moves that everyone who looks at `horizon` or later has behind him.
+    /// Forgets the moves up to `horizon`, which no snapshot at or after the horizon needs.
     pub(crate) fn forget(&self, horizon: CommitTs) {
         self.tables.write().retain(|_, moves| {
             if moves.iter().any(|known| known.at <= horizon) {
@@ -85,12 +88,12 @@ impl Moves {
 }
 
 impl TableMoves {
-    /// Where a fresh row went that is no longer among the fresh ones of `rows`; `None` if it was deleted.
+    /// Returns the position of a row that is no longer fresh in `rows`; `None` if it was deleted.
     pub(crate) fn of_row(&self, rows: &TableRows, id: RowId) -> Option<(ShardId, u32)> {
         self.settling(id).and_then(|settling| self.now(rows, &settling))
     }
 
-    /// How the row settled last: once, or again after a change that made it fresh again.
+    /// Returns the latest flush of the row. A row can be flushed several times, as a change makes it fresh again.
     fn settling(&self, id: RowId) -> Option<Settling<'_>> {
         self.known().iter().enumerate().rev().find_map(|(position, known)| match &known.kind {
             Kind::Settled { settled, rows } => {
@@ -105,7 +108,8 @@ impl TableMoves {
         self.follow(rows, shard, ordinal, settling.behind)
     }
 
-    /// Where the row at that place of a shard lies in `rows`, deleted or not; `None` if it was deleted before it could move.
+    /// Returns the current position of the row that had this position in a shard, whether or not it is deleted in
+    /// `rows`; `None` if it was deleted before a compaction.
     pub(crate) fn of_place(&self, rows: &TableRows, shard: ShardId, ordinal: u32) -> Option<(ShardId, u32)> {
         self.follow(rows, shard, ordinal, 0)
     }
@@ -126,36 +130,36 @@ impl TableMoves {
     }
 }
 
-/// A row that settled.
+/// The flush of one row.
 #[derive(Debug)]
 struct Settling<'a> {
-    /// The version that did.
+    /// The version that was flushed.
     row: &'a Arc<Row>,
-    /// Where it came to lie.
+    /// The row's position right after the flush.
     place: (ShardId, u32),
-    /// How many moves were made by then.
+    /// Number of moves up to and including the flush.
     behind: usize,
 }
 
-/// What became of a row since a statement saw it.
+/// Fate of a row since a statement saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowNow {
-    /// As it was; where it lies now.
+    /// Unchanged, with its current position.
     Same(RowPlace),
-    /// Another transaction has changed it.
+    /// Changed by another transaction.
     Changed,
-    /// Another transaction has deleted it.
+    /// Deleted by another transaction.
     Deleted,
 }
 
-/// What became of the row that was at `place` in `seen`, in the newer committed `now`.
+/// Determines the fate of the row at `place` of `seen` in the newer committed rows `now`.
 pub(crate) fn row_now(seen: &TableRows, now: &TableRows, moves: &TableMoves, id: RowId, place: RowPlace) -> RowNow {
     if let Some(newest) = now.fresh.get(id) {
         let same = seen.fresh.get(id).is_some_and(|known| Arc::ptr_eq(known, newest));
         return if same && place == RowPlace::Fresh { RowNow::Same(place) } else { RowNow::Changed };
     }
     let is_there = |(shard, ordinal): &(ShardId, u32)| !now.shards.is_deleted(*shard, *ordinal);
-    // A row that is fresh no longer may have been changed before it settled.
+    // A row that is no longer fresh may have been changed before it was flushed.
     let settled = moves.settling(id).and_then(|settling| {
         let place = moves.now(now, &settling).filter(is_there)?;
         Some((settling.row, place))

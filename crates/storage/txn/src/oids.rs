@@ -1,4 +1,4 @@
-//! Ids for new objects, never given twice, across crashes too.
+//! Allocator of object ids. No id is allocated twice, not even after a crash.
 
 use kv::{Batch, Space, TxKv};
 use parking_lot::Mutex;
@@ -6,10 +6,10 @@ use types::Oid;
 
 use crate::{Error, Result};
 
-/// Ids reserved at a time: one durable write pays for so many, and a restart loses at most so many.
+/// Ids reserved by one durable write; a restart skips at most as many.
 const RANGE: u32 = 1_024;
 
-/// Gives ids below a mark that is durable.
+/// Allocator of object ids below a durable mark.
 #[derive(Debug)]
 pub(crate) struct Oids {
     range: Mutex<Range>,
@@ -18,12 +18,12 @@ pub(crate) struct Oids {
 #[derive(Debug)]
 struct Range {
     next: u32,
-    /// The durable mark: no id below it is given after a restart.
+    /// The durable mark: after a restart allocation continues here.
     end: u32,
 }
 
 impl Oids {
-    /// Continues after the mark in the store.
+    /// Restores the allocator from the mark in the store.
     pub(crate) fn recover(kv: &dyn TxKv) -> Result<Self> {
         let mark = match kv.get(Space::Sequences, KEY)? {
             None => Oid::FIRST_USER.0,
@@ -35,14 +35,14 @@ impl Oids {
         Ok(Self { range: Mutex::new(Range { next: mark, end: mark }) })
     }
 
-    /// The next id. Once in 1,024 calls it waits for a durable write; if that fails, the id is one that was not reserved,
-    /// and the error says that nothing with it can ever be committed.
+    /// Allocates an id. One of 1,024 calls waits for a durable write; if that fails, the id is not reserved, and the
+    /// error means that nothing can be committed with it.
     pub(crate) fn next(&self, kv: &dyn TxKv) -> (Oid, kv::Result<()>) {
         let mut range = self.range.lock();
         let oid = Oid(range.next);
         let mut reserved = Ok(());
         if range.next == range.end {
-            let end = range.end.checked_add(RANGE).expect("four billion ids last for four million restarts");
+            let end = range.end.checked_add(RANGE).expect("invariant of Oids: fewer than 2^32 ids are reserved");
             let mut batch = Batch::new();
             batch.put(Space::Sequences, KEY, end.to_be_bytes().to_vec());
             reserved = kv.write(batch);

@@ -1,4 +1,5 @@
-//! Snapshots of the past: from memory where they are recent, else rebuilt by the history from the bucket.
+//! Time travel: snapshots of earlier commits, from memory if they are recent, otherwise rebuilt from the bucket; and
+//! the background services of the history.
 
 use futures::future::BoxFuture;
 use history::{History, HistoryError, HistoryStatus, Result};
@@ -10,10 +11,12 @@ use crate::{Snapshot, Transactions};
 mod tests;
 
 impl Transactions {
-    /// What was committed at a moment within the retention. The objects that the snapshot names stay as long as it lives.
+    /// Returns a snapshot as of a time or commit within the retention. Objects that it references are not deleted while
+    /// it lives.
     ///
     /// # Errors
-    /// [`HistoryError::TooOld`] and [`HistoryError::NotYet`] for moments outside, [`HistoryError::None`] where no history is kept; others where the bucket does not answer.
+    /// [`HistoryError::TooOld`] and [`HistoryError::NotYet`] outside the retention, [`HistoryError::None`] in a
+    /// warehouse without history; others if the bucket cannot be read.
     pub fn as_of(&self, moment: Moment) -> BoxFuture<'_, Result<Snapshot>> {
         Box::pin(self.as_of_unboxed(moment))
     }
@@ -44,7 +47,8 @@ impl Transactions {
         self.core.visible.past(known.ts, known.state).ok_or(HistoryError::TooOld)
     }
 
-    /// Copies the log to the bucket, soon after each commit, for as long as the server may write. Without a history it returns at once.
+    /// Runs the service that copies the log to the bucket soon after each commit, until the server may no longer write.
+    /// Returns at once in a warehouse without history.
     pub fn keep_log_copied<'a>(&'a self, health: &'a Health) -> BoxFuture<'a, ()> {
         Box::pin(async {
             if let Some(history) = &self.core.history {
@@ -53,7 +57,8 @@ impl Transactions {
         })
     }
 
-    /// Makes a checkpoint whenever one is due, for as long as the server may write. Without a history it returns at once.
+    /// Runs the service that writes checkpoints when they are due, until the server may no longer write. Returns at
+    /// once in a warehouse without history.
     pub fn keep_checkpoints<'a>(&'a self, health: &'a Health) -> BoxFuture<'a, ()> {
         Box::pin(async {
             if let Some(history) = &self.core.history {
@@ -62,10 +67,11 @@ impl Transactions {
         })
     }
 
-    /// Copies what the log holds by now; commits from now on do not wait for room in it. Without a history there is nothing to do.
+    /// Copies the remaining records of the log at shutdown; later commits no longer wait for free space in the log.
+    /// Does nothing in a warehouse without history.
     ///
     /// # Errors
-    /// Where the store cannot be read or the bucket cannot be written.
+    /// Fails if the store cannot be read or the bucket cannot be written.
     pub fn end_history(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async {
             match &self.core.history {
@@ -75,7 +81,7 @@ impl Transactions {
         })
     }
 
-    /// Copies what the log holds by now. Without a history there is nothing to do.
+    /// Copies all current records of the log to the bucket. Does nothing in a warehouse without history.
     ///
     /// # Errors
     /// As [`Self::end_history`].
@@ -86,10 +92,11 @@ impl Transactions {
         }
     }
 
-    /// Makes a checkpoint now, and removes what no moment within the retention needs. Without a history there is nothing to do.
+    /// Writes a checkpoint now and deletes history older than the retention. Does nothing in a warehouse without
+    /// history.
     ///
     /// # Errors
-    /// As [`Self::end_history`], and where the data folder cannot be written.
+    /// As [`Self::end_history`]; also fails if the data folder cannot be written.
     pub async fn make_checkpoint(&self) -> Result<()> {
         match &self.core.history {
             Some(history) => history.checkpoint().await,
@@ -97,7 +104,7 @@ impl Transactions {
         }
     }
 
-    /// How far the history has come; `None` for a warehouse that keeps none.
+    /// Returns the progress of the history; `None` in a warehouse without history.
     #[must_use]
     pub fn history_status(&self) -> Option<HistoryStatus> {
         self.core.history.as_ref().map(History::status)

@@ -1,8 +1,9 @@
-//! What serializable transactions have read, and whether others have changed it since.
+//! Validation of serializable transactions: their read sets, and the writes of others since they began.
 //!
-//! A serializable transaction that writes has to read at its commit what it read at its beginning. So it keeps what it asked for, and the
-//! committer keeps what was written since, as long as there is such a transaction: the set is asked once, in the order of commits
-//! (backward validation, Härder 1984). One that writes nothing is serializable at its beginning.
+//! A serializable transaction that writes must, at its commit, still read what it read at its beginning. It therefore
+//! records its reads, and the committer records the writes of all commits as long as a serializable transaction runs.
+//! The two are compared once, in commit order (backward validation, Härder 1984). A transaction that writes nothing is
+//! serializable at its beginning.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,39 +16,39 @@ use types::{CommitTs, Oid, RowId, ShardId};
 #[cfg(test)]
 mod tests;
 
-/// Reads by key that are kept one by one; after so many of a transaction their tables count as read whole.
+/// Key reads recorded per transaction; beyond this number their tables count as read completely.
 const KEY_READS_MAX: usize = 10_000;
 
-/// What was asked of an index, and what was found.
+/// Read of a key range of an index, and its result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyRead {
     pub table: Oid,
     pub index: Oid,
-    /// The keys from `from` on and before `to`.
+    /// First key of the range, inclusive; `to` is exclusive.
     pub from: Vec<u8>,
     pub to: Vec<u8>,
-    /// The rows that had them.
+    /// The rows that were found.
     pub rows: HashSet<RowId>,
-    /// Where those of shards lay.
+    /// Positions of those rows that lay in shards.
     pub places: HashSet<(ShardId, u32)>,
 }
 
-/// What a transaction has read.
+/// Read set of a transaction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ReadSet {
     tables: BTreeSet<Oid>,
     keys: Vec<KeyRead>,
 }
 
-/// What was written while serializable transactions ran.
+/// Writes that were committed while serializable transactions ran.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
-    /// Serializable transactions that run.
+    /// Number of running serializable transactions.
     readers: AtomicUsize,
     kept: Mutex<Vec<Written>>,
 }
 
-/// What a commit wrote to a table.
+/// Write of a commit to one table.
 #[derive(Debug)]
 struct Written {
     at: CommitTs,
@@ -58,9 +59,9 @@ struct Written {
 #[derive(Debug)]
 enum What {
     Rows(OwnRows),
-    /// More than is looked at row by row.
+    /// Changes that are not tracked by row.
     Anything,
-    /// Its settled rows went to other places.
+    /// Rows moved between shards, or from fresh rows to shards.
     Moved,
 }
 
@@ -78,7 +79,7 @@ impl ReadSet {
         }
     }
 
-    /// The table of which something was read that `written`, in the order of commits, has changed.
+    /// Returns a table with a recorded read that one of the writes, given in commit order, has changed.
     fn changed_by<'a>(&self, written: impl Iterator<Item = &'a Written>) -> Option<Oid> {
         let mut moved = BTreeSet::new();
         for Written { table, what, .. } in written {
@@ -111,7 +112,7 @@ impl KeyRead {
         });
         let went = || own.layer.gone().any(|id| self.rows.contains(&id));
         let went_from_shard = || {
-            // Where they lie now is not where they were found, and who was fresh may be in a shard.
+            // After a move the recorded positions are outdated, and a fresh row may have become a row of a shard.
             let any = are_moved && !self.rows.is_empty() && !own.deleted.is_empty();
             any || self
                 .places
@@ -123,12 +124,12 @@ impl KeyRead {
 }
 
 impl Writes {
-    /// A serializable transaction begins; to be called before it looks at what is committed.
+    /// Registers a serializable transaction; must be called before it takes its snapshot.
     pub(crate) fn begin(&self) {
         self.readers.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// One has ended.
+    /// Unregisters a serializable transaction.
     pub(crate) fn end(&self) {
         let mut kept = self.kept.lock();
         if self.readers.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -136,9 +137,9 @@ impl Writes {
         }
     }
 
-    /// Takes note of what a commit does, before it is visible.
+    /// Records the writes of a commit; must be called before it is visible.
     pub(crate) fn note<'a>(&self, at: CommitTs, changes: &[Change], rows: impl Iterator<Item = (Oid, &'a OwnRows)>) {
-        // Whoever begins from now on sees this commit.
+        // Serializable transactions that begin from now on see this commit.
         if self.readers.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -156,7 +157,7 @@ impl Writes {
         kept.extend(rows.map(|(table, own)| Written { at, table, what: What::Rows(own.clone()) }));
     }
 
-    /// The table of which something was read by a transaction that began at `since` and has been changed by now.
+    /// Returns a table with a recorded read that a commit after `since`, the transaction's snapshot, has changed.
     pub(crate) fn changed(&self, reads: &ReadSet, since: CommitTs) -> Option<Oid> {
         let kept = self.kept.lock();
         reads.changed_by(kept.iter().filter(|written| since < written.at))

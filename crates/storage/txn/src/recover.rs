@@ -1,4 +1,4 @@
-//! The state of affairs as the store tells it at the start.
+//! Recovery: the state of a store at the start of the server.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use types::{CommitTs, Failpoint};
 
 use crate::{Error, Result};
 
-/// What the store holds.
+/// State recovered from the store.
 #[derive(Debug)]
 pub(crate) struct Recovered {
     pub(crate) ts: CommitTs,
     pub(crate) catalog: CatalogState,
-    /// The oldest commit whose objects are all there.
+    /// The oldest commit whose objects are all guaranteed to exist.
     pub(crate) floor: CommitTs,
     /// Announced objects of transactions that did not commit.
     pub(crate) uploads: BTreeSet<String>,
 }
 
-/// Reads the store; a new one gets a fresh catalog first.
+/// Reads the store; an empty one is initialized with a new catalog first.
 pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
     let Some(ts) = last_commit(kv).map_err(Error::from_opening)? else {
         let catalog = CatalogState::fresh();
@@ -48,7 +48,7 @@ pub(crate) fn recover(kv: &dyn TxKv) -> Result<Recovered> {
     Ok(Recovered { ts, catalog, floor, uploads })
 }
 
-/// Records that objects which commits before `ts` name may be gone.
+/// Records that objects referenced by commits before `ts` may have been deleted.
 pub(crate) fn put_floor(batch: &mut Batch, ts: CommitTs) {
     batch.put(Space::Meta, FLOOR, ts.0.to_be_bytes().to_vec());
 }

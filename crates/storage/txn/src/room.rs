@@ -1,4 +1,5 @@
-//! Room on the disk of the store: commits are refused before it is full, for a write of the store that fails ends the server.
+//! Disk space check: commits are refused before the store's disk is full, since a failed write of the store stops the
+//! server.
 
 use std::io;
 use std::sync::OnceLock;
@@ -14,19 +15,19 @@ use crate::{Error, Result, Transactions};
 #[cfg(test)]
 mod tests;
 
-/// The disk is looked at so often.
+/// Interval between measurements of the disk's free space.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// What the store writes for a byte of a row at most: the row, its record in the log, and the pages that both lie in.
+/// Upper bound of bytes that the store writes per byte of a row: the row, its log record, and the pages of both.
 const WRITTEN_PER_BYTE: u64 = 4;
-/// What the store writes for a change of the catalog, more or less.
+/// Approximate bytes that the store writes per change of the catalog.
 const CHANGE_BYTES: u64 = 16 << 10;
-/// Commits that take rows away may use all of the reserve but this part: they are how room is made.
+/// Share of the reserve that stays unavailable even to commits that free space: they may use the rest of it.
 const LAST_PART: u64 = 4;
 
-/// What is known of the room on the store's disk.
+/// Free space on the store's disk.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    /// Without one commits take what there is.
+    /// Space to keep free; without it commits may use the whole disk.
     reserve: OnceLock<Reserve>,
     seen: Mutex<Seen>,
 }
@@ -34,16 +35,16 @@ pub(crate) struct Room {
 #[derive(Debug, Default)]
 struct Seen {
     at: Option<Duration>,
-    /// Less what was given to commits since.
+    /// Measured free bytes, less those granted to commits since.
     free: u64,
     is_full: bool,
 }
 
-/// What a commit asks for.
+/// Space that a commit needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     bytes: u64,
-    /// It adds nothing but takes away or moves.
+    /// True if the commit adds no rows or definitions, but removes or moves them.
     frees: bool,
 }
 
@@ -57,7 +58,7 @@ impl Wanted {
         wanted
     }
 
-    /// The same with so many bytes more.
+    /// Returns the same with additional `bytes` of stored records.
     pub(crate) fn and(mut self, bytes: u64) -> Self {
         self.bytes += bytes * WRITTEN_PER_BYTE;
         self
@@ -86,14 +87,14 @@ fn frees(change: &Change) -> bool {
     }
 }
 
-/// Whether a commit may be written to a disk with so much room of which `kept` is kept.
+/// Returns whether a commit may be written to a disk with `free` bytes of which `kept` are reserved.
 fn admits(free: u64, kept: u64, wanted: Wanted) -> bool {
     let kept = if wanted.frees { kept / LAST_PART } else { kept };
     kept.saturating_add(wanted.bytes) <= free
 }
 
 impl Room {
-    /// Whether there is room for a commit; what it wants is its own then.
+    /// Checks that there is space for a commit and subtracts it from the free space.
     pub(crate) fn take(&self, wanted: Wanted, clock: &dyn Clock) -> Result<()> {
         let Some(reserve) = self.reserve.get() else { return Ok(()) };
         let mut seen = self.seen.lock();
@@ -114,31 +115,32 @@ impl Room {
 impl Seen {
     fn look(&mut self, free: io::Result<u64>) {
         self.free = free.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the room on the disk of the catalog is not known");
+            tracing::warn!(%error, "could not measure the free space on the catalog's disk; commits are not limited");
             u64::MAX
         });
     }
 
-    /// Says in the log when commits begin to be refused, and when they no longer are.
+    /// Logs the transitions between refusing commits and admitting them.
     fn tell(&mut self, has_room: bool, is_admitted: bool, kept: u64) {
         let free = self.free;
         if !is_admitted && !self.is_full {
-            tracing::warn!(free, kept, "the disk of the catalog is full: commits that add anything are refused");
+            tracing::warn!(free, kept, "no space left on the catalog's disk: commits that add data are refused");
         } else if has_room && self.is_full {
-            tracing::info!(free, kept, "the disk of the catalog has room again");
+            tracing::info!(free, kept, "the catalog's disk has free space again: commits that add data are admitted");
         }
         self.is_full = !is_admitted || (self.is_full && !has_room);
     }
 }
 
 impl Transactions {
-    /// From now on commits leave the reserve of the store's disk as it is, but for those that take away. Once.
+    /// Sets the reserve of free space on the store's disk, which only commits that free space may use. Can be set once;
+    /// later calls have no effect.
     pub fn keep_room(&self, reserve: Reserve) {
-        // The first stays: there is one disk.
+        // A second reserve is ignored: a store has one disk.
         let _ = self.core.room.reserve.set(reserve);
     }
 
-    /// Whether commits that add something are admitted at present.
+    /// Checks that commits which add data are admitted at present.
     ///
     /// # Errors
     /// [`Error::DiskFull`].

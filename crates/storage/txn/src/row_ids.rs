@@ -1,4 +1,4 @@
-//! Ids for new rows, never given twice, across crashes too.
+//! Allocator of row ids. No id is allocated twice, not even after a crash.
 
 use kv::{Batch, Space, TxKv};
 use parking_lot::Mutex;
@@ -6,10 +6,10 @@ use types::{Failpoint, RowId};
 
 use crate::{Error, Result};
 
-/// Ids reserved at a time beyond what is asked for: one durable write pays for so many, and a restart loses at most so many.
+/// Ids reserved by one durable write beyond the requested ones; a restart skips at most as many.
 const RANGE: u64 = 1 << 20;
 
-/// Gives ids below a mark that is durable.
+/// Allocator of row ids below a durable mark.
 #[derive(Debug)]
 pub(crate) struct RowIds {
     range: Mutex<Range>,
@@ -18,12 +18,12 @@ pub(crate) struct RowIds {
 #[derive(Debug)]
 struct Range {
     next: u64,
-    /// The durable mark: no id below it is given after a restart.
+    /// The durable mark: after a restart allocation continues here.
     end: u64,
 }
 
 impl RowIds {
-    /// Continues after the mark in the store.
+    /// Restores the allocator from the mark in the store.
     pub(crate) fn recover(kv: &dyn TxKv) -> Result<Self> {
         let mark = match kv.get(Space::Sequences, KEY)? {
             None => 1,
@@ -35,12 +35,12 @@ impl RowIds {
         Ok(Self { range: Mutex::new(Range { next: mark, end: mark }) })
     }
 
-    /// The first of `count` ids that follow each other. Now and then it waits for a durable write; if that fails, the ids are ones
-    /// that were not reserved, and the error says that nothing with them can ever be committed.
+    /// Allocates `count` consecutive ids and returns the first. Occasionally waits for a durable write; if that fails,
+    /// the ids are not reserved, and the error means that nothing can be committed with them.
     pub(crate) fn next(&self, count: u64, kv: &dyn TxKv) -> (RowId, kv::Result<()>) {
         let mut range = self.range.lock();
         let first = range.next;
-        range.next = first.checked_add(count).expect("2^64 ids last for a million years");
+        range.next = first.checked_add(count).expect("invariant of RowIds: fewer than 2^64 ids are allocated");
         let mut reserved = Ok(());
         if range.end < range.next {
             range.end = range.next + RANGE;

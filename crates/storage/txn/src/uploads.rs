@@ -1,4 +1,6 @@
-//! Objects on their way: announced durably before their first byte, forgotten when they are committed.
+//! Announcements of uploads: recorded durably before an object's first byte, removed when the object is committed.
+//!
+//! An object that is announced and never committed is deleted by the cleaner (`clean/`).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -10,8 +12,8 @@ use types::Failpoint;
 
 use crate::{Error, Result, Transactions};
 
-/// A transaction's announcements, for the tasks that write its objects side by side. A task keeps its clone as long as it
-/// writes: the objects of a transaction that was rolled back are deleted once the last clone is gone.
+/// Announcer of a transaction's uploads, shared by the tasks that write its objects in parallel. Each task holds a
+/// clone while it writes: after a rollback the objects are deleted once the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Uploads {
     shared: Arc<Shared>,
@@ -34,8 +36,11 @@ impl Uploads {
         Self { shared: Arc::new(Shared { transactions, announced: Mutex::default() }) }
     }
 
-    /// Makes it known, durably, that `object` is about to be written: should it never be committed, it is deleted. Only after
-    /// this returns may its first byte be written.
+    /// Records durably that `object` is about to be written, so that it is deleted if it is never committed. Its first
+    /// byte may be written only after this has returned.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] if the transaction has ended; otherwise those of a commit.
     pub async fn announce(&self, object: &str) -> Result<()> {
         let transactions = &self.shared.transactions;
         {
@@ -51,19 +56,21 @@ impl Uploads {
         Ok(())
     }
 
-    /// Lets nobody announce any more.
+    /// Rejects all further announcements.
     pub(crate) fn end(&self) {
         self.shared.announced.lock().ended = true;
     }
 
-    /// Ends the announcing and gives what was announced, which from now on is the caller's care.
+    /// Rejects all further announcements and returns the announced objects, which the caller is responsible for from
+    /// now on.
     pub(crate) fn take(&self) -> Vec<String> {
         self.end();
         std::mem::take(&mut self.shared.announced.lock().objects)
     }
 }
 
-/// What nobody took was not committed, and now nobody writes it any more.
+/// Objects that nobody has taken were not committed, and with the last clone gone no task writes them any more: marks
+/// them for deletion.
 impl Drop for Shared {
     fn drop(&mut self) {
         let objects = std::mem::take(&mut self.announced.get_mut().objects);
@@ -73,7 +80,7 @@ impl Drop for Shared {
     }
 }
 
-/// Which announced objects belong to transactions that go on, and which to ones that failed.
+/// Announced objects, divided into those of running transactions and those of failed ones.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     state: Mutex<State>,
@@ -83,17 +90,17 @@ pub(crate) struct InFlight {
 #[derive(Debug, Default)]
 struct State {
     live: HashSet<String>,
-    /// To be deleted; their announcements are still in the store.
+    /// Objects of failed transactions, to be deleted; their announcements are still in the store.
     dead: BTreeSet<String>,
 }
 
 impl InFlight {
-    /// After a restart every announcement is one of a transaction that failed.
+    /// Creates the state after a restart, where every announcement belongs to a failed transaction.
     pub(crate) fn recovered(dead: BTreeSet<String>) -> Self {
         Self { state: Mutex::new(State { live: HashSet::new(), dead }), failed: Notify::new() }
     }
 
-    /// Completes once a transaction has failed that had announced objects.
+    /// Waits until a transaction that had announced objects fails.
     pub(crate) async fn failed(&self) {
         self.failed.notified().await;
     }
@@ -102,7 +109,7 @@ impl InFlight {
         self.state.lock().live.insert(object.to_owned());
     }
 
-    /// The objects are committed, or garbage that the store knows of.
+    /// Forgets objects that are committed, or that the store lists as garbage.
     pub(crate) fn settle(&self, objects: &[String]) {
         let mut state = self.state.lock();
         for object in objects {
@@ -110,7 +117,7 @@ impl InFlight {
         }
     }
 
-    /// The transaction failed: the objects are to be deleted.
+    /// Marks the objects of a failed transaction for deletion.
     pub(crate) fn fail(&self, objects: Vec<String>) {
         let mut state = self.state.lock();
         for object in objects {
@@ -120,12 +127,12 @@ impl InFlight {
         self.failed.notify_one();
     }
 
-    /// The objects to be deleted, in order of their names.
+    /// Returns the objects to be deleted, sorted by name.
     pub(crate) fn dead(&self) -> Vec<String> {
         self.state.lock().dead.iter().cloned().collect()
     }
 
-    /// The objects are deleted, and so are their announcements.
+    /// Forgets objects that are deleted together with their announcements.
     pub(crate) fn forget(&self, objects: &[String]) {
         let mut state = self.state.lock();
         for object in objects {
@@ -133,19 +140,19 @@ impl InFlight {
         }
     }
 
-    /// All objects that are announced.
+    /// Returns all announced objects.
     pub(crate) fn all(&self) -> HashSet<String> {
         let state = self.state.lock();
         state.live.iter().chain(&state.dead).cloned().collect()
     }
 }
 
-/// Records that the object is about to be written.
+/// Adds the announcement of an object to the batch.
 pub(crate) fn put(batch: &mut Batch, object: &str) {
     batch.put(Space::Uploads, object.as_bytes().to_vec(), Vec::new());
 }
 
-/// Removes the record.
+/// Adds the removal of an announcement to the batch.
 pub(crate) fn delete(batch: &mut Batch, object: &str) {
     batch.delete(Space::Uploads, object.as_bytes().to_vec());
 }

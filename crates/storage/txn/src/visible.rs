@@ -1,4 +1,6 @@
-//! What the newest commit is, and which older ones are still looked at.
+//! The newest committed state, and the pins that snapshots hold on it and on older commits.
+//!
+//! The *horizon* is the oldest pinned commit: objects that only older commits reference may be deleted.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -10,30 +12,31 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use types::{CommitTs, Mutation};
 
-/// The catalog as of one commit. As long as a clone of it lives, no object that its state names is deleted.
+/// Snapshot: the catalog as of one commit. While it or a clone of it lives, no object that its state references is
+/// deleted.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub ts: CommitTs,
-    /// For a transaction's view, with its own changes.
+    /// The catalog; in a transaction's view it includes the transaction's own changes.
     pub state: Arc<CatalogState>,
     pin: Arc<Pin>,
 }
 
 impl Snapshot {
-    /// The same snapshot with a transaction's own changes.
+    /// Returns the same snapshot with a state that includes the transaction's own changes.
     pub(crate) fn with_state(&self, state: Arc<CatalogState>) -> Self {
         Self { ts: self.ts, state, pin: Arc::clone(&self.pin) }
     }
 }
 
-/// The newest commit and the registered snapshots, under one lock: a snapshot is never taken of a commit that the horizon
-/// has passed.
+/// The newest commit and the pinned commits. One lock covers both, so that no snapshot can be taken of a commit that
+/// the horizon has passed.
 #[derive(Debug)]
 pub(crate) struct Visible {
     state: Mutex<State>,
-    /// `ts` of the state, to be asked for without its lock.
+    /// `ts` of the state, readable without the lock.
     newest: AtomicU64,
-    /// Wakes who waits for the next commit.
+    /// Notified at each commit.
     published: Notify,
 }
 
@@ -41,13 +44,13 @@ pub(crate) struct Visible {
 struct State {
     ts: CommitTs,
     catalog: Arc<CatalogState>,
-    /// How many pins each commit has.
+    /// Number of pins per commit.
     pins: BTreeMap<CommitTs, usize>,
-    /// The objects that older commits name may be gone.
+    /// The oldest commit whose objects are all guaranteed to exist.
     floor: CommitTs,
 }
 
-/// Keeps a commit registered.
+/// Pin of a commit, released on drop.
 #[derive(Debug)]
 struct Pin {
     ts: CommitTs,
@@ -72,16 +75,16 @@ impl Visible {
         Arc::new(Self { state, newest: AtomicU64::new(ts.0), published: Notify::new() })
     }
 
-    /// The newest commit. Whoever was told of a commit finds it, or a later one.
+    /// Returns the newest commit. A client whose commit has been acknowledged sees that commit or a later one.
     pub(crate) fn newest(&self) -> CommitTs {
         CommitTs(self.newest.load(Ordering::Acquire))
     }
 
-    /// Completes once there is a newer commit than this.
+    /// Waits until there is a newer commit than `ts`.
     pub(crate) async fn newer_than(&self, ts: CommitTs) {
         loop {
             let mut published = pin!(self.published.notified());
-            // From here on none is missed.
+            // From here on no notification is missed.
             published.as_mut().enable();
             if ts < self.newest() {
                 return;
@@ -90,7 +93,7 @@ impl Visible {
         }
     }
 
-    /// The newest commit, registered.
+    /// Pins the newest commit and returns its snapshot.
     pub(crate) fn current(self: &Arc<Self>) -> Snapshot {
         let mut state = self.state.lock();
         let ts = state.ts;
@@ -99,7 +102,7 @@ impl Visible {
         Snapshot { ts, state: Arc::clone(&state.catalog), pin }
     }
 
-    /// An older commit, registered; `None` where objects that it names may be gone.
+    /// Pins an older commit and returns its snapshot; `None` if objects that it references may have been deleted.
     pub(crate) fn past(self: &Arc<Self>, ts: CommitTs, catalog: Arc<CatalogState>) -> Option<Snapshot> {
         let mut state = self.state.lock();
         if ts < state.floor {
@@ -110,7 +113,8 @@ impl Visible {
         Some(Snapshot { ts, state: catalog, pin })
     }
 
-    /// Lets nobody look at a commit before `ts` any more, or before the oldest that somebody looks at; which of them.
+    /// Forbids new snapshots of commits before `ts`, or before the oldest pinned commit if that is older; returns the
+    /// earlier of the two.
     pub(crate) fn raise_floor(&self, ts: CommitTs) -> CommitTs {
         let mut state = self.state.lock();
         let oldest = state.pins.keys().next().copied().unwrap_or(state.ts);
@@ -118,10 +122,10 @@ impl Visible {
         ts.min(oldest)
     }
 
-    /// Makes a durable commit the newest.
+    /// Makes a durable commit the newest visible one.
     pub(crate) fn publish(&self, ts: CommitTs, catalog: Arc<CatalogState>) {
         let mut state = self.state.lock();
-        assert!(state.ts < ts, "commits become visible in their order");
+        assert!(state.ts < ts, "invariant of publish: commits become visible in commit order");
         state.ts = ts;
         state.catalog = catalog;
         self.newest.store(ts.0, Ordering::Release);
@@ -129,7 +133,7 @@ impl Visible {
         self.published.notify_waiters();
     }
 
-    /// The oldest commit that anyone looks at or can come to look at.
+    /// Returns the horizon: the oldest commit that is pinned or can still be pinned.
     pub(crate) fn horizon(&self) -> CommitTs {
         let state = self.state.lock();
         if Mutation::CleaningIgnoresSnapshots.is_on() {

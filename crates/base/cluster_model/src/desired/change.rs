@@ -1,4 +1,4 @@
-//! What can happen to the clusters: one change makes of a state another one, or says why not. `access.rs` has what is about roles.
+//! Changes of the desired state by statements and by the instance itself; `access.rs` has those of grants and roles.
 
 use std::collections::BTreeSet;
 
@@ -16,18 +16,18 @@ mod access;
 #[cfg(test)]
 mod tests;
 
-/// What CREATE does about a cluster that is there.
+/// Behaviour of CREATE CLUSTER if a cluster with that name exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
     /// Fail.
     Refuse,
-    /// IF NOT EXISTS: leave it as it is.
+    /// IF NOT EXISTS: leave the cluster unchanged.
     Keep,
-    /// OR REPLACE: give it these options and for all others what a new one has; it stays its owner's, and who may use it still may.
+    /// OR REPLACE: set these options and reset all others to their defaults; owner and grants stay.
     Replace,
 }
 
-/// A change to the clusters, as a statement says it.
+/// Change of the desired state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     Create {
@@ -35,7 +35,7 @@ pub enum Change {
         options: ClusterOptions,
         if_exists: IfExists,
     },
-    /// The options that are named.
+    /// Change of the named options.
     Alter {
         name: String,
         options: ClusterOptions,
@@ -48,26 +48,26 @@ pub enum Change {
         name: String,
         owner: RoleRef,
     },
-    /// Nothing happens to a cluster that is suspended.
+    /// ALTER CLUSTER … SUSPEND; no effect on a suspended cluster.
     Suspend {
         name: String,
     },
-    /// Nothing happens to a cluster that is awake.
+    /// ALTER CLUSTER … RESUME; no effect on a cluster that is not suspended.
     Resume {
         name: String,
     },
-    /// The cluster has been idle for long. Nothing happens where it has changed since that generation of it.
+    /// Suspension of an idle cluster by AUTO_SUSPEND; no effect if the cluster's generation is another one by now.
     SuspendIdle {
         cluster: ClusterId,
         generation: u64,
     },
-    /// A statement needs the cluster. Nothing happens where it is awake.
+    /// Resumption by AUTO_RESUME for a statement; no effect on a cluster that is not suspended.
     Wake {
         name: String,
     },
     Drop {
         name: String,
-        /// IF EXISTS: nothing happens where it does not.
+        /// True for IF EXISTS: no effect if the cluster does not exist.
         if_exists: bool,
     },
     Grant {
@@ -80,24 +80,25 @@ pub enum Change {
         privileges: Vec<Privilege>,
         from: Vec<Grantee>,
     },
-    /// The clusters that a role's statements run on, the first first; none is as if it had never been set.
+    /// Clusters for a role's statements, in order of preference; an empty list removes the setting.
     SetDefaultClusters {
         role: RoleRef,
         clusters: Vec<String>,
     },
-    /// The role goes: nothing is granted to it or set for it any more. Refused while it owns clusters.
+    /// Removal of all grants and settings of a dropped role; refused while it owns clusters.
     ForgetRole {
         role: Oid,
     },
 }
 
 impl DesiredState {
-    /// The state after a change, with what happened, which is in its history already. No event means that everything was so before.
+    /// Returns the state after a change, and its events, which are also in the new state's history. No event means that
+    /// the change had no effect.
     ///
     /// `at` is in microseconds since 1970 UTC.
     ///
     /// # Errors
-    /// What the change names is not there or there already, a value is out of its limits, or the author may not.
+    /// A named object does not exist or exists already, a value is out of range, or the author lacks a privilege.
     pub fn change(
         &self,
         inventory: &Inventory,
@@ -114,12 +115,12 @@ impl DesiredState {
         for event in &step.events {
             step.state.history.push(event.clone(), History::CHANGES_KEPT);
         }
-        debug_assert_eq!(step.state.check(), Ok(()), "a change keeps what states fulfil");
+        debug_assert_eq!(step.state.check(), Ok(()), "a change preserves the invariants of the desired state");
         Ok((step.state, step.events))
     }
 }
 
-/// A change while it is made.
+/// State under construction by a change.
 struct Step<'a> {
     state: DesiredState,
     inventory: &'a Inventory,
@@ -318,15 +319,16 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// The cluster, marked as changed now.
+    /// Marks a cluster as changed now and returns it.
     fn changed(&mut self, id: ClusterId) -> &mut ClusterState {
-        let cluster = self.state.clusters.get_mut(&id).expect("it was just found");
+        let cluster = self.state.clusters.get_mut(&id).expect("a change refers to a cluster of its state");
         cluster.generation = self.state.generation;
         cluster.changed_at = self.at;
         cluster.changed_by = self.author.name().map(str::to_owned);
         cluster
     }
 
+    /// Checks the limit on the number of all workers.
     fn check_workers(&self) -> Result<()> {
         let workers = self.state.clusters.values().map(|cluster| cluster.spec.node_count).sum();
         if WORKERS_MAX < workers {
@@ -335,6 +337,7 @@ impl Step<'_> {
         Ok(())
     }
 
+    /// Records an event of a cluster.
     fn record(&mut self, id: ClusterId, what: EventKind, detail: String) {
         let cluster = Some(self.state.clusters[&id].spec.name.clone());
         let who = self.author.name().map(str::to_owned);

@@ -1,11 +1,11 @@
-//! Why a change to the clusters is refused.
+//! Reasons for refusing a change of the desired state.
 
 use types::{Condition, Oid};
 
-/// Result of asking for, or changing, clusters.
+/// Result of looking up or changing clusters.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What is wrong with a change, or with who asks for it.
+/// Reason for refusing a change: an invalid request or a missing privilege.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("cluster \"{name}\" does not exist")]
@@ -16,7 +16,7 @@ pub enum Error {
     UndefinedHardware { name: String, known: Vec<String> },
     #[error("WLM profile \"{name}\" does not exist")]
     UndefinedProfile { name: String, known: Vec<String> },
-    /// As PostgreSQL words it for settings.
+    /// Option out of range, in PostgreSQL's words for settings.
     #[error("{value} is outside the valid range for parameter \"{option}\" ({min} .. {max})")]
     OutOfRange { option: &'static str, value: i64, min: i64, max: i64 },
     #[error("clusters can have at most {max} workers together, they would have {workers}")]
@@ -29,7 +29,7 @@ pub enum Error {
     CannotDrop { name: String },
     #[error("cannot rename cluster \"{name}\" because it is required by the database system")]
     CannotRename { name: String },
-    /// A statement needs it and may not wake it.
+    /// Suspended cluster without AUTO_RESUME that a statement needs.
     #[error("cluster \"{name}\" is suspended")]
     Suspended { name: String },
     #[error("must be owner of cluster {name}")]
@@ -40,13 +40,13 @@ pub enum Error {
     NoCreate,
     #[error("permission denied to change the clusters of role \"{role}\"")]
     NoAlterRole { role: String },
-    /// A role goes only when it owns nothing.
+    /// Dropped role that still owns clusters.
     #[error("role with id {role} cannot be dropped because it owns clusters")]
     OwnsClusters { role: Oid, clusters: Vec<String> },
 }
 
 impl Error {
-    /// What a client is told that it is.
+    /// Returns the condition, and thereby the SQLSTATE, that clients get.
     #[must_use]
     pub fn condition(&self) -> Condition {
         match self {
@@ -67,7 +67,7 @@ impl Error {
         }
     }
 
-    /// What may help, for a client to show beside the message.
+    /// Returns the hint for clients, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

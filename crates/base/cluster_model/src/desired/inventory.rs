@@ -1,36 +1,36 @@
-//! What a cluster's workers can run on and under which workload management, as this instance offers it.
+//! Inventory of an instance: hardware for workers, and workload management profiles.
 
 use std::collections::BTreeMap;
 
 use super::{DEFAULT, Error, Result};
 
-/// How workers of a kind of hardware come to be.
+/// Kind of hardware, which determines the worker host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HardwareKind {
-    /// In the instance's own process.
+    /// Threads of the instance's process.
     Embedded,
     /// Child processes on the instance's machine.
     Local,
-    /// Pods, which Kubernetes keeps.
+    /// Kubernetes pods.
     Pod,
 }
 
-/// What HARDWARE_INSTANCE can name.
+/// Hardware that the option HARDWARE_INSTANCE can name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HardwareInstance {
     pub name: String,
     pub kind: HardwareKind,
-    /// Which cores and how much memory a worker has, in words.
+    /// Cores and memory of a worker as text.
     pub description: String,
 }
 
 impl HardwareInstance {
-    /// The name of what the cluster `default` starts with.
+    /// Name of the hardware of threads in the instance's process, with which the cluster `default` starts.
     pub const EMBEDDED: &'static str = "embedded";
-    /// The name of what CREATE CLUSTER takes where nothing is named.
+    /// Name of the hardware of processes on the instance's machine, the default of CREATE CLUSTER.
     pub const LOCAL: &'static str = "local";
 
-    /// Workers that are threads of the instance's process.
+    /// Returns the hardware of threads in the instance's process.
     #[must_use]
     pub fn embedded() -> HardwareInstance {
         HardwareInstance {
@@ -42,7 +42,7 @@ impl HardwareInstance {
         }
     }
 
-    /// Workers that are processes on the instance's machine.
+    /// Returns the hardware of processes on the instance's machine.
     #[must_use]
     pub fn local() -> HardwareInstance {
         HardwareInstance {
@@ -56,23 +56,23 @@ impl HardwareInstance {
 }
 
 impl HardwareInstance {
-    /// Workers that are pods of a kind.
+    /// Returns a kind of pods as hardware.
     #[must_use]
     pub fn pod(name: &str, description: String) -> HardwareInstance {
         HardwareInstance { name: name.to_owned(), kind: HardwareKind::Pod, description }
     }
 }
 
-/// What WLM_PROFILE can name.
+/// Workload management profile that the option WLM_PROFILE can name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WlmProfile {
     pub name: String,
-    /// Statements that run at a time; more wait.
+    /// Number of statements that run at a time; more wait.
     pub max_running: u32,
 }
 
 impl WlmProfile {
-    /// Statements that run at a time under the profile `default`.
+    /// Number of statements that run at a time under the profile `default`.
     pub const RUNNING: u32 = 100;
 }
 
@@ -85,30 +85,30 @@ pub struct Inventory {
 }
 
 impl Inventory {
-    /// What an instance on one machine offers: hardware `embedded` and `local`, the profile `default`.
+    /// Returns the inventory of an instance on one machine: hardware `local` and `embedded`, profile `default`.
     #[must_use]
     pub fn built_in() -> Inventory {
         let profile = WlmProfile { name: DEFAULT.to_owned(), max_running: WlmProfile::RUNNING };
         Inventory::new([HardwareInstance::local(), HardwareInstance::embedded()], [profile])
     }
 
-    /// An inventory whose first hardware is what CREATE CLUSTER takes where nothing is named.
+    /// Creates an inventory, whose first hardware is the default of CREATE CLUSTER.
     ///
     /// # Panics
-    /// Where there is no hardware, or no profile `default`.
+    /// If there is no hardware or no profile `default`.
     #[must_use]
     pub fn new(
         hardware: impl IntoIterator<Item = HardwareInstance>,
         profiles: impl IntoIterator<Item = WlmProfile>,
     ) -> Inventory {
         let hardware: Vec<HardwareInstance> = hardware.into_iter().collect();
-        let usual = hardware.first().expect("an instance offers some hardware").name.clone();
+        let usual = hardware.first().expect("an inventory has at least one hardware instance").name.clone();
         let profiles: BTreeMap<_, _> = profiles.into_iter().map(|profile| (profile.name.clone(), profile)).collect();
-        assert!(profiles.contains_key(DEFAULT), "an instance offers the profile \"{DEFAULT}\"");
+        assert!(profiles.contains_key(DEFAULT), "an inventory has the profile \"{DEFAULT}\"");
         Inventory { hardware: hardware.into_iter().map(|one| (one.name.clone(), one)).collect(), profiles, usual }
     }
 
-    /// Hardware by its name.
+    /// Returns hardware by its name.
     ///
     /// # Errors
     /// [`Error::UndefinedHardware`].
@@ -119,7 +119,7 @@ impl Inventory {
         })
     }
 
-    /// A profile by its name.
+    /// Returns a profile by its name.
     ///
     /// # Errors
     /// [`Error::UndefinedProfile`].
@@ -130,18 +130,18 @@ impl Inventory {
         })
     }
 
-    /// What CREATE CLUSTER takes where nothing is named.
+    /// Returns the default hardware of CREATE CLUSTER.
     #[must_use]
     pub fn usual_hardware(&self) -> &HardwareInstance {
         &self.hardware[&self.usual]
     }
 
-    /// All hardware, by name.
+    /// Iterates over all hardware in the order of names.
     pub fn all_hardware(&self) -> impl ExactSizeIterator<Item = &HardwareInstance> {
         self.hardware.values()
     }
 
-    /// All profiles, by name.
+    /// Iterates over all profiles in the order of names.
     pub fn all_profiles(&self) -> impl ExactSizeIterator<Item = &WlmProfile> {
         self.profiles.values()
     }

@@ -1,7 +1,15 @@
-//! What there should be: the clusters of an instance, who may use them and who uses which, as one plain value.
+//! Desired state: the clusters of an instance, their privileges and the default clusters of roles, as one immutable
+//! value.
 //!
-//! A state changes only into another state, by [`DesiredState::change`], which also says what happened. Start at `spec.rs` for what can be
-//! said of a cluster, `change.rs` for what can happen, `adopt.rs` for what others do; `stored.rs` is what lies on disk.
+//! [`DesiredState::change`] turns a state into another one and returns the events.
+//!
+//! - `spec.rs`: options of a cluster and their limits
+//! - `inventory.rs`: available hardware and workload management profiles
+//! - `privilege.rs`: privileges on clusters
+//! - `change.rs`: changes by statements and by the instance itself
+//! - `adopt.rs`: changes that others have made in an external store, such as Kubernetes resources
+//! - `error.rs`: reasons for refusing a change
+//! - `stored.rs`: the file format
 
 mod adopt;
 mod change;
@@ -29,17 +37,17 @@ pub use inventory::{HardwareInstance, HardwareKind, Inventory, WlmProfile};
 pub use privilege::{Actor, Author, Grant, Grantee, Privilege, RoleRef};
 pub use spec::{ClusterOptions, ClusterSpec};
 
-/// The cluster that every instance has: it can be used by all, and neither be dropped nor renamed. Also the name of the WLM profile that
-/// every instance has.
+/// Name of the cluster that every instance has: all roles may use it, and it can be neither dropped nor renamed. Also
+/// the name of the WLM profile that every instance has.
 pub const DEFAULT: &str = "default";
 /// Most workers of one cluster.
 pub const NODES_MAX: u32 = 64;
-/// Most workers of all clusters together. Those of suspended clusters count: waking one is never refused.
+/// Most workers of all clusters together, including suspended ones, so that resuming a cluster is never refused.
 pub const WORKERS_MAX: u32 = 3_000;
-/// Longest name of a cluster, as of everything in PostgreSQL.
+/// Longest name of a cluster, the same as for PostgreSQL's identifiers.
 pub const NAME_BYTES_MAX: usize = 63;
 
-/// Identity of a cluster, which a rename does not change. Never given twice by an instance.
+/// Id of a cluster, which stays the same when the cluster is renamed. Never reused within an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClusterId(pub u32);
@@ -50,38 +58,40 @@ impl fmt::Display for ClusterId {
     }
 }
 
-/// One cluster as it should be, and who made it so. Times are microseconds since 1970 UTC.
+/// Desired state of one cluster. Times are in microseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterState {
     pub id: ClusterId,
     pub spec: ClusterSpec,
-    /// It should have no workers for now.
+    /// True if it should have no workers for now.
     pub suspended: bool,
-    /// The state's generation that last changed it.
+    /// Generation of the state that last changed it.
     pub generation: u64,
     pub grants: BTreeSet<Grant>,
     pub created_at: i64,
-    /// Who made it, by the name at the time; the instance itself where `None`.
+    /// Name of its creator at that time; `None` for the instance itself.
     pub created_by: Option<String>,
     pub changed_at: i64,
+    /// Name of the author of the last change at that time; `None` for the instance itself.
     pub changed_by: Option<String>,
-    /// When it was made or last resumed: it is not idle for longer than since then.
+    /// Time of its creation or last resumption, which is the earliest start of its idle time.
     pub awake_since: i64,
 }
 
-/// All clusters of an instance as they should be.
+/// Desired state of all clusters of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DesiredState {
     generation: u64,
     next_cluster: ClusterId,
     clusters: BTreeMap<ClusterId, ClusterState>,
-    /// Which clusters a role's statements run on, the first first.
+    /// Clusters for the statements of each role, in order of preference.
     default_clusters: BTreeMap<Oid, Vec<ClusterId>>,
     history: History,
 }
 
 impl DesiredState {
-    /// What an instance starts with: the cluster `default` of one worker in the process itself, owned by `owner`.
+    /// Creates the state of a new instance: the cluster `default` with one worker in the server's process, owned by
+    /// `owner`.
     #[must_use]
     pub fn fresh(owner: Oid, at: i64) -> DesiredState {
         let id = ClusterId(1);
@@ -117,24 +127,24 @@ impl DesiredState {
         }
     }
 
-    /// Grows with each change.
+    /// Returns a number that grows with each change.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// All clusters, oldest first.
+    /// Iterates over all clusters, oldest first.
     pub fn clusters(&self) -> impl ExactSizeIterator<Item = &ClusterState> {
         self.clusters.values()
     }
 
-    /// A cluster by its identity.
+    /// Returns a cluster by its id.
     #[must_use]
     pub fn cluster(&self, id: ClusterId) -> Option<&ClusterState> {
         self.clusters.get(&id)
     }
 
-    /// A cluster by its name.
+    /// Returns a cluster by its name.
     ///
     /// # Errors
     /// [`Error::UndefinedCluster`].
@@ -143,32 +153,33 @@ impl DesiredState {
         found.ok_or_else(|| Error::UndefinedCluster { name: name.to_owned() })
     }
 
-    /// What has been changed, oldest first, as far back as it is kept.
+    /// Returns the history of changes.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// The clusters that were set for a role's statements, the first first; none where nothing was set.
+    /// Iterates over the clusters that were set for a role's statements, in order of preference.
     pub fn default_clusters(&self, role: Oid) -> impl ExactSizeIterator<Item = &ClusterState> {
         let ids = self.default_clusters.get(&role).map_or(&[][..], Vec::as_slice);
         ids.iter().map(|id| self.clusters.get(id).expect("a dropped cluster is in no list"))
     }
 
-    /// All roles that something is granted to or set for; who owns clusters is not asked.
+    /// Returns all roles with grants or default clusters, not counting owners.
     #[must_use]
     pub fn roles(&self) -> BTreeSet<Oid> {
         let granted = self.clusters.values().flat_map(|cluster| &cluster.grants).filter_map(|grant| grant.role);
         granted.chain(self.default_clusters.keys().copied()).collect()
     }
 
-    /// Workers of all clusters that are not suspended.
+    /// Returns the number of workers of all clusters that are not suspended.
     #[must_use]
     pub fn awake_workers(&self) -> u32 {
         self.clusters.values().map(ClusterState::wanted_workers).sum()
     }
 
-    /// The same with some of its clusters alone, for who makes workers of these and not of the others.
+    /// Returns a copy with only the clusters that satisfy the predicate, for a control plane that reconciles only some
+    /// kinds of hardware.
     #[must_use]
     pub fn only(&self, is_meant: impl Fn(&ClusterSpec) -> bool) -> DesiredState {
         let mut part = self.clone();
@@ -176,7 +187,8 @@ impl DesiredState {
         part
     }
 
-    /// What `change` keeps and a stored state must fulfil, or what is wrong with it.
+    /// Checks the invariants, which every change preserves and a stored state must satisfy. Returns a message about a
+    /// violated one.
     fn check(&self) -> std::result::Result<(), String> {
         let mut names = BTreeSet::new();
         for (id, cluster) in &self.clusters {
@@ -201,13 +213,13 @@ impl DesiredState {
 }
 
 impl ClusterState {
-    /// Whether it is the cluster that every instance has.
+    /// Whether it is the cluster `default`.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.spec.name == DEFAULT
     }
 
-    /// How many workers it should have now.
+    /// Returns the number of workers that it should have now.
     #[must_use]
     pub fn wanted_workers(&self) -> u32 {
         if self.suspended { 0 } else { self.spec.node_count }

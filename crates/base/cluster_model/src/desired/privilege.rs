@@ -1,4 +1,4 @@
-//! Who asks, and what they may do with a cluster.
+//! Privileges on clusters, and the roles that have them.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use types::Oid;
 
 use super::{ClusterState, DEFAULT, DesiredState, Error, Result};
 
-/// What can be granted on a cluster.
+/// Privilege that can be granted on a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Privilege {
@@ -17,49 +17,49 @@ pub enum Privilege {
     Operate,
 }
 
-/// A role, by its identity and the name that it has now.
+/// Reference to a role: its oid and its present name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleRef {
     pub oid: Oid,
     pub name: String,
 }
 
-/// A role that asks for something, with what the catalog says of it.
+/// Role on whose behalf a request is made, with its attributes from the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
     pub role: RoleRef,
     pub superuser: bool,
-    /// It may make clusters.
+    /// True if it may create clusters.
     pub create_cluster: bool,
-    /// It may say which clusters another role's statements run on.
+    /// True if it may set the default clusters of other roles.
     pub create_role: bool,
 }
 
-/// Who makes a change.
+/// Author of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Author {
     Role(Actor),
-    /// The instance itself: it suspends what is idle and wakes what is needed.
+    /// The instance itself, for example when it suspends an idle cluster.
     Instance,
 }
 
-/// Whom a privilege is granted to.
+/// Recipient of a privilege.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grantee {
     Public,
     Role(RoleRef),
 }
 
-/// A privilege that somebody has.
+/// Privilege granted to a role or to PUBLIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Grant {
-    /// Everybody where `None`.
+    /// Role; `None` for PUBLIC.
     pub role: Option<Oid>,
     pub privilege: Privilege,
 }
 
 impl Author {
-    /// The name for the record; `None` is the instance itself.
+    /// Returns the name for the history; `None` for the instance itself.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -70,6 +70,7 @@ impl Author {
 }
 
 impl Grantee {
+    /// Returns the role's oid; `None` for PUBLIC.
     pub(super) fn oid(&self) -> Option<Oid> {
         match self {
             Self::Public => None,
@@ -79,8 +80,8 @@ impl Grantee {
 }
 
 impl ClusterState {
-    /// Whether the role may do with the cluster what `privilege` allows: it is a superuser, its owner, or was granted it. The cluster
-    /// `default` can be used by all.
+    /// Whether the role has a privilege on the cluster: as a superuser, as its owner, or by a grant. All roles have
+    /// USAGE on the cluster `default`.
     #[must_use]
     pub fn allows(&self, actor: &Actor, privilege: Privilege) -> bool {
         let has = |role| self.grants.contains(&Grant { role, privilege });
@@ -90,6 +91,7 @@ impl ClusterState {
             || has(Some(actor.role.oid))
     }
 
+    /// Fails unless the author owns the cluster or is a superuser or the instance.
     pub(super) fn require_owner(&self, author: &Author) -> Result<()> {
         match author {
             Author::Role(actor) if !self.is_owned_by(actor) => Err(Error::NotOwner { name: self.spec.name.clone() }),
@@ -97,6 +99,7 @@ impl ClusterState {
         }
     }
 
+    /// Fails unless the author has the privilege or is the instance.
     pub(super) fn require(&self, author: &Author, privilege: Privilege) -> Result<()> {
         match author {
             Author::Role(actor) if !self.allows(actor, privilege) => {
@@ -112,11 +115,12 @@ impl ClusterState {
 }
 
 impl DesiredState {
-    /// The clusters that a role's statements may run on, the preferred first: the one that its session has chosen with USE CLUSTER, or
-    /// those of its list that it may use, or `default` where it has no list.
+    /// Returns the clusters that a role's statements may run on, in order of preference: the one that its session has
+    /// chosen with USE CLUSTER, otherwise those of its default clusters that it may use, otherwise `default`.
     ///
     /// # Errors
-    /// [`Error::UndefinedCluster`] or [`Error::NoPrivilege`] for the one that was chosen; the latter where it may use none of its list.
+    /// [`Error::UndefinedCluster`] or [`Error::NoPrivilege`] for the chosen cluster; [`Error::NoPrivilege`] if the role
+    /// may use none of its default clusters.
     pub fn usable(&self, actor: &Actor, chosen: Option<&str>) -> Result<Vec<&ClusterState>> {
         let require = |cluster: &ClusterState| {
             if cluster.allows(actor, Privilege::Usage) {
@@ -131,7 +135,7 @@ impl DesiredState {
         }
         let listed: Vec<&ClusterState> = self.default_clusters(actor.role.oid).collect();
         let Some(first) = listed.first() else {
-            return Ok(vec![self.named(DEFAULT).expect("the cluster that every instance has is never dropped")]);
+            return Ok(vec![self.named(DEFAULT).expect("the cluster \"default\" is never dropped")]);
         };
         let first = require(first);
         let usable: Vec<&ClusterState> =

@@ -1,34 +1,34 @@
-//! What can be said of a cluster, within which limits.
+//! Options of a cluster and their limits.
 
 use serde::{Deserialize, Serialize};
 use types::Oid;
 
 use super::{DEFAULT, Error, Inventory, NAME_BYTES_MAX, NODES_MAX, Result};
 
-/// A cluster's options, all within their limits.
+/// Options of a cluster, all within their limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterSpec {
     pub name: String,
-    /// Workers while it is awake, 1 to [`NODES_MAX`]; it has none only while it is suspended.
+    /// Number of workers while it is not suspended, 1 to [`NODES_MAX`].
     pub node_count: u32,
-    /// What its workers run on, by [`super::HardwareInstance::name`].
+    /// Hardware of its workers: a [`super::HardwareInstance::name`].
     pub hardware_instance: String,
-    /// Who may run how much on it, by [`super::WlmProfile::name`].
+    /// Workload management profile: a [`super::WlmProfile::name`].
     pub wlm_profile: String,
-    /// Seconds without a statement after which it is suspended; never where `None`.
+    /// Seconds without a statement after which it is suspended; `None` for never.
     pub auto_suspend: Option<u32>,
-    /// A statement for it wakes it.
+    /// True if a statement resumes it while it is suspended.
     pub auto_resume: bool,
-    /// How much of its disk a worker may spill to, 1 to 100.
+    /// Percentage of a worker's disk for spill files, 1 to 100.
     pub max_spill_pct: Option<u8>,
-    /// How much of its disk a worker's cache may take, 1 to 100.
+    /// Percentage of a worker's disk for its cache, 1 to 100.
     pub max_cache_pct: Option<u8>,
-    /// Who may change and drop it.
+    /// Role that may change and drop it.
     pub owner: Oid,
 }
 
-/// What a statement says of a cluster, as it says it: numbers may be out of range, and what it does not name is `None`. Of options that can
-/// be NULL, that is `Some(None)`.
+/// Options of a statement, not yet validated: numbers may be out of range. `None` means that the statement does not
+/// name the option, `Some(None)` that it sets the option to NULL.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClusterOptions {
     pub node_count: Option<i64>,
@@ -41,8 +41,8 @@ pub struct ClusterOptions {
 }
 
 impl ClusterSpec {
-    /// A new cluster: what is not named is one worker of the inventory's usual hardware, under the profile `default`, that sleeps when it
-    /// is told to and wakes when it is needed.
+    /// Creates the specification of a new cluster. The defaults are one worker of the inventory's default hardware, the
+    /// profile `default`, no AUTO_SUSPEND, and AUTO_RESUME.
     pub(super) fn new(name: &str, owner: Oid, options: &ClusterOptions, inventory: &Inventory) -> Result<ClusterSpec> {
         check_name(name)?;
         let usual = ClusterSpec {
@@ -59,7 +59,7 @@ impl ClusterSpec {
         usual.with(options, inventory)
     }
 
-    /// The same cluster with the options that are named.
+    /// Returns a copy with the named options changed.
     pub(super) fn with(&self, options: &ClusterOptions, inventory: &Inventory) -> Result<ClusterSpec> {
         let mut spec = self.clone();
         if let Some(count) = options.node_count {
@@ -87,7 +87,7 @@ impl ClusterSpec {
         Ok(spec)
     }
 
-    /// Whether the name and all numbers are within their limits.
+    /// Checks that the name and all numbers are within their limits.
     pub(super) fn check(&self) -> Result<()> {
         check_name(&self.name)?;
         within::<u32>("NODE_COUNT", i64::from(self.node_count), 1, i64::from(NODES_MAX))?;
@@ -102,7 +102,7 @@ impl ClusterSpec {
         Ok(())
     }
 
-    /// What is different in `after`, in words: `node_count 2 -> 4, auto_suspend NULL -> 60`.
+    /// Describes the options that differ in `after`: `node_count 2 -> 4, auto_suspend NULL -> 60`.
     pub(super) fn differences(&self, after: &ClusterSpec) -> String {
         let both = self.options().into_iter().zip(after.options());
         let changed = both.filter(|(before, after)| before != after);
@@ -111,12 +111,13 @@ impl ClusterSpec {
         said.join(", ")
     }
 
-    /// All options in words: `node_count 2, hardware_instance local, …`.
+    /// Describes all options: `node_count 2, hardware_instance local, …`.
     pub(super) fn described(&self) -> String {
         let said: Vec<String> = self.options().into_iter().map(|(name, value)| format!("{name} {value}")).collect();
         said.join(", ")
     }
 
+    /// Returns names and values of all options.
     fn options(&self) -> [(&'static str, String); 7] {
         fn or_null<T: ToString>(value: Option<T>) -> String {
             value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
@@ -133,7 +134,7 @@ impl ClusterSpec {
     }
 }
 
-/// Whether a cluster can be called so.
+/// Checks that a name is valid for a cluster.
 pub(super) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.contains('\0') {
         return Err(Error::InvalidName { name: name.to_owned() });
@@ -144,7 +145,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The value as a number that holds all from `min` to `max`.
+/// Converts an option's value to a narrower type, or fails with [`Error::OutOfRange`] if it is not in `min..=max`.
 fn within<T: TryFrom<i64>>(option: &'static str, value: i64, min: i64, max: i64) -> Result<T> {
     let narrow = T::try_from(value).ok().filter(|_| (min..=max).contains(&value));
     narrow.ok_or(Error::OutOfRange { option, value, min, max })

@@ -1,6 +1,6 @@
-//! The desired state on disk: a line with format and checksum, then JSON, so that it can be read by people.
+//! File format of the desired state: a line with format version and checksum, then human-readable JSON.
 //!
-//! The history is in it: a change and its record are one write, and neither is ever without the other.
+//! The history is part of the state, so a change and its event are written together.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -9,56 +9,55 @@ use super::DesiredState;
 #[cfg(test)]
 mod tests;
 
-/// The format this version writes.
+/// Format version that this program writes.
 const FORMAT: u32 = 1;
-/// How each file starts.
+/// Start of each file.
 const MAGIC: &str = "kiln clusters, format ";
-/// What is before the checksum, which is 16 hexadecimal digits and ends the line.
+/// Text before the checksum, which is 16 hexadecimal digits and ends the line.
 const CHECKSUM: &str = ", xxh3 ";
 
-/// Why a stored state does not read.
+/// Failure to decode a stored state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoredError {
-    /// Not what was written.
+    /// The checksum, the form or an invariant is violated.
     #[error("the stored clusters are damaged: {reason}")]
     Damaged { reason: String },
-    /// Of a later format.
+    /// A later version wrote the state.
     #[error("the stored clusters have format {found}, and this version reads up to format {supported}")]
     Format { found: u32, supported: u32 },
 }
 
-/// The state's bytes.
+/// Encodes a state as the content of its file.
 #[must_use]
 pub fn encode(state: &DesiredState) -> Vec<u8> {
-    let mut json =
-        serde_json::to_vec_pretty(state).expect("numbers, text and lists serialise, and memory does not fail");
+    let mut json = serde_json::to_vec_pretty(state).expect("a desired state always serializes to JSON");
     json.push(b'\n');
     let mut bytes = format!("{MAGIC}{FORMAT}{CHECKSUM}{:016x}\n", xxh3_64(&json)).into_bytes();
     bytes.append(&mut json);
     bytes
 }
 
-/// The state that `bytes` hold.
+/// Decodes a state from the content of its file.
 ///
 /// # Errors
-/// They are of a later format, or not what was written.
+/// [`StoredError`]: the format is a later one, or the content is damaged.
 pub fn decode(bytes: &[u8]) -> Result<DesiredState, StoredError> {
     let damaged = |reason: &str| StoredError::Damaged { reason: reason.to_owned() };
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("its first line has no end"))?;
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("the header line is incomplete"))?;
     let (head, json) = (&bytes[..end], &bytes[end + 1..]);
-    let head = str::from_utf8(head).map_err(|_| damaged("its first line is no text"))?;
-    let head = head.strip_prefix(MAGIC).ok_or_else(|| damaged("its first line is another's"))?;
+    let head = str::from_utf8(head).map_err(|_| damaged("the header line is not UTF-8"))?;
+    let head = head.strip_prefix(MAGIC).ok_or_else(|| damaged("the header line has the wrong magic"))?;
     let (format, rest) = head.split_at(head.bytes().take_while(u8::is_ascii_digit).count());
-    let found = format.parse().map_err(|_| damaged("its first line names no format"))?;
+    let found = format.parse().map_err(|_| damaged("the header line has no format version"))?;
     if FORMAT < found {
         return Err(StoredError::Format { found, supported: FORMAT });
     }
     if found != FORMAT || format.len() != FORMAT.to_string().len() {
-        return Err(damaged("no version wrote its format"));
+        return Err(damaged("the header line has an unknown format version"));
     }
-    let expected = rest.strip_prefix(CHECKSUM).ok_or_else(|| damaged("its first line names no checksum"))?;
+    let expected = rest.strip_prefix(CHECKSUM).ok_or_else(|| damaged("the header line has no checksum"))?;
     if expected != format!("{:016x}", xxh3_64(json)) {
-        return Err(damaged("its checksum does not match its content"));
+        return Err(damaged("the checksum does not match the content"));
     }
     let state: DesiredState =
         serde_json::from_slice(json).map_err(|error| StoredError::Damaged { reason: error.to_string() })?;

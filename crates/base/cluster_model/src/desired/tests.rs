@@ -24,8 +24,8 @@ fn names(clusters: &[&ClusterState]) -> Vec<String> {
 #[test]
 fn an_instance_starts_with_one_cluster_in_its_own_process() {
     let state = fresh();
-    state.check().expect("a fresh state is right");
-    let default = state.named(DEFAULT).expect("it is there");
+    state.check().expect("a new state satisfies the invariants");
+    let default = state.named(DEFAULT).expect("the cluster exists");
     assert_eq!((default.spec.node_count, default.spec.hardware_instance.as_str()), (1, "embedded"));
     assert_eq!((default.spec.owner, default.suspended), (BOOTSTRAP, false));
     assert_eq!(state.clusters().len(), 1);
@@ -43,14 +43,14 @@ fn usage_and_operation_are_granted_apart() {
             grant("c", Privilege::Operate, Grantee::Public),
         ],
     );
-    let cluster = state.named("c").expect("it was made");
+    let cluster = state.named("c").expect("the cluster was created");
     assert!(cluster.allows(&actor(20), Privilege::Usage));
     assert!(!cluster.allows(&actor(21), Privilege::Usage));
-    assert!(cluster.allows(&actor(21), Privilege::Operate), "PUBLIC is everybody");
-    assert!(cluster.allows(&actor(10), Privilege::Usage), "who made it owns it");
-    let default = state.named(DEFAULT).expect("it is there");
-    assert!(default.allows(&actor(21), Privilege::Usage), "`default` can be used by all");
-    assert!(!default.allows(&actor(21), Privilege::Operate), "but not operated");
+    assert!(cluster.allows(&actor(21), Privilege::Operate), "a grant to PUBLIC holds for all roles");
+    assert!(cluster.allows(&actor(10), Privilege::Usage), "the creator is the owner");
+    let default = state.named(DEFAULT).expect("the cluster exists");
+    assert!(default.allows(&actor(21), Privilege::Usage), "all roles may use the cluster default");
+    assert!(!default.allows(&actor(21), Privilege::Operate), "OPERATE on default needs a grant");
 }
 
 #[test]
@@ -63,15 +63,15 @@ fn statements_run_on_the_clusters_that_were_set_and_may_be_used() {
     let user = actor(20);
     assert_eq!(names(&state.usable(&user, None).expect("default")), ["default"]);
     state = after(&state, &[set_clusters(20, &["c", "b", "a", "c"])]);
-    assert_eq!(state.default_clusters(Oid(20)).len(), 3, "twice is once");
-    assert_eq!(names(&state.usable(&user, None).expect("two of three")), ["c", "a"]);
-    assert_eq!(names(&state.usable(&user, Some("a")).expect("it may")), ["a"]);
+    assert_eq!(state.default_clusters(Oid(20)).len(), 3, "duplicates are removed");
+    assert_eq!(names(&state.usable(&user, None).expect("two of three clusters are usable")), ["c", "a"]);
+    assert_eq!(names(&state.usable(&user, Some("a")).expect("the role may use the cluster")), ["a"]);
     assert_eq!(state.usable(&user, Some("b")), Err(Error::NoPrivilege { name: "b".to_owned() }));
     assert_eq!(state.usable(&user, Some("d")), Err(Error::UndefinedCluster { name: "d".to_owned() }));
     state = after(&state, &[set_clusters(20, &["b"])]);
     assert_eq!(state.usable(&user, None), Err(Error::NoPrivilege { name: "b".to_owned() }));
     state = after(&state, &[set_clusters(20, &[])]);
-    assert_eq!(names(&state.usable(&user, None).expect("default again")), ["default"]);
+    assert_eq!(names(&state.usable(&user, None).expect("default is usable")), ["default"]);
 }
 
 #[test]
@@ -83,21 +83,21 @@ fn a_list_follows_renames_and_drops() {
     assert_eq!(names(&state.default_clusters(Oid(20)).collect::<Vec<_>>()), ["b"]);
     state = after(&state, &[Change::Drop { name: "b".to_owned(), if_exists: false }]);
     assert_eq!(state.default_clusters(Oid(20)).len(), 0);
-    assert!(state.default_clusters.is_empty(), "nothing is left of an empty list");
+    assert!(state.default_clusters.is_empty(), "an empty list is removed");
 }
 
 #[test]
 fn a_broken_state_is_noticed() {
     let good = after(&fresh(), &[create("c", nodes(2)), set_clusters(20, &["c"])]);
-    good.check().expect("it is right");
-    let id = good.named("c").expect("it was made").id;
+    good.check().expect("the invariants hold");
+    let id = good.named("c").expect("the cluster was created").id;
     let broken = |breaks: &dyn Fn(&mut DesiredState)| {
         let mut state = good.clone();
         breaks(&mut state);
-        state.check().expect_err("it is broken")
+        state.check().expect_err("the violation is detected")
     };
     let cluster = |state: &mut DesiredState, change: &dyn Fn(&mut ClusterState)| {
-        change(state.clusters.get_mut(&id).expect("it is there"));
+        change(state.clusters.get_mut(&id).expect("the cluster exists"));
     };
     assert!(broken(&|state| cluster(state, &|one| one.spec.node_count = 65)).contains("NODE_COUNT"));
     assert!(broken(&|state| cluster(state, &|one| one.spec.node_count = 0)).contains("NODE_COUNT"));
@@ -114,10 +114,10 @@ fn a_broken_state_is_noticed() {
 
 #[test]
 fn hints_say_what_there_is() {
-    let error = Inventory::built_in().hardware("gpu").expect_err("there is none");
+    let error = Inventory::built_in().hardware("gpu").expect_err("the hardware does not exist");
     assert_eq!(error.hint().as_deref(), Some("There are: embedded, local."));
     assert_eq!(Inventory::built_in().usual_hardware().name, "local");
-    assert_eq!(Inventory::built_in().profile(DEFAULT).expect("it is there").max_running, 100);
+    assert_eq!(Inventory::built_in().profile(DEFAULT).expect("the cluster exists").max_running, 100);
     assert_eq!(superuser().name(), Some("kiln"));
     assert_eq!(Author::Instance.name(), None);
 }

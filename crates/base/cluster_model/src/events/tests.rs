@@ -29,7 +29,7 @@ fn two_histories_are_one_in_time() {
     }
     let merged = changes.merged(&workers);
     assert_eq!(times(&merged), [1, 2, 4, 4, 6, 9]);
-    assert_eq!(merged[2].what, EventKind::Altered, "what was changed comes before what came of it");
+    assert_eq!(merged[2].what, EventKind::Altered, "at equal times, changes come first");
 }
 
 #[test]

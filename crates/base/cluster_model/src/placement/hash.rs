@@ -1,7 +1,8 @@
-//! 64 bits from 64 bits such that each of them depends on all.
+//! Hash functions of the placement.
 
-/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014, with Stafford's constants of variant 13), which is a bijection. Shifted by the
-/// generator's increment, so that 0 is not where it stays.
+/// Mixes 64 bits so that each output bit depends on all input bits: the finalizer of SplitMix64 (Steele, Lea and Flood
+/// 2014, with Stafford's constants of variant 13), a bijection. The input is shifted by the generator's increment, so
+/// that 0 is not mapped to itself.
 #[inline]
 pub(super) fn mix(bits: u64) -> u64 {
     let mut bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -10,8 +11,8 @@ pub(super) fn mix(bits: u64) -> u64 {
     bits ^ bits >> 31
 }
 
-/// What a slot weighs for a part: both are hashes already. Two slots' weights must not be alike for one part after the other, so it is mixed
-/// as a whole.
+/// Returns the weight of a slot for a part, both given as hashes. The combination is mixed again, so that the weights
+/// of two slots are not correlated over the parts.
 #[inline]
 pub(super) fn weigh(part: u64, slot: u64) -> u64 {
     mix(part ^ slot)

@@ -1,13 +1,14 @@
-//! Who has enough to do for now, so that others stand in.
+//! Load limit for statements that a single worker runs.
 
-/// Which of some workers may be given one more statement that one of them runs as a whole: those that run fewer than `at_once`, or than `percent` of what
-/// would be the mean with it. `running` is how many each runs. At least one of them, where there is one.
+/// Returns for each worker whether it may get one more statement that it runs alone. That is so if it runs fewer than
+/// `at_once`, or fewer than `percent` of the mean including the new statement. `running` has the number of statements
+/// of each worker. At least one worker has room.
 ///
 /// # Panics
-/// Where `percent` is below 100: then none may have room.
+/// If `percent` is below 100, because then possibly no worker has room.
 #[must_use]
 pub fn have_room(running: &[u32], at_once: u32, percent: u64) -> Vec<bool> {
-    assert!(100 <= percent, "who has least has less than the mean with one more");
+    assert!(100 <= percent, "have_room: with {percent} percent of the mean load possibly no worker has room");
     let with_it = running.iter().copied().map(u64::from).sum::<u64>() + 1;
     let count = running.len().max(1) as u64;
     let limit = with_it.saturating_mul(percent).div_ceil(100 * count).max(u64::from(at_once));
@@ -23,24 +24,24 @@ mod tests {
 
     #[test]
     fn who_has_enough_is_left_out_until_all_have_as_much() {
-        assert_eq!(have_room(&[1, 0, 0, 0], 2, 125), [true; 4], "it can do with one more");
+        assert_eq!(have_room(&[1, 0, 0, 0], 2, 125), [true; 4], "below the minimum all have room");
         assert_eq!(have_room(&[2, 0, 0, 0], 2, 125), [false, true, true, true]);
-        assert_eq!(have_room(&[2, 2, 2, 2], 2, 125), [true; 4], "each has less than the mean would be");
+        assert_eq!(have_room(&[2, 2, 2, 2], 2, 125), [true; 4], "all are below the limit");
         assert_eq!(have_room(&[4, 2, 2, 2], 2, 125), [false, true, true, true]);
         assert_eq!(have_room(&[40, 30], 2, 125), [true, true]);
         assert_eq!(have_room(&[50, 20], 2, 125), [false, true]);
-        assert_eq!(have_room(&[9], 2, 125), [true], "there is no other");
+        assert_eq!(have_room(&[9], 2, 125), [true], "a single worker always has room");
         assert_eq!(have_room(&[], 2, 125), [false; 0]);
     }
 
     #[test]
     fn somebody_has_room() {
         let random = SeededRandom::new(5);
-        let below = |limit: u64| u32::try_from(random.next_u64() % limit).expect("it is small");
+        let below = |limit: u64| u32::try_from(random.next_u64() % limit).expect("the number fits into 32 bits");
         for _ in 0..10_000 {
             let running: Vec<u32> = (0..=below(8)).map(|_| below(50)).collect();
             let room = have_room(&running, below(9), 100 + u64::from(below(100)));
-            let least = running.iter().min().expect("there is one");
+            let least = running.iter().min().expect("there is a worker");
             let has_room = |(running, has_room): (&u32, &bool)| *has_room || least < running;
             assert!(running.iter().zip(&room).all(has_room), "{running:?}: {room:?}");
         }

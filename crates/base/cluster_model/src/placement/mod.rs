@@ -1,7 +1,13 @@
-//! Which worker of a cluster owns which part of a shard: the one whose hash with the part is highest (rendezvous hashing).
+//! Placement of parts of shards on the slots of a cluster by rendezvous hashing: the slot with the highest hash owns a
+//! part.
 //!
-//! Nothing is stored. Workers are known by their slot, so who replaces a worker owns what it owned; when a slot comes or goes, only what it
-//! gets or had moves. `ownership.rs` says what moves, `bounded.rs` who stands in where an owner has too much, `load.rs` who has.
+//! Nothing is stored. Owners are slots, so the replacement of a worker owns the same parts; adding or removing a slot
+//! moves only the parts of that slot.
+//!
+//! - `hash.rs`: hash functions
+//! - `ownership.rs`: parts that move between two placements
+//! - `bounded.rs`: other slots for parts whose owner is gone or overloaded
+//! - `load.rs`: workers that are not overloaded
 
 mod bounded;
 mod hash;
@@ -20,25 +26,28 @@ pub use bounded::Route;
 pub use load::have_room;
 pub use ownership::{Move, Ownership, moves};
 
-/// What stands for a shard where a part is a bucket.
+/// Pseudo shard of the parts that are buckets.
 const BUCKETS: u64 = 0x6275_636b_6574_7300;
 
-/// A part of a shard, or a bucket of distributed tables: what one worker reads and caches as a whole.
+/// Unit of placement: a part of a shard, or a bucket of distributed tables, which one worker reads and caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part {
+    /// Hash of the shard's id.
     pub shard: u64,
+    /// Number of the part within the shard.
     pub index: u32,
 }
 
 impl Part {
-    /// A part of the shard with this id.
+    /// Returns a part of the shard with this id.
     #[must_use]
     pub fn new(shard: ShardId, index: u32) -> Part {
         let (high, low) = shard.0.as_u64_pair();
         Part { shard: mix(high) ^ low, index }
     }
 
-    /// The rows of a bucket in all tables that are distributed on a key: they belong together.
+    /// Returns the part of a bucket, which is the same for all distributed tables, so that equal keys are on one
+    /// worker.
     #[must_use]
     pub fn of_bucket(bucket: u32) -> Part {
         Part { shard: BUCKETS, index: bucket }
@@ -49,18 +58,18 @@ impl Part {
     }
 }
 
-/// The slots of a cluster among which parts are placed.
+/// Set of slots of a cluster among which parts are placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     cluster: ClusterId,
-    /// In order, each once.
+    /// Slots in ascending order, without duplicates.
     slots: Vec<u32>,
-    /// What each slot is in hashes.
+    /// Hash of each slot.
     seeds: Vec<u64>,
 }
 
 impl Placement {
-    /// Places parts among these slots, in any order.
+    /// Creates a placement among these slots, whose order does not matter.
     #[must_use]
     pub fn new(cluster: ClusterId, slots: impl IntoIterator<Item = u32>) -> Placement {
         let mut slots: Vec<u32> = slots.into_iter().collect();
@@ -70,43 +79,43 @@ impl Placement {
         Placement { cluster, slots, seeds }
     }
 
-    /// The slots, in order.
+    /// Returns the slots in ascending order.
     #[must_use]
     pub fn slots(&self) -> &[u32] {
         &self.slots
     }
 
-    /// The slot that owns the part; `None` where there is no slot.
+    /// Returns the slot that owns the part; `None` if there are no slots.
     #[must_use]
     pub fn owner(&self, part: Part) -> Option<u32> {
         best(part.hash(), &self.seeds).map(|best| self.slots[best.at])
     }
 
-    /// The slots that own the parts, in the parts' order; empty where there is no slot.
+    /// Returns the owner of each part, in the order of the parts; empty if there are no slots.
     #[must_use]
     pub fn owners(&self, parts: &[Part]) -> Vec<u32> {
         parts.iter().map_while(|part| self.owner(*part)).collect()
     }
 
-    /// All slots, from the part's owner to who would come last: the second stands in where the first cannot, and so on.
+    /// Returns all slots in order of descending hash with the part: the owner first, then its substitutes.
     #[must_use]
     pub fn ranked(&self, part: Part) -> Vec<u32> {
         let hash = part.hash();
         let mut ranked: Vec<usize> = (0..self.slots.len()).collect();
-        // Of equal weights the lower slot's counts more, as in `best`.
+        // Equal weights: the lower slot wins, as in `best`.
         ranked.sort_by_key(|at| (std::cmp::Reverse(weigh(hash, self.seeds[*at])), *at));
         ranked.into_iter().map(|at| self.slots[at]).collect()
     }
 }
 
-/// The winner among some slots.
+/// Slot with the highest weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Best {
     weight: u64,
     at: usize,
 }
 
-/// Who weighs most with a hash; of equals the first.
+/// Returns the slot with the highest weight for a hash; the first of equals.
 #[inline]
 fn best(hash: u64, seeds: &[u64]) -> Option<Best> {
     let (first, rest) = seeds.split_first()?;

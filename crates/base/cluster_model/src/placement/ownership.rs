@@ -1,49 +1,49 @@
-//! Who owned what before and who does now, for caches that are handed over.
+//! Differences between two placements, for cache hand-over.
 
 use std::sync::Arc;
 
 use super::{Best, Part, Placement, best};
 
-/// A placement with its number: plans and hand-overs say by which one they were made.
+/// Placement with an epoch, which identifies the placement that a plan or hand-over is based on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ownership {
-    /// Grows whenever other slots own something.
+    /// Number that grows whenever the set of slots changes.
     pub epoch: u64,
     pub placement: Arc<Placement>,
 }
 
-/// A part that another slot owns now.
+/// Change of a part's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Move {
     pub part: Part,
-    /// `None` where nobody did.
+    /// Previous owner; `None` if there was none.
     pub from: Option<u32>,
-    /// `None` where nobody does.
+    /// Next owner; `None` if there is none.
     pub to: Option<u32>,
 }
 
 impl Ownership {
-    /// The first placement of a cluster.
+    /// Creates the first epoch of a cluster.
     #[must_use]
     pub fn new(placement: Placement) -> Ownership {
         Ownership { epoch: 1, placement: Arc::new(placement) }
     }
 
-    /// The next one; `None` where the same slots own everything.
+    /// Returns the next epoch; `None` if the placement is the same.
     #[must_use]
     pub fn next(&self, placement: Placement) -> Option<Ownership> {
         (*self.placement != placement).then(|| Ownership { epoch: self.epoch + 1, placement: Arc::new(placement) })
     }
 }
 
-/// The parts that change hands between two placements, in the parts' order. Takes one weighing of each part with each slot of
-/// either, not of both.
+/// Returns the parts whose owner differs between two placements, in the order of the parts. Hashes each part once with
+/// each slot of the union.
 pub fn moves<'a>(
     before: &Placement,
     after: &Placement,
     parts: impl IntoIterator<Item = Part, IntoIter: 'a>,
 ) -> impl Iterator<Item = Move> + 'a {
-    // Slots of two clusters never are the same, whatever their numbers.
+    // Slots of different clusters are different even if their numbers are equal.
     let is_in = |slot: &u32, other: &Placement| before.cluster == after.cluster && other.slots.contains(slot);
     let (stay, leave): (Vec<u32>, Vec<u32>) = before.slots.iter().partition(|slot| is_in(slot, after));
     let come: Vec<u32> = after.slots.iter().copied().filter(|slot| !is_in(slot, before)).collect();
@@ -66,7 +66,8 @@ pub fn moves<'a>(
     })
 }
 
-/// Whether the one would own what the other does; of equal weights the lower slot's counts more, as in a placement of both.
+/// Whether the first slot would own the part instead of the second; at equal weights the lower slot wins, as in a
+/// placement of both.
 fn wins(one: Option<(Best, u32)>, other: Option<(Best, u32)>) -> bool {
     match (one, other) {
         (None, _) => false,

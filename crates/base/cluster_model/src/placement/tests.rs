@@ -11,14 +11,14 @@ fn placement(slots: u32) -> Placement {
     Placement::new(CLUSTER, 0..slots)
 }
 
-/// Parts of random shards, some of several parts.
+/// Returns parts of random shards, four of each shard.
 fn parts(count: u32) -> Vec<Part> {
     let random = SeededRandom::new(7);
     let shards = std::iter::repeat_with(|| random.next_u64());
     shards.flat_map(|shard| (0..4).map(move |index| Part { shard, index })).take(count as usize).collect()
 }
 
-/// Parts of shards that are numbered: hashes must not need random ids.
+/// Returns parts of numbered shards, because the hash must not rely on random ids.
 fn numbered(count: u32) -> Vec<Part> {
     (0..count).map(|at| Part { shard: u64::from(at / 4), index: at % 4 }).collect()
 }
@@ -40,8 +40,8 @@ fn one_more_slot_takes_its_share_and_nothing_else_moves() {
             let share = moved.len() as f64 / parts.len() as f64 * f64::from(slots + 1);
             assert!((0.9..=1.1).contains(&share), "{slots} slots: {share} of what the new one should get");
             assert!(moved.iter().all(|one| one.to == Some(slots) && one.from < Some(slots)));
-            // All others give alike.
-            let given = counts(&moved.iter().map(|one| one.from.expect("all had an owner")).collect::<Vec<_>>());
+            // All other slots give up about the same number of parts.
+            let given = counts(&moved.iter().map(|one| one.from.expect("all parts had an owner")).collect::<Vec<_>>());
             assert_eq!(given.len(), slots as usize);
             let mean = moved.len() as f64 / f64::from(slots);
             let room = 6.0 * mean.sqrt();
@@ -59,13 +59,13 @@ fn a_slot_that_goes_leaves_only_its_own_and_to_all_others() {
         let moved: Vec<Move> = moves(&before, &after, parts.iter().copied()).collect();
         assert!(moved.iter().all(|one| one.from == Some(gone)));
         assert_eq!(moved.len(), counts(&before.owners(&parts))[&gone]);
-        let heirs = counts(&moved.iter().map(|one| one.to.expect("others are there")).collect::<Vec<_>>());
+        let heirs = counts(&moved.iter().map(|one| one.to.expect("other slots remain")).collect::<Vec<_>>());
         assert_eq!(heirs.len(), 7);
         let mean = moved.len() as f64 / 7.0;
         assert!(heirs.values().all(|count| (*count as f64) < mean * 1.1), "{heirs:?}");
-        // Who comes second is who stands in.
+        // The new owner is the first substitute.
         for one in &moved {
-            assert_eq!(before.ranked(one.part)[..2], [gone, one.to.expect("others are there")]);
+            assert_eq!(before.ranked(one.part)[..2], [gone, one.to.expect("other slots remain")]);
         }
     }
 }
@@ -75,8 +75,8 @@ fn slots_own_alike() {
     for parts in [parts(640_000), numbered(640_000)] {
         for slots in [2, 4, 16, 64] {
             let counts = counts(&placement(slots).owners(&parts));
-            let most = *counts.values().max().expect("somebody owns something") as f64;
-            let least = *counts.values().min().expect("somebody owns something") as f64;
+            let most = *counts.values().max().expect("there is an owner") as f64;
+            let least = *counts.values().min().expect("there is an owner") as f64;
             let mean = parts.len() as f64 / f64::from(slots);
             assert_eq!(counts.len(), slots as usize);
             assert!(most / mean < 1.05 && 0.95 < least / mean, "{slots} slots: {least} to {most}, {mean} in the mean");
@@ -95,7 +95,7 @@ fn what_moves_is_what_has_another_owner() {
                 let after = Placement::new(cluster, after.iter().copied());
                 let changed = parts.iter().filter_map(|part| {
                     let (from, to) = (before.owner(*part), after.owner(*part));
-                    // The same slot of another cluster is another worker.
+                    // A slot of another cluster with the same number is another worker.
                     let differs = from != to || (from.is_some() && cluster != CLUSTER);
                     differs.then_some(Move { part: *part, from, to })
                 });
@@ -129,7 +129,7 @@ fn owners_depend_on_nothing_but_the_set() {
     assert_eq!(Placement::new(CLUSTER, []).owners(&parts), [0_u32; 0]);
 }
 
-/// Placements are not stored, but caches are: a version that places otherwise would find them all cold.
+/// Placements are not stored, but caches are on disk: a version that places differently would start with cold caches.
 #[test]
 fn parts_are_placed_as_ever() {
     let owners = placement(16).owners(&numbered(32));
@@ -150,7 +150,7 @@ fn who_is_gone_or_has_enough_is_stood_in_for() {
         assert_eq!(route(&|slot| Some(if slot == ranked[0] { 10 } else { 9 })), rank(1));
         assert_eq!(route(&|slot| (slot == ranked[3]).then_some(99)), rank(3));
         assert_eq!(route(&|slot| Some(if slot == ranked[2] { 11 } else { 12 })), rank(2));
-        assert_eq!(route(&|_| Some(12)), rank(0), "where all have as much, the owner has it");
+        assert_eq!(route(&|_| Some(12)), rank(0), "with equal loads the owner is chosen");
         assert_eq!(route(&|_| None), None);
     }
 }
@@ -177,10 +177,10 @@ fn no_slot_has_much_more_than_the_mean() {
         reversed.reverse();
         let mut again = placement.bounded(&reversed, percent);
         again.reverse();
-        assert_eq!(again, placed, "the order of the parts makes no difference");
+        assert_eq!(again, placed, "the result does not depend on the order of the parts");
     }
     assert!(kept.is_sorted(), "{kept:?}");
-    assert_eq!(kept.last(), Some(&5_000), "with enough room all are at their owner's");
+    assert_eq!(kept.last(), Some(&5_000), "with enough room all parts are at their owners");
     assert_eq!(placement.bounded(&[], 100), [0_u32; 0]);
     assert_eq!(Placement::new(CLUSTER, []).bounded(&sized, 100), [0_u32; 0]);
     let empty = [(Part { shard: 1, index: 0 }, 0)];
@@ -191,9 +191,9 @@ fn no_slot_has_much_more_than_the_mean() {
 fn an_epoch_is_another_set_of_slots() {
     let first = Ownership::new(placement(4));
     assert_eq!(first.next(placement(4)), None);
-    let second = first.next(placement(5)).expect("one more");
+    let second = first.next(placement(5)).expect("it has one more slot");
     assert_eq!((first.epoch, second.epoch), (1, 2));
-    assert_eq!(second.next(placement(4)).expect("one less").epoch, 3, "an epoch does not come back");
+    assert_eq!(second.next(placement(4)).expect("it has one slot less").epoch, 3, "epochs are not reused");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn buckets_are_placed_alike_and_stay_when_a_slot_comes() {
         let most = (64 * 110_usize).div_ceil(100 * slots as usize);
         assert!(counts(&before).values().all(|count| *count <= most), "{slots} slots: {before:?}");
         let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();
-        // What the new one gets, and what changes places because others have as much as they may.
+        // The new slot's share, and parts that move because other slots are at their limit.
         assert!(moved <= 2 * 64 / (slots as usize + 1) + 4, "{slots} slots: {moved} of 64 move");
     }
 }

@@ -1,12 +1,13 @@
-//! Which clusters have been idle for so long that they sleep.
+//! Suspension of idle clusters.
 
 use std::collections::BTreeMap;
 
 use crate::activity::Activity;
 use crate::desired::{Change, ClusterId, DesiredState};
 
-/// The clusters that fall asleep now, as changes for the instance to make. `now_us` is in microseconds since 1970 UTC, as the times of
-/// `activity` and of the state are; a cluster whose activity is not known stays awake.
+/// Returns the changes that suspend clusters which have been idle longer than their AUTO_SUSPEND. `now_us` is in
+/// microseconds since 1970 UTC, as are the times of `activity` and of the state. A cluster without an entry in
+/// `activity` is not suspended.
 #[must_use]
 pub fn suspend_idle(desired: &DesiredState, activity: &BTreeMap<ClusterId, Activity>, now_us: i64) -> Vec<Change> {
     let mut changes = Vec::new();

@@ -1,11 +1,17 @@
-//! What is to be done so that the workers become what they should be: a pure look at what should be and what is.
+//! Reconciliation: a pure function from the desired state and the observed workers to actions.
 //!
-//! It remembers nothing: each pass looks at everything again, so that a lost action is asked for again and a new instance goes on where the
-//! old one ended. Workers that are gone stay observed for a while, and from them it knows how often a slot has failed.
+//! It is stateless: each pass considers everything, so that a lost action is repeated and a new instance continues
+//! where the old one stopped. Ended workers stay observed for a while, and their number is the number of a slot's
+//! failures.
 //!
-//! A slot is the place of one worker in its cluster. Workers that should run get slots 0 to NODE_COUNT - 1, of which `slot.rs` decides one by
-//! one; `backoff.rs` says when a slot that failed is tried again, `shares.rs` what each worker gets of the machine, `idle.rs` who
-//! falls asleep. What comes of many passes is tested in `control_plane`, which has the hosts of workers.
+//! A slot is the position of one worker in its cluster; a cluster has slots 0 to NODE_COUNT - 1.
+//!
+//! - `slot.rs`: the actions of one slot
+//! - `backoff.rs`: the pause of a slot after failures
+//! - `shares.rs`: a worker's share of the machine
+//! - `idle.rs`: suspension of idle clusters
+//!
+//! Sequences of passes are tested in `control_plane`, which has worker hosts.
 
 mod backoff;
 mod idle;
@@ -27,35 +33,36 @@ pub use shares::share;
 
 use slot::Slot;
 
-/// How patient reconciliation is, and for what it is.
+/// Parameters of reconciliation: version, machine, timeouts and backoff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The instance's version: workers of another get no work and are replaced.
+    /// Version of the instance. Workers of another version get no statements and are replaced.
     pub version: String,
-    /// What workers have together: the machine, without what the instance keeps for itself.
+    /// Cores and memory of all workers together: the machine without the instance's own share.
     pub machine: Resources,
-    /// A worker that has not answered for so long is hung: it gets no work.
+    /// Silence after which a worker is hung and gets no statements.
     pub hung_after: Duration,
-    /// A worker that has not answered for so long is stopped and replaced.
+    /// Silence after which a worker is stopped and replaced.
     pub replace_hung_after: Duration,
-    /// A worker that has not joined after so long is stopped and replaced.
+    /// Time after which a worker that has not joined is stopped and replaced.
     pub start_timeout: Duration,
-    /// What still runs on a draining worker after so long is ended with it.
+    /// Time after which a draining worker is stopped, with the statements that still run on it.
     pub drain_grace: Duration,
-    /// How long a slot waits after its worker failed once; after each further failure twice as long.
+    /// Pause of a slot after its first failure; each further failure doubles it.
     pub backoff_first: Duration,
-    /// How long it waits at most.
+    /// Longest pause of a slot.
     pub backoff_max: Duration,
-    /// A worker that has been ready for so long makes its slot's failures forgotten.
+    /// Time that a worker must be ready before its slot's failures are forgotten.
     pub stable_after: Duration,
-    /// How long a worker stays visible that went when it was told to.
+    /// Time that a regularly stopped worker stays visible.
     pub keep_gone: Duration,
-    /// In how many slots of a cluster a worker on new hardware may come up beside the old one at a time, at least 1.
+    /// Number of slots of a cluster, at least 1, that may have an old and a new worker at a time while hardware
+    /// changes.
     pub surge: usize,
 }
 
 impl Settings {
-    /// The usual patience.
+    /// Creates settings with default timeouts.
     #[must_use]
     pub fn new(version: impl Into<String>, machine: Resources) -> Settings {
         Settings {
@@ -73,8 +80,9 @@ impl Settings {
         }
     }
 
-    /// The patience of who has not looked for so long: where that is longer than workers may be silent, it may have been this process that stood still, and
-    /// heard nobody. So workers get that time once more.
+    /// Returns the settings for a pass that comes `paused` after the previous one. If that is longer than `hung_after`,
+    /// this process may have been stopped and have missed heartbeats, so all timeouts for silent workers grow by the
+    /// pause.
     #[must_use]
     pub fn after_pause(&self, paused: Duration) -> Settings {
         if paused < self.hung_after {
@@ -89,7 +97,7 @@ impl Settings {
     }
 }
 
-/// Something to be done about one worker. Each may be asked for again until its effect is observed.
+/// Action on one worker. An action is repeated until its effect is observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     Start {
@@ -97,33 +105,34 @@ pub enum Action {
         slot: u32,
         spec: WorkerSpec,
     },
-    /// Tell it what it has now.
+    /// Apply a new specification.
     Configure {
         worker: WorkerId,
         spec: WorkerSpec,
     },
-    /// Give it no more work.
+    /// Give the worker no more statements.
     Drain {
         worker: WorkerId,
     },
-    /// End it, with all that runs on it.
+    /// Stop the worker, with all statements that run on it.
     Stop {
         worker: WorkerId,
         reason: StopReason,
     },
-    /// It does not answer: give it no work until it does.
+    /// Give the worker no statements until it answers again.
     MarkHung {
         worker: WorkerId,
     },
-    /// It is gone and nobody needs to know of it any more.
+    /// Remove an ended worker from the observed ones.
     Forget {
         worker: WorkerId,
     },
 }
 
-/// What is to be done now; nothing where everything is as it should be. `now` is of the clock of the workers' times.
+/// Computes the actions that bring the observed workers closer to the desired state; none if they match it. `now` is on
+/// the same clock as the workers' times.
 ///
-/// Of a cluster first the slots that should be empty, the highest first, then the others from the lowest.
+/// For each cluster, the slots beyond NODE_COUNT come first, from the highest, then the others from the lowest.
 #[must_use]
 pub fn reconcile(desired: &DesiredState, workers: &[Worker], now: Duration, settings: &Settings) -> Vec<Action> {
     let mut by_cluster: BTreeMap<ClusterId, BTreeMap<u32, Vec<&Worker>>> = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! What each worker gets of a machine.
+//! A worker's share of the machine.
 
 use crate::worker::Resources;
 
-/// The share of one worker of a cluster of `nodes`, where `all` workers run on the machine.
+/// Computes the share of one worker of a cluster with `nodes` workers, if `all` workers run on the machine.
 ///
-/// Workers of a cluster divide the cores among themselves, whatever other clusters there are: a cluster that is idle needs none, and those that
-/// are busy at the same time share them by the system's turns. Memory cannot be taken back from who sleeps: all divide it.
+/// Each cluster divides all cores among its workers: an idle cluster needs none, and the operating system schedules
+/// busy ones fairly. Memory cannot be taken back from an idle cluster, so all workers divide it.
 #[must_use]
 pub fn share(machine: Resources, nodes: u32, all: u32) -> Resources {
     Resources {

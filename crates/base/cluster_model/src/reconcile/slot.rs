@@ -1,4 +1,4 @@
-//! One slot of a cluster: which of its workers stay, and whether another one starts.
+//! Reconciliation of one slot of a cluster: which of its workers stay, and whether a new one starts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{Action, Settings};
 use crate::stop_reason::StopReason;
 use crate::worker::{Worker, WorkerSpec, WorkerState};
 
-/// A slot's workers, and what is known about them now.
+/// Workers of a slot, with the time and settings of the pass.
 pub(super) struct Slot<'a> {
     workers: &'a [&'a Worker],
     now: Duration,
@@ -19,8 +19,8 @@ impl<'a> Slot<'a> {
         Slot { workers, now, settings }
     }
 
-    /// Whether a worker on old hardware and one on the new are both there. Who has not answered for long does not count: nobody knows
-    /// for how long it will be there.
+    /// Whether the slot has a worker on old and one on new hardware. Workers that have been silent for long do not
+    /// count, because it is unknown when they end.
     pub(super) fn is_doubled(&self, spec: &WorkerSpec) -> bool {
         let on = |is_new: bool| {
             self.workers.iter().any(|worker| {
@@ -33,7 +33,7 @@ impl<'a> Slot<'a> {
         on(true) && on(false)
     }
 
-    /// Nobody should be here. Who hands over what is hot may stay until it has.
+    /// Removes all workers of a slot that should be empty. A worker that hands over its cache stays until that is done.
     pub(super) fn empty(&self, actions: &mut Vec<Action>) {
         for worker in self.workers {
             match worker.state {
@@ -48,8 +48,8 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// One worker like `spec` should be here. Says whether it is to be started; `surge` is how many more may start beside one on old
-    /// hardware.
+    /// Reconciles a slot that should have one worker with this `spec`, and returns whether to start it. `surge` is the
+    /// number of workers that may still start beside one on old hardware.
     pub(super) fn fill(&self, spec: &WorkerSpec, surge: &mut usize, actions: &mut Vec<Action>) -> bool {
         let (mut current, mut outdated) = (Vec::new(), Vec::new());
         for worker in self.workers.iter().copied().filter(|worker| worker.state != WorkerState::Gone) {
@@ -64,7 +64,7 @@ impl<'a> Slot<'a> {
                 outdated.push(worker);
             }
         }
-        // Who is ready stays, of those the oldest: it has the warmest cache.
+        // Prefer a ready worker, then the oldest, because it has the warmest cache.
         current.sort_by_key(|worker| (worker.hung, worker.state != WorkerState::Ready, worker.since, worker.id));
         let stays = current.first().copied();
         for surplus in current.iter().skip(1) {
@@ -97,8 +97,8 @@ impl<'a> Slot<'a> {
         true
     }
 
-    /// Ends a worker that has drained, did not come up or does not answer, and says whether it was such a one. What hangs for less long
-    /// is marked.
+    /// Stops a worker that is drained, did not join in time or has been silent for too long, and returns whether it
+    /// did. Marks one that has been silent for a shorter time as hung.
     fn is_ended(&self, worker: &Worker, actions: &mut Vec<Action>) -> bool {
         let silent = self.now.saturating_sub(worker.heard);
         let reason = match worker.state {
@@ -121,15 +121,16 @@ impl<'a> Slot<'a> {
         true
     }
 
-    /// Whether the slot's failures are long enough ago for another try.
+    /// Whether the backoff after the slot's failures is over.
     fn is_due(&self) -> bool {
         let failures: Vec<Duration> = self.workers.iter().filter_map(|worker| self.failure(worker)).collect();
         let last = failures.iter().max();
         last.is_none_or(|last| backoff::wait(failures.len(), self.settings) <= self.now.saturating_sub(*last))
     }
 
-    /// When the worker failed, if it did. One that cannot be reached counts before it is seen to be gone, and one of another version fails
-    /// by it as soon as that is known: what starts it would start it again and again.
+    /// Returns the time at which the worker failed, if it did. An unreachable worker counts before its end is observed.
+    /// A worker of another version counts as failed as soon as its version is known, because its replacement would
+    /// probably have the same version.
     fn failure(&self, worker: &Worker) -> Option<Duration> {
         if worker.is_other_version(&self.settings.version) {
             return Some(worker.since);
@@ -142,8 +143,8 @@ impl<'a> Slot<'a> {
         (end <= self.now).then_some(end)
     }
 
-    /// Forgets who is gone: who went as told, after a while; who failed, when the slot has been well for long, or has failed so often since
-    /// that one more makes no difference.
+    /// Forgets ended workers: regularly stopped ones after `keep_gone`; failed ones once the slot's worker is stable,
+    /// or when later failures have reached the longest backoff already.
     fn forget(&self, stays: Option<&Worker>, actions: &mut Vec<Action>) {
         let is_well = stays.is_some_and(|worker| {
             worker.state == WorkerState::Ready && !worker.hung && self.settings.stable_after <= self.age(worker)
@@ -159,13 +160,13 @@ impl<'a> Slot<'a> {
         actions.extend(forgotten.map(|worker| Action::Forget { worker: worker.id }));
     }
 
-    /// How long the worker has been in its state.
+    /// Returns the time since the worker's last change of state.
     fn age(&self, worker: &Worker) -> Duration {
         self.now.saturating_sub(worker.since)
     }
 }
 
-/// Lets a worker end what it does, or ends it where it does nothing yet.
+/// Drains a ready worker; stops a starting one.
 fn retire(worker: &Worker, reason: StopReason, actions: &mut Vec<Action>) {
     match worker.state {
         WorkerState::Starting => actions.push(Action::Stop { worker: worker.id, reason }),

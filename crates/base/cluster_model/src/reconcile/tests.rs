@@ -30,7 +30,7 @@ fn who_is_idle_for_long_falls_asleep() {
     let desired = after(&fresh(), &[create("a", options.clone()), create("b", options), create("never", nodes(1))]);
     let idle = |since: i64| Activity { running: 0, queued: 0, idle_since: Some(since) };
     let busy = Activity { running: 1, queued: 0, idle_since: None };
-    let id = |name: &str| desired.named(name).expect("it was made").id;
+    let id = |name: &str| desired.named(name).expect("the cluster was created").id;
     let asleep = |first: Activity, now_us: i64| {
         let activity = [(id("a"), first), (id("b"), busy), (id("never"), idle(0)), (id("default"), idle(0))];
         let changes = suspend_idle(&desired, &activity.into_iter().collect(), now_us);
@@ -42,7 +42,7 @@ fn who_is_idle_for_long_falls_asleep() {
     // The cluster was made at 7: nothing was idle before.
     assert_eq!(asleep(idle(i64::MIN), 60_000_006), 0);
     assert_eq!(asleep(idle(i64::MIN), 60_000_007), 1);
-    assert_eq!(suspend_idle(&desired, &BTreeMap::new(), i64::MAX), [], "what is not known is not idle");
+    assert_eq!(suspend_idle(&desired, &BTreeMap::new(), i64::MAX), [], "unknown activity is not idleness");
     let sleeping = after(&desired, &[Change::Suspend { name: "a".to_owned() }]);
     assert_eq!(suspend_idle(&sleeping, &[(id("a"), idle(0))].into_iter().collect(), i64::MAX), []);
 }

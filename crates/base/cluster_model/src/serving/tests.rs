@@ -35,7 +35,7 @@ fn two() -> DesiredState {
 }
 
 fn slots(desired: &DesiredState, workers: &[Worker]) -> Vec<(u32, u64)> {
-    let cluster = desired.named("c").expect("it was made");
+    let cluster = desired.named("c").expect("the cluster was created");
     serving(cluster, workers, NOW, &settings()).iter().map(|worker| (worker.slot, worker.id.0)).collect()
 }
 
@@ -64,7 +64,7 @@ fn who_is_able_and_in_a_slot_gets_work() {
 #[test]
 fn one_worker_of_a_slot_gets_work() {
     let desired = two();
-    assert_eq!(slots(&desired, &[worker(5, 0), worker(3, 0), worker(4, 0)]), [(0, 3)], "the oldest");
+    assert_eq!(slots(&desired, &[worker(5, 0), worker(3, 0), worker(4, 0)]), [(0, 3)], "the oldest worker serves");
     let hardware = ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() };
     let desired = after(&desired, &[Change::Alter { name: "c".to_owned(), options: hardware }]);
     let mut new = worker(9, 0);
@@ -72,7 +72,7 @@ fn one_worker_of_a_slot_gets_work() {
     assert_eq!(
         slots(&desired, &[worker(1, 0), new, worker(2, 1)]),
         [(0, 9), (1, 2)],
-        "the new hardware's, if it is there"
+        "a worker on the new hardware is preferred"
     );
 }
 
@@ -88,7 +88,7 @@ fn a_cluster_is_as_far_as_its_workers() {
     assert_eq!(of(&desired, &[worker(1, 0), worker(2, 1), gone.clone()]), Some(Phase::Running));
     let mut old = worker(2, 1);
     old.spec.hardware_instance = "embedded".to_owned();
-    assert_eq!(of(&desired, &[worker(1, 0), old]), Some(Phase::Resizing), "it is exchanged");
+    assert_eq!(of(&desired, &[worker(1, 0), old]), Some(Phase::Resizing), "a change of hardware is in progress");
     let asleep = after(&desired, &[Change::Suspend { name: "c".to_owned() }]);
     assert_eq!(of(&asleep, &[drains.clone(), gone.clone()]), Some(Phase::Suspending));
     assert_eq!(of(&asleep, std::slice::from_ref(&gone)), Some(Phase::Suspended));

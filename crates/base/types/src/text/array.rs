@@ -1,4 +1,4 @@
-//! Arrays of one dimension: `{1,NULL,"a b"}`. More dimensions are refused.
+//! Text form of one-dimensional arrays: `{1,NULL,"a b"}`. More dimensions are rejected.
 
 use super::{trim, trim_start};
 use crate::{Condition, SqlError, SqlResult};
@@ -6,7 +6,7 @@ use crate::{Condition, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// Reads an array, giving each element's text (`None` for NULL) to `push` in order.
+/// Parses an array and calls `push` with each element's text (`None` for NULL) in order.
 pub fn parse_array(text: &str, push: &mut dyn FnMut(Option<&str>) -> SqlResult<()>) -> SqlResult<()> {
     let malformed = |detail: &str| {
         SqlError::new(Condition::InvalidTextRepresentation, format!("malformed array literal: \"{text}\""))
@@ -85,7 +85,7 @@ fn read_plain<'a>(text: &'a str, element: &mut String) -> Option<&'a str> {
     None
 }
 
-/// Writes an array element by element: `ArrayWriter::start(out)`, then each value, then `finish`.
+/// Writer of an array, element by element: `ArrayWriter::start(out)`, then each value, then `finish`.
 #[derive(Debug)]
 pub struct ArrayWriter<'a> {
     out: &'a mut String,
@@ -93,7 +93,7 @@ pub struct ArrayWriter<'a> {
 }
 
 impl<'a> ArrayWriter<'a> {
-    /// Opens the array at the end of `out`.
+    /// Starts an array at the end of `out`.
     pub fn start(out: &'a mut String) -> Self {
         out.push('{');
         Self { out, is_first: true }

@@ -1,4 +1,4 @@
-//! `boolean`: any unambiguous beginning of true, false, yes, no, on, off, or 1 and 0.
+//! Text form of `boolean`: any unambiguous prefix of true, false, yes, no, on, off, or 1 and 0.
 
 use super::{invalid_syntax, trim};
 use crate::SqlResult;
@@ -6,7 +6,7 @@ use crate::SqlResult;
 #[cfg(test)]
 mod tests;
 
-/// Reads a boolean; `22P02` for anything else.
+/// Parses a boolean; `22P02` for anything else.
 pub fn parse_bool(text: &str) -> SqlResult<bool> {
     match text.as_bytes() {
         b"t" | b"true" => return Ok(true),
@@ -28,7 +28,7 @@ pub fn parse_bool(text: &str) -> SqlResult<bool> {
     }
 }
 
-/// Appends `t` or `f`; a cast to text says `true` or `false` instead.
+/// Appends `t` or `f`. (A cast to text gives `true` or `false` instead.)
 pub fn format_bool(value: bool, out: &mut String) {
     out.push(if value { 't' } else { 'f' });
 }

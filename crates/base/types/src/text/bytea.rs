@@ -1,11 +1,11 @@
-//! `bytea`: hex (`\x6869`) both ways, and the older escape form (`a\000b`) as input.
+//! Text form of `bytea`: hex (`\x6869`), and the older escape form (`a\000b`) as input only.
 
 use crate::{Condition, SqlError, SqlResult};
 
 #[cfg(test)]
 mod tests;
 
-/// Reads hex or escape form; `22P02` for anything malformed.
+/// Parses hex or escape form; `22P02` if malformed.
 pub fn parse_bytea(text: &str) -> SqlResult<Vec<u8>> {
     match text.as_bytes() {
         [b'\\', b'x', digits @ ..] => parse_hex(text, digits),
@@ -42,7 +42,7 @@ fn parse_hex(text: &str, digits: &[u8]) -> SqlResult<Vec<u8>> {
     let mut bytes = Vec::with_capacity(digits.len() / 2);
     let mut high = None;
     for (index, &digit) in digits.iter().enumerate() {
-        // White space may stand between bytes, not within one.
+        // White space is allowed between bytes, not within one.
         if high.is_none() && matches!(digit, b' ' | b'\n' | b'\t' | b'\r') {
             continue;
         }

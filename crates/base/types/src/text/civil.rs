@@ -1,17 +1,17 @@
-//! Days and the proleptic Gregorian calendar.
+//! Arithmetic of the proleptic Gregorian calendar.
 
-/// Microseconds in a day.
+/// Number of microseconds in a day.
 pub const US_PER_DAY: i64 = 86_400_000_000;
-/// 0001-01-01 as days since 1970-01-01: the first day Kiln holds.
+/// Minimum date, 0001-01-01, as days since 1970-01-01.
 pub const DATE_DAYS_MIN: i32 = -719_162;
-/// 9999-12-31 as days since 1970-01-01: the last day Kiln holds.
+/// Maximum date, 9999-12-31, as days since 1970-01-01.
 pub const DATE_DAYS_MAX: i32 = 2_932_896;
-/// The first microsecond of [`DATE_DAYS_MIN`].
+/// Minimum timestamp: the first microsecond of [`DATE_DAYS_MIN`].
 pub const TIMESTAMP_US_MIN: i64 = DATE_DAYS_MIN as i64 * US_PER_DAY;
-/// The last microsecond of [`DATE_DAYS_MAX`].
+/// Maximum timestamp: the last microsecond of [`DATE_DAYS_MAX`].
 pub const TIMESTAMP_US_MAX: i64 = (DATE_DAYS_MAX as i64 + 1) * US_PER_DAY - 1;
 
-/// A day of the calendar: month 1–12, day 1–31.
+/// Calendar date: month 1–12, day 1–31.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Civil {
     pub year: i32,
@@ -19,10 +19,10 @@ pub struct Civil {
     pub day: u32,
 }
 
-/// Days since 1970-01-01 of a valid day of the calendar.
+/// Converts a valid calendar date to days since 1970-01-01.
 #[must_use]
 pub const fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
-    // Years counted from March put the leap day last, so a month's start is a linear formula.
+    // In years that start in March the leap day is last, so a month's first day is a linear formula.
     let shifted_year = year as i64 - (month <= 2) as i64;
     let era = shifted_year.div_euclid(400);
     let year_of_era = shifted_year.rem_euclid(400);
@@ -32,7 +32,7 @@ pub const fn days_from_civil(year: i32, month: u32, day: u32) -> i32 {
     (era * 146_097 + day_of_era - 719_468) as i32
 }
 
-/// The day of the calendar `days` after 1970-01-01.
+/// Converts days since 1970-01-01 to a calendar date.
 #[must_use]
 pub const fn civil_from_days(days: i32) -> Civil {
     let shifted = days as i64 + 719_468;
@@ -47,7 +47,7 @@ pub const fn civil_from_days(days: i32) -> Civil {
     Civil { year, month, day }
 }
 
-/// Days in a month of the proleptic Gregorian calendar.
+/// Returns the number of days in a month.
 #[must_use]
 pub const fn days_in_month(year: i32, month: u32) -> u32 {
     match month {

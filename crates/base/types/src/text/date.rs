@@ -1,4 +1,4 @@
-//! `date`: days since 1970-01-01, printed `2024-01-31`.
+//! Text form of `date`, whose values are days since 1970-01-01: `2024-01-31`.
 
 use super::civil::{Civil, civil_from_days, days_from_civil, days_in_month};
 use super::datetime::{Instant, invalid, out_of_range, read};
@@ -8,7 +8,7 @@ use crate::{SessionZone, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// Reads a date, ambiguous ones as month, day, year.
+/// Parses a date; ambiguous ones are month, day, year.
 pub fn parse_date(text: &str) -> SqlResult<i32> {
     match iso_date(text.as_bytes()) {
         Some(civil) if text.len() == 10 => days_of(civil, text),
@@ -16,14 +16,15 @@ pub fn parse_date(text: &str) -> SqlResult<i32> {
     }
 }
 
-/// Reads a date in a session's date order; a time after it is dropped. `22007` if it is no date, `22008` if there is no such day.
+/// Parses a date in a session's date order, ignoring a time after it. `22007` if it is malformed, `22008` if the day
+/// does not exist.
 pub fn parse_date_in(text: &str, context: &DateContext) -> SqlResult<i32> {
     if let Some(civil) = iso_date(text.as_bytes())
         && text.len() == 10
     {
         return days_of(civil, text);
     }
-    // A zone alone says nothing about a day: drivers add it to dates all the same.
+    // Some drivers append a zone to dates, which does not change the day.
     if let Some(civil) = iso_date(text.as_bytes())
         && is_offset(&text.as_bytes()[10..])
     {
@@ -37,7 +38,7 @@ pub fn parse_date_in(text: &str, context: &DateContext) -> SqlResult<i32> {
     }
 }
 
-/// Whether `bytes` are an offset from UTC, like ` +02` or `-05:30`, and nothing more.
+/// Whether `bytes` are only an offset from UTC, such as ` +02` or `-05:30`.
 fn is_offset(bytes: &[u8]) -> bool {
     let [b'+' | b'-', digits @ ..] = bytes.trim_ascii() else { return false };
     let is_pair = |part: &[u8]| matches!(part, [a, b] if a.is_ascii_digit() && b.is_ascii_digit());
@@ -48,12 +49,12 @@ fn is_offset(bytes: &[u8]) -> bool {
 pub fn format_date(days: i32, out: &mut String) {
     let civil = civil_from_days(days);
     if !(1..=9999).contains(&civil.year) {
-        // Values from foreign files may lie outside Kiln's range: they are shown as PostgreSQL shows them.
+        // Values from external files may be outside of Kiln's range: they are printed as PostgreSQL prints them.
         let (year, is_before) = if civil.year < 1 { (1 - civil.year, true) } else { (civil.year, false) };
         out.push_str(&format!("{year:04}-{:02}-{:02}{}", civil.month, civil.day, if is_before { " BC" } else { "" }));
         return;
     }
-    let year = u32::try_from(civil.year).expect("1 to 9999");
+    let year = u32::try_from(civil.year).expect("the year is 1 to 9999 in this branch");
     push_two(year / 100, out);
     push_two(year % 100, out);
     out.push('-');
@@ -67,13 +68,13 @@ pub(super) fn push_two(value: u32, out: &mut String) {
     out.push(char::from(b'0' + u8::try_from(value % 10).expect("a digit is below 10")));
 }
 
-/// The date at the start of `bytes` if it is spelled `YYYY-MM-DD`; month and day may still be out of range.
+/// Parses a date in the form `YYYY-MM-DD` at the start of `bytes`; month and day are not checked.
 pub(super) fn iso_date(bytes: &[u8]) -> Option<Civil> {
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, ..] = bytes else { return None };
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| u32::from(byte - b'0'));
     let year = digit(y1)? * 1000 + digit(y2)? * 100 + digit(y3)? * 10 + digit(y4)?;
     let (month, day) = (digit(m1)? * 10 + digit(m2)?, digit(d1)? * 10 + digit(d2)?);
-    Some(Civil { year: i32::try_from(year).expect("four digits"), month, day })
+    Some(Civil { year: i32::try_from(year).expect("four digits fit"), month, day })
 }
 
 pub(super) fn days_of(civil: Civil, text: &str) -> SqlResult<i32> {
@@ -87,7 +88,7 @@ pub(super) fn days_of(civil: Civil, text: &str) -> SqlResult<i32> {
     Ok(days_from_civil(year, month, day))
 }
 
-/// The day a word names in the session's zone.
+/// Returns the day that a word denotes in the session's time zone.
 pub(super) fn day_of(instant: Instant, context: &DateContext) -> i32 {
     let local_day = |us: i64, zone: &SessionZone| zone.to_local(us).div_euclid(US_PER_DAY);
     let day = match instant {

@@ -1,6 +1,6 @@
-//! Free-form dates and times: words, numbers and punctuation in the orders PostgreSQL understands.
+//! Parser of free-form dates and times: words, numbers and punctuation in the orders that PostgreSQL accepts.
 //!
-//! `date.rs`, `time.rs` and `timestamp.rs` read the ISO spelling themselves and come here for everything else.
+//! `date.rs`, `time.rs` and `timestamp.rs` parse ISO form themselves and use this module for everything else.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::civil::{Civil, days_in_month};
 use crate::zone::{abbreviation, parse_offset};
 use crate::{Condition, SessionZone, SqlError, SqlResult};
 
-/// The order of day, month and year in dates such as `01/02/2024`: the second half of `DateStyle`.
+/// Order of day, month and year in dates such as `01/02/2024`: the second part of `DateStyle`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum DateOrder {
     #[default]
@@ -17,12 +17,12 @@ pub enum DateOrder {
     YearMonthDay,
 }
 
-/// What the meaning of a date's text depends on besides the text.
+/// Session settings on which the meaning of a date's text depends.
 #[derive(Debug, Clone, Copy)]
 pub struct DateContext {
     pub order: DateOrder,
     pub zone: SessionZone,
-    /// Microseconds since 1970-01-01 UTC for `now`, `today` and the like, which are refused where it is `None`.
+    /// Current time, in microseconds since 1970-01-01 UTC, for `now`, `today` and similar words; `None` rejects them.
     pub now_us: Option<i64>,
 }
 
@@ -32,26 +32,27 @@ impl Default for DateContext {
     }
 }
 
-/// What was written.
+/// Parsed fields of a date and time.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) date: Option<Civil>,
-    /// Microseconds since midnight.
+    /// Time of day, in microseconds since midnight.
     pub(super) time_us: Option<i64>,
     pub(super) zone: Option<SessionZone>,
-    /// A universal time that a word named: `epoch`, `now`, `today`.
+    /// Point in time named by a word: `epoch`, `now`, `today`.
     pub(super) instant: Option<Instant>,
 }
 
-/// A moment named by a word.
+/// Point in time named by a word.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Instant {
+    /// Universal time, in microseconds since 1970-01-01.
     Universal(i64),
-    /// Midnight so many days from today.
+    /// Midnight, this many days from today.
     Day(i64),
 }
 
-/// Reads `text` as date and time parts in any order. `type_name` is for messages.
+/// Parses date and time fields in any order. `type_name` is for error messages.
 pub(super) fn read(text: &str, type_name: &str, context: &DateContext) -> SqlResult<Written> {
     let mut reader = Reader {
         text,
@@ -67,12 +68,12 @@ pub(super) fn read(text: &str, type_name: &str, context: &DateContext) -> SqlRes
     Ok(reader.written)
 }
 
-/// `22007` in PostgreSQL's words.
+/// Returns PostgreSQL's `22007` for malformed input.
 pub(super) fn invalid(type_name: &str, text: &str) -> SqlError {
     SqlError::new(Condition::InvalidDatetimeFormat, format!("invalid input syntax for type {type_name}: \"{text}\""))
 }
 
-/// `22008` in PostgreSQL's words.
+/// Returns PostgreSQL's `22008` for a field out of range.
 pub(super) fn out_of_range(text: &str) -> SqlError {
     SqlError::new(Condition::DatetimeFieldOverflow, format!("date/time field value out of range: \"{text}\""))
 }
@@ -83,7 +84,7 @@ struct Reader<'a> {
     type_name: &'a str,
     context: &'a DateContext,
     written: Written,
-    /// Lone numbers that will be day and year around a month's name.
+    /// Numbers beside a month's name: day and year.
     numbers: Vec<(i32, usize)>,
     month: Option<u32>,
     is_time_next: bool,
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a digit or a month's name follows the separator, so that this is a date and not a number and an offset.
+    /// Whether a digit or a month's name follows the separator: then it is a date, not a number followed by an offset.
     fn starts_date(&self, separator: u8) -> bool {
         if self.written.date.is_some() || self.month.is_some() {
             return false;
@@ -160,7 +161,7 @@ impl<'a> Reader<'a> {
     fn separated_date(&mut self, first: &str, separator: u8) -> SqlResult<()> {
         self.rest = &self.rest[1..];
         let second = self.take_while(|byte| byte.is_ascii_alphanumeric());
-        // `2024-01T10:00` has no meaning; letters are a month or nothing.
+        // Letters must be a month's name; `2024-01T10:00` is malformed.
         let second_month = if second.bytes().all(|byte| byte.is_ascii_digit()) {
             None
         } else {
@@ -194,7 +195,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A year of one or two digits is of 1970 to 2069.
+    /// Sets the date. A year of one or two digits is in 1970 to 2069.
     fn set_date(&mut self, year: i32, month: i32, day: i32, year_digits: usize) -> SqlResult<()> {
         if self.written.date.is_some() {
             return Err(self.invalid());
@@ -229,7 +230,7 @@ impl<'a> Reader<'a> {
         if parts.next().is_some() || hours.len() > 2 {
             return Err(self.invalid());
         }
-        // Two fields with a fraction are minutes and seconds.
+        // With a fraction, two fields are minutes and seconds.
         let (hours, minutes, seconds) =
             if minutes.contains('.') { ("0", hours, minutes) } else { (hours, minutes, seconds) };
         let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, ""));
@@ -386,7 +387,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `Jan 31 2024`, `31 Jan 2024`, `2024 Jan 31`.
+    /// Assembles a date with a month's name: `Jan 31 2024`, `31 Jan 2024`, `2024 Jan 31`.
     fn assemble_named_month(&mut self) -> SqlResult<()> {
         let Some(month) = self.month else {
             return if self.numbers.is_empty() { Ok(()) } else { Err(self.invalid()) };
@@ -432,7 +433,7 @@ fn number(digits: &str) -> i32 {
     digits.bytes().fold(0, |value, digit| value * 10 + i32::from(digit.wrapping_sub(b'0')))
 }
 
-/// Microseconds of the digits after a point, rounded half to even as PostgreSQL's `rint` does.
+/// Returns the microseconds of fractional digits, rounded half to even as PostgreSQL's `rint` does.
 pub(super) fn fraction_us(digits: &str) -> i64 {
     if digits.len() <= 6 {
         let value = digits.bytes().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
@@ -445,7 +446,7 @@ pub(super) fn fraction_us(digits: &str) -> i64 {
     kept + i64::from(rounds_up)
 }
 
-/// Microseconds since midnight; 24:00:00 and a leap second are allowed.
+/// Returns the microseconds since midnight; 24:00:00 and a leap second are allowed.
 pub(super) fn time_us(hours: i32, minutes: i32, seconds: i32, microseconds: i64) -> Option<i64> {
     let is_valid = minutes < 60 && (seconds < 60 || (seconds == 60 && microseconds == 0)) && hours <= 24;
     let total = (i64::from(hours) * 3600 + i64::from(minutes) * 60 + i64::from(seconds)) * 1_000_000 + microseconds;

@@ -1,4 +1,4 @@
-//! `real` and `double precision`: the shortest digits that read back as the same value, in PostgreSQL's spelling.
+//! Text form of `real` and `double precision`: the shortest digits that restore the value, as PostgreSQL prints them.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::{Condition, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// Reads a `double precision`; overflow and underflow are `22003`.
+/// Parses a `double precision`; overflow and underflow are `22003`.
 pub fn parse_float8(text: &str) -> SqlResult<f64> {
     let word = trim(text);
     let value: f64 = check_spelling(word)
@@ -20,7 +20,7 @@ pub fn parse_float8(text: &str) -> SqlResult<f64> {
     Ok(value)
 }
 
-/// Reads a `real`; overflow and underflow are `22003`.
+/// Parses a `real`; overflow and underflow are `22003`.
 pub fn parse_float4(text: &str) -> SqlResult<f32> {
     let word = trim(text);
     let value: f32 =
@@ -84,7 +84,7 @@ impl Write for Scientific {
 impl Scientific {
     /// Appends the value positionally for exponents from -4 to below `positional_end`, else with an exponent of two or more digits.
     fn spell(&self, positional_end: i32, out: &mut String) {
-        let text = std::str::from_utf8(&self.bytes[..self.len]).expect("written from text");
+        let text = std::str::from_utf8(&self.bytes[..self.len]).expect("only UTF-8 text is written to the buffer");
         let (mantissa, exponent) = text.split_once('e').expect("{:e} writes an exponent");
         let exponent: i32 = exponent.parse().expect("{:e} writes a whole exponent");
         let mantissa = mantissa.strip_prefix('-').map_or(mantissa, |positive| {
@@ -108,7 +108,7 @@ impl Scientific {
             return;
         }
         out.push_str(first);
-        let whole = usize::try_from(exponent).expect("not negative here");
+        let whole = usize::try_from(exponent).expect("the exponent is not negative in this branch");
         if rest.len() <= whole {
             out.push_str(rest);
             for _ in rest.len()..whole {
@@ -122,7 +122,7 @@ impl Scientific {
     }
 }
 
-/// Rust reads a few spellings PostgreSQL does not, such as a lone point.
+/// Returns `word` if PostgreSQL accepts its spelling. Rust accepts a few more, such as a lone point.
 fn check_spelling(word: &str) -> Option<&str> {
     let first = word.bytes().find(|byte| !matches!(byte, b'+' | b'-'))?;
     (first.is_ascii_digit() || first == b'.' || names_infinity(word) || names_nan(word)).then_some(word)

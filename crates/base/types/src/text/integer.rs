@@ -1,4 +1,4 @@
-//! `smallint`, `integer`, `bigint` and `oid`.
+//! Text form of `smallint`, `integer`, `bigint` and `oid`.
 
 use super::{invalid_syntax, trim};
 use crate::{Condition, SqlError, SqlResult};
@@ -6,24 +6,24 @@ use crate::{Condition, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// Reads a `smallint`; `22P02` if it is no integer, `22003` if it does not fit.
+/// Parses a `smallint`; `22P02` if it is not an integer, `22003` if it does not fit.
 pub fn parse_int2(text: &str) -> SqlResult<i16> {
     let value = parse_signed(text, "smallint")?;
     i16::try_from(value).map_err(|_| out_of_range(text, "smallint"))
 }
 
-/// Reads an `integer`; `22P02` if it is no integer, `22003` if it does not fit.
+/// Parses an `integer`; `22P02` if it is not an integer, `22003` if it does not fit.
 pub fn parse_int4(text: &str) -> SqlResult<i32> {
     let value = parse_signed(text, "integer")?;
     i32::try_from(value).map_err(|_| out_of_range(text, "integer"))
 }
 
-/// Reads a `bigint`; `22P02` if it is no integer, `22003` if it does not fit.
+/// Parses a `bigint`; `22P02` if it is not an integer, `22003` if it does not fit.
 pub fn parse_int8(text: &str) -> SqlResult<i64> {
     parse_signed(text, "bigint")
 }
 
-/// Reads an `oid`: unsigned, and negative 32-bit numbers wrap as in PostgreSQL.
+/// Parses an `oid`, an unsigned number; negative 32-bit numbers wrap around as in PostgreSQL.
 pub fn parse_oid(text: &str) -> SqlResult<u32> {
     let value = parse_signed(text, "oid")?;
     u32::try_from(value)
@@ -67,7 +67,7 @@ fn parse_signed(text: &str, type_name: &'static str) -> SqlResult<i64> {
         if 9 < digit {
             return Err(invalid_syntax(type_name, text));
         }
-        // Accumulating below zero holds the lowest value too.
+        // Accumulating negative values also covers the minimum, whose magnitude does not fit.
         match value.checked_mul(10).and_then(|value| value.checked_sub(i64::from(digit))) {
             Some(next) => value = next,
             None => overflowed = true,

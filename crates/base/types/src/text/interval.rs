@@ -1,4 +1,4 @@
-//! `interval` in the `postgres` style: `1 year 2 mons 3 days 04:05:06.7`.
+//! Text form of `interval` in the `postgres` style: `1 year 2 mons 3 days 04:05:06.7`.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use crate::{Condition, Interval, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// The fields an interval literal is limited to: `INTERVAL '1' YEAR`, `INTERVAL '1 2' DAY TO HOUR`. The last one gives a lone number its
-/// unit, and what is smaller is cut off.
+/// Fields to which an interval literal is restricted: `INTERVAL '1' YEAR`, `INTERVAL '1 2' DAY TO HOUR`. The last field
+/// is the unit of a lone number, and smaller fields are truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntervalUnits {
     Year,
@@ -29,12 +29,12 @@ pub enum IntervalUnits {
     MinuteToSecond,
 }
 
-/// Reads an interval in any of PostgreSQL's spellings: verbose, `1-2 3 4:05:06`, ISO 8601, `@ 1 day ago`.
+/// Parses an interval in any of PostgreSQL's forms: verbose, `1-2 3 4:05:06`, ISO 8601, `@ 1 day ago`.
 pub fn parse_interval(text: &str) -> SqlResult<Interval> {
     parse_interval_in(text, None)
 }
 
-/// Reads an interval literal limited to some fields.
+/// Parses an interval literal restricted to `units`.
 pub fn parse_interval_in(text: &str, units: Option<IntervalUnits>) -> SqlResult<Interval> {
     let trimmed = text.trim();
     let mut parts = Parts { text, ..Parts::default() };
@@ -45,7 +45,7 @@ pub fn parse_interval_in(text: &str, units: Option<IntervalUnits>) -> SqlResult<
     Ok(limit(parts.finish()?, units))
 }
 
-/// Appends the span: only its nonzero parts, each with its own sign; `00:00:00` for nothing.
+/// Appends the nonzero parts of an interval, each with its sign; `00:00:00` if all are zero.
 pub fn format_interval(value: &Interval, out: &mut String) {
     let mut is_empty = true;
     let mut is_after_negative = false;
@@ -78,7 +78,7 @@ pub fn format_interval(value: &Interval, out: &mut String) {
     push_fraction(u32::try_from(us % 1_000_000).expect("below a million"), out);
 }
 
-/// Cuts off what is smaller than the last of the fields.
+/// Truncates fields smaller than the last one of `units`.
 fn limit(value: Interval, units: Option<IntervalUnits>) -> Interval {
     use IntervalUnits as U;
     let Interval { months, days, microseconds } = value;
@@ -148,7 +148,7 @@ struct Parts<'a> {
     is_seen: bool,
 }
 
-/// A number as written: sign, whole part, and the digits after a point.
+/// Number in the text: sign, integer part, and the digits after the point.
 struct Number<'a> {
     negative: bool,
     whole: i64,
@@ -204,7 +204,8 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// A number and its unit; a lone number before a time counts days, elsewhere the literal's smallest field.
+    /// Parses a number and its unit. The unit of a lone number is days before a time, else the literal's smallest
+    /// field.
     fn read_quantity(&mut self, negative: bool, text: &'a str, units: Option<IntervalUnits>) -> SqlResult<&'a str> {
         let (number, rest) = self.read_number(negative, text)?;
         let unit_text = rest.trim_start();
@@ -295,7 +296,8 @@ impl<'a> Parts<'a> {
         Ok(())
     }
 
-    /// `04:05`, `04:05:06.7`; `04:05` counts minutes and seconds if the literal ends in them or has a fraction.
+    /// Parses a time such as `04:05` or `04:05:06.7`. `04:05` is minutes and seconds if the literal's fields end in
+    /// seconds or it has a fraction.
     fn read_clock(&mut self, negative: bool, text: &'a str, units: Option<IntervalUnits>) -> SqlResult<&'a str> {
         let end =
             text.bytes().position(|byte| !byte.is_ascii_digit() && byte != b':' && byte != b'.').unwrap_or(text.len());
@@ -328,7 +330,7 @@ impl<'a> Parts<'a> {
         Ok(rest)
     }
 
-    /// `1-2`: one year and two months.
+    /// Parses years and months: `1-2`.
     fn read_years_months(&mut self, negative: bool, text: &'a str) -> SqlResult<&'a str> {
         let (years, rest) = text.split_once('-').ok_or_else(|| self.invalid())?;
         let end = rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
@@ -348,7 +350,7 @@ impl<'a> Parts<'a> {
         Ok(rest)
     }
 
-    /// What follows the `P` of ISO 8601: `1Y2M3DT4H5M6S`, or `0001-02-03T04:05:06`.
+    /// Parses the part after the `P` of ISO 8601: `1Y2M3DT4H5M6S` or `0001-02-03T04:05:06`.
     fn read_iso(&mut self, text: &'a str) -> SqlResult<()> {
         let (date, time) = match text.split_once('T') {
             Some((date, time)) => (date, Some(time)),

@@ -1,8 +1,10 @@
-//! `json` is kept as given once it is checked; `jsonb` as its normal form: keys by length and then bytes, the last of equal keys,
-//! one space after `:` and `,`, numbers without exponents.
+//! Text form of `json` and `jsonb`.
 //!
-//! Both are text at rest, so the operators walk text: [`members`] and [`elements`] give the spans of a valid value's parts without copying,
-//! and a part of a normal form is itself in normal form.
+//! A `json` value is its validated text. A `jsonb` value is its normal form: keys sorted by length and then bytes, the
+//! last of equal keys, one space after `:` and `,`, numbers without exponents.
+//!
+//! Both are stored as text, on which operators work directly: [`members`] and [`elements`] return the spans of a valid
+//! value's parts without copying. A part of a normal form is itself in normal form.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,12 +15,12 @@ use crate::{Condition, SqlError, SqlResult, ValueGuard};
 #[cfg(test)]
 mod tests;
 
-/// Nesting beyond this is refused: walking is recursive.
+/// Maximum nesting depth, because parsing is recursive.
 const DEPTH_MAX: usize = 256;
-/// Digits a number's exponent may add before it is refused.
+/// Maximum number of digits that a number's exponent may add.
 const EXPONENT_MAX: i64 = 16_383;
 
-/// A value as a tree; numbers keep their text.
+/// Parsed JSON value; numbers are kept as text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json<'a> {
     Null,
@@ -26,16 +28,16 @@ pub enum Json<'a> {
     Number(Cow<'a, str>),
     String(Cow<'a, str>),
     Array(Vec<Json<'a>>),
-    /// In the order written, duplicates included.
+    /// Members in their order in the text, including duplicates.
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
-/// Checks that `text` is JSON; `22P02` with PostgreSQL's detail if not.
+/// Validates JSON; `22P02` with PostgreSQL's detail if it is malformed.
 pub fn check_json(text: &str) -> SqlResult<()> {
     parse_json(text).map(|_| ())
 }
 
-/// Reads a JSON value as a tree.
+/// Parses a JSON value.
 pub fn parse_json(text: &str) -> SqlResult<Json<'_>> {
     let mut reader = Reader { text, at: 0, decode: true, guard: ValueGuard::default() };
     let value = reader.value(0)?;
@@ -43,7 +45,7 @@ pub fn parse_json(text: &str) -> SqlResult<Json<'_>> {
     if reader.at != text.len() { Err(reader.invalid()) } else { Ok(value) }
 }
 
-/// The normal form that `jsonb` columns hold.
+/// Returns the `jsonb` normal form of JSON text.
 pub fn normalize_jsonb(text: &str) -> SqlResult<String> {
     let value = parse_json(text)?;
     let mut out = String::with_capacity(text.len());
@@ -79,7 +81,7 @@ pub fn format_json_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The members of a valid JSON object, each with its decoded key and its value's text; `None` if the value is no object.
+/// Returns the members of a valid JSON object, with decoded keys and the text of values; `None` if it is not an object.
 #[must_use]
 pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     let mut reader = Reader { text, at: 0, decode: false, guard: ValueGuard::default() };
@@ -87,7 +89,7 @@ pub fn members(text: &str) -> Option<Vec<(Cow<'_, str>, &str)>> {
     reader.take(b'{').then(|| reader.member_spans())?
 }
 
-/// The elements of a valid JSON array, each as its text; `None` if the value is no array.
+/// Returns the text of the elements of a valid JSON array; `None` if it is not an array.
 #[must_use]
 pub fn elements(text: &str) -> Option<Vec<&str>> {
     let mut reader = Reader { text, at: 0, decode: false, guard: ValueGuard::default() };
@@ -95,7 +97,7 @@ pub fn elements(text: &str) -> Option<Vec<&str>> {
     reader.take(b'[').then(|| reader.element_spans())?
 }
 
-/// The text a JSON string stands for; `None` if the value is no string.
+/// Decodes a valid JSON string; `None` if it is not a string.
 #[must_use]
 pub fn string_value(text: &str) -> Option<Cow<'_, str>> {
     let trimmed = text.trim();
@@ -132,7 +134,7 @@ impl Json<'_> {
                 out.push('{');
                 let mut is_first = true;
                 for (position, index) in order.iter().enumerate() {
-                    // The sort is stable: the last of equal keys stands last.
+                    // The sort is stable, so the last of equal keys in the text comes last.
                     if order.get(position + 1).is_some_and(|next| members[*next].0 == members[*index].0) {
                         continue;
                     }
@@ -150,7 +152,7 @@ impl Json<'_> {
         Ok(())
     }
 
-    /// What `json_typeof` answers.
+    /// Returns the result of `json_typeof`.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -164,7 +166,7 @@ impl Json<'_> {
     }
 }
 
-/// Appends a JSON number as PostgreSQL's numeric prints it: no exponent, the written digits kept.
+/// Appends a JSON number as PostgreSQL's numeric prints it: without an exponent and with all digits of the text.
 fn write_number(text: &str, out: &mut String) -> SqlResult<()> {
     let (negative, unsigned) = text.strip_prefix('-').map_or((false, text), |unsigned| (true, unsigned));
     let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
@@ -181,7 +183,7 @@ fn write_number(text: &str, out: &mut String) -> SqlResult<()> {
         out.push_str(mantissa);
         return Ok(());
     }
-    // A few characters may stand for EXPONENT_MAX digits.
+    // A few characters of input can produce EXPONENT_MAX digits.
     check_growth(out, usize::try_from(exponent.unsigned_abs()).unwrap_or(usize::MAX).saturating_add(text.len()))?;
     let digits: String = [whole, fraction].concat();
     let point = i64::try_from(whole.len()).unwrap_or(i64::MAX) + exponent;
@@ -208,9 +210,9 @@ fn write_number(text: &str, out: &mut String) -> SqlResult<()> {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Whether strings are decoded; spans of checked text need only their ends.
+    /// Whether strings are decoded; for spans of validated text only their ends matter.
     decode: bool,
-    /// Counts the memory of the tree that is read.
+    /// Counter of the memory of the parsed value.
     guard: ValueGuard,
 }
 
@@ -357,7 +359,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a string from its opening quote.
+    /// Parses a string, starting at its opening quote.
     fn string(&mut self) -> SqlResult<Cow<'a, str>> {
         if self.peek() != Some(b'"') {
             return Err(self.invalid());
@@ -471,7 +473,7 @@ impl<'a> Reader<'a> {
         Ok(code)
     }
 
-    /// Steps over one value of checked text without recursion.
+    /// Skips one value of validated text without recursion.
     fn skip_value(&mut self) -> Option<&'a str> {
         self.skip_space();
         let start = self.at;

@@ -1,10 +1,14 @@
-//! The text form of every type, in PostgreSQL's exact spelling, both ways.
+//! Text input and output of every type, identical to PostgreSQL's.
 //!
-//! `parse_*` read what PostgreSQL reads and fail with its messages; `format_*` append what PostgreSQL prints (ISO dates,
-//! `postgres` intervals, hex bytea, shortest floats) and allocate nothing but the output. COPY, the wire, literals and casts
-//! all go through here, so a value means the same wherever it is written.
+//! `parse_*` accept what PostgreSQL accepts and fail with its messages; `format_*` append what PostgreSQL prints (ISO
+//! dates, `postgres` intervals, hex bytea, shortest floats) and allocate only the output. COPY, the wire protocol,
+//! literals and casts all use these functions.
 //!
-//! Start at `timestamp.rs` for how free-form dates are read, and `numeric.rs` for the commonest hot path.
+//! In reading order:
+//! - `bool.rs`, `integer.rs`, `float.rs`, `numeric.rs`: booleans and numbers
+//! - `civil.rs`: calendar arithmetic
+//! - `date.rs`, `time.rs`, `timestamp.rs`: dates and times in ISO form; `datetime.rs`: in any other form
+//! - `interval.rs`, `bytea.rs`, `uuid.rs`, `array.rs`, `json.rs`: the other types
 
 mod array;
 mod bool;
@@ -43,7 +47,7 @@ pub use self::uuid::{format_uuid, parse_uuid};
 
 use crate::{Condition, SqlError};
 
-/// `22P02` in PostgreSQL's words.
+/// Returns PostgreSQL's `22P02` for malformed input.
 fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
     SqlError::new(
         Condition::InvalidTextRepresentation,
@@ -51,17 +55,17 @@ fn invalid_syntax(type_name: &str, text: &str) -> SqlError {
     )
 }
 
-/// What PostgreSQL's `isspace` skips around values.
+/// Removes the white space around a value that PostgreSQL skips.
 fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Likewise, at the start only.
+/// Removes such white space at the start only.
 fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_space)
 }
 
-/// What C's `isspace` takes for white space: none beyond ASCII.
+/// Whether C's `isspace` is true for the character: ASCII white space only.
 fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }

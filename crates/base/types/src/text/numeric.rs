@@ -1,4 +1,4 @@
-//! `numeric(p, s)` as a scaled 128-bit integer.
+//! Text form of `numeric(p, s)`, whose values are scaled 128-bit integers.
 
 use super::{invalid_syntax, trim};
 use crate::sql_type::{BARE_NUMERIC_SCALE, NUMERIC_PRECISION_MAX};
@@ -7,8 +7,10 @@ use crate::{Condition, SqlError, SqlResult, numeric};
 #[cfg(test)]
 mod tests;
 
-/// Reads `text` as a value of `numeric(precision, scale)`, scaled by 10^`scale`: digits beyond the scale round half away from zero,
-/// too many before it are `22003`. In bare `numeric` (38,10) nothing is rounded: what it cannot hold exactly is `22003`.
+/// Parses `text` as `numeric(precision, scale)` and returns the value times 10^`scale`.
+///
+/// Digits beyond the scale are rounded half away from zero; too many digits before the point are `22003`. For `numeric`
+/// without modifiers (38,10) nothing is rounded: a value that does not fit exactly is `22003`.
 pub fn parse_numeric(text: &str, precision: u8, scale: u8) -> SqlResult<i128> {
     if let Some(value) = parse_short(text.as_bytes(), scale)
         && value.unsigned_abs() < numeric::power_of_ten(precision).unsigned_abs()
@@ -20,7 +22,7 @@ pub fn parse_numeric(text: &str, precision: u8, scale: u8) -> SqlResult<i128> {
     literal.scaled(precision, scale, is_bare)
 }
 
-/// Reads `text` with every digit it has: the value, its precision and its scale. `22003` when that takes more than 38 digits.
+/// Parses `text` exactly; returns the scaled value, its precision and its scale. `22003` if it has more than 38 digits.
 pub fn parse_numeric_exact(text: &str) -> SqlResult<(i128, u8, u8)> {
     let literal = Literal::read(text)?;
     let scale = i64::try_from(literal.fraction_count).unwrap_or(i64::MAX).saturating_sub(literal.exponent).max(0);
@@ -33,23 +35,24 @@ pub fn parse_numeric_exact(text: &str) -> SqlResult<(i128, u8, u8)> {
     Ok((value, precision, scale))
 }
 
-/// Where a number stands among the whole multiples of a power of ten that lie within bounds, each given as its multiple.
+/// Position of a number relative to a range of multiples of 10^-`scale`, which are given as integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumericPosition {
-    /// It is this one.
+    /// The number is equal to this multiple.
     At(i128),
-    /// It is greater than this one and less than the next, which lies within the bounds too.
+    /// The number is between this multiple and the next, both of which are in the range.
     After(i128),
-    /// It is greater than all.
+    /// The number is greater than the range.
     Above,
-    /// It is less than all.
+    /// The number is less than the range.
     Below,
 }
 
-/// Places the number that `text` spells, of any count of digits, among the multiples of 10^-`scale` from `least` to `greatest`.
+/// Returns the position of the number in `text`, which may have any number of digits, relative to the multiples of
+/// 10^-`scale` from `least` to `greatest`.
 ///
 /// # Errors
-/// 22P02 for what is no number, 0A000 for NaN and infinity.
+/// `22P02` if `text` is not a number, `0A000` for NaN and infinity.
 pub fn numeric_position(text: &str, scale: u8, least: i128, greatest: i128) -> SqlResult<NumericPosition> {
     let literal = Literal::read(text)?;
     let Some((floor, is_exact)) = literal.floor(scale) else {
@@ -77,7 +80,7 @@ pub fn format_numeric(value: i128, scale: u8, out: &mut String) {
         digits[start] = b'0' + u8::try_from(rest % 10).expect("a digit is below 10");
         rest /= 10;
     }
-    let mut rest = u64::try_from(rest).expect("reduced above");
+    let mut rest = u64::try_from(rest).expect("the loop above reduced it to 64 bits");
     while rest != 0 {
         start -= 1;
         digits[start] = b'0' + u8::try_from(rest % 10).expect("a digit is below 10");
@@ -96,7 +99,8 @@ pub fn format_numeric(value: i128, scale: u8, out: &mut String) {
     }
 }
 
-/// The common case: sign, up to 18 digits, at most `scale` of them after a point. `None` sends everything else the long way.
+/// Parses the common case quickly: a sign and up to 18 digits, at most `scale` of them after a point. `None` for other
+/// text.
 fn parse_short(bytes: &[u8], scale: u8) -> Option<i128> {
     let (negative, digits) = match bytes {
         [b'-', digits @ ..] => (true, digits),
@@ -125,7 +129,7 @@ fn parse_short(bytes: &[u8], scale: u8) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// A number as written: digits around a point, and a power of ten.
+/// Number in the text: digits around a point, and a power of ten.
 struct Literal<'a> {
     text: &'a str,
     negative: bool,
@@ -169,8 +173,8 @@ impl<'a> Literal<'a> {
         }
     }
 
-    /// The greatest multiple of 10^-`scale` that is not above the number, and whether it is the number; `None` where it takes more than
-    /// 38 digits.
+    /// Returns the greatest multiple of 10^-`scale` that is not greater than the number, and whether it equals the
+    /// number; `None` if it has more than 38 digits.
     fn floor(&self, scale: u8) -> Option<(i128, bool)> {
         let digits = || self.whole.iter().chain(self.fraction).map(|byte| byte - b'0');
         let whole_count = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
@@ -204,7 +208,7 @@ impl<'a> Literal<'a> {
         let digits = || self.whole.iter().chain(self.fraction).map(|byte| byte - b'0').skip_while(|digit| *digit == 0);
         let total_count = self.whole.len() + self.fraction.len();
         let leading_zeros = total_count - digits().count();
-        // How many of the written digits lie at or above the last kept place.
+        // Number of digits at or above the last retained position.
         let whole_count = i64::try_from(self.whole.len()).unwrap_or(i64::MAX);
         let kept = whole_count.saturating_add(self.exponent).saturating_add(i64::from(scale));
         let kept = kept.saturating_sub(i64::try_from(leading_zeros).unwrap_or(i64::MAX));
@@ -219,7 +223,7 @@ impl<'a> Literal<'a> {
         let mut value = 0_i128;
         let mut rounds_up = false;
         if 0 <= kept {
-            let kept = usize::try_from(kept).expect("between 0 and 38 here");
+            let kept = usize::try_from(kept).expect("kept is 0 to 38 in this branch");
             let mut taken = 0;
             for digit in digits().take(kept) {
                 value = value * 10 + i128::from(digit);

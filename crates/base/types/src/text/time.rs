@@ -1,4 +1,4 @@
-//! `time`: microseconds since midnight, to 24:00:00.
+//! Text form of `time`, whose values are microseconds since midnight, up to 24:00:00.
 
 use super::DateContext;
 use super::date::push_two;
@@ -8,7 +8,7 @@ use crate::SqlResult;
 #[cfg(test)]
 mod tests;
 
-/// Reads a time of day: `04:05:06.789`, `04:05 PM`, `040506`; a date or zone beside it is dropped.
+/// Parses a time of day such as `04:05:06.789`, `04:05 PM` or `040506`, ignoring a date or zone in the text.
 pub fn parse_time(text: &str) -> SqlResult<i64> {
     if let Some((us, rest)) = iso_time(text.as_bytes())
         && rest.is_empty()
@@ -25,7 +25,7 @@ pub fn parse_time(text: &str) -> SqlResult<i64> {
     written?.time_us.ok_or_else(|| invalid("time", text))
 }
 
-/// Appends `HH:MM:SS`, with up to six digits of fraction where it is not zero.
+/// Appends `HH:MM:SS`, with up to six fractional digits if the fraction is not zero.
 pub fn format_time(us: i64, out: &mut String) {
     let seconds = u32::try_from(us.div_euclid(1_000_000)).unwrap_or_default();
     push_two(seconds / 3600, out);
@@ -36,7 +36,7 @@ pub fn format_time(us: i64, out: &mut String) {
     push_fraction(u32::try_from(us.rem_euclid(1_000_000)).expect("below a million"), out);
 }
 
-/// Appends a point and the microseconds without trailing zeros; nothing for 0.
+/// Appends a point and the microseconds without trailing zeros; appends nothing for 0.
 pub(super) fn push_fraction(microseconds: u32, out: &mut String) {
     if microseconds == 0 {
         return;
@@ -52,7 +52,8 @@ pub(super) fn push_fraction(microseconds: u32, out: &mut String) {
     out.push_str(std::str::from_utf8(&digits[..end]).expect("digits are ASCII"));
 }
 
-/// The time at the start of `bytes` if it is spelled `HH:MM:SS[.ffffff]` and in range, and what follows it.
+/// Parses a time in the form `HH:MM:SS[.ffffff]` at the start of `bytes`, if in range; returns it with the remaining
+/// bytes.
 pub(super) fn iso_time(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let [h1, h2, b':', m1, m2, b':', s1, s2, rest @ ..] = bytes else { return None };
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| i64::from(byte - b'0'));

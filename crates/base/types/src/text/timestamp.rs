@@ -1,4 +1,5 @@
-//! `timestamp` and `timestamptz`: microseconds since 1970-01-01, printed `2024-01-31 10:00:00.5` and with `+00` after it.
+//! Text form of `timestamp` and `timestamptz`, whose values are microseconds since 1970-01-01: `2024-01-31 10:00:00.5`,
+//! with `+00` appended for `timestamptz`.
 
 use super::DateContext;
 use super::civil::{TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, days_from_civil};
@@ -11,12 +12,12 @@ use crate::{Condition, SessionZone, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// Reads a timestamp; a zone written beside it is dropped, as in PostgreSQL.
+/// Parses a timestamp, ignoring a time zone in the text as PostgreSQL does.
 pub fn parse_timestamp(text: &str) -> SqlResult<i64> {
     parse_timestamp_in(text, &DateContext::default())
 }
 
-/// Reads a timestamp in a session's date order.
+/// Parses a timestamp in a session's date order.
 pub fn parse_timestamp_in(text: &str, context: &DateContext) -> SqlResult<i64> {
     if let Some((us, rest)) = iso_timestamp(text)
         && rest.is_empty()
@@ -36,12 +37,12 @@ pub fn parse_timestamp_in(text: &str, context: &DateContext) -> SqlResult<i64> {
     in_range(us, text)
 }
 
-/// Reads a timestamp with time zone; without a zone in the text it is local to `zone`. Gives universal time.
+/// Parses a timestamp with time zone and returns universal time. Without a zone in the text it is local to `zone`.
 pub fn parse_timestamptz(text: &str, zone: &SessionZone) -> SqlResult<i64> {
     parse_timestamptz_in(text, &DateContext { zone: *zone, ..DateContext::default() })
 }
 
-/// Reads a timestamp with time zone in a session's zone and date order. Gives universal time.
+/// Parses a timestamp with time zone in a session's zone and date order and returns universal time.
 pub fn parse_timestamptz_in(text: &str, context: &DateContext) -> SqlResult<i64> {
     if let Some((us, rest)) = iso_timestamp(text) {
         match rest {
@@ -100,14 +101,14 @@ pub fn format_timestamp(us: i64, out: &mut String) {
     }
 }
 
-/// Appends a universal time as clocks in `zone` show it, and their offset.
+/// Appends a universal time as local time of `zone` with the zone's offset.
 pub fn format_timestamptz(us: i64, zone: &SessionZone, out: &mut String) {
     let east = zone.offset_at(us);
     format_timestamp(us.saturating_add(i64::from(east) * 1_000_000), out);
     push_offset(east, out);
 }
 
-/// The timestamp at the start of the text if it is spelled in ISO form, and what follows it.
+/// Parses a timestamp in ISO form at the start of the text; returns it with the remaining text.
 fn iso_timestamp(text: &str) -> Option<(SqlResult<i64>, &[u8])> {
     let bytes = text.as_bytes();
     let civil = iso_date(bytes)?;

@@ -1,4 +1,4 @@
-//! `uuid`: 32 hexadecimal digits, hyphens allowed after every fourth, braces allowed around.
+//! Text form of `uuid`: 32 hexadecimal digits, optionally with hyphens after every fourth digit and in braces.
 
 use super::invalid_syntax;
 use crate::SqlResult;
@@ -6,7 +6,7 @@ use crate::SqlResult;
 #[cfg(test)]
 mod tests;
 
-/// Reads a UUID in any of PostgreSQL's spellings.
+/// Parses a UUID in any of PostgreSQL's forms.
 pub fn parse_uuid(text: &str) -> SqlResult<[u8; 16]> {
     read(text.as_bytes()).ok_or_else(|| invalid_syntax("uuid", text))
 }

@@ -6,7 +6,7 @@ use workload::admission::Request;
 
 use super::*;
 
-/// Clusters over a warehouse without tables.
+/// Clusters of an empty server.
 struct House {
     clusters: Arc<Clusters>,
     _folder: TempDir,
@@ -14,19 +14,19 @@ struct House {
 
 impl House {
     fn new() -> Self {
-        let folder = TempDir::new().expect("a temporary folder can be made");
+        let folder = TempDir::new().expect("create a temporary folder");
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let random: Arc<dyn Random> = Arc::new(SystemRandom);
         let config =
             scheduler::Config { spill_folder: folder.path().join("spill"), threads: 2, ..scheduler::Config::default() };
-        let executor = Executor::start(&config, &clock).expect("it starts");
+        let executor = Executor::start(&config, &clock).expect("start the executor");
         let clusters = Clusters::open(&executor, folder.path(), ClusterSettings::default(), None, clock, random);
-        Self { clusters: clusters.expect("the folder is empty"), _folder: folder }
+        Self { clusters: clusters.expect("open clusters in an empty folder"), _folder: folder }
     }
 
     async fn apply(&self, change: Change) -> SqlResult<()> {
         let done = self.clusters.apply(vec![change], Author::Role(role(10, true))).await.map(drop);
-        // What the task of a server does.
+        // The server's reconciliation loop, without its waiting.
         self.clusters.pass();
         done
     }
@@ -36,11 +36,11 @@ impl House {
     }
 
     fn id(&self, name: &str) -> ClusterId {
-        self.clusters.plane.desired().named(name).expect("it is there").id
+        self.clusters.plane.desired().named(name).expect("the cluster exists").id
     }
 
     fn mode(&self, name: &str) -> Mode {
-        self.clusters.gate(self.id(name)).expect("it has a gate").snapshot().mode
+        self.clusters.gate(self.id(name)).expect("the cluster has an admission").snapshot().mode
     }
 }
 
@@ -54,9 +54,9 @@ const ANYONE: Request = Request { statement: QueryId(1), user: Oid(20_000), weig
 #[tokio::test(flavor = "multi_thread")]
 async fn default_is_there_with_a_worker_of_all_that_the_machine_has() {
     let house = House::new();
-    let choice = house.clusters.choose(&role(20_000, false), None, None, None).expect("all may use it");
+    let choice = house.clusters.choose(&role(20_000, false), None, None, None).expect("all roles may use default");
     assert_eq!(choice, Choice::Run(house.id(DEFAULT)));
-    let lease = house.clusters.lease(house.id(DEFAULT)).expect("it has a worker before the first pass of the server");
+    let lease = house.clusters.lease(house.id(DEFAULT)).expect("default has a worker before the first pass");
     let rows = house.clusters.worker_rows();
     assert_eq!((rows.len(), rows[0].worker.id, rows[0].worker.running), (1, lease.worker(), 0));
     assert_eq!(rows[0].worker.spec.share.millicores, 2_000);
@@ -65,37 +65,37 @@ async fn default_is_there_with_a_worker_of_all_that_the_machine_has() {
 #[tokio::test(flavor = "multi_thread")]
 async fn gates_follow_their_clusters() {
     let house = House::new();
-    house.create("c", ClusterOptions::default()).await.expect("it is new");
-    let gate = house.clusters.gate(house.id("c")).expect("it has a gate");
+    house.create("c", ClusterOptions::default()).await.expect("create a cluster");
+    let gate = house.clusters.gate(house.id("c")).expect("the cluster has an admission");
     assert_eq!(house.mode("c"), Mode::Open);
-    house.apply(Change::Suspend { name: "c".to_owned() }).await.expect("it is awake");
-    assert_eq!(house.mode("c"), Mode::Holding, "a statement wakes it");
+    house.apply(Change::Suspend { name: "c".to_owned() }).await.expect("suspend the cluster");
+    assert_eq!(house.mode("c"), Mode::Holding, "AUTO_RESUME lets statements wait");
     let options = ClusterOptions { auto_resume: Some(false), ..ClusterOptions::default() };
-    house.apply(Change::Alter { name: "c".to_owned(), options }).await.expect("it is there");
-    assert_eq!(house.mode("c"), Mode::Closed, "nothing wakes it");
-    let chosen = house.clusters.chosen(&role(10, true), "c").expect("it is there");
-    let refused = house.clusters.choose(&role(10, true), Some(&chosen), None, None).expect_err("it sleeps");
+    house.apply(Change::Alter { name: "c".to_owned(), options }).await.expect("the cluster exists");
+    assert_eq!(house.mode("c"), Mode::Closed, "without AUTO_RESUME statements are refused");
+    let chosen = house.clusters.chosen(&role(10, true), "c").expect("the cluster exists");
+    let refused = house.clusters.choose(&role(10, true), Some(&chosen), None, None).expect_err("it is suspended");
     assert_eq!(refused.condition, Condition::ObjectNotInPrerequisiteState);
-    house.apply(Change::Resume { name: "c".to_owned() }).await.expect("it sleeps");
+    house.apply(Change::Resume { name: "c".to_owned() }).await.expect("it is suspended");
     assert_eq!(house.mode("c"), Mode::Open);
-    house.apply(Change::Drop { name: "c".to_owned(), if_exists: false }).await.expect("it is there");
-    assert_eq!(gate.snapshot().mode, Mode::Closed, "who waits there is told");
+    house.apply(Change::Drop { name: "c".to_owned(), if_exists: false }).await.expect("the cluster exists");
+    assert_eq!(gate.snapshot().mode, Mode::Closed, "waiting statements are refused");
     assert!(gate.try_admit(&ANYONE).is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_stays_with_the_cluster_that_it_chose_when_it_is_renamed() {
     let house = House::new();
-    house.create("old", ClusterOptions::default()).await.expect("it is new");
+    house.create("old", ClusterOptions::default()).await.expect("create a cluster");
     let (root, user) = (role(10, true), role(20_000, false));
-    let denied = house.clusters.chosen(&user, "old").expect_err("nothing is granted");
+    let denied = house.clusters.chosen(&user, "old").expect_err("the role lacks USAGE");
     assert_eq!(denied.condition, Condition::InsufficientPrivilege);
-    let chosen = house.clusters.chosen(&root, "old").expect("it is there");
-    house.apply(Change::Rename { name: "old".to_owned(), to: "new".to_owned() }).await.expect("it is there");
+    let chosen = house.clusters.chosen(&root, "old").expect("the cluster exists");
+    house.apply(Change::Rename { name: "old".to_owned(), to: "new".to_owned() }).await.expect("the cluster exists");
     let choose = || house.clusters.choose(&root, Some(&chosen), None, None);
-    assert_eq!(choose().expect("it is the same"), Choice::Run(house.id("new")));
-    house.apply(Change::Drop { name: "new".to_owned(), if_exists: false }).await.expect("it is there");
-    let gone = choose().expect_err("it is dropped");
+    assert_eq!(choose().expect("the renamed cluster is the chosen one"), Choice::Run(house.id("new")));
+    house.apply(Change::Drop { name: "new".to_owned(), if_exists: false }).await.expect("the cluster exists");
+    let gone = choose().expect_err("the chosen cluster is dropped");
     assert_eq!((gone.condition, gone.message.as_str()), (Condition::UndefinedObject, "cluster \"old\" does not exist"));
 }
 
@@ -104,26 +104,26 @@ async fn a_transaction_stays_where_it_has_written() {
     let house = House::new();
     let user = role(20_000, false);
     for name in ["a", "b"] {
-        house.create(name, ClusterOptions::default()).await.expect("it is new");
+        house.create(name, ClusterOptions::default()).await.expect("create a cluster");
         let grant = Change::Grant {
             clusters: vec![name.to_owned()],
             privileges: vec![Privilege::Usage],
             to: vec![Grantee::Role(user.role.clone())],
         };
-        house.apply(grant).await.expect("it is there");
+        house.apply(grant).await.expect("the cluster exists");
     }
     let clusters = vec!["a".to_owned(), "b".to_owned()];
-    house.apply(Change::SetDefaultClusters { role: user.role.clone(), clusters }).await.expect("both are there");
-    let gate = house.clusters.gate(house.id("a")).expect("it has a gate");
-    let busy = gate.try_admit(&ANYONE).expect("nobody runs there");
-    let choose = |written, open| house.clusters.choose(&user, None, written, open).expect("there are two");
-    assert_eq!(choose(None, None), Choice::Run(house.id("b")), "the one with less to do");
+    house.apply(Change::SetDefaultClusters { role: user.role.clone(), clusters }).await.expect("both clusters exist");
+    let gate = house.clusters.gate(house.id("a")).expect("the cluster has an admission");
+    let busy = gate.try_admit(&ANYONE).expect("no statement runs");
+    let choose = |written, open| house.clusters.choose(&user, None, written, open).expect("two clusters are usable");
+    assert_eq!(choose(None, None), Choice::Run(house.id("b")), "the less busy cluster is chosen");
     assert_eq!(choose(Some(house.id("a")), None), Choice::Run(house.id("a")));
     assert_eq!(choose(None, Some(house.id("a"))), Choice::Run(house.id("a")));
-    assert_eq!(choose(None, Some(house.id(DEFAULT))), Choice::Run(house.id("b")), "another session's list");
+    assert_eq!(choose(None, Some(house.id(DEFAULT))), Choice::Run(house.id("b")), "an unusable cluster is ignored");
     drop(busy);
     let change = Change::ForgetRole { role: user.role.oid };
-    house.clusters.apply(vec![change], Author::Instance).await.expect("it owns nothing");
+    house.clusters.apply(vec![change], Author::Instance).await.expect("the role owns no clusters");
     assert_eq!(choose(None, None), Choice::Run(house.id(DEFAULT)));
     assert!(house.clusters.plane.desired().roles().is_empty());
 }
@@ -132,23 +132,23 @@ async fn a_transaction_stays_where_it_has_written() {
 async fn what_is_not_honoured_is_refused() {
     let house = House::new();
     let local = ClusterOptions { hardware_instance: Some("local".to_owned()), ..ClusterOptions::default() };
-    let refused = house.create("c", local).await.expect_err("there is only one kind");
+    let refused = house.create("c", local).await.expect_err("processes are not available");
     assert_eq!(refused.condition, Condition::UndefinedObject);
-    assert!(refused.hint.expect("it says more").contains("There are: embedded."));
+    assert!(refused.hint.expect("the error has a hint").contains("There are: embedded."));
     let spill = ClusterOptions { max_spill_pct: Some(Some(50)), ..ClusterOptions::default() };
-    let refused = house.create("c", spill).await.expect_err("disks are shared");
+    let refused = house.create("c", spill).await.expect_err("embedded workers share the disk");
     assert_eq!(refused.condition, Condition::FeatureNotSupported);
     let all = ClusterOptions { max_spill_pct: Some(None), max_cache_pct: Some(None), ..ClusterOptions::default() };
-    house.create("c", all).await.expect("no limit can be kept");
+    house.create("c", all).await.expect("NULL removes the option");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_changes_are_made_together_or_not_at_all() {
     let house = House::new();
-    house.create("a", ClusterOptions::default()).await.expect("it is new");
+    house.create("a", ClusterOptions::default()).await.expect("create a cluster");
     let drops = ["a", "b"].map(|name| Change::Drop { name: name.to_owned(), if_exists: false });
     let refused = house.clusters.apply(drops.to_vec(), Author::Role(role(10, true))).await;
-    assert_eq!(refused.expect_err("one is not there").condition, Condition::UndefinedObject);
+    assert_eq!(refused.expect_err("one cluster does not exist").condition, Condition::UndefinedObject);
     assert_eq!(house.mode("a"), Mode::Open);
 }
 
@@ -161,10 +161,10 @@ async fn clusters_have_so_many_workers_together_and_no_more() {
         if_exists: IfExists::Refuse,
     };
     let author = || Author::Role(role(10, true));
-    // One of `default`, and 46 times 64: 55 are left.
+    // 1 worker of `default` and 46 times 64: 55 of 3,000 are left.
     let changes = (0..46).map(|number| create(number, 64)).collect();
-    house.clusters.apply(changes, author()).await.expect("there is room");
-    let refused = house.clusters.apply(vec![create(46, 56)], author()).await.expect_err("that is one too many");
+    house.clusters.apply(changes, author()).await.expect("the limit is not reached");
+    let refused = house.clusters.apply(vec![create(46, 56)], author()).await.expect_err("the limit is exceeded");
     assert_eq!(refused.condition, Condition::ConfigurationLimitExceeded);
-    house.clusters.apply(vec![create(46, 55)], author()).await.expect("that are all");
+    house.clusters.apply(vec![create(46, 55)], author()).await.expect("the limit is reached exactly");
 }

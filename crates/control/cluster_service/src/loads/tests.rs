@@ -39,7 +39,7 @@ fn table() -> Table {
     }
 }
 
-/// A shard of so many pieces.
+/// Returns a shard with this number of pieces.
 fn shard(number: u128, pieces: u64) -> Arc<ShardMeta> {
     let rows = pieces * shards::SEGMENT_ROWS as u64;
     Arc::new(ShardMeta {
@@ -58,12 +58,12 @@ fn shard(number: u128, pieces: u64) -> Arc<ShardMeta> {
 
 fn loaded(state: &CatalogState, numbers: &[u128]) -> CatalogState {
     let shards = numbers.iter().map(|number| shard(*number, 1)).collect();
-    state.apply(&Change::AddShards { table: TABLE, shards, sample: None }).expect("the table is there")
+    state.apply(&Change::AddShards { table: TABLE, shards, sample: None }).expect("the table exists")
 }
 
 #[test]
 fn what_was_added_since_the_last_look_is_told_once() {
-    let empty = CatalogState::fresh().apply(&Change::PutTable(Arc::new(table()))).expect("it is new");
+    let empty = CatalogState::fresh().apply(&Change::PutTable(Arc::new(table()))).expect("create the table");
     let mut known = Known::default();
     assert!(known.note(&empty).is_empty());
     let ids = |added: Vec<Added>| -> Vec<u128> {
@@ -73,9 +73,9 @@ fn what_was_added_since_the_last_look_is_told_once() {
     assert_eq!(ids(known.note(&one)), [2, 1]);
     assert_eq!(ids(known.note(&one)), [0; 0]);
     let two = loaded(&loaded(&one, &[3]), &[4]);
-    assert_eq!(ids(known.note(&two)), [4, 3], "two commits are one look");
+    assert_eq!(ids(known.note(&two)), [4, 3], "two commits are announced in one round");
     assert_eq!(ids(known.note(&CatalogState::fresh())), [0; 0]);
-    assert!(known.0.is_empty(), "the table is gone");
+    assert!(known.0.is_empty(), "dropped tables are removed");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn each_worker_is_told_of_what_it_owns_a_piece_of() {
         };
         let expected = shards.iter().filter(owns).count();
         assert_eq!(lists.iter().map(NewShards::len).sum::<usize>(), expected, "slot {slot}");
-        assert!(expected < 150, "most are others'");
+        assert!(expected < 150, "most shards belong to other slots");
     }
     assert!(by_owner(&Placement::new(ClusterId(3), []), &added).is_empty());
 }

@@ -1,4 +1,4 @@
-//! Reconciliation over many passes, with a simulated host that starts and ends workers.
+//! Tests of reconciliation over many passes, with a simulated worker host.
 
 mod simulation;
 
@@ -16,7 +16,7 @@ use crate::{StartWorker, WorkerHost};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A cluster `c`, whose id is 2, and what becomes of it. The cluster `default` sleeps.
+/// Instance with a cluster `c`, whose id is 2. The cluster `default` is suspended.
 struct World {
     clock: Arc<ManualClock>,
     host: SimulatedHost,
@@ -42,7 +42,7 @@ impl World {
         reconcile(&self.desired, &self.host.observe(), self.clock.monotonic(), &self.settings)
     }
 
-    /// Looks and acts, then lets time pass.
+    /// Runs one reconciliation pass, then lets time pass.
     fn pass(&self, time: Duration) -> Vec<Action> {
         let actions = self.look();
         for action in &actions {
@@ -67,7 +67,7 @@ impl World {
         (0..count).flat_map(|_| self.pass(SECOND)).collect()
     }
 
-    /// The workers that are not gone: id, slot and state.
+    /// Returns id, slot and state of the workers that are not gone.
     fn living(&self) -> Vec<(u64, u32, WorkerState)> {
         let workers = self.host.observe().into_iter().filter(|worker| worker.state != WorkerState::Gone);
         workers.map(|worker| (worker.id.0, worker.slot, worker.state)).collect()
@@ -106,11 +106,11 @@ fn a_cluster_gets_its_workers_and_then_nothing_happens() {
         .iter()
         .map(|action| match action {
             Action::Start { cluster: ClusterId(2), slot, .. } => *slot,
-            other => panic!("{other:?} is no start"),
+            other => panic!("expected a start, not {other:?}"),
         })
         .collect();
     assert_eq!(slots, [0, 1, 2]);
-    assert_eq!(world.passes(5), [], "who comes up needs nothing");
+    assert_eq!(world.passes(5), [], "starting workers need no action");
     assert_eq!(world.living(), [(1, 0, Ready), (2, 1, Ready), (3, 2, Ready)]);
 }
 
@@ -120,7 +120,7 @@ fn shrinking_drains_the_highest_slots_and_waits_for_their_statements() {
     world.passes(4);
     world.host.set_running(WorkerId(4), 1);
     world.alter(nodes(2));
-    assert_eq!(drained(&world.pass(SECOND)), [4, 3], "the highest first");
+    assert_eq!(drained(&world.pass(SECOND)), [4, 3], "the highest slots are drained first");
     assert_eq!(stopped(&world.pass(SECOND)), [(3, StopReason::Drained)]);
     assert_eq!(world.passes(5), []);
     assert_eq!(world.living(), [(1, 0, Ready), (2, 1, Ready), (4, 3, Draining)]);
@@ -128,7 +128,7 @@ fn shrinking_drains_the_highest_slots_and_waits_for_their_statements() {
     assert_eq!(stopped(&world.pass(SECOND)), [(4, StopReason::Drained)]);
     assert_eq!(world.living().len(), 2);
     let forgotten = world.passes(70).into_iter().filter(|action| matches!(action, Action::Forget { .. })).count();
-    assert_eq!((forgotten, world.host.observe().len()), (2, 2), "who is gone is forgotten after a while");
+    assert_eq!((forgotten, world.host.observe().len()), (2, 2), "ended workers are forgotten after a while");
 }
 
 #[test]
@@ -137,12 +137,12 @@ fn who_hands_over_what_is_hot_stays_until_it_has() {
     world.passes(4);
     world.host.set_handing_over(WorkerId(3), true);
     world.alter(nodes(1));
-    assert_eq!(drained(&world.pass(SECOND)), [2], "nobody takes anything from that one");
+    assert_eq!(drained(&world.pass(SECOND)), [2], "only the other worker hands over its cache");
     assert_eq!(stopped(&world.passes(5)), [(2, StopReason::Drained)]);
     assert_eq!(world.living(), [(1, 0, Ready), (3, 2, Ready)]);
     world.host.set_handing_over(WorkerId(3), false);
     assert_eq!(drained(&world.pass(SECOND)), [3]);
-    // Who drains already stays as well, but not for longer than it may.
+    // A worker that is draining already stays as well, but not beyond its grace period.
     world.host.set_handing_over(WorkerId(3), true);
     assert_eq!(stopped(&world.passes(299)), []);
     assert_eq!(stopped(&world.pass(SECOND)), [(3, StopReason::GraceOver)]);
@@ -200,12 +200,12 @@ fn a_dead_worker_is_replaced_in_its_slot() {
     let world = World::cluster(2);
     world.passes(4);
     world.host.kill(WorkerId(1));
-    assert_eq!(world.pass(SECOND), [], "not at once: it might die again");
+    assert_eq!(world.pass(SECOND), [], "the first restart is delayed");
     assert_eq!(world.pass(SECOND).len(), 1);
     world.passes(3);
     assert_eq!(world.living(), [(2, 1, Ready), (3, 0, Ready)]);
     world.passes(70);
-    assert_eq!(world.host.observe().len(), 2, "its failure is forgotten when the next one is well");
+    assert_eq!(world.host.observe().len(), 2, "the failure is forgotten once the next worker is stable");
 }
 
 #[test]
@@ -220,10 +220,10 @@ fn crash_loops_do_not_spin() {
         world.passes(3_600);
         let later = world.host.starts() - first_minute;
         assert!((50..=62).contains(&later), "{fate:?}: {later} starts in the hour after it");
-        assert!(world.host.observe().len() <= 12, "{fate:?}: failures are counted, not collected");
+        assert!(world.host.observe().len() <= 12, "{fate:?}: the number of remembered failures is bounded");
         world.host.heal();
         world.passes(70);
-        assert_eq!(world.living().len(), 1, "{fate:?}: it is tried again");
+        assert_eq!(world.living().len(), 1, "{fate:?}: the worker is started again");
     }
 }
 
@@ -238,7 +238,7 @@ fn each_slot_waits_for_its_own_failures() {
         while world.pass(SECOND).is_empty() {
             waited += 1;
         }
-        assert_eq!(waited, 1 << round, "each time twice as long");
+        assert_eq!(waited, 1 << round, "the backoff doubles");
         world.passes(3);
     }
     let other = world.living().into_iter().find(|(_, slot, _)| *slot == 1).expect("slot 1 is filled").0;
@@ -247,7 +247,7 @@ fn each_slot_waits_for_its_own_failures() {
     world.passes(70);
     let first = world.living().into_iter().find(|(_, slot, _)| *slot == 0).expect("slot 0 is filled").0;
     world.host.kill(WorkerId(first));
-    assert_eq!((world.pass(SECOND).len(), world.pass(SECOND).len()), (0, 1), "who was well for long starts anew");
+    assert_eq!((world.pass(SECOND).len(), world.pass(SECOND).len()), (0, 1), "a stable worker resets the backoff");
 }
 
 #[test]
@@ -269,9 +269,9 @@ fn who_hangs_is_left_out_then_replaced() {
     world.host.set_hanging(WorkerId(1), true);
     world.host.observe();
     assert_eq!(world.passes(4), []);
-    assert_eq!(world.passes(3), [Action::MarkHung { worker: WorkerId(1) }], "once");
+    assert_eq!(world.passes(3), [Action::MarkHung { worker: WorkerId(1) }], "a hung worker is marked only once");
     world.host.set_hanging(WorkerId(1), false);
-    assert_eq!(world.passes(10), [], "who answers again is as before");
+    assert_eq!(world.passes(10), [], "a recovered worker needs no action");
     world.host.set_hanging(WorkerId(1), true);
     let actions = world.passes(25);
     assert_eq!(stopped(&actions), [(1, StopReason::Hung)]);
@@ -286,7 +286,7 @@ fn who_cannot_be_reached_is_replaced_and_stopped_when_it_can() {
     world.host.set_cut_off(WorkerId(1), true);
     let actions = world.passes(30);
     assert!(stopped(&actions).iter().all(|stop| *stop == (1, StopReason::Hung)));
-    assert_eq!(world.living(), [(1, 0, Ready), (2, 0, Ready)], "nobody knows that it is gone");
+    assert_eq!(world.living(), [(1, 0, Ready), (2, 0, Ready)], "an unreachable worker is still observed");
     world.host.set_cut_off(WorkerId(1), false);
     world.pass(SECOND);
     assert_eq!(world.living(), [(2, 0, Ready)]);
@@ -298,10 +298,10 @@ fn of_two_in_a_slot_the_older_stays() {
     world.passes(4);
     let spec = world.host.observe()[0].spec.clone();
     world.host.start(&StartWorker { cluster: ClusterId(2), slot: 0, spec: spec.clone() });
-    assert_eq!(stopped(&world.pass(SECOND)), [(2, StopReason::Unwanted)], "it was still starting");
+    assert_eq!(stopped(&world.pass(SECOND)), [(2, StopReason::Unwanted)], "a starting worker is stopped immediately");
     world.host.start(&StartWorker { cluster: ClusterId(2), slot: 0, spec });
     world.clock.advance(SECOND * 3);
-    assert_eq!(drained(&world.pass(SECOND)), [3], "it could have begun something");
+    assert_eq!(drained(&world.pass(SECOND)), [3], "a ready worker is drained");
     world.passes(2);
     assert_eq!(world.living(), [(1, 0, Ready)]);
 }
@@ -326,7 +326,7 @@ fn hardware_is_exchanged_slot_by_slot_without_a_gap() {
     world.passes(4);
     world.host.set_fate(Fate::Joins(SECOND * 5));
     world.alter(ClusterOptions { hardware_instance: Some("embedded".to_owned()), ..ClusterOptions::default() });
-    let cluster = world.desired.named("c").expect("it is there").clone();
+    let cluster = world.desired.named("c").expect("the cluster exists").clone();
     for _ in 0..30 {
         world.pass(SECOND);
         let workers = world.host.observe();
@@ -334,9 +334,9 @@ fn hardware_is_exchanged_slot_by_slot_without_a_gap() {
         assert_eq!(
             cluster_model::serving::serving(&cluster, &workers, now, &world.settings).len(),
             3,
-            "all slots serve"
+            "all slots have a serving worker"
         );
-        assert!(world.living().len() <= 4, "one at a time");
+        assert!(world.living().len() <= 4, "at most one slot has two workers");
     }
     assert_eq!(world.living(), [(4, 0, Ready), (5, 1, Ready), (6, 2, Ready)]);
     assert!(
@@ -359,7 +359,7 @@ fn who_cannot_be_reached_does_not_keep_the_others_from_new_hardware() {
     let new = |worker: &&Worker| worker.spec.hardware_instance == "embedded" && worker.state == Ready;
     let workers = world.host.observe();
     assert_eq!(workers.iter().filter(new).map(|worker| worker.slot).collect::<Vec<_>>(), [0, 1, 2]);
-    assert!(world.living().iter().any(|(id, ..)| *id == 1), "it is still there");
+    assert!(world.living().iter().any(|(id, ..)| *id == 1), "the unreachable worker is still observed");
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn three_thousand_workers_are_looked_at_at_once() {
         (0..46).map(|index| create(&format!("c{index}"), nodes(64))).chain([create("last", nodes(55))]).collect();
     let mut world = World::new(&clusters);
     world.change(Change::Resume { name: "default".to_owned() });
-    // A look takes some milliseconds; a minute on any machine means that it grows with the square of the workers.
+    // A pass takes some milliseconds; a minute on any machine would mean quadratic complexity.
     let clock = types::SystemClock::new();
     let timed = |expected: usize| {
         let start = clock.monotonic();

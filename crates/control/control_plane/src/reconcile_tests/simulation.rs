@@ -1,5 +1,5 @@
-//! Random changes, deaths, hangs, partitions and slow starts from a seed; what must hold after every pass, and what must come of it once
-//! they stop.
+//! Simulation of reconciliation: random changes, crashes, hangs, partitions and slow starts from a seed. Invariants are
+//! checked after every pass, and convergence once the faults stop.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ struct Simulation {
     seed: u64,
     random: SeededRandom,
     world: World,
-    /// Workers that neither answer nor hear.
+    /// Workers that are cut off from the network.
     cut_off: Vec<WorkerId>,
     changes: usize,
     faults: usize,
@@ -36,7 +36,7 @@ fn random_lives_come_to_what_they_should_be() {
         faults += simulation.faults;
         starts += simulation.world.host.starts();
     }
-    // Otherwise the runs would say nothing.
+    // Otherwise the runs would prove little.
     assert!(2_000 < changes && 5_000 < faults && 10_000 < starts, "{changes} {faults} {starts}");
 }
 
@@ -65,11 +65,11 @@ impl Simulation {
         }
     }
 
-    /// Everything works and nobody changes anything: all is well soon, and then nothing is done any more.
+    /// Ends all faults and changes, and checks that all clusters converge and that no action follows.
     fn settle(&mut self) {
         self.world.host.heal();
         self.cut_off.clear();
-        // Who never comes up is given up, its slot waits as long as ever, and then hardware is exchanged slot by slot.
+        // The start timeout of a stalled worker, the longest backoff, then a change of hardware slot by slot.
         let settings = &self.world.settings;
         let enough = (settings.start_timeout + settings.backoff_max).as_secs() + 60;
         let passes = (0..enough).find(|_| {
@@ -78,10 +78,10 @@ impl Simulation {
             self.is_well()
         });
         assert!(passes.is_some(), "seed {}: {:?}", self.seed, self.world.host.observe());
-        // Until all that is gone is forgotten.
+        // Until all ended workers are forgotten.
         for _ in 0..130 {
             self.world.pass(Duration::from_secs(1));
-            assert!(self.is_well(), "seed {}: what is well stays so", self.seed);
+            assert!(self.is_well(), "seed {}: a converged cluster stays so", self.seed);
         }
         assert_eq!(self.world.look(), [], "seed {}", self.seed);
         let workers = self.world.host.observe();
@@ -119,7 +119,7 @@ impl Simulation {
             6 => Change::Resume { name },
             _ => Change::Drop { name, if_exists: true },
         };
-        // Some name what is not there.
+        // Changes of clusters that do not exist are refused.
         let changed = self.world.desired.change(&Inventory::built_in(), &change, &superuser(), 0);
         if let Ok((state, events)) = changed {
             self.changes += events.len();
@@ -176,14 +176,15 @@ impl Simulation {
     fn check_serving(&self, cluster: &ClusterState, workers: &[Worker], now: Duration) {
         let serving = serving(cluster, workers, now, &self.world.settings);
         assert!(serving.len() <= cluster.wanted_workers() as usize, "seed {}", self.seed);
-        assert!(serving.is_sorted_by(|one, other| one.slot < other.slot), "seed {}: one of each slot", self.seed);
+        assert!(serving.is_sorted_by(|one, other| one.slot < other.slot), "seed {}: one worker per slot", self.seed);
         for worker in serving {
             assert_eq!((worker.state, worker.hung), (WorkerState::Ready, false), "seed {}", self.seed);
             assert_eq!(worker.version.as_deref(), Some(crate::fixtures::VERSION), "seed {}", self.seed);
         }
     }
 
-    /// No slot has two that start or serve, but who cannot be reached and what is exchanged; and no more than the surge are exchanged.
+    /// Checks that no slot has two workers that start or serve, apart from unreachable ones and changes of hardware, of
+    /// which there are at most `surge`.
     fn check_slots(&self, cluster: &ClusterState, workers: &[Worker]) {
         let mut doubled = 0;
         for slot in 0..cluster.wanted_workers() {
@@ -202,6 +203,6 @@ impl Simulation {
             assert!(own(true) <= 1, "seed {}: slot {slot} of {}", self.seed, cluster.spec.name);
             doubled += usize::from(own(true) == 1 && own(false) == 1);
         }
-        assert!(doubled <= self.world.settings.surge, "seed {}: {doubled} slots are doubled", self.seed);
+        assert!(doubled <= self.world.settings.surge, "seed {}: {doubled} slots have two workers", self.seed);
     }
 }

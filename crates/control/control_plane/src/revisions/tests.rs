@@ -5,7 +5,7 @@ use std::task::{Context, Wake, Waker};
 
 use super::*;
 
-/// A waker that counts.
+/// Waker that counts its wake-ups.
 #[derive(Debug)]
 struct Flag {
     count: Arc<Count>,

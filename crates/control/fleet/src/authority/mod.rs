@@ -1,6 +1,7 @@
-//! The certificate authority of an instance: it says who is the instance, and who is which of its workers.
+//! The certificate authority of an instance, which signs the certificates of the instance and of its workers.
 //!
-//! Its key and its certificate lie in a file of the data folder that nobody else may read. Whoever has that file is the instance.
+//! Its private key and certificate are in a file of the data folder with mode 0600. Whoever holds that file can
+//! impersonate the instance.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -24,41 +25,42 @@ use crate::identity::Name;
 #[cfg(test)]
 mod tests;
 
-/// Name of the file in the data folder.
+/// File name in the data folder.
 const FILE: &str = "authority.pem";
-/// A certificate that was signed may be used for so long.
+/// Validity of a signed certificate.
 pub(crate) const VALIDITY: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// Clocks of machines may differ by so much.
+/// Tolerated difference between the clocks of two machines.
 const CLOCK_SKEW: Duration = Duration::from_secs(3_600);
-/// A point of the curve P-256 as certificates have it: a mark and two coordinates.
+/// Length of an uncompressed P-256 point: a tag byte and two coordinates.
 const PUBLIC_KEY_BYTES: usize = 65;
+/// Tag byte of an uncompressed point.
 const UNCOMPRESSED: u8 = 4;
 
-/// Signs certificates.
+/// Certificate authority of an instance.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
     clock: Arc<dyn Clock>,
 }
 
-/// Why there is no authority, or no certificate.
+/// Failure to open the authority or to sign a certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     #[error("could not read {path}")]
     Read { path: PathBuf, source: io::Error },
     #[error("could not write {path}")]
     Write { path: PathBuf, source: io::Error },
-    /// Somebody changed the file. Without it a start makes a new authority, and workers of the old one end.
+    /// Damaged file. If it is deleted, the next start creates a new authority, and workers of the old one exit.
     #[error("{path} holds no usable PEM {what}")]
     Damaged { path: PathBuf, what: &'static str },
-    #[error("a public key of {bytes} bytes is no point of the curve P-256")]
+    #[error("a public key of {bytes} bytes is not an uncompressed P-256 point")]
     PublicKey { bytes: usize },
-    #[error("a certificate could not be made")]
+    #[error("could not create a certificate")]
     Sign(#[from] rcgen::Error),
 }
 
 impl Authority {
-    /// The authority of the data folder; a new one where it has none.
+    /// Loads the authority from the data folder; creates one if there is none.
     ///
     /// # Errors
     /// The file cannot be read or written, or is damaged.
@@ -84,13 +86,13 @@ impl Authority {
         Ok(Self { issuer: Issuer::new(params(), key), certificate, clock })
     }
 
-    /// The certificate that vouches for those it signs.
+    /// Returns the authority's own certificate, the trust anchor of all certificates it signs.
     #[must_use]
     pub fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
     }
 
-    /// That one as text.
+    /// Returns the authority's own certificate as PEM.
     #[must_use]
     pub(crate) fn certificate_pem(&self) -> String {
         const LINE: usize = 64;
@@ -100,7 +102,10 @@ impl Authority {
         format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", lines.join("\n"))
     }
 
-    /// A certificate by which the owner of a key is who `name` says, for a week from now.
+    /// Signs a certificate for `name` and the public key, valid for [`VALIDITY`] from now.
+    ///
+    /// # Errors
+    /// The key is not an uncompressed P-256 point, or signing fails.
     pub(crate) fn sign(&self, name: Name, public_key: &[u8]) -> Result<CertificateDer<'static>, AuthorityError> {
         let is_point = public_key.len() == PUBLIC_KEY_BYTES && public_key[0] == UNCOMPRESSED;
         if !is_point {
@@ -125,7 +130,7 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// What the authority is, but for its key.
+/// Returns the parameters of the authority's own certificate.
 fn params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = called("Kiln instance");
@@ -134,13 +139,14 @@ fn params() -> CertificateParams {
     params
 }
 
+/// Returns a distinguished name with this common name.
 fn called(name: &str) -> DistinguishedName {
     let mut called = DistinguishedName::new();
     called.push(DnType::CommonName, name);
     called
 }
 
-/// Whole or not at all, for nobody but the owner.
+/// Replaces the file atomically and durably, readable by its owner only.
 fn write(folder: &Path, text: &[u8]) -> io::Result<()> {
     let draft = folder.join(format!("{FILE}.new"));
     match fs::remove_file(&draft) {
@@ -154,7 +160,7 @@ fn write(folder: &Path, text: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// A key of somebody else.
+/// Public key of a certificate to be signed, as an uncompressed P-256 point.
 struct PublicKey<'a>(&'a [u8]);
 
 impl PublicKeyData for PublicKey<'_> {

@@ -1,4 +1,4 @@
-//! How messages lie on the wire: four bytes say how long a message is, big end first, then comes the message as JSON.
+//! Message framing: a four-byte big-endian length, then the message as JSON.
 
 use std::io;
 
@@ -6,22 +6,25 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// No message is longer: nobody has to keep more of what a stranger says.
+/// Longest message, which bounds the memory that an unauthenticated peer can take.
 pub(crate) const FRAME_BYTES_MAX: usize = 64 << 10;
+/// Length of the length prefix.
 const HEAD_BYTES: usize = 4;
 
-/// Why a message could not be read or written.
+/// Failure to read or write a message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("a message of {bytes} bytes is longer than {FRAME_BYTES_MAX}")]
+    #[error("a message of {bytes} bytes exceeds the limit of {FRAME_BYTES_MAX} bytes")]
     TooLong { bytes: usize },
-    #[error("a message cannot be understood")]
+    #[error("a message is not valid JSON of the expected form")]
     Malformed(#[from] serde_json::Error),
 }
 
-/// The next message; `None` where the other end has ended between two. Not to be given up halfway: the rest would be taken for a message.
+/// Reads the next message; `None` if the peer has closed the connection between two messages.
+///
+/// Not cancel safe: after a future was dropped halfway, the remaining bytes would be read as a new message.
 pub(crate) async fn read<M: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin)) -> Result<Option<M>, FrameError> {
     let mut head = [0; HEAD_BYTES];
     let first = from.read(&mut head).await?;
@@ -49,7 +52,7 @@ pub(crate) async fn write<M: Serialize + Sync>(
     if FRAME_BYTES_MAX < bytes {
         return Err(FrameError::TooLong { bytes });
     }
-    let head = u32::try_from(bytes).expect("it was compared");
+    let head = u32::try_from(bytes).expect("a frame is not longer than FRAME_BYTES_MAX");
     frame[..HEAD_BYTES].copy_from_slice(&head.to_be_bytes());
     to.write_all(&frame).await?;
     Ok(to.flush().await?)

@@ -1,4 +1,4 @@
-//! What is said. As JSON, which a later version may add to: what it does not know it passes over.
+//! Messages of the join protocol, as JSON. Unknown fields are ignored, so a later version may add some.
 
 use std::path::PathBuf;
 
@@ -8,114 +8,123 @@ use cluster_model::{ClusterId, WorkerId};
 use exchange::NewShards;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The version of all this. An instance takes no other.
+/// Protocol version. An instance refuses workers of any other version.
 pub(crate) const PROTOCOL: u32 = 1;
 
-/// The worker's first word, which all versions understand.
+/// First message of a worker, whose form never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
+    /// Protocol version; see [`PROTOCOL`].
     pub(crate) protocol: u32,
-    /// The program's.
+    /// Version of the program.
     pub(crate) version: String,
+    /// Id from the ticket, or a random one for a worker that joins with a token.
     pub(crate) worker: WorkerId,
-    /// The ticket's; `None` for one that comes back with its certificate, or shows a token.
+    /// Secret of the ticket; `None` for a worker that rejoins with its certificate or joins with a token.
     pub(crate) secret: Option<Base64>,
-    /// Of one that nobody has invited: by it somebody else says who it is. Its id is one that it has drawn.
+    /// Token of a worker that the instance has not started.
     #[serde(default)]
     pub(crate) token: Option<Token>,
-    /// The key that its certificate is to be for: a point of P-256, uncompressed.
+    /// Public key for the worker's certificate: an uncompressed P-256 point.
     pub(crate) public_key: Base64,
 }
 
-/// What a worker says after it is welcome.
+/// Message of a worker that has joined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromWorker {
     Joined(Joined),
     Beat(Beat),
     TookOver(TookOver),
-    /// It was told to go, by whoever is in charge of its process: it wants nothing more to do, and to be told when it may end.
+    /// Request to be drained and stopped, after the process has got a termination signal.
     Leaving,
 }
 
-/// It takes tasks.
+/// Report that the worker accepts tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Joined {
-    /// `host:port` where it does.
+    /// `host:port` of the task listener.
     pub(crate) address: String,
 }
 
-/// How it is.
+/// Heartbeat with the worker's statistics. Counters are since the worker's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Beat {
-    /// Queries of which it runs tasks.
+    /// Queries that have tasks running on the worker.
     pub(crate) running: u32,
+    /// Bytes of the cache in memory.
     pub(crate) cache_bytes: u64,
-    /// How often its tasks found a block in its memory, and how often they did not.
+    /// Block lookups that were served from memory.
     #[serde(default)]
     pub(crate) cache_hits: u64,
+    /// Block lookups that were not served from memory.
     #[serde(default)]
     pub(crate) cache_misses: u64,
-    /// Of the shards that it was told of those that it has opened, the blocks that it has read of them before anybody asked, and those of which it left
-    /// something out.
+    /// Announced shards that the worker has opened.
     #[serde(default)]
     pub(crate) ahead_shards: u64,
+    /// Blocks of announced shards that were read ahead of any query.
     #[serde(default)]
     pub(crate) ahead_blocks: u64,
+    /// Announced shards that were not or not wholly read ahead.
     #[serde(default)]
     pub(crate) ahead_dropped: u64,
-    /// What its tasks have of its memory.
+    /// Memory used by tasks, in bytes.
     pub(crate) memory_bytes: u64,
 }
 
-/// It has what others had in their caches, as far as they gave it.
+/// Report that a cache hand-over has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TookOver {
-    /// The one of what it was told.
+    /// Number of the [`TakeOver`] message.
     pub(crate) number: u64,
+    /// Blocks that were added to the cache.
     pub(crate) blocks: u64,
+    /// Encoded bytes of these blocks.
     pub(crate) bytes: u64,
 }
 
-/// What an instance says.
+/// Message of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromInstance {
     Welcome(Box<Welcome>),
-    /// It is none of the instance's workers and may end; for this reason.
+    /// Refusal of a join, with the reason.
     Refused(String),
-    /// An answer to each beat.
+    /// Acknowledgement of a heartbeat.
     Heard,
-    /// It has this from now on.
+    /// New resources.
     Configure(Means),
-    /// It is about to own parts that others own.
+    /// Request to warm the cache from other workers.
     TakeOver(TakeOver),
-    /// It gets nothing more to do.
+    /// Notice that the worker gets no more tasks.
     Drain,
-    /// It ends, with all that runs on it.
+    /// Order to exit, with all tasks that still run.
     Stop,
-    /// What it shows to others from now on.
+    /// Renewed certificate.
     Certificate(Base64),
 }
 
-/// Whose parts a worker is to own.
+/// Request to warm the cache with the blocks that the worker will own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TakeOver {
+    /// Number of the request, repeated in [`TookOver`].
     pub(crate) number: u64,
-    /// The addresses for tasks of those that own them until then.
+    /// Task URLs of the workers that own the parts so far.
     pub(crate) from: Vec<String>,
-    /// The slots of the cluster among which parts are placed then, its own among them.
+    /// Slots of the cluster's next placement, including the worker's own slot.
     pub(crate) slots: Vec<u32>,
 }
 
-/// What an instance says over a connection of its own: these shards a table has since lately, and parts are placed among these slots.
+/// Announcement of a table's new shards, sent over a connection of its own.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Loaded {
+    /// Slots among which the cluster's parts are placed.
     pub(crate) slots: Vec<u32>,
     pub(crate) new: NewShards,
 }
 
-/// What a worker is to be.
+/// Acceptance of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Welcome {
     pub(crate) certificate: Base64,
@@ -123,47 +132,51 @@ pub(crate) struct Welcome {
     pub(crate) means: Means,
 }
 
-/// Whose place it takes, and over which data.
+/// Assignment of a worker: its slot, storage and folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) cluster: ClusterId,
     pub(crate) slot: u32,
-    /// As `kiln serve --storage` takes it. Credentials come from the worker's own environment.
+    /// Storage URL as for `kiln serve --storage`. Credentials come from the worker's own environment.
     pub(crate) storage: String,
-    /// Where each slot has folders of its own, for its cache and for what it spills; who has a disk of its own takes that.
+    /// Parent of the slots' folders for cache and spill files, unless the worker was started with a folder of its own.
     pub(crate) folder: PathBuf,
-    /// Left free on that disk.
+    /// Bytes to keep free on that disk.
     pub(crate) reserve_bytes: u64,
 }
 
-/// What it has of its machine.
+/// Resources of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Means {
+    /// Number of query threads.
     pub(crate) cores: u32,
-    /// For its tasks.
+    /// Memory for tasks, in bytes.
     pub(crate) memory_bytes: u64,
-    /// For columns that they have read.
+    /// Memory for the cache, in bytes.
     pub(crate) cache_bytes: u64,
-    /// How much of its disk more of them may take, where the next does not say it: bytes, and one of so many parts of what is free.
+    /// Disk space for the cache in bytes, if `max_cache_pct` is `None`; 0 disables the cache on disk in any case.
     pub(crate) cache_disk_bytes: u64,
+    /// Divisor of the free disk space that the cache may use, if `max_cache_pct` is `None`.
     pub(crate) cache_disk_part: u64,
+    /// Percentage of the disk for the cache.
     pub(crate) max_cache_pct: Option<u8>,
+    /// Percentage of the disk for spill files.
     pub(crate) max_spill_pct: Option<u8>,
 }
 
-/// A token, as text.
+/// Token, as text.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Token(pub(crate) String);
 
-/// It is secret.
+/// Omits the token, which is secret.
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes", self.0.len())
     }
 }
 
-/// Bytes as text.
+/// Bytes that are serialized as base64.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Base64(pub(crate) Vec<u8>);
 
@@ -180,7 +193,7 @@ impl<'de> Deserialize<'de> for Base64 {
     }
 }
 
-/// They may be secret.
+/// Omits the bytes, which may be secret.
 impl std::fmt::Debug for Base64 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes", self.0.len())
@@ -195,11 +208,11 @@ mod tests {
 
     use super::*;
 
-    /// A message is what it was in every version of the protocol: no field reads as empty because it was renamed.
+    /// Pins the JSON of a message, so that a renamed field does not silently read as empty in another version.
     #[track_caller]
     fn check<M: Serialize + DeserializeOwned + PartialEq + Debug>(message: &M, sent: &str) {
-        assert_eq!(serde_json::from_str::<M>(sent).expect("it reads"), *message, "{sent}");
-        assert_eq!(serde_json::to_string(message).expect("it writes"), sent);
+        assert_eq!(serde_json::from_str::<M>(sent).expect("deserialize the message"), *message, "{sent}");
+        assert_eq!(serde_json::to_string(message).expect("serialize the message"), sent);
     }
 
     fn bytes() -> Base64 {

@@ -1,11 +1,13 @@
-//! What a worker and its instance say to each other, over one TLS connection for as long as both live.
+//! Join protocol between a worker and its instance, over one long-lived TLS connection.
 //!
-//! The worker dials and says who it is ([`Hello`]): the first time by the secret of its ticket, or by a token that others vouch for, later by its certificate. The instance answers with
-//! what it is to be ([`Welcome`]), the worker says where its tasks are taken ([`Joined`]), and from then on each second how it is ([`Beat`]). A
-//! connection that breaks is made again; who hears nothing for a while breaks it. What was loaded ([`Loaded`]) goes over connections that the instance dials
-//! where tasks are taken: it must not keep other words waiting.
+//! The worker connects and identifies itself with [`Hello`]: the first time with the secret of its ticket or a token,
+//! later with its certificate. The instance answers with [`Welcome`]: certificate, slot and resources. The worker
+//! reports its task address with [`Joined`] and then sends a heartbeat ([`Beat`]) every second. Either side closes the
+//! connection when it has heard nothing for [`SILENCE_MAX`], and the worker connects again. New shards ([`Loaded`]) are
+//! announced over separate connections to the worker's task listener, so that they do not delay heartbeats.
 //!
-//! `message.rs` is what is said, `frame.rs` how it lies on the wire, `reception.rs` the instance's end. The worker's is `worker/link.rs`.
+//! `message.rs` has the messages, `frame.rs` their framing and `reception.rs` the instance's end; the worker's end is
+//! `worker/link.rs`.
 
 mod frame;
 mod message;
@@ -23,9 +25,9 @@ pub(crate) use message::{
 };
 pub(crate) use reception::{Desk, LinkNumber, receive};
 
-/// Between a worker's words on how it is.
+/// Interval of heartbeats.
 pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// Who says nothing for so long is not there any more, and the connection is broken.
+/// Silence after which a connection counts as broken.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// Who has connected says who it is within this.
+/// Time limit for the hello message and its answer.
 pub(crate) const HELLO_TIME_MAX: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The instance's end of a worker's connection.
+//! The instance's end of a join connection.
 
 use std::io;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use super::{FrameError, FromInstance, FromWorker, HELLO_TIME_MAX, Hello, SILENCE
 use crate::identity::{Name, within};
 use crate::listen::Stranger;
 
-/// Whoever is asked whose a token is answers within this.
+/// Time limit for the verification of a token.
 const VOUCH_TIME_MAX: Duration = Duration::from_secs(4);
-/// Words that may wait for a worker to take them. One that leaves more is cut off.
+/// Length of a worker's send queue. A worker that reads too slowly is disconnected.
 const WAITING_MAX: usize = 64;
 
-/// Who knows the workers.
+/// Registry of workers that decides about joins and handles messages.
 pub(crate) trait Desk: Send + Sync + 'static {
-    /// Whose token somebody shows.
+    /// Verifies a token and returns the slot that it stands for.
     ///
     /// # Errors
-    /// Why it is no worker's.
+    /// The reason why the token belongs to no worker of this instance.
     fn vouch<'a>(&'a self, token: &'a str) -> Vouching<'a>;
 
-    /// Decides about one who says to be a worker, and has shown its certificate or not, or for whom somebody vouches. Of one that is welcome this is the connection from now
-    /// on, over which `say` reaches it.
+    /// Decides whether a worker may join. `is_certified` tells whether its certificate matches its id, `vouched` is the
+    /// result of verifying its token. If it may, this connection replaces its earlier one, and `say` sends to it.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The reason for the refusal.
     fn welcome(
         &self,
         hello: &Hello,
@@ -40,24 +40,24 @@ pub(crate) trait Desk: Send + Sync + 'static {
         say: mpsc::Sender<FromInstance>,
     ) -> Result<(Box<Welcome>, LinkNumber), String>;
 
-    /// What a worker says.
+    /// Handles a message of a worker.
     fn heard(&self, worker: WorkerId, said: FromWorker);
 
-    /// A connection is gone.
+    /// Records that a worker's connection is closed.
     fn unlinked(&self, worker: WorkerId, link: LinkNumber);
 }
 
-/// Tells a worker's connections from each other.
+/// Number that distinguishes a worker's connections.
 pub(crate) type LinkNumber = u64;
 
-/// Serves one connection to its end.
+/// Serves one join connection until it is closed.
 pub(crate) async fn receive<D: Desk>(desk: Arc<D>, stranger: Stranger, clock: Arc<dyn Clock>) {
     let Stranger { mut stream, place } = stranger;
     let hello = async { read::<Hello>(&mut stream).await.map_err(io::Error::other) };
     let hello = match within(&clock, HELLO_TIME_MAX, hello).await {
         Ok(Some(hello)) => hello,
         Ok(None) => return,
-        Err(error) => return tracing::debug!(%error, "who has connected does not say who it is"),
+        Err(error) => return tracing::debug!(%error, "received no valid hello message"),
     };
     let (worker, version) = (hello.worker, &hello.version);
     let is_certified = Name::Worker(worker).is_of(&stream);
@@ -69,19 +69,19 @@ pub(crate) async fn receive<D: Desk>(desk: Arc<D>, stranger: Stranger, clock: Ar
         }
     };
     let vouched = within(&clock, VOUCH_TIME_MAX, vouching).await;
-    // Who asks again is perhaps answered.
-    let Ok(vouched) = vouched else { return tracing::warn!(%worker, "nobody says in time whose a token is") };
+    // Close without a refusal, so that the worker tries again.
+    let Ok(vouched) = vouched else { return tracing::warn!(%worker, "verification of a worker's token timed out") };
     let welcomed = vouched.and_then(|vouched| desk.welcome(&hello, is_certified, vouched, say.clone()));
     let (welcome, link) = match welcomed {
         Ok(welcome) => welcome,
         Err(reason) => {
-            tracing::warn!(%worker, version, reason, "a worker is refused");
+            tracing::warn!(%worker, version, reason, "refused a worker");
             let refusal = FromInstance::Refused(reason);
             let refusing = async {
                 write(&mut stream, &refusal).await.map_err(io::Error::other)?;
                 stream.shutdown().await
             };
-            // Who does not wait for the answer does not miss it.
+            // Best effort: the worker may have disconnected already.
             let _ = within(&clock, HELLO_TIME_MAX, refusing).await;
             return;
         }
@@ -93,12 +93,12 @@ pub(crate) async fn receive<D: Desk>(desk: Arc<D>, stranger: Stranger, clock: Ar
         ended = tell(FromInstance::Welcome(welcome), told, writing) => ended,
     };
     if let Err(error) = ended {
-        tracing::debug!(%worker, %error, "the connection of a worker broke");
+        tracing::debug!(%worker, %error, "connection to a worker failed");
     }
     desk.unlinked(worker, link);
 }
 
-/// Takes what a worker says until it ends, or says nothing for too long.
+/// Receives a worker's messages until it closes the connection or is silent for too long.
 async fn hear(
     desk: &impl Desk,
     worker: WorkerId,
@@ -112,12 +112,12 @@ async fn hear(
         let is_beat = matches!(said, FromWorker::Beat(_));
         desk.heard(worker, said);
         if is_beat && say.try_send(FromInstance::Heard).is_err() {
-            return Err(io::Error::other("it takes no answers"));
+            return Err(io::Error::other("the worker's send queue is full"));
         }
     }
 }
 
-/// Tells a worker what there is to tell.
+/// Sends the queued messages to a worker.
 async fn tell(
     first: FromInstance,
     mut told: mpsc::Receiver<FromInstance>,

@@ -5,11 +5,11 @@ use super::frame::FRAME_BYTES_MAX;
 use super::*;
 
 fn now<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("it needs no system");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("build a runtime without drivers");
     runtime.block_on(future)
 }
 
-/// All messages that bytes are, or what is wrong with them.
+/// Decodes all messages from bytes.
 fn all<M: serde::de::DeserializeOwned>(mut bytes: &[u8]) -> Result<Vec<M>, FrameError> {
     now(async {
         let mut found = Vec::new();
@@ -24,7 +24,7 @@ fn written(messages: &[FromInstance]) -> Vec<u8> {
     now(async {
         let mut bytes = Vec::new();
         for message in messages {
-            write(&mut bytes, message).await.expect("memory takes it");
+            write(&mut bytes, message).await.expect("write to memory");
         }
         bytes
     })
@@ -61,15 +61,15 @@ fn what_is_written_is_read() {
         FromInstance::Certificate(Base64(Vec::new())),
         FromInstance::Stop,
     ];
-    assert_eq!(all::<FromInstance>(&written(&said)).expect("nothing is damaged"), said);
+    assert_eq!(all::<FromInstance>(&written(&said)).expect("decode the messages"), said);
 }
 
 #[test]
 fn a_later_version_may_say_more() {
     let hello = br#"{"protocol":9,"version":"2.0","worker":7,"secret":null,"public_key":"BAQ=","colour":"blue"}"#;
-    let mut frame = u32::try_from(hello.len()).expect("it is short").to_be_bytes().to_vec();
+    let mut frame = u32::try_from(hello.len()).expect("the length fits into 32 bits").to_be_bytes().to_vec();
     frame.extend(hello);
-    let hellos = all::<Hello>(&frame).expect("what is not known is passed over");
+    let hellos = all::<Hello>(&frame).expect("unknown fields are ignored");
     let expected = Hello {
         protocol: 9,
         version: "2.0".to_owned(),
@@ -87,14 +87,14 @@ fn what_ends_halfway_or_is_too_long_is_no_message() {
     for length in 1..frame.len() {
         assert!(matches!(all::<FromInstance>(&frame[..length]), Err(FrameError::Io(_))), "{length}");
     }
-    let too_long = u32::try_from(FRAME_BYTES_MAX + 1).expect("it is short").to_be_bytes();
+    let too_long = u32::try_from(FRAME_BYTES_MAX + 1).expect("the length fits into 32 bits").to_be_bytes();
     assert!(matches!(all::<FromInstance>(&too_long), Err(FrameError::TooLong { .. })));
     let long = FromInstance::Refused("x".repeat(FRAME_BYTES_MAX));
     let refused = now(async { write(&mut Vec::new(), &long).await });
     assert!(matches!(refused, Err(FrameError::TooLong { .. })));
-    let mut deep = u32::try_from(FRAME_BYTES_MAX).expect("it is short").to_be_bytes().to_vec();
+    let mut deep = u32::try_from(FRAME_BYTES_MAX).expect("the length fits into 32 bits").to_be_bytes().to_vec();
     deep.extend([b'['; FRAME_BYTES_MAX]);
-    assert!(matches!(all::<FromInstance>(&deep), Err(FrameError::Malformed(_))), "and the stack holds");
+    assert!(matches!(all::<FromInstance>(&deep), Err(FrameError::Malformed(_))), "deep nesting is an error");
 }
 
 proptest! {
@@ -106,7 +106,7 @@ proptest! {
 
     #[test]
     fn any_text_in_a_frame_is_a_message_or_none(body in "[\\[\\]{}\",:a-z0-9]{0,200}") {
-        let mut frame = u32::try_from(body.len()).expect("it is short").to_be_bytes().to_vec();
+        let mut frame = u32::try_from(body.len()).expect("the length fits into 32 bits").to_be_bytes().to_vec();
         frame.extend(body.as_bytes());
         let _ = all::<Hello>(&frame);
         let _ = all::<FromWorker>(&frame);

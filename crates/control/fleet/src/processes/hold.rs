@@ -1,4 +1,4 @@
-//! Statements that run on a cluster of processes, as these count them.
+//! Registration of running statements on worker processes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Processes;
 
-/// One statement's hold on all workers of its cluster.
+/// One statement's registration on all ready workers of its cluster, which counts as running there until it is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
     host: Arc<Processes>,
@@ -18,7 +18,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// A hold on those of `workers` that are ready; `None` where none is.
+    /// Registers a statement on those of `workers` that are ready; `None` if none is.
     pub(super) fn on(host: &Arc<Processes>, workers: &[Worker]) -> Option<Self> {
         let mut hosted = host.hosted.lock();
         let is_ready =
@@ -41,7 +41,7 @@ impl Held {
 
 impl Hold for Held {
     fn worker(&self) -> WorkerId {
-        self.workers.first().expect("somebody is held").id
+        self.workers.first().expect("a hold has at least one worker").id
     }
 
     fn processes(&self) -> &[Worker] {
@@ -65,7 +65,7 @@ impl Drop for Held {
         }
         drop(hosted);
         if is_last_of_draining {
-            // It may go now.
+            // Reconciliation may stop it now.
             self.host.changes.advance();
         }
     }

@@ -1,25 +1,26 @@
-//! What a worker has of the machine, of what its cluster says.
+//! Resources of a worker, computed from its cluster's specification and the machine.
 
 use cluster_model::WorkerSpec;
 
 use crate::fleet::FleetSettings;
 use crate::join::Means;
 
-/// Percent of a disk of its own that the cache of a worker may take where its cluster does not say it.
+/// Default percentage of the disk for the cache of a worker with a disk of its own.
 const OWN_DISK_CACHE_PCT: u8 = 60;
 
-/// What a worker has that was not started here: a machine and a disk of its own, which it need not share.
+/// Returns the resources of a worker that was not started here and shares its disk with no other worker.
 pub(super) fn own_means(spec: &WorkerSpec, settings: &FleetSettings) -> Means {
     let max_cache_pct = spec.max_cache_pct.or(Some(OWN_DISK_CACHE_PCT));
     Means { cache_disk_bytes: u64::MAX, cache_disk_part: 1, max_cache_pct, ..means(spec, settings) }
 }
 
-/// A worker's share of the memory is for its tasks and for its cache together, divided as the instance divides its own.
+/// Returns the resources of a worker on the instance's machine. Its share of the memory is divided between tasks and
+/// cache in the same ratio as the instance's own memory.
 pub(super) fn means(spec: &WorkerSpec, settings: &FleetSettings) -> Means {
     let share = spec.share.memory_bytes;
     let (queries, cache) = (settings.memory_bytes, settings.cache_bytes);
     let cache_bytes = part(share, cache, queries.saturating_add(cache));
-    // All of them lie on one disk, so each has as much less of it as it has of the memory.
+    // All workers use one disk, so a worker gets the same fraction of the disk as of the memory.
     let cache_disk_bytes = part(settings.cache_disk_bytes, share, queries);
     let cache_disk_part = part(settings.cache_disk_part, queries, share).max(1);
     Means {
@@ -33,7 +34,7 @@ pub(super) fn means(spec: &WorkerSpec, settings: &FleetSettings) -> Means {
     }
 }
 
-/// `whole * share / of`, at most `u64::MAX`.
+/// Computes `whole * share / of` without overflow, at most `u64::MAX`.
 fn part(whole: u64, share: u64, of: u64) -> u64 {
     let part = u128::from(whole) * u128::from(share) / u128::from(of.max(1));
     u64::try_from(part).unwrap_or(u64::MAX)

@@ -1,10 +1,17 @@
-//! Child processes as the workers that a control plane wants.
+//! Worker host: starts, watches and stops the worker processes that a control plane wants.
 //!
-//! Where somebody vouches for them, workers come too that were not started here, as pods: they are watched by what they say, and by who made them.
+//! A worker is started with a ticket, joins with it, and is then watched through its heartbeats and its process. If a
+//! token verifier is configured, workers that others have started, such as pods, can join as well: only their
+//! heartbeats are watched, and whoever created them reports their end.
 //!
-//! A worker is started as a process with a ticket, comes in by it (`desk.rs`) and is watched from then on: by what it says, and by its process
-//! (`process.rs`), which is seen to end whoever its parent is. `one.rs` is what is known of a worker, `roster.rs` what of that outlives the instance,
-//! `means.rs` what a worker has, `hold.rs` who runs there, `tell.rs` how a worker learns of new shards, `unreached.rs` who answers here and yet not everywhere.
+//! - `one.rs`: the state of one worker
+//! - `desk.rs`: admission of joining workers, and handling of their messages
+//! - `process.rs`: a process identified by pidfd, so that its end is seen even if another process is its parent
+//! - `roster.rs`: the file with which the next instance takes over the workers
+//! - `means.rs`: resource shares of workers
+//! - `hold.rs`: statements that run on workers
+//! - `tell.rs`: messages about new shards
+//! - `unreached.rs`: workers that the instance can reach but a query could not
 
 mod desk;
 mod hold;
@@ -49,19 +56,19 @@ pub use process::can_watch_processes;
 use process::{Exit, Process};
 use roster::{Roster, RosterFile};
 
-/// A process that was told to end and has not after so long is killed.
+/// Time between a stop message and SIGKILL.
 const END_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The workers of an instance that are processes of their own on its machine.
+/// Worker host for processes: the child processes of an instance and the workers that joined with a token.
 pub struct Processes {
     this: Weak<Self>,
     settings: FleetSettings,
     authority: Arc<Authority>,
-    /// Where workers find the instance.
+    /// Address of the join listener.
     address: SocketAddr,
     dialer: Arc<Dialer>,
     roster: RosterFile,
-    /// Held while the roster is written: the newest is written last.
+    /// Lock around writes of the roster, so that an older state never replaces a newer one.
     saving: Mutex<()>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
@@ -70,20 +77,21 @@ pub struct Processes {
     changes: Revisions,
 }
 
-/// How the cache of a worker was used since it began.
+/// Cache statistics of a worker since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheUses {
-    /// How often its tasks found a block in memory, and how often they did not.
+    /// Block lookups that were served from memory.
     pub hits: u64,
+    /// Block lookups that were not served from memory.
     pub misses: u64,
-    /// What became of the shards that it was told of before anybody asked for them.
+    /// Statistics of the pre-warming with new shards.
     pub ahead: AheadUse,
 }
 
 #[derive(Default)]
 struct Hosted {
     workers: BTreeMap<WorkerId, One>,
-    /// The instance ends: nobody is started any more.
+    /// True once the instance shuts down; no worker is started any more.
     is_closing: bool,
     next_hold: u64,
     next_link: u64,
@@ -91,7 +99,7 @@ struct Hosted {
 }
 
 impl Processes {
-    /// The workers that an earlier instance has left, where they can find this one; they are back when they have said so. Others are ended.
+    /// Opens the host and takes over the workers of an earlier instance that can rejoin; kills the others.
     pub(crate) fn open(
         settings: FleetSettings,
         authority: Arc<Authority>,
@@ -120,44 +128,46 @@ impl Processes {
         host
     }
 
-    /// Where an earlier instance of the folder was found by its workers.
+    /// Returns the join address of the earlier instance with this folder.
     pub(crate) fn earlier_address(settings: &FleetSettings) -> Option<SocketAddr> {
         RosterFile::in_folder(&settings.folder).load().address
     }
 
-    /// Grows when a worker has come, gone, answered again or ended its last statement: then a look at them is worth it.
+    /// Returns a counter that grows when a worker has joined, ended, recovered or finished its last statement, which is
+    /// when reconciliation has something to do.
     #[must_use]
     pub fn changes(&self) -> &Revisions {
         &self.changes
     }
 
-    /// What opens connections for tasks to workers, by their addresses for that ([`crate::task_url`]).
+    /// Returns the connector to workers by their task URLs ([`crate::task_url`]).
     #[must_use]
     pub fn dial(&self) -> Arc<dyn Dial> {
         Arc::clone(&self.dialer) as Arc<dyn Dial>
     }
 
-    /// A hold on those of these workers that take statements, for one statement; `None` where none of them does.
+    /// Registers one statement on those of `workers` that are ready, until the returned value is dropped; `None` if
+    /// none is ready.
     #[must_use]
     pub fn hold(&self, workers: &[Worker]) -> Option<Box<dyn Hold>> {
         let host = self.this.upgrade()?;
         Held::on(&host, workers).map(|held| Box::new(held) as Box<dyn Hold>)
     }
 
-    /// Bytes of memory that a worker's tasks have, as it last said; `None` where it is none of these.
+    /// Returns the bytes of memory that a worker's tasks use, as last reported; `None` for a worker of another host.
     #[must_use]
     pub fn memory_used(&self, worker: WorkerId) -> Option<u64> {
         self.hosted.lock().workers.get(&worker).map(One::memory_used)
     }
 
-    /// How a worker's cache was used, as it last said; `None` where it is none of these.
+    /// Returns a worker's cache statistics, as last reported; `None` for a worker of another host.
     #[must_use]
     pub fn cache_uses(&self, worker: WorkerId) -> Option<CacheUses> {
         self.hosted.lock().workers.get(&worker).map(One::cache_uses)
     }
 
-    /// Has a worker take over from others what is hot in their caches and its own once parts are placed among `slots`; completes when it has, or
-    /// when that cannot be.
+    /// Asks a worker to warm its cache from the workers `from`, with the parts that it will own once parts are placed
+    /// among `slots`. Completes when the worker reports the end or its connection is closed.
     pub fn take_over(
         &self,
         worker: WorkerId,
@@ -177,26 +187,26 @@ impl Processes {
         async { drop(taken.await) }
     }
 
-    /// These workers, and no others, stay where they are to go: others take over from them what is hot in their caches.
+    /// Marks exactly these workers as handing over their caches: reconciliation does not stop them meanwhile.
     pub fn hand_over(&self, leaving: &BTreeSet<WorkerId>) {
         for (worker, one) in &mut self.hosted.lock().workers {
             one.seen_mut().hands_over = leaving.contains(worker);
         }
     }
 
-    /// Takes away what workers have left on the disk in slots that are not wanted any more.
+    /// Deletes the folders of slots that are not wanted any more.
     pub fn clean_folders(&self, is_wanted: impl Fn(ClusterId, u32) -> bool) {
         if let Err(error) = slot_folder::clean(&self.settings.folder, is_wanted) {
-            tracing::warn!(%error, "what workers have left on the disk cannot be removed");
+            tracing::warn!(%error, "could not delete the folders of unused worker slots");
         }
     }
 
-    /// Ends all workers, and completes when they have. None is started from now on.
+    /// Stops all child processes and waits for their exit. No worker is started from now on.
     pub(crate) async fn close(&self) {
         let living: Vec<WorkerId> = {
             let mut hosted = self.hosted.lock();
             hosted.is_closing = true;
-            // Who was not started here looks for the next instance.
+            // Workers that were not started here reconnect to the next instance.
             let own = hosted.workers.values().filter(|one| !one.is_gone() && one.life.is_none());
             own.map(|one| one.seen().id).collect()
         };
@@ -212,24 +222,24 @@ impl Processes {
         }
     }
 
-    /// Ends all workers at once.
+    /// Kills all child processes immediately.
     pub(crate) fn kill(&self) {
         let mut hosted = self.hosted.lock();
         hosted.is_closing = true;
         hosted.workers.values().filter_map(|one| one.process.as_ref()).for_each(Process::kill);
     }
 
-    /// Gives all workers that can be reached new certificates.
+    /// Sends new certificates to all connected workers.
     pub(crate) fn renew_certificates(&self) {
         for one in self.hosted.lock().workers.values().filter(|one| one.link.is_some()) {
             match self.authority.sign(Name::Worker(one.seen().id), &one.public_key) {
                 Ok(certificate) => drop(one.tell(FromInstance::Certificate(Base64(certificate.to_vec())))),
-                Err(error) => tracing::warn!(worker = %one.seen().id, %error, "a certificate cannot be renewed"),
+                Err(error) => tracing::warn!(worker = %one.seen().id, %error, "could not renew its certificate"),
             }
         }
     }
 
-    /// Takes over the workers of an earlier instance.
+    /// Takes over the workers in the roster of an earlier instance.
     fn find(&self) {
         let kept = self.roster.load();
         let is_same_boot = kept.boot == process::boot();
@@ -237,7 +247,7 @@ impl Processes {
         let now = self.clock.monotonic();
         for entry in kept.workers {
             if entry.life.is_some() {
-                // It knows where the door is, and has a certificate.
+                // It knows the join address independently of this instance, and has a certificate.
                 if entry.has_joined {
                     self.hosted.lock().workers.insert(entry.id, One::found(entry, None, now));
                 }
@@ -255,7 +265,7 @@ impl Processes {
         }
     }
 
-    /// Makes a worker that is to come, and its ticket; none where the instance ends.
+    /// Registers a worker that is about to be started and returns its ticket; `None` if the instance shuts down.
     pub(crate) fn invite(&self, worker: &StartWorker) -> Option<Ticket> {
         let now = self.clock.monotonic();
         let mut hosted = self.hosted.lock();
@@ -272,12 +282,13 @@ impl Processes {
         Some(ticket)
     }
 
-    /// What a worker has.
+    /// Returns the resources of a worker.
     fn means(&self, one: &One) -> Means {
         let own = if one.life.is_some() { own_means } else { means };
         own(&one.seen().spec, &self.settings)
     }
 
+    /// Starts the process of a worker.
     fn spawn(&self, ticket: &Ticket, worker: &StartWorker) -> io::Result<Process> {
         let FleetSettings { program, launcher, .. } = &self.settings;
         let mut command = launcher.command(program, worker.cluster, worker.slot);
@@ -289,12 +300,12 @@ impl Processes {
             .envs(self.settings.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        // What a terminal tells the instance is not for its workers: it tells them itself.
+        // A separate process group, so that a terminal's Ctrl-C reaches the instance only; it stops its workers itself.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Process::spawn(&mut command)
     }
 
-    /// Notes when a worker's process has ended.
+    /// Spawns a task that waits for a worker's process to exit.
     fn watch(&self, worker: WorkerId, process: Process) {
         let host = Weak::clone(&self.this);
         self.runtime.spawn(async move {
@@ -311,6 +322,7 @@ impl Processes {
         self.changes.advance();
     }
 
+    /// Marks a worker as gone and logs why.
     fn note_end(&self, worker: WorkerId, how: &str) {
         let now = self.clock.monotonic();
         let mut hosted = self.hosted.lock();
@@ -319,19 +331,19 @@ impl Processes {
         let seen = one.seen();
         let (slot, detail) = (seen.slot, seen.detail.as_deref());
         if seen.failed {
-            tracing::warn!(%worker, cluster = %seen.cluster, slot, detail, "a worker has failed");
+            tracing::warn!(%worker, cluster = %seen.cluster, slot, detail, "worker failed");
         } else {
-            tracing::info!(%worker, cluster = %seen.cluster, slot, detail, "a worker has ended");
+            tracing::info!(%worker, cluster = %seen.cluster, slot, detail, "worker ended");
         }
     }
 
-    /// Keeps who is there.
+    /// Writes the roster.
     fn save(&self) {
         let _one = self.saving.lock();
         let workers = self.hosted.lock().workers.values().filter_map(One::entry).collect();
         let roster = Roster { boot: process::boot(), address: Some(self.address), workers };
         if let Err(error) = self.roster.save(&roster) {
-            tracing::warn!(%error, "a restart would not find the workers");
+            tracing::warn!(%error, "could not write the worker roster; the next instance cannot take over the workers");
         }
     }
 }
@@ -367,9 +379,9 @@ impl WorkerHost for Processes {
             let Some(one) = hosted.workers.get_mut(&worker).filter(|one| !one.is_gone()) else { return };
             let is_linked = one.link.is_some();
             let before = std::mem::replace(&mut one.seen_mut().spec, spec.clone());
-            // Who is not there yet is told when it comes.
+            // A worker that is not connected gets its resources when it joins.
             if is_linked && !one.tell(FromInstance::Configure(self.means(one))) {
-                // It is told again.
+                // Keep the old spec, so that reconciliation sees the difference and repeats the action.
                 one.seen_mut().spec = before;
                 return;
             }
@@ -401,15 +413,15 @@ impl WorkerHost for Processes {
             one.holds.values().for_each(tokio_util::sync::CancellationToken::cancel);
         }
         if one.life.is_some() && (reason.is_failure() || !one.tell(FromInstance::Stop)) {
-            // Nobody hears whether it ends: whoever made it sees to that.
+            // Its exit cannot be observed here; whoever created it sees to that.
             drop(hosted);
-            self.note_end(worker, "told to end");
+            self.note_end(worker, "stopped by the instance");
             self.save();
             return;
         }
         let Some(process) = one.process.clone() else { return };
         if reason.is_failure() {
-            // It did not listen before.
+            // It did not answer before, so a stop message would not reach it.
             process.kill();
             return;
         }
@@ -443,7 +455,7 @@ impl Guests for Processes {
         {
             let mut hosted = self.hosted.lock();
             let Some(one) = hosted.workers.get_mut(&worker) else { return };
-            // One that was to go has gone.
+            // The end of a draining worker is no failure.
             if one.seen().state == WorkerState::Draining && one.stopping.is_none() {
                 one.stopping = Some(StopReason::GraceOver);
             }

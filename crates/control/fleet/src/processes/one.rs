@@ -1,4 +1,4 @@
-//! One worker, as its host knows it.
+//! The state of one worker in its host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,42 +15,45 @@ use super::roster::Entry;
 use crate::join::{Beat, FromInstance, LinkNumber};
 use crate::ticket::ExpectedSecret;
 
-/// What is shown of a worker that answers, but not to all.
+/// Detail shown for a worker that sends heartbeats but that a query could not reach.
 const UNREACHED: &str = "a query could not reach it";
 
+/// A worker of the host: its observed state, its process and its connection.
 pub(super) struct One {
     seen: Worker,
-    /// `None` before it runs, and once it is gone.
+    /// Process of the worker; `None` before it runs, after its end, and for workers that were not started here.
     pub(super) process: Option<Process>,
-    /// What it lives in, where it was not started here.
+    /// Unique name of what a worker that was not started here runs in, such as the uid of a pod.
     pub(super) life: Option<String>,
-    /// What its ticket says; `None` once that was used.
+    /// Hash of the ticket's secret; `None` once the ticket is used.
     pub(super) secret: Option<ExpectedSecret>,
     pub(super) has_joined: bool,
-    /// For the next certificate.
+    /// Public key for the next certificate.
     pub(super) public_key: Vec<u8>,
+    /// Current connection.
     pub(super) link: Option<Link>,
-    /// It was told to end.
+    /// Reason why the worker was told to stop; `None` if it was not.
     pub(super) stopping: Option<StopReason>,
+    /// Last heartbeat.
     beat: Beat,
-    /// New shards that it could not be told of.
+    /// Number of new shards that could not be announced to the worker.
     pub(super) untold: u64,
-    /// Statements that were given to it and are not over.
+    /// Running statements by their number, with the token that cancels each.
     pub(super) holds: BTreeMap<u64, CancellationToken>,
-    /// Each fires when it has taken over what it was told to under its number.
+    /// Cache hand-overs to this worker by their number; the sender fires when the worker reports the end.
     pub(super) taking: BTreeMap<u64, oneshot::Sender<()>>,
-    /// Others could not reach it: until then it is as if it hung, whatever it says itself.
+    /// Time until which the worker counts as hung because a query could not reach it.
     unreached_until: Option<Duration>,
 }
 
-/// The connection over which it is told things.
+/// Connection to a worker.
 pub(super) struct Link {
     pub(super) number: LinkNumber,
     pub(super) say: mpsc::Sender<FromInstance>,
 }
 
 impl One {
-    /// One that is about to be started.
+    /// Creates the state of a worker that is about to be started.
     pub(super) fn starting(id: WorkerId, start: &StartWorker, secret: Option<ExpectedSecret>, now: Duration) -> Self {
         let seen = Worker {
             id,
@@ -86,7 +89,7 @@ impl One {
         }
     }
 
-    /// One that an earlier instance has left. Until it has come back it is as if it were starting.
+    /// Creates the state of a worker of an earlier instance, which counts as starting until it rejoins.
     pub(super) fn found(entry: Entry, process: Option<Process>, now: Duration) -> Self {
         let start = StartWorker { cluster: entry.cluster, slot: entry.slot, spec: entry.spec };
         let mut found = Self::starting(entry.id, &start, None, now);
@@ -94,7 +97,7 @@ impl One {
         found
     }
 
-    /// One that has come by itself, and for which somebody vouches.
+    /// Creates the state of a worker that joins with a verified token.
     pub(super) fn vouched(id: WorkerId, vouched: Vouched, now: Duration) -> Self {
         let Vouched { cluster, slot, spec, life } = vouched;
         let mut come = Self::starting(id, &StartWorker { cluster, slot, spec }, None, now);
@@ -102,7 +105,7 @@ impl One {
         come
     }
 
-    /// It gets nothing more to do.
+    /// Starts draining: the worker gets no more statements.
     pub(super) fn drain(&mut self, now: Duration) {
         if matches!(self.seen.state, WorkerState::Starting | WorkerState::Ready) {
             (self.seen.state, self.seen.since) = (WorkerState::Draining, now);
@@ -110,6 +113,7 @@ impl One {
         }
     }
 
+    /// Returns the observed state without the values of the last heartbeat; see [`One::observed`].
     pub(super) fn seen(&self) -> &Worker {
         &self.seen
     }
@@ -118,7 +122,7 @@ impl One {
         &mut self.seen
     }
 
-    /// As it is observed now.
+    /// Returns the worker as observed now, with running statements and cache size.
     pub(super) fn observed(&self, now: Duration) -> Worker {
         if self.is_gone() {
             return self.seen.clone();
@@ -132,7 +136,7 @@ impl One {
         observed
     }
 
-    /// Nobody is to try to reach it until then.
+    /// Treats the worker as hung until then.
     pub(super) fn unreached(&mut self, until: Duration) {
         self.unreached_until = Some(until);
     }
@@ -141,17 +145,17 @@ impl One {
         self.beat.memory_bytes
     }
 
-    /// How its cache was used.
+    /// Returns its cache statistics, with shards that could not be announced counted as dropped.
     pub(super) fn cache_uses(&self) -> CacheUses {
         let Beat { cache_hits, cache_misses, ahead_shards, ahead_blocks, ahead_dropped, .. } = self.beat;
         let ahead = AheadUse { shards: ahead_shards, blocks: ahead_blocks, dropped: ahead_dropped + self.untold };
         CacheUses { hits: cache_hits, misses: cache_misses, ahead }
     }
 
-    /// It has taken over what it was told to under this number.
+    /// Completes the cache hand-over with this number.
     pub(super) fn took_over(&mut self, number: u64) {
         if let Some(done) = self.taking.remove(&number) {
-            // Who waited for it may have waited long enough.
+            // The receiver is gone if the hand-over has timed out.
             let _ = done.send(());
         }
     }
@@ -160,17 +164,19 @@ impl One {
         self.seen.state == WorkerState::Gone
     }
 
-    /// It has answered.
+    /// Records a sign of life.
     pub(super) fn answered(&mut self, now: Duration) {
         (self.seen.heard, self.seen.hung) = (now, false);
     }
 
+    /// Records a heartbeat.
     pub(super) fn beat(&mut self, beat: Beat, now: Duration) {
         self.beat = beat;
         self.answered(now);
     }
 
-    /// It takes tasks. One that drains goes on with that.
+    /// Records that the worker accepts tasks at this address. A starting worker becomes ready; a draining one keeps
+    /// draining.
     pub(super) fn joined(&mut self, address: String, now: Duration) {
         self.answered(now);
         self.seen.address = Some(address);
@@ -179,7 +185,7 @@ impl One {
         }
     }
 
-    /// Its process is over, or never was.
+    /// Marks the worker as gone: failed with the detail `how`, unless it was told to stop.
     pub(super) fn gone(&mut self, how: &str, now: Duration) {
         if self.is_gone() {
             return;
@@ -194,12 +200,12 @@ impl One {
         self.taking.clear();
     }
 
-    /// Tells it something, if it can be reached.
+    /// Sends a message; returns false if the worker is not connected or its queue is full.
     pub(super) fn tell(&self, message: FromInstance) -> bool {
         self.link.as_ref().is_some_and(|link| link.say.try_send(message).is_ok())
     }
 
-    /// What is kept of it.
+    /// Returns its roster entry; `None` once it has ended.
     pub(super) fn entry(&self) -> Option<Entry> {
         let is_there = self.process.is_some() || (self.life.is_some() && !self.is_gone());
         let (pid, began) = self.process.as_ref().map_or((0, 0), |process| (process.pid, process.began));

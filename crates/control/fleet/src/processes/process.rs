@@ -1,4 +1,4 @@
-//! One process, whether this one has started it or an earlier one has: watched and signalled without ever meaning another that got its number.
+//! A process identified by pidfd, so that a reused PID is never watched or signalled by mistake.
 
 use std::fmt;
 use std::io;
@@ -9,17 +9,17 @@ use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use rustix::process::{Pid, Signal};
 
-/// A process that runs, or has.
+/// Process that was started by this or by an earlier instance.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
     pub(super) pid: u32,
-    /// When it began, in the system's own count.
+    /// Start time in clock ticks since boot; identifies the process together with its PID.
     pub(super) began: u64,
     #[cfg(target_os = "linux")]
     handle: Arc<std::os::fd::OwnedFd>,
 }
 
-/// How a process ended, as far as that can be known: only its parent is told.
+/// Exit of a process. Only the parent learns the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
     Status(i32),
@@ -39,15 +39,15 @@ impl fmt::Display for Exit {
 
 #[cfg(target_os = "linux")]
 impl Process {
-    /// Starts one.
+    /// Starts a process.
     pub(super) fn spawn(command: &mut Command) -> io::Result<Self> {
-        // It is not forgotten by the system before its exit is asked for, so its number is its own until then.
+        // The PID cannot be reused before `waitid`, so opening the pidfd after the start is safe.
         let mut child = command.spawn()?;
         let pid = child.id();
         match open(pid) {
             Ok(handle) => Ok(Self { pid, began: began(pid).unwrap_or(0), handle: Arc::new(handle) }),
             Err(error) => {
-                // Nobody would know when it ends.
+                // Without a pidfd its exit cannot be watched.
                 child.kill()?;
                 child.wait()?;
                 Err(error)
@@ -55,19 +55,19 @@ impl Process {
         }
     }
 
-    /// The process of this number that began then, if it still runs.
+    /// Returns the process with this PID and start time, if it still runs.
     pub(super) fn find(pid: u32, began_then: u64) -> Option<Self> {
         let handle = Arc::new(open(pid).ok()?);
-        // Asked after the handle is there: so both are of the same process.
+        // Read the start time after opening the pidfd: then both belong to the same process.
         (began(pid)? == began_then).then_some(Self { pid, began: began_then, handle })
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends it.
+    /// Sends SIGKILL.
     pub(super) fn kill(&self) {
         self.signal(Signal::KILL);
     }
@@ -75,32 +75,29 @@ impl Process {
     fn signal(&self, signal: Signal) {
         match rustix::process::pidfd_send_signal(&*self.handle, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => tracing::warn!(pid = self.pid, %error, "a worker's process cannot be signalled"),
+            Err(error) => tracing::warn!(pid = self.pid, %error, "could not signal a worker's process"),
         }
     }
 
-    /// Completes when it has ended.
+    /// Waits for the process to exit.
     pub(super) async fn ended(&self) -> Exit {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         use std::os::fd::AsFd;
         use tokio::io::Interest;
         use tokio::io::unix::AsyncFd;
 
-        #[expect(
-            deprecated,
-            reason = "what is watched owns its handle, so that it stays open as long; the other form is unsafe"
-        )]
+        #[expect(deprecated, reason = "the watcher owns the pidfd, so that it stays open; the other form is unsafe")]
         let watched = AsyncFd::with_interest(Arc::clone(&self.handle), Interest::READABLE);
         let readable = async { watched?.readable().await.map(drop) };
         if let Err(error) = readable.await {
-            tracing::warn!(pid = self.pid, %error, "a worker's process cannot be watched");
+            tracing::warn!(pid = self.pid, %error, "could not wait for a worker's process");
         }
         match waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
             Ok(Some(how)) => {
                 let status = how.exit_status().map(Exit::Status);
                 status.or_else(|| how.terminating_signal().map(Exit::Signal)).unwrap_or(Exit::Unknown)
             }
-            // It was another one's child.
+            // It is a child of another process.
             _ => Exit::Unknown,
         }
     }
@@ -112,11 +109,11 @@ fn open(pid: u32) -> io::Result<std::os::fd::OwnedFd> {
     Ok(rustix::process::pidfd_open(raw, rustix::process::PidfdFlags::empty())?)
 }
 
-/// When a process that runs began, in ticks since the machine did.
+/// Returns the start time of a running process in clock ticks since boot (field 22 of `/proc/PID/stat`).
 #[cfg(target_os = "linux")]
 fn began(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
+    // The command name in parentheses may contain spaces and parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
     let state = fields.next()?;
@@ -124,7 +121,7 @@ fn began(pid: u32) -> Option<u64> {
     fields.nth(18).filter(|_| !is_over)?.parse().ok()
 }
 
-/// Whether this system can tell of processes what is asked here: Linux from 5.4 on, unless a sandbox keeps it from that.
+/// Whether this system supports pidfds: Linux 5.4 or later, unless a sandbox forbids them.
 #[must_use]
 pub fn can_watch_processes() -> bool {
     #[cfg(target_os = "linux")]
@@ -134,16 +131,16 @@ pub fn can_watch_processes() -> bool {
     can
 }
 
-/// Which life of the machine this is: numbers of processes begin anew with the next.
+/// Returns the id of the current boot; PIDs and start times are meaningful within one boot only.
 pub(super) fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Elsewhere a process cannot be meant without its number, which may be another's by then.
+/// Without pidfds a process has only its PID, which may be reused, so nothing is started.
 #[cfg(not(target_os = "linux"))]
 impl Process {
     pub(super) fn spawn(_: &mut Command) -> io::Result<Self> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "workers in processes of their own need Linux"))
+        Err(io::Error::new(io::ErrorKind::Unsupported, "worker processes require Linux"))
     }
 
     pub(super) fn find(_: u32, _: u64) -> Option<Self> {
@@ -165,23 +162,23 @@ mod tests {
 
     #[tokio::test]
     async fn how_a_child_ends_is_known() {
-        let status = Process::spawn(Command::new("sh").args(["-c", "exit 7"])).expect("there is a shell");
+        let status = Process::spawn(Command::new("sh").args(["-c", "exit 7"])).expect("start a shell");
         assert_eq!(status.ended().await, Exit::Status(7));
-        let killed = Process::spawn(Command::new("sleep").arg("600")).expect("there is sleep");
+        let killed = Process::spawn(Command::new("sleep").arg("600")).expect("start sleep");
         killed.terminate();
         assert_eq!(killed.ended().await.to_string(), "killed by signal 15");
         killed.kill();
-        assert_eq!(killed.ended().await, Exit::Unknown, "it is told once");
+        assert_eq!(killed.ended().await, Exit::Unknown, "the exit status is reported once");
     }
 
     #[tokio::test]
     async fn a_process_is_found_again_and_no_other_is_taken_for_it() {
         assert!(can_watch_processes());
-        let child = Process::spawn(Command::new("sleep").arg("600")).expect("there is sleep");
-        let found = Process::find(child.pid, child.began).expect("it runs");
-        assert!(Process::find(child.pid, child.began + 1).is_none(), "that would be another one");
+        let child = Process::spawn(Command::new("sleep").arg("600")).expect("start sleep");
+        let found = Process::find(child.pid, child.began).expect("the process runs");
+        assert!(Process::find(child.pid, child.began + 1).is_none(), "another start time means another process");
         found.kill();
         assert_eq!(child.ended().await, Exit::Signal(9));
-        assert!(Process::find(child.pid, child.began).is_none(), "it is over");
+        assert!(Process::find(child.pid, child.began).is_none(), "the process has exited");
     }
 }

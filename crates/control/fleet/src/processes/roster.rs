@@ -1,7 +1,7 @@
-//! Which workers there are, in a file: so that an instance that was killed finds them again.
+//! Roster file: the workers of an instance, so that the next instance can take them over after a crash.
 //!
-//! It tells of processes, which do not outlive the machine: it is written whole, but nobody waits for the disk. Without it, or where it is
-//! damaged, workers that come back are refused and end.
+//! The file is replaced atomically but not synced, because processes do not survive a crash of the machine. If it is
+//! missing or damaged, workers that try to rejoin are refused and exit.
 
 use std::fs;
 use std::io;
@@ -13,34 +13,35 @@ use serde::{Deserialize, Serialize};
 
 const FILE: &str = "roster";
 
-/// What is kept.
+/// Content of the roster file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Roster {
-    /// The life of the machine in which it was written.
+    /// Id of the boot in which it was written.
     pub(super) boot: String,
-    /// Where workers find the instance.
+    /// Address of the join listener.
     pub(super) address: Option<SocketAddr>,
     pub(super) workers: Vec<Entry>,
 }
 
-/// A worker that lived when this was written.
+/// Worker that ran when the roster was written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) id: WorkerId,
     pub(super) cluster: ClusterId,
     pub(super) slot: u32,
     pub(super) spec: WorkerSpec,
-    /// 0 for one that was not started here.
+    /// PID; 0 for a worker that was not started here.
     pub(super) pid: u32,
+    /// Start time of the process in clock ticks since boot.
     pub(super) began: u64,
-    /// What one lives in that was not started here.
+    /// Unique name of what a worker that was not started here runs in, such as the uid of a pod.
     #[serde(default)]
     pub(super) life: Option<String>,
-    /// It has a certificate, and comes back.
+    /// True if the worker has a certificate and can rejoin.
     pub(super) has_joined: bool,
 }
 
-/// The file.
+/// Roster file in the workers' folder.
 #[derive(Debug)]
 pub(super) struct RosterFile(PathBuf);
 
@@ -49,7 +50,7 @@ impl RosterFile {
         Self(folder.join(FILE))
     }
 
-    /// What was last kept; nothing where that cannot be read.
+    /// Reads the roster; an empty one if the file is missing or cannot be read.
     pub(super) fn load(&self) -> Roster {
         let read = match fs::read(&self.0) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(io::Error::from),
@@ -58,11 +59,12 @@ impl RosterFile {
         };
         read.unwrap_or_else(|error| {
             let path = self.0.display();
-            tracing::warn!(%path, %error, "which workers there were is not known; those that come back end");
+            tracing::warn!(%path, %error, "could not read the worker roster; workers that rejoin are refused and exit");
             Roster::default()
         })
     }
 
+    /// Replaces the roster.
     pub(super) fn save(&self, roster: &Roster) -> io::Result<()> {
         let draft = self.0.with_extension("new");
         fs::write(&draft, serde_json::to_vec(roster)?)?;
@@ -76,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Workers outlive an upgrade of their instance, which has to find them.
+    /// Workers survive an upgrade of their instance, so every version must read the format of earlier ones.
     #[test]
     fn a_roster_is_stored_as_ever() {
         let stored = concat!(
@@ -92,13 +94,13 @@ mod tests {
             Entry { id, cluster, slot: 1, spec, pid: 7, began: 8, life: Some("pod".to_owned()), has_joined: true };
         let address = Some(SocketAddr::from(([127, 0, 0, 1], 4_711)));
         let roster = Roster { boot: "b".to_owned(), address, workers: vec![entry] };
-        assert_eq!(serde_json::from_str::<Roster>(stored).expect("it reads"), roster);
-        assert_eq!(serde_json::to_string(&roster).expect("it writes"), stored);
+        assert_eq!(serde_json::from_str::<Roster>(stored).expect("deserialize the roster"), roster);
+        assert_eq!(serde_json::to_string(&roster).expect("serialize the roster"), stored);
     }
 
     #[test]
     fn what_is_kept_is_there_again_and_what_is_damaged_is_not_believed() {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let file = RosterFile::in_folder(folder.path());
         assert_eq!(file.load(), Roster::default());
         let spec = WorkerSpec {
@@ -119,11 +121,11 @@ mod tests {
         };
         let address = Some(SocketAddr::from(([127, 0, 0, 1], 4_711)));
         let roster = Roster { boot: "b".to_owned(), address, workers: vec![entry] };
-        file.save(&roster).expect("the folder is there");
+        file.save(&roster).expect("save the roster");
         assert_eq!(file.load(), roster);
-        let mut bytes = fs::read(&file.0).expect("it is there");
+        let mut bytes = fs::read(&file.0).expect("read the file");
         bytes.truncate(20);
-        fs::write(&file.0, bytes).expect("it is ours");
+        fs::write(&file.0, bytes).expect("overwrite the file");
         assert_eq!(file.load(), Roster::default());
     }
 }

@@ -1,4 +1,5 @@
-//! Telling workers of shards that tables have since lately. What does not reach them they find when they are asked for it.
+//! Announcements of new shards to workers, for pre-warming their caches. A worker that misses one opens the shard when
+//! a task scans it.
 
 use std::io;
 use std::time::Duration;
@@ -12,20 +13,20 @@ use crate::dial::task_url;
 use crate::identity::within;
 use crate::join::{FrameError, Loaded, write};
 
-/// Shards of a message: it has some hundred bytes of each.
+/// Shards in one message, each of which takes some hundred bytes.
 const SHARDS_OF_MESSAGE: usize = 32;
-/// A worker that has not taken all of it after so long is told no more.
+/// Time limit for sending all announcements to a worker.
 const TELL_TIME_MAX: Duration = Duration::from_secs(5);
 
 impl Processes {
-    /// Tells a worker of new shards, parts being placed among `slots`; completes when it has heard it, or some seconds later. What it could not be told counts as
-    /// what it has left out.
+    /// Announces new shards to a worker of a cluster whose parts are placed among `slots`. Completes when the worker
+    /// has received them, or after a timeout. Shards that could not be announced count as dropped by the worker.
     pub async fn tell_loaded(&self, worker: &Worker, slots: &[u32], new: Vec<NewShards>) {
         let all: usize = new.iter().map(NewShards::len).sum();
         let mut told = 0;
         let telling = self.tell_all(worker, slots, new, &mut told);
         if let Err(error) = within(&self.clock, TELL_TIME_MAX, telling).await {
-            tracing::debug!(worker = %worker.id, %error, "it is not told of all new shards");
+            tracing::debug!(worker = %worker.id, %error, "could not announce all new shards to the worker");
         }
         if let Some(one) = self.hosted.lock().workers.get_mut(&worker.id) {
             one.untold += (all - told) as u64;
@@ -39,7 +40,7 @@ impl Processes {
             let count = new.len();
             match write(&mut stream, &Loaded { slots: slots.to_vec(), new }).await {
                 Ok(()) => *told += count,
-                // Its table has very many columns.
+                // The table has too many columns for a message.
                 Err(FrameError::TooLong { .. }) => {}
                 Err(error) => return Err(io::Error::other(error)),
             }

@@ -20,21 +20,21 @@ fn start(slot: u32) -> StartWorker {
 
 fn open(folder: &std::path::Path, program: &str) -> Arc<Processes> {
     let settings = FleetSettings { program: program.into(), ..settings(folder) };
-    std::fs::create_dir_all(&settings.folder).expect("the folder is ours");
-    let authority = Arc::new(Authority::open(folder, clock()).expect("the folder is ours"));
-    let key = rcgen::KeyPair::generate().expect("there is chance");
-    let certificate = authority.sign(Name::Instance, key.public_key_raw()).expect("it is a point");
-    let identity = Identity::new(&key, &certificate, authority.certificate()).expect("they fit");
+    std::fs::create_dir_all(&settings.folder).expect("create folder and authority");
+    let authority = Arc::new(Authority::open(folder, clock()).expect("create folder and authority"));
+    let key = rcgen::KeyPair::generate().expect("generate a key");
+    let certificate = authority.sign(Name::Instance, key.public_key_raw()).expect("sign the certificate");
+    let identity = Identity::new(&key, &certificate, authority.certificate()).expect("key and certificate match");
     let dialer = Dialer::new(Credentials::new(identity), clock());
     let address = SocketAddr::from(([127, 0, 0, 1], 9));
     Processes::open(settings, authority, address, dialer, clock(), Arc::new(SystemRandom))
 }
 
-/// The only worker, once it is so.
+/// Waits until the only worker fulfils a condition.
 async fn until(host: &Processes, is_so: impl Fn(&Worker) -> bool) -> Worker {
     loop {
         let seen = host.changes().current();
-        let worker = host.observe().pop().expect("there is one");
+        let worker = host.observe().pop().expect("there is a worker");
         if is_so(&worker) {
             return worker;
         }
@@ -48,47 +48,47 @@ fn is_gone(worker: &Worker) -> bool {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_a_worker_that_failed() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     host.start(&start(0));
-    let worker = host.observe().pop().expect("it is observed");
+    let worker = host.observe().pop().expect("the worker is observed");
     assert!(is_gone(&worker) && worker.failed);
-    assert!(worker.detail.expect("it says why").starts_with("could not start /nowhere/kiln: "));
+    assert!(worker.detail.expect("the worker has a detail").starts_with("could not start /nowhere/kiln: "));
     host.forget(worker.id);
     assert!(host.observe().is_empty());
 }
 
 #[tokio::test]
 async fn a_process_that_ends_by_itself_has_failed() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/bin/false");
     host.start(&start(0));
     let worker = until(&host, is_gone).await;
     assert_eq!((worker.failed, worker.detail.as_deref()), (true, Some("ended with exit status 1")));
 }
 
-/// A worker with a process that only sleeps.
+/// Registers a worker with a process that only sleeps.
 fn sleeping(host: &Processes) -> (WorkerId, Process) {
-    let id = host.invite(&start(0)).expect("nothing ends").worker;
+    let id = host.invite(&start(0)).expect("the host is not shutting down").worker;
     (id, give_process(host, id))
 }
 
 fn give_process(host: &Processes, id: WorkerId) -> Process {
-    let process = Process::spawn(Command::new("sleep").arg("600")).expect("there is sleep");
-    host.hosted.lock().workers.get_mut(&id).expect("it was invited").process = Some(process.clone());
+    let process = Process::spawn(Command::new("sleep").arg("600")).expect("start sleep");
+    host.hosted.lock().workers.get_mut(&id).expect("the worker is registered").process = Some(process.clone());
     host.watch(id, process.clone());
     process
 }
 
 impl Processes {
-    /// Gives a worker a process that only sleeps; what comes back ends it.
+    /// Gives a worker a process that only sleeps; the returned function kills it.
     pub(crate) fn pretend_process(&self, worker: WorkerId) -> impl FnOnce() + use<> {
         let process = give_process(self, worker);
         self.save();
         move || process.kill()
     }
 
-    /// Tells a worker to stop, and nothing else.
+    /// Sends a stop message and does nothing else.
     pub(crate) fn tell_stop(&self, worker: WorkerId) -> bool {
         self.hosted.lock().workers[&worker].tell(FromInstance::Stop)
     }
@@ -96,7 +96,7 @@ impl Processes {
 
 #[tokio::test]
 async fn who_is_told_to_stop_is_gone_when_its_process_is() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     for (reason, failed) in [(StopReason::Unwanted, false), (StopReason::NotStarted, true)] {
         let (id, _) = sleeping(&host);
@@ -108,19 +108,19 @@ async fn who_is_told_to_stop_is_gone_when_its_process_is() {
     }
     let (id, _) = sleeping(&host);
     host.forget(id);
-    assert_eq!(host.observe().len(), 1, "who is there is not forgotten");
+    assert_eq!(host.observe().len(), 1, "only ended workers are forgotten");
     host.close().await;
     assert!(is_gone(&host.observe()[0]));
     host.start(&start(1));
-    assert_eq!(host.observe().len(), 1, "nobody is started any more");
+    assert_eq!(host.observe().len(), 1, "no worker is started after close");
 }
 
 #[tokio::test]
 async fn an_instance_that_was_killed_leaves_what_its_successor_finds() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     let (joined, process) = sleeping(&host);
-    host.hosted.lock().workers.get_mut(&joined).expect("it is there").has_joined = true;
+    host.hosted.lock().workers.get_mut(&joined).expect("the worker is registered").has_joined = true;
     let (stranger, never_joined) = sleeping(&host);
     host.save();
     drop(host);
@@ -130,51 +130,51 @@ async fn an_instance_that_was_killed_leaves_what_its_successor_finds() {
     assert_eq!(found.iter().map(|worker| worker.id).collect::<Vec<_>>(), [joined]);
     assert_eq!((found[0].state, &found[0].spec), (WorkerState::Starting, &start(0).spec));
     assert_ne!(stranger, joined);
-    // Who has no certificate cannot come back, and is ended.
+    // A worker without a certificate cannot rejoin and is killed.
     never_joined.ended().await;
     process.kill();
     let gone = until(&host, is_gone).await;
-    assert!(gone.failed, "nobody told it to");
+    assert!(gone.failed, "it exited without an order");
 }
 
 #[tokio::test]
 async fn statements_count_on_all_workers_of_their_cluster() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     let (id, process) = sleeping(&host);
-    assert!(host.hold(&host.observe()).is_none(), "it has not joined");
+    assert!(host.hold(&host.observe()).is_none(), "a worker that has not joined gets no statements");
     let ready = |host: &Processes| {
         let mut hosted = host.hosted.lock();
-        hosted.workers.get_mut(&id).expect("it is there").joined("127.0.0.1:1".to_owned(), Duration::ZERO);
+        hosted.workers.get_mut(&id).expect("the worker is registered").joined("127.0.0.1:1".to_owned(), Duration::ZERO);
     };
     ready(&host);
-    let first = host.hold(&host.observe()).expect("it is ready");
-    let second = host.hold(&host.observe()).expect("it is ready");
+    let first = host.hold(&host.observe()).expect("the worker is ready");
+    let second = host.hold(&host.observe()).expect("the worker is ready");
     assert_eq!(first.processes()[0].id, id);
     assert_eq!(host.observe()[0].running, 2);
     drop(second);
     host.drain(id);
     assert_eq!((host.observe()[0].running, host.observe()[0].state), (1, WorkerState::Draining));
-    assert!(host.hold(&host.observe()).is_none(), "it gets nothing new");
+    assert!(host.hold(&host.observe()).is_none(), "a draining worker gets no statements");
     let seen = host.changes().current();
     assert!(!first.ended().is_cancelled());
     host.stop(id, StopReason::GraceOver);
     assert!(first.ended().is_cancelled());
     drop(first);
-    assert!(seen < host.changes().current(), "it may go now");
+    assert!(seen < host.changes().current(), "the end of the last statement advances the revision");
     process.kill();
     until(&host, is_gone).await;
 }
 
 #[tokio::test]
 async fn who_could_not_be_reached_is_left_out_for_a_while_unless_nobody_else_is_there() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let host = open(folder.path(), "/nowhere/kiln");
     let mut ready = Vec::new();
     for slot in 0..2 {
-        let id = host.invite(&start(slot)).expect("nothing ends").worker;
+        let id = host.invite(&start(slot)).expect("the host is not shutting down").worker;
         let mut hosted = host.hosted.lock();
-        hosted.workers.get_mut(&id).expect("it is there").joined("127.0.0.1:1".to_owned(), Duration::ZERO);
+        hosted.workers.get_mut(&id).expect("the worker is registered").joined("127.0.0.1:1".to_owned(), Duration::ZERO);
         ready.push(id);
     }
     let hung = |host: &Processes| -> Vec<WorkerId> {
@@ -183,12 +183,12 @@ async fn who_could_not_be_reached_is_left_out_for_a_while_unless_nobody_else_is_
     let seen = host.changes().current();
     host.unreached(ready[0]);
     assert_eq!(hung(&host), [ready[0]]);
-    assert!(seen < host.changes().current(), "a look is worth it");
+    assert!(seen < host.changes().current(), "the report advances the revision");
     host.unreached(ready[1]);
-    assert_eq!(hung(&host), [ready[0]], "somebody has to be there");
-    // What it says itself does not matter, but time does.
+    assert_eq!(hung(&host), [ready[0]], "the last worker of a cluster is never marked");
+    // Its own heartbeats do not end this state, but time does.
     let mut hosted = host.hosted.lock();
-    let one = hosted.workers.get_mut(&ready[0]).expect("it is there");
+    let one = hosted.workers.get_mut(&ready[0]).expect("the worker is registered");
     let (now, later) = (clock().monotonic(), Duration::from_secs(1_000_000));
     one.answered(now);
     assert_eq!(one.observed(now).detail.as_deref(), Some("a query could not reach it"));

@@ -1,4 +1,4 @@
-//! Workers that answer here and could not be reached where they were needed: only queries find that out.
+//! Workers that send heartbeats but that a query could not reach, which only queries find out.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use cluster_model::{WorkerId, WorkerState};
 use super::Processes;
 use super::one::One;
 
-/// Such a worker gets no statements for so long. The next one that does finds out whether it can be reached again, and waits for that as long as a
-/// connection may take.
+/// Time for which an unreachable worker gets no statements. The first statement after it tries again, and waits for the
+/// connect timeout if the worker is still unreachable.
 const UNREACHED_FOR: Duration = Duration::from_secs(15);
 
 impl Processes {
-    /// Takes notice that a query could not reach a worker, from here or from another worker: for a while it is as if it hung. Not where no other
-    /// worker of its cluster would be left.
+    /// Reports that a query could not reach a worker, from here or from another worker. The worker counts as hung for a
+    /// while, unless no other worker of its cluster would be left.
     pub fn unreached(&self, worker: WorkerId) {
         let now = self.clock.monotonic();
         let mut hosted = self.hosted.lock();
@@ -26,7 +26,7 @@ impl Processes {
         if let Some(one) = hosted.workers.get_mut(&worker).filter(|one| serves(one)) {
             one.unreached(now + UNREACHED_FOR);
             drop(hosted);
-            tracing::warn!(%worker, "a query could not reach a worker: others do without it for a while");
+            tracing::warn!(%worker, "a query could not reach the worker; it gets no statements for {UNREACHED_FOR:?}");
             self.changes.advance();
         }
     }

@@ -12,8 +12,8 @@ fn ticket() -> Ticket {
 fn a_ticket_is_its_text() {
     let ticket = ticket();
     assert_eq!(Ticket::parse(&ticket.text()), Ok(ticket.clone()));
-    assert_eq!(Ticket::parse(&format!("{}\n", ticket.text())), Ok(ticket.clone()), "as a file has it");
-    assert!(!format!("{ticket:?}").contains("secret"), "logs do not have it");
+    assert_eq!(Ticket::parse(&format!("{}\n", ticket.text())), Ok(ticket.clone()), "white space is trimmed");
+    assert!(!format!("{ticket:?}").contains("secret"), "Debug must not print the secret");
 }
 
 #[test]

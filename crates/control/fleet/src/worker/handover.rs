@@ -1,7 +1,8 @@
-//! What is hot goes from the caches of those that own parts of shards to a worker that is to own them, before it does.
+//! Cache hand-over: a worker that will own parts of shards fetches their warm blocks from the present owners first.
 //!
-//! Whoever is to own dials the others, says what will be its own, and gets blocks until there are no more: each as its number of rows, the length of its
-//! record, and the record. What is lost on the way is read from the storage later.
+//! The new owner connects to each of the others and sends its slot and the next placement. It receives blocks until
+//! there are no more: each as its number of rows and the length of its record (both 32 bits, big-endian), then the
+//! record. Eight zero bytes end the stream. Blocks that are lost on the way are read from the storage later.
 
 use std::io;
 use std::sync::Arc;
@@ -24,26 +25,26 @@ use crate::dial::place;
 use crate::identity::{Credentials, Name, within};
 use crate::join::{TakeOver, TookOver, read, write};
 
-/// A record is longer than this only where it is none.
+/// Longest valid record of a block.
 const RECORD_BYTES_MAX: usize = 64 << 20;
-/// Who says nothing for so long has nothing more to give.
+/// Time limit for each read and write.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// What one gives at most, in memory: more takes too long to wait for.
+/// Most bytes of blocks in memory that one worker sends, so that a hand-over ends in reasonable time.
 const GIVEN_BYTES_MAX: u64 = 4 << 30;
 
-/// What somebody will own.
+/// Request for the blocks that a slot will own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Wanted {
     cluster: ClusterId,
     slot: u32,
-    /// The slots among which parts are placed then.
+    /// Slots of the next placement.
     slots: Vec<u32>,
 }
 
-/// Gives whoever has dialled what is hot here and will be its own.
+/// Sends a worker the warm blocks of this cache that it will own.
 ///
 /// # Errors
-/// Where the connection breaks, or what comes cannot be understood.
+/// The connection breaks or times out, or the request is malformed.
 pub(super) async fn give(worker: &Worker, mut to: TlsStream<TcpStream>, clock: &Arc<dyn Clock>) -> io::Result<()> {
     let wanted = within(clock, SILENCE_MAX, async { read::<Wanted>(&mut to).await.map_err(io::Error::other) }).await?;
     let Some(Wanted { cluster, slot, slots }) = wanted else { return Ok(()) };
@@ -68,7 +69,7 @@ pub(super) async fn give(worker: &Worker, mut to: TlsStream<TcpStream>, clock: &
     within(clock, SILENCE_MAX, ending).await
 }
 
-/// Takes from all of these at once what they have of what will be this worker's. Whoever does not answer is left out.
+/// Fetches blocks from all present owners concurrently; skips those that do not answer.
 pub(super) async fn take(
     worker: Worker,
     credentials: Arc<Credentials>,
@@ -81,17 +82,17 @@ pub(super) async fn take(
     let each = told.from.iter().map(|from| async move {
         let mut got = (0, 0);
         if let Err(error) = take_from(worker, credentials, from, wanted, clock, &mut got).await {
-            tracing::warn!(%error, from, "not all that is hot could be taken over");
+            tracing::warn!(%error, from, "could not fetch all warm cache blocks from another worker");
         }
         got
     });
     let got = futures::future::join_all(each).await;
     let (blocks, bytes) = got.into_iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
-    tracing::info!(blocks, bytes, "has taken over what is hot");
+    tracing::info!(blocks, bytes, "warmed the cache from other workers");
     TookOver { number: told.number, blocks, bytes }
 }
 
-/// From one of them; counts in `got` blocks and bytes that are kept.
+/// Fetches blocks from one worker; counts in `got` the blocks and bytes that were added to the cache.
 async fn take_from(
     worker: &Worker,
     credentials: &Credentials,
@@ -108,7 +109,7 @@ async fn take_from(
         let next = async {
             let (rows, bytes) = (stream.read_u32().await? as usize, stream.read_u32().await? as usize);
             if RECORD_BYTES_MAX < bytes {
-                return Err(io::Error::other(format!("a block of {bytes} bytes")));
+                return Err(io::Error::other(format!("block of {bytes} bytes exceeds {RECORD_BYTES_MAX} bytes")));
             }
             let mut record = vec![0; bytes];
             stream.read_exact(&mut record).await?;

@@ -1,4 +1,4 @@
-//! The worker's end of its connection to the instance.
+//! The worker's end of the join connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,30 +20,31 @@ use crate::join::{
 
 pub(super) type Stream = Box<TlsStream<TcpStream>>;
 
-/// Who calls the instance.
+/// Client that connects to the instance and joins.
 pub(super) struct Caller<'a> {
     pub(super) settings: &'a WorkerSettings,
     pub(super) key: &'a KeyPair,
     pub(super) clock: &'a Arc<dyn Clock>,
-    /// Whether it was told to go.
+    /// True once the process was asked to terminate.
     pub(super) leaving: &'a watch::Receiver<bool>,
 }
 
-/// What the instance says to that.
+/// Answer of the instance to a hello message.
 pub(super) enum Answer {
     Welcome(Stream, Box<Welcome>),
     Refused(String),
 }
 
-/// How a connection ended.
+/// End of a connection.
 pub(super) enum LinkEnd {
-    /// It may end.
+    /// The instance has stopped the worker.
     Told,
+    /// The connection is broken.
     Lost(io::Error),
 }
 
 impl Caller<'_> {
-    /// Dials and says who it is: by its certificate, or by its ticket where it has none yet.
+    /// Connects and sends the hello message, with the certificate, or with the ticket or token if there is none yet.
     pub(super) async fn call(&self, credentials: Option<&Credentials>) -> io::Result<Answer> {
         let WorkerSettings { join, way_in, version, .. } = self.settings;
         let address = join.as_str();
@@ -67,13 +68,13 @@ impl Caller<'_> {
         match within(self.clock, HELLO_TIME_MAX, asked).await? {
             Some(FromInstance::Welcome(welcome)) => Ok(Answer::Welcome(Box::new(stream), welcome)),
             Some(FromInstance::Refused(reason)) => Ok(Answer::Refused(reason)),
-            Some(_) => Err(io::Error::other("the instance answers something else")),
+            Some(_) => Err(io::Error::other("unexpected answer of the instance to a hello message")),
             None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 }
 
-/// Tells the instance how the worker is and does what it says, until one of them ends that.
+/// Sends heartbeats and handles the instance's messages until the instance stops the worker or the connection breaks.
 pub(super) async fn talk(
     stream: Stream,
     office: &Office<'_>,
@@ -87,7 +88,7 @@ pub(super) async fn talk(
     };
     let (mut reading, mut writing) = tokio::io::split(stream);
     let (answer, mut answers) = mpsc::channel(1);
-    // Ends with the connection.
+    // Hand-overs are aborted when the connection ends.
     let mut taking = JoinSet::new();
     let hear = async {
         loop {
@@ -99,15 +100,17 @@ pub(super) async fn talk(
                 Ok(Some(FromInstance::TakeOver(told))) => {
                     let (took_over, answer) = (office.take_over(told), answer.clone());
                     let taking_over = async move {
-                        // Where the connection has ended nobody waits for it.
+                        // The send fails only when the connection has ended, and then no one waits for the report.
                         let _ = answer.send(FromWorker::TookOver(took_over.await)).await;
                     };
                     taking.spawn_on(taking_over, office.tasks);
                 }
-                Ok(Some(FromInstance::Drain)) => tracing::info!("nothing more comes; ending what runs"),
+                Ok(Some(FromInstance::Drain)) => tracing::info!("draining: no new tasks, running tasks finish"),
                 Ok(Some(FromInstance::Stop)) => return LinkEnd::Told,
                 Ok(Some(FromInstance::Welcome(_) | FromInstance::Refused(_))) => {
-                    return LinkEnd::Lost(io::Error::other("the instance answers what nobody asked"));
+                    return LinkEnd::Lost(io::Error::other(
+                        "unexpected answer of the instance without a hello message",
+                    ));
                 }
                 Ok(None) => return LinkEnd::Lost(io::ErrorKind::UnexpectedEof.into()),
                 Err(error) => return LinkEnd::Lost(error),
@@ -124,7 +127,7 @@ pub(super) async fn talk(
                 () = is_so(&mut leaving), if !has_said_so => {
                     has_said_so = true;
                     if said.is_ok() {
-                        tracing::info!("told to go: asking for nothing more to do");
+                        tracing::info!("terminating: asking the instance to drain this worker");
                         said = write(&mut writing, &FromWorker::Leaving).await;
                     }
                 }
@@ -144,14 +147,14 @@ pub(super) async fn talk(
     }
 }
 
-/// Completes when it is so.
+/// Completes when the flag is true; never if its sender is gone before.
 pub(super) async fn is_so(flag: &mut watch::Receiver<bool>) {
     if flag.wait_for(|is_so| *is_so).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Where others reach the tasks' listener.
+/// Returns the address under which others reach the task listener.
 fn announced(stream: &Stream, tasks: SocketAddr) -> io::Result<SocketAddr> {
     if !tasks.ip().is_unspecified() {
         return Ok(tasks);

@@ -1,5 +1,6 @@
-//! What the instance tells of new shards: it waits here until they are opened and read ahead, one message after the other. Where too many wait they are left
-//! out.
+//! Announcements of new shards: a bounded queue of messages, and the task that opens the shards and reads them ahead.
+//!
+//! Messages that do not fit into the queue are dropped.
 
 use std::io;
 use std::sync::Arc;
@@ -17,13 +18,13 @@ use types::Clock;
 use crate::identity::within;
 use crate::join::{Loaded, SILENCE_MAX, read};
 
-/// Messages that may wait.
+/// Capacity of the queue, in messages.
 pub(super) const WAITING_MAX: usize = 64;
 
-/// Hears all that is said over a connection.
+/// Receives all announcements of a connection into the queue.
 ///
 /// # Errors
-/// Where the connection breaks, or what comes cannot be understood.
+/// The connection breaks or times out, or a message is malformed.
 pub(super) async fn hear(
     worker: &Worker,
     mut from: TlsStream<TcpStream>,
@@ -39,7 +40,7 @@ pub(super) async fn hear(
     }
 }
 
-/// Has the worker of this slot open and read what was told, for as long as somebody can tell more.
+/// Opens announced shards and reads the blocks that this slot owns, until all senders are gone.
 pub(super) async fn read_ahead(worker: Worker, (cluster, slot): (ClusterId, u32), mut told: mpsc::Receiver<Loaded>) {
     while let Some(Loaded { slots, new }) = told.recv().await {
         let placement = Placement::new(cluster, slots);

@@ -1,4 +1,4 @@
-//! What a worker takes of its machine, of what it is told to have.
+//! Scheduler configuration of a worker, from the resources that the instance assigns.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use types::Reserve;
 use crate::join::Means;
 use crate::slot_folder::SlotFolder;
 
-/// Of so many parts of what it has for columns it has one for groups, as an instance has by itself.
+/// Ratio of the column cache to the cache of pre-aggregated groups, the same as in an instance.
 const FRAGMENTS_PART: u64 = 16;
 
-/// What it begins with.
+/// Returns the configuration at start.
 pub(super) fn config(means: &Means, folder: &SlotFolder, reserve_bytes: u64) -> Config {
     let share = share(means, &FolderDisk::of(&folder.cache()));
     let reserve = Reserve { disk: Arc::new(FolderDisk::of(&folder.cache())), bytes: reserve_bytes };
@@ -30,13 +30,13 @@ pub(super) fn config(means: &Means, folder: &SlotFolder, reserve_bytes: u64) -> 
     }
 }
 
-/// What it has from now on. Percentages are of the disk.
+/// Returns the resources as the executor takes them, with percentages of the disk converted to bytes.
 pub(super) fn share(means: &Means, disk: &FolderDisk) -> WorkerShare {
-    // A disk that does not tell its size bounds nothing by that.
+    // Percentages do not limit a disk of unknown size.
     let disk_bytes = disk.total_bytes().unwrap_or(u64::MAX);
     let percent = |percent: u8| disk_bytes / 100 * u64::from(percent);
     let cache_disk = match means.max_cache_pct {
-        // With none at all the instance's operator has the last word.
+        // 0 bytes disable the cache on disk for the whole instance, whatever a cluster asks for.
         Some(part) if means.cache_disk_bytes != 0 => DiskPart { bytes_max: percent(part), part: 1 },
         _ => DiskPart { bytes_max: means.cache_disk_bytes, part: means.cache_disk_part },
     };
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn percentages_are_of_the_disk() {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let disk = FolderDisk::of(folder.path());
-        let hundredth = disk.total_bytes().expect("disks have a size") / 100;
+        let hundredth = disk.total_bytes().expect("the disk has a known size") / 100;
         let said = share(&Means { max_cache_pct: Some(3), max_spill_pct: Some(100), ..means() }, &disk);
         assert_eq!(said.cache_disk, DiskPart { bytes_max: 3 * hundredth, part: 1 });
         assert_eq!(said.spill_bytes_max, 100 * hundredth);

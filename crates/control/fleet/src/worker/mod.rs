@@ -1,6 +1,12 @@
-//! A worker: a process that joins an instance, runs tasks of its queries, and ends when it is told to or has nobody to work for.
+//! A worker process: joins an instance, runs tasks of its queries, and exits when it is told to or the instance is
+//! lost.
 //!
-//! `link.rs` is the connection to the instance, `handover.rs` how it gets what others have cached, `loads.rs` what it does about new shards, `means.rs` what it takes of its machine. Tasks are `execution`'s.
+//! - `link.rs`: the connection to the instance
+//! - `means.rs`: configuration of the scheduler from the assigned resources
+//! - `handover.rs`: transfer of cache blocks between workers
+//! - `loads.rs`: pre-warming of the cache with new shards
+//!
+//! Tasks are run by [`exchange::Worker`].
 
 mod handover;
 mod link;
@@ -40,47 +46,48 @@ use crate::own_thread::OwnThread;
 use crate::slot_folder::SlotFolder;
 use crate::way_in::WayIn;
 
-/// Between tries to reach the instance.
+/// Interval of attempts to reach the instance.
 const KNOCK_EVERY: Duration = Duration::from_millis(100);
-/// Likewise, where it was refused for the moment.
+/// Interval of attempts after a refusal that may be temporary.
 const REFUSED_EVERY: Duration = Duration::from_secs(2);
-/// Connections of which nobody has begun to read yet.
+/// Accepted task connections that may wait to be served.
 const ARRIVED_MAX: usize = 16;
 
-/// How a worker is started.
+/// Settings of a worker process.
 #[derive(Debug, Clone)]
 pub struct WorkerSettings {
-    /// `host:port` of the instance's door for workers.
+    /// `host:port` of the instance's join listener.
     pub join: String,
+    /// Credential of the first join.
     pub way_in: WayIn,
-    /// A folder of its own disk for its cache and what it spills; the one that the instance says where nothing is said.
+    /// Folder for cache and spill files on the worker's own disk; `None` for the folder that the instance assigns.
     pub folder: Option<PathBuf>,
-    /// Where tasks are taken; any free port of the address by which the instance is reached where nothing is said. Where it is any address of the
-    /// machine, the one by which the instance is reached is announced.
+    /// Address of the task listener; `None` for any free port of the local address of the connection to the instance.
+    /// For a wildcard address, that local address is announced.
     pub listen: Option<SocketAddr>,
-    /// How long it looks for an instance that is gone.
+    /// Time that the worker tries to reach the instance before it exits.
     pub patience: Duration,
-    /// The program's version, as the instance is told it.
+    /// Version of the program, as reported to the instance.
     pub version: String,
 }
 
-/// How a worker's life came to its end.
+/// Reason for a worker's regular exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// The instance said so, or whoever is in charge of the process.
+    /// The instance, or a termination signal, stopped the worker.
     Told,
-    /// The instance has none of this worker; for this reason.
+    /// The instance refused the worker, for this reason.
     Refused(String),
-    /// There is no instance any more.
+    /// The instance could not be reached in time.
     Abandoned,
 }
 
-/// Why a worker cannot work.
+/// Failure of a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    #[error("could not make a key")]
+    #[error("could not generate a key")]
     Key(#[from] rcgen::Error),
-    #[error("the certificate that the instance gave cannot be used")]
+    #[error("the certificate from the instance is not usable")]
     Certificate(#[from] rustls::Error),
     #[error("could not use the folder for the worker's cache")]
     Folder(#[source] io::Error),
@@ -90,34 +97,37 @@ pub enum WorkerError {
     Start(SqlError),
     #[error("could not listen on {address}")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("could not take tasks any more")]
+    #[error("the task listener has stopped")]
     Tasks,
     #[error("could not start a thread")]
     Thread(#[source] io::Error),
-    #[error("could not tell by which address the instance is reached")]
+    #[error("could not determine the local address of the connection to the instance")]
     Address(#[source] io::Error),
-    #[error("what talks to the instance has crashed")]
+    #[error("a task of the worker has panicked")]
     Crashed,
 }
 
-/// Where an instance is found, `host:port`, of the URL `kiln://host:port`.
+/// Parses the URL `kiln://host:port` of an instance into `host:port`.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A message about an invalid URL.
 pub fn parse_join(url: &str) -> Result<String, String> {
     let parsed = Url::parse(url).map_err(|error| error.to_string())?;
     let is_whole = parsed.scheme() == "kiln" && matches!(parsed.path(), "" | "/");
     match (parsed.host_str(), parsed.port()) {
         (Some(host), Some(port)) if is_whole => Ok(format!("{host}:{port}")),
-        _ => Err("it is not kiln://host:port".to_owned()),
+        _ => Err("expected kiln://host:port".to_owned()),
     }
 }
 
-/// Works until the instance, or `told`, says that it is enough; one that was not invited ends then what it does, and when the instance lets it go. Tasks run on the runtime of whoever calls this, and what talks to the instance on a thread
-/// of its own: it says that the worker lives when all others are busy.
+/// Runs a worker until the instance stops it or `told` completes. After `told`, a worker with a token finishes its
+/// tasks first and exits when the instance allows it.
+///
+/// Tasks run on the caller's runtime. The connection to the instance has a thread of its own, so that heartbeats are
+/// sent while all other threads are busy.
 ///
 /// # Errors
-/// [`WorkerError`], where it cannot begin or go on.
+/// [`WorkerError`] if it cannot start or continue.
 pub fn run(
     settings: WorkerSettings,
     clock: Arc<dyn Clock>,
@@ -150,6 +160,7 @@ async fn run_unboxed(
     working.await.unwrap_or(Err(WorkerError::Crashed))
 }
 
+/// Joins the instance, starts serving tasks, and reconnects whenever the connection is lost.
 async fn work(
     settings: WorkerSettings,
     leaving: watch::Receiver<bool>,
@@ -196,7 +207,7 @@ async fn work(
         };
         match ended {
             LinkEnd::Told => return Ok(Ended::Told),
-            LinkEnd::Lost(error) => tracing::warn!(%error, "the instance is gone; looking for it"),
+            LinkEnd::Lost(error) => tracing::warn!(%error, "lost the connection to the instance; reconnecting"),
         }
         let welcome;
         (stream, welcome) = match knock(&caller, Some(&*credentials)).await {
@@ -204,15 +215,15 @@ async fn work(
             Err(ended) => return Ok(ended),
         };
         if welcome.place != place {
-            return Ok(Ended::Refused("it was started for another storage or another folder".to_owned()));
+            return Ok(Ended::Refused("the instance has assigned another slot, storage or folder".to_owned()));
         }
         office.certify(&welcome.certificate);
         office.configure(&welcome.means);
-        tracing::info!("found the instance again");
+        tracing::info!("reconnected to the instance");
     }
 }
 
-/// Looks for the instance until it answers, or for as long as patience lasts.
+/// Tries to join until the instance accepts or refuses the worker, or the patience is over.
 async fn knock(caller: &Caller<'_>, credentials: Option<&Credentials>) -> Result<(Stream, Box<Welcome>), Ended> {
     let begun = caller.clock.monotonic();
     let mut leaving = caller.leaving.clone();
@@ -220,43 +231,45 @@ async fn knock(caller: &Caller<'_>, credentials: Option<&Credentials>) -> Result
         let mut pause = KNOCK_EVERY;
         match caller.call(credentials).await {
             Ok(Answer::Welcome(stream, welcome)) => return Ok((stream, welcome)),
-            // Who vouches for it may not know of it yet.
+            // The verifier of tokens may not know this worker yet.
             Ok(Answer::Refused(reason)) if credentials.is_none() && caller.settings.way_in.is_by_token() => {
                 if caller.settings.patience <= caller.clock.monotonic().saturating_sub(begun) {
                     return Err(Ended::Refused(reason));
                 }
-                tracing::warn!(reason, "the instance does not take this worker yet");
+                tracing::warn!(reason, "the instance refused this worker; trying again");
                 pause = REFUSED_EVERY;
             }
             Ok(Answer::Refused(reason)) => return Err(Ended::Refused(reason)),
             Err(error) => {
                 if caller.settings.patience <= caller.clock.monotonic().saturating_sub(begun) {
-                    tracing::warn!(%error, "there is no instance any more");
+                    tracing::warn!(%error, "could not reach the instance in time; giving up");
                     return Err(Ended::Abandoned);
                 }
-                tracing::debug!(%error, "the instance is not there");
+                tracing::debug!(%error, "could not reach the instance; trying again");
             }
         }
         tokio::select! {
             () = caller.clock.sleep(pause) => {}
-            // There is nobody who could still want something of it.
+            // No instance is connected that could still need this worker.
             () = link::is_so(&mut leaving) => return Err(Ended::Told),
         }
     }
 }
 
-/// The part of a worker that runs tasks.
+/// Task server of a worker.
 struct Serving {
     worker: Worker,
+    /// Disk of the cache and spill folders.
     disk: FolderDisk,
+    /// Address of the task listener.
     address: SocketAddr,
-    /// Ended with it.
+    /// Background tasks, which end with the server.
     tasks: JoinSet<()>,
-    /// Nobody else has it as long.
+    /// Lock on the slot's folder.
     _folder: SlotFolder,
 }
 
-/// What it is made of.
+/// Arguments for starting the task server.
 struct Start {
     listen: SocketAddr,
     version: String,
@@ -268,6 +281,7 @@ struct Start {
 }
 
 impl Serving {
+    /// Claims the slot's folder, opens the storage and starts the listener for tasks.
     async fn start(start: Start) -> Result<Self, WorkerError> {
         let Start { listen: wanted, version, folder: own_folder, welcome, credentials, clock, random } = start;
         let place = &welcome.place;
@@ -294,21 +308,21 @@ impl Serving {
                 async move {
                     match Errand::of(&stream) {
                         Errand::Tasks => {
-                            // Where nobody takes tasks any more the worker ends.
+                            // The send fails only when the task server has stopped, which ends the worker.
                             let _ = arriving.send(Ok(Box::new(stream))).await;
                             drop(place);
                         }
                         Errand::Blocks => {
                             drop(place);
                             if let Err(error) = handover::give(&asked, stream, &clock).await {
-                                tracing::debug!(%error, "not all that is hot could be given");
+                                tracing::debug!(%error, "could not send all cache blocks to another worker");
                             }
                         }
-                        // Nobody else says what there is to read.
+                        // Only the instance may announce new shards.
                         Errand::Loads if Name::Instance.is_of(&stream) => {
                             drop(place);
                             if let Err(error) = loads::hear(&asked, stream, &loaded, &clock).await {
-                                tracing::debug!(%error, "not all new shards were heard of");
+                                tracing::debug!(%error, "could not receive all announcements of new shards");
                             }
                         }
                         Errand::Loads => {}
@@ -321,7 +335,7 @@ impl Serving {
             let incoming = stream::unfold(arrived, async |mut arrived| Some((arrived.recv().await?, arrived)));
             async move {
                 if let Err(error) = worker.serve(incoming).await {
-                    tracing::error!(%error, "tasks cannot be taken any more");
+                    tracing::error!(%error, "task server failed");
                 }
             }
         });
@@ -331,12 +345,12 @@ impl Serving {
             let worker = worker.clone();
             async move { worker.keep_spill_room(&reserve, &Health::default()).await }
         });
-        tracing::info!(cluster = %place.cluster, slot = place.slot, %address, "ready for tasks");
+        tracing::info!(cluster = %place.cluster, slot = place.slot, %address, "worker accepts tasks");
         Ok(Self { worker, disk, address, tasks, _folder: folder })
     }
 }
 
-/// What the instance can tell a worker to be, and ask about it.
+/// Handler of the instance's messages: certificate, resources, cache hand-over and statistics of the worker.
 struct Office<'a> {
     key: &'a KeyPair,
     authority: CertificateDer<'static>,
@@ -345,32 +359,35 @@ struct Office<'a> {
     disk: &'a FolderDisk,
     place: (ClusterId, u32),
     clock: &'a Arc<dyn Clock>,
-    /// Where what is not about being there runs.
+    /// Runtime for everything but heartbeats.
     tasks: &'a Handle,
 }
 
 impl Office<'_> {
+    /// Installs a renewed certificate.
     fn certify(&self, certificate: &Base64) {
         match Identity::new(self.key, &CertificateDer::from(certificate.0.clone()), &self.authority) {
             Ok(identity) => self.credentials.renew(identity),
-            // The old one is good for some days yet.
-            Err(error) => tracing::warn!(%error, "the new certificate cannot be used"),
+            // The old certificate stays valid for some days.
+            Err(error) => tracing::warn!(%error, "could not install the renewed certificate"),
         }
     }
 
+    /// Applies new resources.
     fn configure(&self, means: &Means) {
         let _threads_begin_there = self.tasks.enter();
         if let Err(error) = self.worker.configure(&means::share(means, self.disk)) {
-            tracing::warn!(%error, "the worker keeps the threads that it has");
+            tracing::warn!(%error, "could not apply new resources; the worker keeps its threads");
         }
     }
 
-    /// Takes over what others have cached; completes when it has it.
+    /// Warms the cache from other workers; completes when all have sent their blocks.
     fn take_over(&self, told: TakeOver) -> impl Future<Output = TookOver> + Send + 'static {
         let (worker, credentials) = (self.worker.clone(), Arc::clone(self.credentials));
         handover::take(worker, credentials, self.place, told, Arc::clone(self.clock))
     }
 
+    /// Returns the current statistics for a heartbeat.
     fn beat(&self) -> Beat {
         let tiers = self.worker.cache_tiers();
         let counts = || {
@@ -391,9 +408,8 @@ impl Office<'_> {
     }
 }
 
-/// Who a worker is, for its log.
 impl WorkerSettings {
-    /// The id that its ticket gives it, or that it has drawn.
+    /// Returns the worker's id: that of its ticket, or the random one of a worker with a token.
     #[must_use]
     pub fn id(&self) -> WorkerId {
         self.way_in.worker()

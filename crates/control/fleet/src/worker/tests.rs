@@ -18,10 +18,10 @@ use crate::identity::{Name, dial_as_stranger, within};
 use crate::join::{BEAT_EVERY, FromInstance, Hello, PROTOCOL, read, write};
 use crate::ticket::Ticket;
 
-/// What must become so does within this.
+/// Time limit for expected state changes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An instance without processes: its workers are tasks here.
+/// Instance whose workers are tasks of the test process.
 struct House {
     fleet: Fleet,
     folder: TempDir,
@@ -30,18 +30,18 @@ struct House {
 
 impl House {
     async fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::tempdir().expect("create a temporary folder");
         let fleet = open(folder.path()).await;
         Self { fleet, folder, clock: clock() }
     }
 
     fn address(&self) -> SocketAddr {
-        crate::Processes::earlier_address(&settings(self.folder.path())).expect("it is kept")
+        crate::Processes::earlier_address(&settings(self.folder.path())).expect("the roster exists")
     }
 
     fn invite(&self) -> Ticket {
         let spec = spec(1 << 20);
-        self.fleet.processes().invite(&StartWorker { cluster: ClusterId(2), slot: 0, spec }).expect("it goes on")
+        self.fleet.processes().invite(&StartWorker { cluster: ClusterId(2), slot: 0, spec }).expect("the host is open")
     }
 
     fn worker(&self, ticket: &Ticket, patience: Duration) -> WorkerSettings {
@@ -54,7 +54,7 @@ impl House {
         tokio::spawn(run(settings, clock(), Arc::new(SystemRandom), Box::pin(std::future::pending())))
     }
 
-    /// The worker, once it is in this state.
+    /// Waits until the worker is in this state.
     async fn until(&self, id: WorkerId, state: WorkerState) -> cluster_model::Worker {
         let processes = self.fleet.processes();
         let waiting = async {
@@ -67,19 +67,19 @@ impl House {
                 processes.changes().after(seen).await;
             }
         };
-        within(&self.clock, PATIENCE, waiting).await.expect("it comes to that")
+        within(&self.clock, PATIENCE, waiting).await.expect("the worker reaches the state in time")
     }
 
-    /// Whether the worker's tasks can be reached by who may.
+    /// Whether the instance can open a task connection to the worker.
     async fn is_reached(&self, worker: &cluster_model::Worker) -> bool {
-        let url = task_url(worker).expect("it has joined");
+        let url = task_url(worker).expect("the worker has joined");
         let dialled = self.fleet.processes().dial().dial(&url).await;
-        speaks_http2(dialled.expect("it is there")).await
+        speaks_http2(dialled.expect("connect to the worker")).await
     }
 }
 
 async fn open(folder: &Path) -> Fleet {
-    Fleet::open(settings(folder), clock(), Arc::new(SystemRandom)).await.expect("the folder is ours")
+    Fleet::open(settings(folder), clock(), Arc::new(SystemRandom)).await.expect("open the instance in its folder")
 }
 
 fn spec(memory_bytes: u64) -> WorkerSpec {
@@ -91,7 +91,7 @@ fn spec(memory_bytes: u64) -> WorkerSpec {
     }
 }
 
-/// Whether the other end takes tasks: it answers the first words of HTTP/2.
+/// Whether the peer answers the HTTP/2 connection preface.
 async fn speaks_http2(mut stream: impl ByteStream) -> bool {
     let mut frame = [0; 9];
     let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
@@ -107,17 +107,17 @@ async fn a_worker_joins_takes_tasks_and_ends_when_told() {
     assert_eq!((worker.version.as_deref(), worker.failed), (Some("1"), false));
     assert!(house.is_reached(&worker).await);
     let other = cluster_model::Worker { id: WorkerId(worker.id.0 ^ 1), ..worker.clone() };
-    let url = task_url(&other).expect("it has an address");
-    let refused = house.fleet.processes().dial().dial(&url).await.err().expect("somebody else is there");
+    let url = task_url(&other).expect("the worker has joined");
+    let refused = house.fleet.processes().dial().dial(&url).await.err().expect("another id is rejected");
     assert!(refused.to_string().contains("not valid for name"), "{refused}");
     house.fleet.processes().configure(ticket.worker, &spec(2 << 20));
     house.fleet.processes().renew_certificates();
-    assert!(house.is_reached(&worker).await, "it goes on");
-    // It has no process to be seen ending.
+    assert!(house.is_reached(&worker).await, "a renewed certificate works");
+    // It has no process whose exit could be watched.
     house.fleet.processes().drain(ticket.worker);
     assert_eq!(house.until(ticket.worker, WorkerState::Draining).await.spec, spec(2 << 20));
     assert!(house.fleet.processes().tell_stop(ticket.worker));
-    assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Told);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), Ended::Told);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +127,7 @@ async fn a_ticket_is_good_for_once_and_for_nobody_else() {
     let forged = Ticket { secret: [7; 32], ..ticket.clone() };
     let unknown = Ticket { worker: WorkerId(ticket.worker.0 ^ 1), ..ticket.clone() };
     let is_refused = async |ticket: &Ticket| {
-        let ended = house.work(ticket, PATIENCE).await.expect("it does not panic").expect("it could work");
+        let ended = house.work(ticket, PATIENCE).await.expect("no panic").expect("no failure");
         assert!(matches!(ended, Ended::Refused(_)), "{ended:?}");
     };
     is_refused(&forged).await;
@@ -135,7 +135,7 @@ async fn a_ticket_is_good_for_once_and_for_nobody_else() {
     let working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
     is_refused(&ticket).await;
-    assert!(house.is_reached(&worker).await && !working.is_finished(), "the one that used it stays");
+    assert!(house.is_reached(&worker).await && !working.is_finished(), "the first worker keeps running");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,16 +143,16 @@ async fn nobody_believes_another_authority() {
     let (house, other) = (House::new().await, House::new().await);
     let ticket = house.invite();
     let misled = Ticket { authority: other.invite().authority, ..ticket.clone() };
-    let ended = house.work(&misled, Duration::ZERO).await.expect("it does not panic").expect("it could work");
-    assert_eq!(ended, Ended::Abandoned, "it does not tell its secret");
+    let ended = house.work(&misled, Duration::ZERO).await.expect("no panic").expect("no failure");
+    assert_eq!(ended, Ended::Abandoned, "the worker does not send its secret");
     let working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
-    let url = task_url(&worker).expect("it has joined");
-    other.fleet.processes().dial().dial(&url).await.err().expect("it is none of its workers");
+    let url = task_url(&worker).expect("the worker has joined");
+    other.fleet.processes().dial().dial(&url).await.err().expect("the worker rejects another instance");
     assert!(house.is_reached(&worker).await && !working.is_finished());
 }
 
-/// A clock of long ago.
+/// Clock in the year 2001, for certificates that have expired.
 #[derive(Debug)]
 struct LongAgo;
 
@@ -176,34 +176,34 @@ async fn strangers_are_sent_away_and_nothing_dies_of_them() {
     let ticket = house.invite();
     let working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
-    let tasks: SocketAddr = worker.address.as_deref().expect("it has joined").parse().expect("it is one");
+    let tasks: SocketAddr = worker.address.as_deref().expect("the worker has joined").parse().expect("valid address");
 
-    // What is no TLS.
+    // Connections that do not speak TLS.
     for address in [tasks, house.address()] {
         for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 5_000], &[22, 3, 1, 255, 255, 1, 0], &[]] {
-            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            let mut stream = TcpStream::connect(address).await.expect("it is listening");
             // It may have closed the connection already.
             let _ = stream.write_all(bytes).await;
             drop(stream);
         }
     }
-    // No certificate, and one whose time is over.
+    // No certificate, and an expired one.
     let authority = &ticket.authority;
     let is_let_in = async |dialled: io::Result<tokio_rustls::client::TlsStream<TcpStream>>| match dialled {
         Ok(stream) => speaks_http2(stream).await,
         Err(_) => false,
     };
     let stranger = dial_as_stranger(authority, tasks, Name::Worker(worker.id), &house.clock).await;
-    assert!(!is_let_in(stranger).await, "tasks are for those with a certificate");
-    let key = KeyPair::generate().expect("there is chance");
+    assert!(!is_let_in(stranger).await, "task connections need a certificate");
+    let key = KeyPair::generate().expect("generate a key");
     for (since, may_come_in) in [(Arc::new(LongAgo) as Arc<dyn Clock>, false), (clock(), true)] {
-        let signing = Authority::open(house.folder.path(), since).expect("it was kept");
-        let certificate = signing.sign(Name::Instance, key.public_key_raw()).expect("it is a point");
-        let shown = Credentials::new(Identity::new(&key, &certificate, authority).expect("they fit"));
+        let signing = Authority::open(house.folder.path(), since).expect("load the stored authority");
+        let certificate = signing.sign(Name::Instance, key.public_key_raw()).expect("sign the certificate");
+        let shown = Credentials::new(Identity::new(&key, &certificate, authority).expect("key and certificate match"));
         let dialled = shown.dial(tasks, Name::Worker(worker.id), &house.clock).await;
         assert_eq!(is_let_in(dialled).await, may_come_in);
     }
-    // TLS, and then nonsense; or another protocol.
+    // Another protocol version, then malformed messages.
     let hello = |protocol| Hello {
         protocol,
         version: "9".to_owned(),
@@ -214,18 +214,18 @@ async fn strangers_are_sent_away_and_nothing_dies_of_them() {
     };
     for protocol in [PROTOCOL, PROTOCOL + 1] {
         let mut stream =
-            dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it listens");
-        write(&mut stream, &hello(protocol)).await.expect("it listens");
-        let answer = read::<FromInstance>(&mut stream).await.expect("it answers");
+            dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it is listening");
+        write(&mut stream, &hello(protocol)).await.expect("it is listening");
+        let answer = read::<FromInstance>(&mut stream).await.expect("the instance answers");
         assert!(matches!(answer, Some(FromInstance::Refused(_))), "{answer:?}");
     }
     for nonsense in [&[255; 100][..], b"\0\0\0\x02{}", b"\0\0\0\x09{\"protoco"] {
         let mut stream =
-            dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it listens");
-        stream.write_all(nonsense).await.expect("it listens");
+            dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it is listening");
+        stream.write_all(nonsense).await.expect("it is listening");
         // It may have hung up already.
         let _ = stream.shutdown().await;
-        assert!(!matches!(read::<FromInstance>(&mut stream).await, Ok(Some(_))), "there is no answer to that");
+        assert!(!matches!(read::<FromInstance>(&mut stream).await, Ok(Some(_))), "malformed messages get no answer");
     }
     assert!(house.is_reached(&worker).await && !working.is_finished());
 }
@@ -244,9 +244,9 @@ async fn another_protocol_is_refused_and_its_version_seen() {
     };
     let authority = &ticket.authority;
     let mut stream =
-        dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it listens");
-    write(&mut stream, &hello).await.expect("it listens");
-    let answer = read::<FromInstance>(&mut stream).await.expect("it answers");
+        dial_as_stranger(authority, house.address(), Name::Instance, &house.clock).await.expect("it is listening");
+    write(&mut stream, &hello).await.expect("it is listening");
+    let answer = read::<FromInstance>(&mut stream).await.expect("the instance answers");
     assert!(matches!(answer, Some(FromInstance::Refused(_))), "{answer:?}");
     let seen = house.until(ticket.worker, WorkerState::Starting).await;
     assert_eq!(seen.version.as_deref(), Some("9"));
@@ -266,7 +266,7 @@ async fn a_worker_comes_back_to_the_next_instance() {
     assert_eq!((after.id, &after.address, &after.spec), (before.id, &before.address, &before.spec));
     assert!(house.is_reached(&after).await);
     house.fleet.processes().stop(ticket.worker, StopReason::Unwanted);
-    assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Told);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), Ended::Told);
     process();
     assert!(!house.until(ticket.worker, WorkerState::Gone).await.failed);
 }
@@ -278,10 +278,10 @@ async fn a_worker_without_an_instance_ends() {
     let working = house.work(&ticket, Duration::from_millis(300));
     house.until(ticket.worker, WorkerState::Ready).await;
     drop(house.fleet);
-    assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Abandoned);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), Ended::Abandoned);
 }
 
-/// So many new shards of a table of so many columns.
+/// Returns new shards of a table with this number of columns.
 fn new_shards(shards: u64, columns: usize) -> NewShards {
     let shard = |number: u64| {
         serde_json::json!({
@@ -295,7 +295,7 @@ fn new_shards(shards: u64, columns: usize) -> NewShards {
     };
     let (shards, columns): (Vec<_>, Vec<_>) = ((0..shards).map(shard).collect(), (1..=columns).map(column).collect());
     let new = serde_json::json!({ "table": 1, "cache": "Normal", "columns": columns, "shards": shards });
-    serde_json::from_value(new).expect("that is its form")
+    serde_json::from_value(new).expect("deserialize new shards")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -305,11 +305,11 @@ async fn what_a_worker_cannot_be_told_counts_as_left_out() {
     let _working = house.work(&ticket, PATIENCE);
     let worker = house.until(ticket.worker, WorkerState::Ready).await;
     let processes = house.fleet.processes();
-    let left_out = || processes.cache_uses(worker.id).expect("it is known").ahead.dropped;
+    let left_out = || processes.cache_uses(worker.id).expect("the worker has statistics").ahead.dropped;
     processes.tell_loaded(&worker, &[0], vec![new_shards(100, 3), new_shards(1, 1)]).await;
     assert_eq!(left_out(), 0);
     processes.tell_loaded(&worker, &[0], vec![new_shards(7, 2_000), new_shards(1, 1)]).await;
-    assert_eq!(left_out(), 7, "a table of so many columns is too much to say");
+    assert_eq!(left_out(), 7, "a table with many columns exceeds the message limit");
     let nowhere = cluster_model::Worker { address: None, ..worker.clone() };
     processes.tell_loaded(&nowhere, &[0], vec![new_shards(2, 1)]).await;
     assert_eq!(left_out(), 9);
@@ -317,9 +317,9 @@ async fn what_a_worker_cannot_be_told_counts_as_left_out() {
 
 #[test]
 fn a_worker_whose_threads_are_all_busy_says_that_it_is_there() {
-    let here = tokio::runtime::Runtime::new().expect("threads can be started");
+    let here = tokio::runtime::Runtime::new().expect("build a runtime");
     let one = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let one = one.expect("threads can be started");
+    let one = one.expect("build a runtime");
     here.block_on(async {
         let house = House::new().await;
         let ticket = house.invite();
@@ -328,19 +328,19 @@ fn a_worker_whose_threads_are_all_busy_says_that_it_is_there() {
         house.until(ticket.worker, WorkerState::Ready).await;
         let ((busy, is_busy), (release, released)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
         one.spawn(async move {
-            busy.send(()).expect("it is waited for");
+            busy.send(()).expect("the receiver waits");
             released.recv()
         });
-        is_busy.recv().expect("it has the only thread");
+        is_busy.recv().expect("the task occupies the only thread");
         let since = house.clock.monotonic();
         let hearing = async {
-            // Again and again: one word may have been on its way.
+            // Two intervals, because one heartbeat may have been in flight.
             while house.fleet.processes().observe()[0].heard < since + 2 * BEAT_EVERY {
                 house.clock.sleep(BEAT_EVERY / 4).await;
             }
             Ok(())
         };
-        within(&house.clock, PATIENCE, hearing).await.expect("it is heard");
+        within(&house.clock, PATIENCE, hearing).await.expect("heartbeats arrive in time");
         assert!(!working.is_finished());
         drop(release);
     });
@@ -348,9 +348,9 @@ fn a_worker_whose_threads_are_all_busy_says_that_it_is_there() {
 
 #[tokio::test]
 async fn there_is_no_door_at_all_addresses() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let settings = FleetSettings { door: SocketAddr::from(([0, 0, 0, 0], 0)), ..settings(folder.path()) };
-    let refused = Fleet::open(settings, clock(), Arc::new(SystemRandom)).await.expect_err("nobody finds it");
+    let refused = Fleet::open(settings, clock(), Arc::new(SystemRandom)).await.expect_err("it is a wildcard");
     assert!(matches!(refused, FleetError::NoAddress { .. }), "{refused}");
 }
 
@@ -363,7 +363,7 @@ fn where_to_join_is_a_url() {
     }
 }
 
-/// Vouches for the token `good`, whose bearer lives in what comes after it.
+/// Verifier that accepts tokens `good LIFE`.
 #[derive(Debug)]
 struct Voucher;
 
@@ -379,16 +379,16 @@ impl Vouch for Voucher {
     }
 }
 
-/// An instance that takes workers by token.
+/// Opens an instance that accepts workers with tokens.
 async fn open_to_guests(folder: &Path) -> House {
-    let data = tempfile::tempdir().expect("a temporary folder can be made");
+    let data = tempfile::tempdir().expect("create a temporary folder");
     let settings = FleetSettings { vouch: Some(Arc::new(Voucher)), ..settings(folder) };
-    let fleet = Fleet::open(settings, clock(), Arc::new(SystemRandom)).await.expect("the folder is ours");
-    std::fs::write(folder.join("known.pem"), fleet.authority()).expect("the folder is ours");
+    let fleet = Fleet::open(settings, clock(), Arc::new(SystemRandom)).await.expect("open the instance in its folder");
+    std::fs::write(folder.join("known.pem"), fleet.authority()).expect("open the instance in its folder");
     House { fleet, folder: data, clock: clock() }
 }
 
-/// A worker that shows this token, and what tells it to go.
+/// Starts a worker with this token; returns its id, a sender that asks it to terminate, and its task.
 fn guest(
     house: &House,
     folder: &Path,
@@ -396,10 +396,10 @@ fn guest(
     patience: Duration,
 ) -> (WorkerId, tokio::sync::oneshot::Sender<()>, JoinHandle<Result<Ended, WorkerError>>) {
     let path = folder.join("token");
-    std::fs::write(&path, token).expect("the folder is ours");
-    let token = crate::TokenFile::new(path, &folder.join("known.pem"), &SystemRandom).expect("it was written");
+    std::fs::write(&path, token).expect("open the instance in its folder");
+    let token = crate::TokenFile::new(path, &folder.join("known.pem"), &SystemRandom).expect("read the certificate");
     let settings = WorkerSettings {
-        join: crate::Processes::earlier_address(&settings(folder)).expect("it is kept").to_string(),
+        join: crate::Processes::earlier_address(&settings(folder)).expect("the roster exists").to_string(),
         way_in: WayIn::Token(token),
         folder: Some(house.folder.path().to_owned()),
         listen: None,
@@ -413,7 +413,7 @@ fn guest(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_vouched_for_works_without_an_invitation_and_leaves_when_it_may() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let house = open_to_guests(folder.path()).await;
     let processes = house.fleet.processes();
     let (id, tell, working) = guest(&house, folder.path(), "good pod-1\n", PATIENCE);
@@ -421,54 +421,54 @@ async fn who_is_vouched_for_works_without_an_invitation_and_leaves_when_it_may()
     assert_eq!((worker.cluster, worker.slot), (ClusterId(2), 3));
     assert_eq!(processes.life(id).as_deref(), Some("pod-1"));
     assert!(house.is_reached(&worker).await);
-    assert!(house.folder.path().join("2-3").exists(), "its cache is on its own disk");
+    assert!(house.folder.path().join("2-3").exists(), "the cache is in the worker's own folder");
 
-    // Its process is started again in the same pod: another worker takes its place.
+    // Its process is restarted in the same pod: another worker replaces it.
     let (next, tell_next, next_working) = guest(&house, folder.path(), "good pod-1", PATIENCE);
     house.until(next, WorkerState::Ready).await;
     let before = house.until(id, WorkerState::Gone).await;
-    assert!(before.failed, "nobody told it to go");
+    assert!(before.failed, "it ended without an order");
     drop((tell, working));
 
-    // Whoever is in charge of the process says that it is to go: it goes when the instance lets it.
+    // The process is asked to terminate: it exits when the instance allows it.
     drop(tell_next);
     house.until(next, WorkerState::Draining).await;
     assert!(!next_working.is_finished());
     processes.stop(next, StopReason::Drained);
-    assert_eq!(next_working.await.expect("it does not panic").expect("it could work"), Ended::Told);
+    assert_eq!(next_working.await.expect("no panic").expect("no failure"), Ended::Told);
     let gone = house.until(next, WorkerState::Gone).await;
     assert_eq!((gone.failed, gone.detail.as_deref()), (false, Some("drained")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_not_vouched_for_comes_in_as_nobody() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let house = open_to_guests(folder.path()).await;
     let (_, _tell, working) = guest(&house, folder.path(), "forged", Duration::ZERO);
-    let ended = working.await.expect("it does not panic").expect("it could work");
+    let ended = working.await.expect("no panic").expect("no failure");
     assert_eq!(ended, Ended::Refused("nobody knows it".to_owned()));
     let (_, tell, working) = guest(&house, folder.path(), "forged", PATIENCE);
     drop(tell);
-    assert_eq!(working.await.expect("it does not panic").expect("it could work"), Ended::Told);
+    assert_eq!(working.await.expect("no panic").expect("no failure"), Ended::Told);
     assert!(house.fleet.processes().observe().is_empty());
-    // One without a voucher takes nobody by token.
-    let other = tempfile::tempdir().expect("a temporary folder can be made");
+    // An instance without a verifier accepts no tokens.
+    let other = tempfile::tempdir().expect("create a temporary folder");
     let fleet = open(other.path()).await;
-    std::fs::write(other.path().join("known.pem"), fleet.authority()).expect("the folder is ours");
-    let alone = House { fleet, folder: tempfile::tempdir().expect("a temporary folder can be made"), clock: clock() };
+    std::fs::write(other.path().join("known.pem"), fleet.authority()).expect("open the instance in its folder");
+    let alone = House { fleet, folder: tempfile::tempdir().expect("create a temporary folder"), clock: clock() };
     let (_, _tell, working) = guest(&alone, other.path(), "good pod-1", Duration::ZERO);
-    let ended = working.await.expect("it does not panic").expect("it could work");
+    let ended = working.await.expect("no panic").expect("no failure");
     assert!(matches!(ended, Ended::Refused(_)), "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn guests_find_the_next_instance_and_are_lost_with_what_they_live_in() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let folder = tempfile::tempdir().expect("create a temporary folder");
     let house = open_to_guests(folder.path()).await;
     let (id, _tell, working) = guest(&house, folder.path(), "good pod-1", PATIENCE);
     house.until(id, WorkerState::Ready).await;
     let House { fleet, folder: disk, clock } = house;
-    // It ends; those that it has not started look for the next one.
+    // The instance shuts down; workers that it has not started reconnect to the next one.
     fleet.close().await;
     fleet.abandon().await;
     let next = open_to_guests(folder.path()).await;

@@ -1,10 +1,14 @@
-//! What a `ComputeCluster` becomes: the objects that it should consist of, what is to be done next, and what its status says. All pure.
+//! Pure functions that derive a `ComputeCluster`'s Kubernetes objects, surplus volumes and status.
 //!
-//! `workers.rs` is the pods, `parts.rs` what stands around them, `volumes.rs` which of their volumes nobody will want again, `status.rs` how the cluster is.
+//! - `workers.rs`: the StatefulSet and its pods.
+//! - `parts.rs`: the service and the disruption budget.
+//! - `volumes.rs`: cache volumes that are no longer needed.
+//! - `status.rs`: the status.
 //!
-//! A worker goes as Kubernetes lets pods go, whoever wants that: fewer nodes, a drained node, another template, a dropped cluster. Its process is told by a
-//! signal, tells its instance, gets nothing more to do and ends when nothing runs on it any more; until then, and for as long as that may take, the pod is
-//! there. A finalizer or a partition would make only those wait that the operator itself takes away.
+//! Workers drain within the termination of their pods, whatever causes it: fewer nodes, a drained node, a changed
+//! template, a dropped cluster. The process gets SIGTERM and tells its instance, which assigns no further work to it;
+//! the process ends when nothing runs on it any more, and the grace period of the pod covers that time. Finalizers or a
+//! StatefulSet partition would delay only the terminations that the operator itself causes.
 
 mod parts;
 mod status;
@@ -29,45 +33,46 @@ use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 pub use status::status;
 pub use volumes::surplus_volumes;
 
-/// The label that names the cluster of an object.
+/// Label with the name of the ComputeCluster to which an object belongs.
 pub const CLUSTER_LABEL: &str = "kiln.dev/cluster";
-/// The label and its value that tell workers from everything else.
+/// Label with the role of a pod; [`WORKER`] is its value for workers.
 pub const COMPONENT_LABEL: &str = "app.kubernetes.io/component";
-/// See [`COMPONENT_LABEL`].
+/// Value of [`COMPONENT_LABEL`] for workers.
 pub const WORKER: &str = "worker";
-/// Where workers take tasks.
+/// Port on which workers accept tasks.
 pub const TASK_PORT: i32 = 8_434;
-/// The volume of a worker, as its claim is called before the pod's name.
+/// Name of a worker's cache volume, and prefix of its claim's name, which ends with the name of the pod.
 pub const CACHE_VOLUME: &str = "cache";
 
-/// Why a cluster cannot have workers, although the API server has accepted it.
+/// Reason why a cluster that the API server has accepted cannot have workers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Impossible {
     #[error("there is no instance {name}")]
     NoInstance { name: String },
     #[error("there is no HardwareProfile {name}")]
     NoHardware { name: String },
-    /// Other pods cannot read its volume.
+    /// The instance stores its rows on its own volume, which other pods cannot read.
     #[error(
         "the instance {instance} keeps its rows on its own volume: workers in other pods need a storage that is a bucket"
     )]
     OwnStorage { instance: String },
 }
 
-/// What a cluster is made by.
+/// Objects on which the workers of a cluster depend.
 #[derive(Debug, Clone, Copy)]
 pub struct Around<'a> {
     pub instance: &'a Instance,
     pub hardware: &'a HardwareProfile,
-    /// The StatefulSet of the instance's pod, where that has been made.
+    /// StatefulSet of the instance's pod, if it exists.
     pub instance_pods: Option<&'a StatefulSet>,
 }
 
 impl<'a> Around<'a> {
-    /// Of what there is.
+    /// Combines the objects that were found for a cluster.
     ///
     /// # Errors
-    /// [`Impossible`].
+    /// Returns [`Impossible`] if the instance or the hardware profile is missing, or if the rows of the instance are
+    /// not in a bucket.
     pub fn new(
         cluster: &ComputeCluster,
         instance: Option<&'a Instance>,
@@ -84,7 +89,7 @@ impl<'a> Around<'a> {
     }
 }
 
-/// All objects of a cluster, as they should be. `present` is its StatefulSet as it is.
+/// Returns the desired objects of a cluster. `present` is its observed StatefulSet.
 #[must_use]
 pub fn objects(cluster: &ComputeCluster, around: &Around<'_>, present: Option<&StatefulSet>) -> Vec<Object> {
     vec![
@@ -94,7 +99,7 @@ pub fn objects(cluster: &ComputeCluster, around: &Around<'_>, present: Option<&S
     ]
 }
 
-/// The kinds of objects that clusters consist of.
+/// Returns the kinds of objects that belong to clusters.
 #[must_use]
 pub fn kinds() -> [ApiResource; 3] {
     [
@@ -104,13 +109,14 @@ pub fn kinds() -> [ApiResource; 3] {
     ]
 }
 
-/// The name of a cluster's StatefulSet and of all else that is made for it.
+/// Returns the name of a cluster's StatefulSet, service and disruption budget.
 #[must_use]
 pub fn workers_name(cluster: &str) -> String {
     format!("{cluster}-workers")
 }
 
-/// Which slot a pod of the cluster has; `None` where it is none of its workers.
+/// Returns the slot of a worker pod, which is its ordinal in the StatefulSet, or `None` if the pod is not a worker of
+/// the cluster.
 #[must_use]
 pub fn slot(cluster: &str, pod: &str) -> Option<u32> {
     let ordinal = pod.strip_prefix(workers_name(cluster).as_str())?.strip_prefix('-')?;
@@ -118,22 +124,23 @@ pub fn slot(cluster: &str, pod: &str) -> Option<u32> {
     is_plain.then(|| ordinal.parse().ok())?
 }
 
-/// Who a token has to be for, so that a worker can show it to the instance and to nobody else.
+/// Returns the audience of worker tokens. It restricts a token to one instance.
 #[must_use]
 pub fn audience(namespace: &str, instance: &str) -> String {
     format!("{instance}.{namespace}.instance.kiln.dev")
 }
 
-/// The config map in which an instance says by which certificate its workers know it.
+/// Returns the name of the config map in which an instance publishes the certificate of its authority for its workers.
 #[must_use]
 pub fn authority_name(instance: &str) -> String {
     format!("{instance}-authority")
 }
 
-/// What there is in it.
+/// Key of the certificate in that config map.
 pub const AUTHORITY_KEY: &str = "authority.pem";
 
-/// What tells the cluster's pods from others; never changed, as it cannot be in a StatefulSet.
+/// Returns the labels that select the cluster's pods. The selector of a StatefulSet is immutable, so these never
+/// change.
 fn selector(cluster: &ComputeCluster) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("app.kubernetes.io/name".to_owned(), "kiln".to_owned()),
@@ -142,14 +149,14 @@ fn selector(cluster: &ComputeCluster) -> BTreeMap<String, String> {
     ])
 }
 
-/// Those, and whose workers they are.
+/// Returns the labels of worker pods: the selector and the name of the instance.
 fn pod_labels(cluster: &ComputeCluster) -> BTreeMap<String, String> {
     let mut labels = selector(cluster);
     labels.insert(INSTANCE_LABEL.to_owned(), cluster.spec.instance.clone());
     labels
 }
 
-/// Of an object that is the cluster's, and goes when it goes.
+/// Returns the metadata of an object that the cluster owns and that is garbage-collected with it.
 fn metadata(cluster: &ComputeCluster) -> ObjectMeta {
     let mut labels = selector(cluster);
     labels.insert("app.kubernetes.io/managed-by".to_owned(), "kiln-operator".to_owned());
@@ -162,7 +169,7 @@ fn metadata(cluster: &ComputeCluster) -> ObjectMeta {
     }
 }
 
-/// How many workers there should be now.
+/// Returns the desired number of workers: 0 while the cluster is suspended.
 fn wanted(cluster: &ComputeCluster) -> i32 {
     if cluster.spec.suspended { 0 } else { cluster.spec.node_count }
 }

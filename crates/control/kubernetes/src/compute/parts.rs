@@ -1,4 +1,4 @@
-//! What stands around a cluster's pods: the service that names them, and what keeps drains of nodes from taking all of them at once.
+//! Objects beside a cluster's pods: the headless service and the disruption budget.
 
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::{TASK_PORT, metadata, selector, workers};
 use crate::resources::ComputeCluster;
 
-/// What gives each pod a name of its own.
+/// Returns the headless service that gives each pod a DNS name.
 pub(super) fn service(cluster: &ComputeCluster) -> Service {
     Service {
         metadata: metadata(cluster),
@@ -29,14 +29,15 @@ pub(super) fn service(cluster: &ComputeCluster) -> Service {
     }
 }
 
-/// Drains take one worker at a time: it hands over what is hot in its cache, and its queries end or begin again elsewhere.
+/// Returns the disruption budget that lets node drains evict one worker at a time. A worker that is evicted hands over
+/// the hot part of its cache, and its queries finish or are retried elsewhere.
 pub(super) fn disruption_budget(cluster: &ComputeCluster) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: metadata(cluster),
         spec: Some(PodDisruptionBudgetSpec {
             max_unavailable: Some(IntOrString::Int(1)),
             selector: Some(LabelSelector { match_labels: Some(selector(cluster)), ..LabelSelector::default() }),
-            // One that has no work may go.
+            // A worker that is not ready has no work and may be evicted.
             unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
             ..PodDisruptionBudgetSpec::default()
         }),

@@ -1,4 +1,4 @@
-//! How a cluster is, of what is observed of its pods.
+//! Status of a cluster, derived from the observed StatefulSet of its workers.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::jiff::Timestamp;
@@ -9,7 +9,7 @@ use crate::resources::{
     ComputeCluster, ComputeClusterPhase, ComputeClusterStatus, READY, RECONCILED, Report, condition,
 };
 
-/// The status of a cluster whose StatefulSet was observed so.
+/// Computes the status of a cluster from the observed StatefulSet of its workers.
 #[must_use]
 pub fn status(
     cluster: &ComputeCluster,
@@ -40,7 +40,7 @@ pub fn status(
     };
     let reconciled = match outcome {
         Outcome::Applied => {
-            Report { holds: true, reason: "Applied", message: "all objects of the cluster are as it says".to_owned() }
+            Report { holds: true, reason: "Applied", message: "all objects of the cluster match its spec".to_owned() }
         }
         Outcome::Failed(message) => Report { holds: false, reason: "Failed", message: message.clone() },
     };
@@ -58,11 +58,13 @@ pub fn status(
     }
 }
 
-/// What a StatefulSet says of its pods.
+/// State of a cluster's pods, as their StatefulSet reports it.
 struct Pods {
+    /// Number of pods that exist.
     there: i32,
+    /// Number of pods that are ready.
     ready: i32,
-    /// All are of the newest template.
+    /// Whether all pods have the newest template.
     is_current: bool,
 }
 
@@ -70,7 +72,7 @@ impl Pods {
     fn of(pods: Option<&StatefulSet>) -> Pods {
         let status = pods.and_then(|pods| Some((pods, pods.status.as_ref()?)));
         let Some((pods, status)) = status else { return Pods { there: 0, ready: 0, is_current: true } };
-        // What is said of an older template may not be so any more.
+        // A status of an older generation does not describe the current template.
         let is_seen = status.observed_generation == pods.metadata.generation;
         let is_updated = status.current_revision == status.update_revision;
         Pods { there: status.replicas, ready: status.ready_replicas.unwrap_or(0), is_current: is_seen && is_updated }

@@ -61,7 +61,7 @@ fn extend(spec: &mut Value, more: Value) {
     spec.extend(more);
 }
 
-/// The objects of a cluster of that instance on that hardware, of which there are no others yet.
+/// Returns the desired objects of a new cluster.
 fn made(cluster: &ComputeCluster, instance: &Instance, hardware: &HardwareProfile) -> Vec<Value> {
     let around = Around::new(cluster, Some(instance), Some(hardware), None).expect("it is possible");
     objects(cluster, &around, None).into_iter().map(|object| object.value).collect()
@@ -71,7 +71,7 @@ fn set_of(made: &[Value]) -> &Value {
     made.iter().find(|object| object["kind"] == "StatefulSet").expect("there is one")
 }
 
-/// As the API server has it when its controller has seen it.
+/// Returns the StatefulSet as the API server reports it once its controller has processed it and all pods are ready.
 fn observed(set: &Value) -> StatefulSet {
     let mut set: StatefulSet = serde_json::from_value(set.clone()).expect("it is one");
     set.metadata.generation = Some(1);

@@ -1,12 +1,13 @@
-//! Which volumes of a cluster's workers nobody will want again.
+//! Cache volumes of workers that are no longer needed.
 
 use kube::ResourceExt;
 
 use super::{CACHE_VOLUME, slot};
 use crate::resources::ComputeCluster;
 
-/// Those of `claims` that are caches of slots which the cluster does not have any more, awake or asleep. One whose pod is still there stays: a worker that
-/// comes back to the slot in the meantime must not wait for a volume that is about to go.
+/// Returns the `claims` that are caches of slots beyond the cluster's node count, whether or not it is suspended. A
+/// claim whose pod still exists, as `pods` tells, is not returned: a worker that is started again in the slot must not
+/// wait for a volume that is being deleted.
 pub fn surplus_volumes<'a>(
     cluster: &ComputeCluster,
     claims: impl IntoIterator<Item = &'a str>,

@@ -1,5 +1,5 @@
-//! A cluster's pods, and the StatefulSet that keeps as many as there should be. Whatever changes here in their template ends and starts them, one after the
-//! other; how many there are, what they may cache and when they sleep is not in it.
+//! StatefulSet and pods of a cluster's workers. Every change to the pod template restarts the workers one by one, so
+//! the template does not contain the node count, cache and spill limits or suspension.
 
 use std::collections::BTreeMap;
 
@@ -24,29 +24,31 @@ use crate::instance::{account_name, door};
 use crate::pod::{claim, container_security, mount, port, resources, security, variables_of};
 use crate::resources::{ComputeCluster, Instance};
 
-/// The name of the port where tasks are taken.
+/// Name of the port on which workers accept tasks.
 pub(super) const TASKS: &str = "tasks";
 const CONTAINER: &str = "worker";
 const CACHE_MOUNT: &str = "/var/lib/kiln";
-/// Below it: the root of a volume may hold what its file system needs.
+/// Folder of the worker, below the mount point, because the root of a volume may hold entries of the file system.
 const CACHE_FOLDER: &str = "/var/lib/kiln/workers";
 const TEMPORARY_VOLUME: &str = "tmp";
 const TEMPORARY_MOUNT: &str = "/tmp";
-/// By what a worker shows who it is, and by what it knows its instance.
+/// Name of the volume with the worker's token and the certificate of the instance's authority.
 const IDENTITY_VOLUME: &str = "identity";
 const IDENTITY_MOUNT: &str = "/var/run/kiln";
 const TOKEN: &str = "token";
-/// Nodes exchange tokens long before; ten minutes are the least that the API server gives.
+/// Lifetime of worker tokens. The kubelet renews them well before they expire; the API server's minimum is 10 minutes.
 const TOKEN_SECONDS: i64 = 3_600;
-/// What an instance gives statements on a worker that is to go, unless a setting says otherwise, and what the rest of its end may take.
+/// Default of the setting `drain_grace`: seconds that statements get to finish on a draining worker.
 const DRAIN_GRACE_SECONDS: i64 = 300;
+/// Seconds for the other work of a worker's shutdown.
 const DRAIN_REST_SECONDS: i64 = 30;
-/// How long a worker looks for an instance that is gone, unless a setting says otherwise: a pod that ends is only started again.
+/// Seconds for which a worker tries to reach a lost instance, unless the setting `worker_patience` is set. Long,
+/// because ending earlier gains nothing: Kubernetes would restart the container.
 const PATIENCE_SECONDS: &str = "3600";
-/// Settings of an instance that are its workers' too.
+/// Settings of an instance that its workers use too.
 const SHARED_SETTINGS: [&str; 2] = ["log", "log_format"];
 
-/// The pods, their volumes, and what becomes of them.
+/// Returns the StatefulSet with the worker pods, their volume claims and the retention policy of the claims.
 pub(super) fn stateful_set(
     cluster: &ComputeCluster,
     around: &Around<'_>,
@@ -65,7 +67,8 @@ pub(super) fn stateful_set(
                 type_: Some("RollingUpdate".to_owned()),
                 ..StatefulSetUpdateStrategy::default()
             }),
-            // Who sleeps finds its cache again; what a smaller cluster has left over the operator takes away.
+            // Workers of a resumed cluster reuse their caches. The operator deletes surplus volumes of a smaller
+            // cluster.
             persistent_volume_claim_retention_policy: Some(StatefulSetPersistentVolumeClaimRetentionPolicy {
                 when_deleted: Some("Delete".to_owned()),
                 when_scaled: Some("Retain".to_owned()),
@@ -75,7 +78,7 @@ pub(super) fn stateful_set(
                 spec: Some(pod(cluster, around, &image(around, present))),
             },
             volume_claim_templates: Some(vec![
-                // Templates of claims are never changed, as they cannot be in a StatefulSet.
+                // The claim templates of a StatefulSet are immutable, so those of an existing one are repeated.
                 present
                     .and_then(|present| present.spec.as_ref()?.volume_claim_templates.as_ref()?.first())
                     .map_or_else(
@@ -89,7 +92,7 @@ pub(super) fn stateful_set(
     }
 }
 
-/// The claim of a StatefulSet that is there, as it would be said.
+/// Returns the desired claim template with the size and the storage class of `there`, an existing one.
 fn kept_claim(
     there: &k8s_openapi::api::core::v1::PersistentVolumeClaim,
     cluster: &ComputeCluster,
@@ -100,8 +103,8 @@ fn kept_claim(
     claim(CACHE_VOLUME, size, spec.and_then(|spec| spec.storage_class_name.as_ref()), selector(cluster))
 }
 
-/// Workers get a new image when the instance's own pod has it: an instance gives no work to workers of another version, and while it waits for its
-/// own end those of the old one still have some.
+/// Returns the image of the workers: a new image is used only once the instance's own pod runs it. An instance assigns
+/// no work to workers of another version, and an instance that is still draining needs workers of the old version.
 fn image(around: &Around<'_>, present: Option<&StatefulSet>) -> String {
     let wanted = &around.instance.spec.image;
     let has_it = around.instance_pods.is_none_or(|pods| {
@@ -125,14 +128,14 @@ fn pod(cluster: &ComputeCluster, around: &Around<'_>, image: &str) -> PodSpec {
     let tolerations = (!hardware.tolerations.is_empty()).then(|| hardware.tolerations.clone());
     PodSpec {
         service_account_name: Some(account_name(around.instance)),
-        // It shows the instance who it is, and the API server nothing.
+        // Workers do not call the API server. The token in the identity volume is for the instance only.
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(termination_grace(around.instance)),
         security_context: Some(security()),
         node_selector: selectors,
         tolerations,
-        // A node that goes takes as few workers of a cluster with it as can be.
+        // Spread over nodes, so that the loss of a node costs a cluster as few workers as possible.
         topology_spread_constraints: Some(vec![TopologySpreadConstraint {
             max_skew: 1,
             topology_key: "kubernetes.io/hostname".to_owned(),
@@ -180,7 +183,8 @@ fn container(around: &Around<'_>, image: &str) -> Container {
             VolumeMount { read_only: Some(true), ..mount(IDENTITY_VOLUME, IDENTITY_MOUNT) },
         ]),
         security_context: Some(container_security()),
-        // Tasks are taken once it has joined. Whether it lives is for its instance to say, which hears it each second and has a pod that hangs replaced.
+        // The port is open once the worker has joined. There is no liveness probe: the instance gets a heartbeat each
+        // second and has the pod of a hung worker replaced.
         readiness_probe: Some(Probe {
             tcp_socket: Some(TCPSocketAction { port: IntOrString::String(TASKS.to_owned()), host: None }),
             period_seconds: Some(2),
@@ -192,7 +196,8 @@ fn container(around: &Around<'_>, image: &str) -> Container {
     }
 }
 
-/// A token that says to the instance which pod this is, and the authority by which the pod knows the instance before it shows that.
+/// Returns the volume with the token that identifies the pod to the instance, and the authority's certificate by which
+/// the worker verifies the instance before it sends the token.
 fn identity(instance: &Instance) -> Volume {
     let name = instance.name_any();
     let token = ServiceAccountTokenProjection {
@@ -208,7 +213,7 @@ fn identity(instance: &Instance) -> Volume {
     Volume {
         name: IDENTITY_VOLUME.to_owned(),
         projected: Some(ProjectedVolumeSource {
-            // For its group, which the pod is in.
+            // Readable for the group, which is the pod's `fsGroup`.
             default_mode: Some(0o440),
             sources: Some(vec![
                 VolumeProjection { service_account_token: Some(token), ..VolumeProjection::default() },
@@ -228,7 +233,7 @@ fn variables(instance: &Instance) -> Vec<EnvVar> {
     said.collect()
 }
 
-/// Until a pod that is to go is killed: its instance has let it end before.
+/// Returns the seconds after which Kubernetes kills a terminating pod; a drained worker ends by itself before.
 fn termination_grace(instance: &Instance) -> i64 {
     let grace = instance.setting("drain_grace").and_then(|seconds| seconds.parse().ok());
     grace.unwrap_or(DRAIN_GRACE_SECONDS).clamp(0, i64::from(i32::MAX)) + DRAIN_REST_SECONDS

@@ -1,5 +1,7 @@
-//! The authority of a namespace, which signs the certificates of all its instances: clients that trust it know each of them, also one that was deleted and made again.
-//! When it grows old it signs itself anew with the same key, so that who trusts its certificate of before goes on.
+//! Certificate authority of a namespace, which signs the server certificates of all its instances.
+//!
+//! Clients that trust it trust every instance, including one that was deleted and created again. Before the authority's
+//! certificate expires, it is replaced by a new one over the same key, so clients that trust the old one keep working.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,24 +16,25 @@ use super::{
     text,
 };
 
-/// The name of the secret with its key, and of the config map with its certificate.
+/// Name of the secret with the authority's key, and of the config map with its certificate.
 pub const AUTHORITY: &str = "kiln-ca";
 
 const DAY: u64 = 24 * 3_600;
 const VALIDITY_SECONDS: u64 = 3_650 * DAY;
-/// A third of its life is left then.
+/// Age at which the certificate is renewed: a third of its lifetime is left.
 const RENEW_AFTER_SECONDS: u64 = VALIDITY_SECONDS / 3 * 2;
 
-/// Signs certificates.
+/// Certificate authority, able to sign certificates.
 pub struct Authority {
     pub(super) issuer: Issuer<'static, KeyPair>,
-    /// Its own, as PEM.
+    /// Certificate of the authority itself, as PEM.
     pub(super) certificate: String,
     secret: Secret,
 }
 
 impl Authority {
-    /// The one whose secret this is, where it can be used and is not too old.
+    /// Loads the authority from its secret. Returns `None` if the secret is damaged, was made for another namespace or
+    /// is due for renewal.
     #[must_use]
     pub fn of(secret: &Secret, namespace: &str, now: Timestamp) -> Option<Authority> {
         let (certificate, key) = (text(secret, CERTIFICATE_KEY)?, text(secret, PRIVATE_KEY)?);
@@ -42,16 +45,16 @@ impl Authority {
         Some(Authority { issuer, certificate: certificate.to_owned(), secret: secret.clone() })
     }
 
-    /// A new one, or the one of `before` with a new certificate, where that has a key.
+    /// Creates an authority with a new certificate: over the key in `before` if there is one, otherwise over a new key.
     ///
     /// # Errors
-    /// The system gives no chance.
+    /// Returns an error if the system's random generator fails.
     pub fn make(namespace: &str, before: Option<&Secret>, now: Timestamp) -> Result<Authority, rcgen::Error> {
         let kept = before.and_then(|before| KeyPair::from_pem(text(before, PRIVATE_KEY)?).ok());
         let key = kept.map_or_else(KeyPair::generate, Ok)?;
         let mut params = params(namespace);
         limit(&mut params, now, VALIDITY_SECONDS);
-        // Not that of the one before, which has the same key.
+        // The serial number has to differ from the previous certificate's, which is over the same key.
         params.serial_number = Some(u64::try_from(now.as_second()).unwrap_or(0).into());
         let certificate = params.self_signed(&key)?.pem();
         let key_pem = key.serialize_pem();
@@ -68,13 +71,13 @@ impl Authority {
         Ok(Authority { issuer: Issuer::new(params, key), certificate, secret })
     }
 
-    /// What keeps it.
+    /// Returns the secret that stores the authority.
     #[must_use]
     pub fn secret(&self) -> &Secret {
         &self.secret
     }
 
-    /// What clients know it by, for everybody in the namespace to read.
+    /// Returns the config map with the certificate, which clients in the namespace mount or read.
     #[must_use]
     pub fn config_map(&self, namespace: &str) -> ConfigMap {
         ConfigMap {
@@ -91,7 +94,7 @@ impl std::fmt::Debug for Authority {
     }
 }
 
-/// A certificate is good from a moment ago until so many seconds from now.
+/// Sets the validity period: from [`CLOCK_SKEW_SECONDS`] before `now` until `seconds` after it.
 pub(super) fn limit(params: &mut CertificateParams, now: Timestamp, seconds: u64) {
     let (epoch, now) = (date_time_ymd(1970, 1, 1), u64::try_from(now.as_second()).unwrap_or(0));
     params.not_before = epoch + Duration::from_secs(now.saturating_sub(CLOCK_SKEW_SECONDS));

@@ -1,5 +1,6 @@
-//! The certificate that an instance shows its clients: signed by the namespace's authority for the names by which they come, and anew before it grows old. The pod
-//! takes over what its secret has, so that nobody's session ends for that.
+//! Server certificate of an instance, signed by the namespace's authority and renewed before it expires.
+//!
+//! The pod reloads the mounted secret, so a renewal ends no session.
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
@@ -16,13 +17,14 @@ const DAY: u64 = 24 * 3_600;
 const VALIDITY_SECONDS: u64 = 90 * DAY;
 const RENEW_AFTER_SECONDS: u64 = 60 * DAY;
 
-/// The name of the secret that the operator makes.
+/// Returns the name of the secret that the operator creates.
 #[must_use]
 pub fn certificate_name(instance: &Instance) -> String {
     format!("{}-tls", instance.name_any())
 }
 
-/// By what names clients come: those of the service and of the pod, this machine's where a port is forwarded, and what the instance says.
+/// Returns the certificate's subject names: those of the service and the pod, those of the local host for clients
+/// behind a port forwarding, and the names in the instance's spec.
 #[must_use]
 pub fn names(instance: &Instance) -> Vec<String> {
     let namespace = instance.namespace().unwrap_or_default();
@@ -38,10 +40,11 @@ pub fn names(instance: &Instance) -> Vec<String> {
     names
 }
 
-/// The certificate's secret as it should be, where `there` is the instance's own as it was found.
+/// Returns the desired secret with the certificate. It is the content of `there`, the existing secret of the instance,
+/// if that is still valid for these names and this authority; otherwise a new key and certificate.
 ///
 /// # Errors
-/// The system gives no chance.
+/// Returns an error if a name is not valid or the system's random generator fails.
 pub fn certificate(
     instance: &Instance,
     authority: &Authority,

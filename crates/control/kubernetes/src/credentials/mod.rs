@@ -1,6 +1,11 @@
-//! What proves who is who to the clients of a namespace's instances, as secrets: the authority that signs certificates (`authority.rs`), each instance's certificate
-//! (`certificate.rs`), and its superuser's password (`password.rs`). What there is and is still good stays as it is; only what is made anew takes its chance. What an
-//! instance's user has made in their place is only asked for (`named.rs`).
+//! Secrets of the instances of a namespace: certificate authority, server certificates and superuser passwords.
+//!
+//! A secret that exists and is still valid is never changed. Randomness is drawn only for new keys and passwords.
+//!
+//! - `authority.rs`: the certificate authority of the namespace.
+//! - `certificate.rs`: the server certificate of an instance.
+//! - `password.rs`: the superuser's password.
+//! - `named.rs`: checks of secrets that users provide instead.
 
 mod authority;
 mod certificate;
@@ -23,22 +28,24 @@ pub use certificate::{certificate, certificate_name, names};
 pub use named::{Named, Unusable, named, named_certificate, named_password, usable};
 pub use password::{superuser, superuser_name};
 
-/// The keys of a secret of the type kubernetes.io/tls, and the one that others add for who signed it.
+/// Key of the certificate chain in a secret of the type kubernetes.io/tls.
 pub const CERTIFICATE_KEY: &str = "tls.crt";
+/// Key of the private key in a secret of the type kubernetes.io/tls.
 pub const PRIVATE_KEY: &str = "tls.key";
+/// Key of the authority's certificate, which is customary in secrets of the type kubernetes.io/tls.
 pub const AUTHORITY_KEY: &str = "ca.crt";
-/// The key of a secret of the type kubernetes.io/basic-auth.
+/// Key of the password in a secret of the type kubernetes.io/basic-auth.
 pub const PASSWORD_KEY: &str = "password";
 
 const TLS_TYPE: &str = "kubernetes.io/tls";
-/// Where a secret says until when nothing need be done about it. Whoever takes this away has it made anew.
+/// Annotation with the time after which a secret is renewed. If it is removed, the secret is renewed at once.
 const RENEW_AFTER: &str = "kiln.dev/renew-after";
-/// Where it says what it was made of.
+/// Annotation with the hash of the inputs and contents of a secret.
 const MADE_OF: &str = "kiln.dev/made-of";
-/// Clocks of machines may differ by so much.
+/// Tolerated difference between the clocks of machines.
 const CLOCK_SKEW_SECONDS: u64 = 3_600;
 
-/// What of a secret is not yet too old, and was made of this.
+/// Returns whether a secret was made of `made_of` and is not yet due for renewal.
 fn is_good(secret: &Secret, made_of: &str, now: Timestamp) -> bool {
     let annotation = |name: &str| secret.annotations().get(name).map(String::as_str);
     let renew_after = annotation(RENEW_AFTER).and_then(|text| text.parse::<Timestamp>().ok());
@@ -49,13 +56,13 @@ fn annotations(made_of: String, renew_after: Timestamp) -> BTreeMap<String, Stri
     [(MADE_OF, made_of), (RENEW_AFTER, renew_after.to_string())].map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// A few letters for texts, by which it is seen that they are others.
+/// Returns a hash of `texts`, by which a change is detected. Not cryptographic.
 fn mark<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let all: String = texts.into_iter().flat_map(|text| [text, "\0"]).collect();
     format!("{:016x}", xxh3_64(all.as_bytes()))
 }
 
-/// The text of a key.
+/// Returns the value of a key as text, or `None` if it is missing, empty or not UTF-8.
 fn text<'a>(secret: &'a Secret, key: &str) -> Option<&'a str> {
     let value = secret.data.as_ref()?.get(key)?;
     str::from_utf8(&value.0).ok().filter(|text| !text.is_empty())
@@ -65,7 +72,7 @@ fn data<const N: usize>(values: [(&str, &str); N]) -> BTreeMap<String, ByteStrin
     values.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec()))).into()
 }
 
-/// So many seconds from now on.
+/// Returns the time `seconds` after `now`.
 fn after(now: Timestamp, seconds: u64) -> Timestamp {
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(Timestamp::MAX)

@@ -1,21 +1,23 @@
-//! Secrets that an instance names and others have made: a pod that needs one waits for it, and says so only to who looks at the pod.
+//! Checks of the secrets that an instance's spec names and users provide. Without them a pod would not start, and only
+//! the events of the pod would tell why.
 
 use k8s_openapi::api::core::v1::Secret;
 
 use super::{CERTIFICATE_KEY, PASSWORD_KEY, PRIVATE_KEY, certificate_name, superuser_name};
 use crate::resources::Instance;
 
-/// A secret that has to be there.
+/// Reference to a secret that must exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named<'a> {
-    /// What names it.
+    /// Path of the field that names the secret.
     pub field: &'static str,
+    /// Name of the secret.
     pub name: &'a str,
-    /// What it has to have.
+    /// Keys that must not be empty.
     pub keys: &'static [&'static str],
 }
 
-/// Why a pod cannot have it.
+/// Reason why a secret cannot be used by the pod.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("there is no Secret {name}, which {field} names")]
@@ -24,7 +26,7 @@ pub enum Unusable {
     WithoutKey { name: String, field: &'static str, key: &'static str },
 }
 
-/// All that the instance names.
+/// Returns the secrets that users provide for the instance, without those that the operator creates.
 #[must_use]
 pub fn named(instance: &Instance) -> Vec<Named<'_>> {
     let spec = &instance.spec;
@@ -41,22 +43,22 @@ pub fn named(instance: &Instance) -> Vec<Named<'_>> {
     all.map(|(field, name, keys)| Named { field, name, keys }).collect()
 }
 
-/// Who else has made the superuser's password; nobody where it is the secret that the operator makes.
+/// Returns the name of the user's secret with the superuser's password, or `None` if the operator creates the secret.
 #[must_use]
 pub fn named_password(instance: &Instance) -> Option<&str> {
     instance.spec.auth.secret_name.as_deref().filter(|name| *name != superuser_name(instance))
 }
 
-/// Likewise the certificate.
+/// Returns the name of the user's secret with the server certificate, or `None` if the operator creates the secret.
 #[must_use]
 pub fn named_certificate(instance: &Instance) -> Option<&str> {
     instance.spec.tls.secret_name.as_deref().filter(|name| *name != certificate_name(instance))
 }
 
-/// Whether it has what it must.
+/// Checks that a secret exists and has the required keys.
 ///
 /// # Errors
-/// [`Unusable`].
+/// Returns [`Unusable`] if it does not exist or a key is missing or empty.
 pub fn usable(named: &Named<'_>, secret: Option<&Secret>) -> Result<(), Unusable> {
     let Named { field, name, keys } = *named;
     let Some(secret) = secret else { return Err(Unusable::Missing { name: name.to_owned(), field }) };

@@ -1,4 +1,4 @@
-//! The superuser's password, where nobody has made a secret with one.
+//! Superuser's password, which the operator generates unless the user provides a secret.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,18 +12,19 @@ use crate::resources::Instance;
 
 const BASIC_AUTH_TYPE: &str = "kubernetes.io/basic-auth";
 const USERNAME_KEY: &str = "username";
-/// The role that every catalog begins with.
+/// Superuser role, which exists in every new catalog.
 const SUPERUSER: &str = "kiln";
-/// As many letters as nobody guesses: 32.
+/// Random bytes of a generated password: 192 bits, 32 characters in base64.
 const CHANCE_BYTES: usize = 24;
 
-/// The name of the secret that the operator makes.
+/// Returns the name of the secret that the operator creates.
 #[must_use]
 pub fn superuser_name(instance: &Instance) -> String {
     format!("{}-superuser", instance.name_any())
 }
 
-/// The password's secret as it should be, where `there` is the instance's own as it was found. A password that somebody has put there stays.
+/// Returns the desired secret with the password. A password in `there`, the existing secret of the instance, is kept
+/// even if a user has put it there; otherwise one is generated.
 #[must_use]
 pub fn superuser(instance: &Instance, there: Option<&Secret>, random: &dyn Random) -> Secret {
     let kept = there.and_then(|there| text(there, PASSWORD_KEY)).map(str::to_owned);

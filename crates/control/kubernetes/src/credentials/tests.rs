@@ -33,11 +33,11 @@ fn instance(more: serde_json::Value) -> Instance {
 }
 
 fn authority() -> Authority {
-    Authority::make("warehouses", None, at(0)).expect("there is chance")
+    Authority::make("warehouses", None, at(0)).expect("randomness is available")
 }
 
 fn signed(instance: &Instance, by: &Authority, there: Option<&Secret>, now: Timestamp) -> Secret {
-    certificate(instance, by, there, now).expect("there is chance")
+    certificate(instance, by, there, now).expect("randomness is available")
 }
 
 #[test]
@@ -46,13 +46,13 @@ fn an_authority_stays_until_it_is_old_and_keeps_its_key_then() {
     let found = Authority::of(made.secret(), "warehouses", at(2_000)).expect("it is good for six years");
     assert_eq!(found.secret(), made.secret());
     assert!(Authority::of(made.secret(), "warehouses", at(2_500)).is_none(), "it grows old");
-    let renewed = Authority::make("warehouses", Some(made.secret()), at(2_500)).expect("there is chance");
+    let renewed = Authority::make("warehouses", Some(made.secret()), at(2_500)).expect("randomness is available");
     assert_ne!(renewed.certificate, made.certificate);
     assert_eq!(renewed.issuer.key().der_bytes(), made.issuer.key().der_bytes(), "who trusts the old one trusts it");
     assert!(Authority::of(renewed.secret(), "warehouses", at(4_000)).is_some());
 }
 
-/// Whether who trusts `authority` believes that this is the host.
+/// Returns whether a client that trusts `authority` accepts the certificate for `host`.
 fn believes(authority: &Authority, certificate: &Secret, host: &str, now: Timestamp) -> bool {
     let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("it is a certificate");
     let mut roots = RootCertStore::empty();
@@ -76,7 +76,7 @@ fn clients_that_trust_an_authority_believe_its_instances_also_when_it_was_renewe
     assert!(!believes(&authority, &first, "dw.others.svc", at(80)));
     assert!(!believes(&authority, &first, "localhost", at(91)), "it is old");
     assert!(!believes(&self::authority(), &first, "localhost", at(1)), "somebody else's");
-    let renewed = Authority::make("warehouses", Some(authority.secret()), at(2_500)).expect("there is chance");
+    let renewed = Authority::make("warehouses", Some(authority.secret()), at(2_500)).expect("randomness is available");
     let later = signed(&dw, &renewed, None, at(2_500));
     assert!(believes(&authority, &later, "localhost", at(2_501)), "the certificate of before is still good");
     assert!(believes(&renewed, &later, "localhost", at(2_501)));

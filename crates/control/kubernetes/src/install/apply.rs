@@ -1,4 +1,4 @@
-//! Applying an installation, and waiting until it works.
+//! Application of an installation, and waiting until it is ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,14 @@ use types::Clock;
 use super::{FIELD_MANAGER, Install, InstallError, Progress, ProgressSink};
 use crate::resources::{Instance, InstancePhase, READY, RECONCILED};
 
-/// The API server has taken in a definition within this.
+/// Time limit for the API server to establish a CustomResourceDefinition.
 const DEFINITION_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Applies everything, and waits until the first instance, if there is one, takes queries. What is there already and as it should be stays as it is.
+/// Applies all objects, and waits up to `patience` until the first instance, if there is one, accepts queries. Objects
+/// that already match are left unchanged.
 ///
 /// # Errors
-/// [`InstallError`].
+/// Returns [`InstallError`] if an object cannot be applied or is not ready in time.
 pub fn install<'a>(
     client: &'a Client,
     install: &'a Install,
@@ -35,7 +36,7 @@ pub fn install<'a>(
     apply(client, install, patience, clock, Box::new(progress))
 }
 
-/// Boxed here, so that programs which install do not compile it again.
+/// Boxes the future, so that callers do not compile it again.
 fn apply<'a>(
     client: &'a Client,
     install: &'a Install,
@@ -84,12 +85,12 @@ async fn until_established(client: &Client, name: &str, clock: &Arc<dyn Clock>) 
         () = clock.sleep(DEFINITION_TIME_MAX) => Err(InstallError::Late {
             what: format!("the {kind} {name}"),
             after: DEFINITION_TIME_MAX,
-            says: "the API server does not serve it".to_owned(),
+            says: "the API server does not serve it yet".to_owned(),
         }),
     }
 }
 
-/// Waits until the instance takes queries, and tells of what it says of itself meanwhile.
+/// Waits until the instance accepts queries, and reports changes of its status.
 async fn until_ready(
     instances: Api<Instance>,
     name: &str,
@@ -101,7 +102,7 @@ async fn until_ready(
     let waiting = async {
         let mut seen = std::pin::pin!(watch_object(instances, name).default_backoff());
         while let Some(instance) = seen.next().await {
-            // A watch that breaks is begun anew.
+            // A broken watch is restarted by its backoff.
             let Ok(Some(instance)) = instance else { continue };
             let Some(now) = describe(&instance) else { continue };
             if now != says {
@@ -124,7 +125,8 @@ async fn until_ready(
     }
 }
 
-/// What an instance says of itself, in words; nothing where nobody has looked at it as it is now.
+/// Describes the status of an instance in words, or returns `None` if the operator has not processed the current
+/// generation.
 fn describe(instance: &Instance) -> Option<String> {
     let status =
         instance.status.as_ref().filter(|status| status.observed_generation == instance.metadata.generation)?;
@@ -148,16 +150,16 @@ fn is_ready(instance: &Instance) -> bool {
     })
 }
 
-/// What a person calls an object.
+/// Returns the kind and the name of an object.
 pub(super) fn named(object: &Value) -> (String, String) {
-    let text = |value: &Value| value.as_str().expect("objects that are applied have kinds and names").to_owned();
+    let text = |value: &Value| value.as_str().expect("a desired object has a kind and a name").to_owned();
     (text(&object["kind"]), text(&object["metadata"]["name"]))
 }
 
-/// Where an object is: in the namespace, or in none where its kind is of the whole cluster.
+/// Returns the API for an object: in the namespace, or without one if its kind is cluster-scoped.
 pub(super) fn api_of(client: &Client, object: &Value, namespace: &str) -> Api<DynamicObject> {
-    let types: TypeMeta = serde_json::from_value(object.clone()).expect("objects that are applied say what they are");
-    let kind = GroupVersionKind::try_from(&types).expect("its version is one");
+    let types: TypeMeta = serde_json::from_value(object.clone()).expect("a desired object has apiVersion and kind");
+    let kind = GroupVersionKind::try_from(&types).expect("the apiVersion of a desired object is valid");
     let resource = ApiResource::from_gvk(&kind);
     match types.kind.as_str() {
         "ClusterRole" | "ClusterRoleBinding" | "CustomResourceDefinition" | "Namespace" => {

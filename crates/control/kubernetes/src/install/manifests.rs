@@ -1,5 +1,5 @@
-//! The objects that are applied so that a namespace has instances: the definitions of Kiln's resources, the operator, and the rights that it and the
-//! instances need. But for one they are all in that namespace: instances may ask whose a token is.
+//! Objects of an installation: CustomResourceDefinitions, the operator, and the permissions of the operator and the
+//! instances. All permissions are limited to the namespace, except that instances may create TokenReviews.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
@@ -21,17 +21,18 @@ use crate::resources::{Instance, definitions};
 #[cfg(test)]
 mod tests;
 
-/// What Kubernetes says of nodes that it does not hear of, and how long the operator stays with one: it has nothing there, and five minutes without it, as
-/// others stay, are long.
+/// Taints of nodes that do not respond.
 const LOST_NODES: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+/// Seconds that the operator's pod stays on such a node. The default, five minutes, would be a long time without an
+/// operator, and the operator has no state on the node.
 const LOST_SECONDS: i64 = 30;
 
 impl Install {
-    /// All objects, in an order in which they can be applied; the first instance last.
+    /// Returns all objects in the order of their application; the first instance is last.
     #[must_use]
     pub fn objects(&self) -> Vec<Value> {
         fn value<T: serde::Serialize>(object: &T) -> Value {
-            serde_json::to_value(object).expect("objects are text, numbers and lists")
+            serde_json::to_value(object).expect("a Kubernetes object serializes to JSON")
         }
         let mut objects: Vec<Value> = definitions().iter().map(value).collect();
         objects.extend([
@@ -48,7 +49,7 @@ impl Install {
         objects
     }
 
-    /// The instance in the namespace of the others.
+    /// Returns the instance in the namespace of the installation.
     fn own(&self, instance: &Instance) -> Instance {
         let mut instance = instance.clone();
         instance.metadata.namespace = Some(self.namespace.clone());
@@ -64,7 +65,7 @@ impl Install {
         ServiceAccount { metadata: self.metadata(), ..ServiceAccount::default() }
     }
 
-    /// All that the operator may do.
+    /// Returns the role with the operator's permissions.
     fn role(&self) -> Role {
         let made = ["create", "delete", "get", "list", "patch", "watch"];
         Role {
@@ -73,13 +74,15 @@ impl Install {
                 rule("kiln.dev", &["instances", "computeclusters"], &["get", "list", "patch", "watch"]),
                 rule("kiln.dev", &["hardwareprofiles"], &["list", "watch"]),
                 rule("kiln.dev", &["instances/status", "computeclusters/status"], &["patch"]),
-                // Asked for by clusters where an object may only be named as the owner of others by who may change its finalizers.
+                // Needed where the OwnerReferencesPermissionEnforcement admission plugin is active: it lets a client
+                // name an owner only if the client may update the owner's finalizers.
                 rule("kiln.dev", &["instances/finalizers", "computeclusters/finalizers"], &["update"]),
                 rule("", &["serviceaccounts", "services"], &made),
-                // Passwords, keys and certificates of instances, and the authority's. Who may make StatefulSets can have a pod read any secret of the namespace.
+                // Passwords, keys and certificates of instances and of the authority. This grants nothing new: who may
+                // create StatefulSets can have a pod read any secret of the namespace.
                 rule("", &["secrets"], &made),
                 PolicyRule { resource_names: Some(vec![AUTHORITY.to_owned()]), ..rule("", &["secrets"], &["update"]) },
-                // The certificate of the authority.
+                // The certificate of the authority, for clients.
                 rule("", &["configmaps"], &["create"]),
                 PolicyRule {
                     resource_names: Some(vec![AUTHORITY.to_owned()]),
@@ -87,10 +90,10 @@ impl Install {
                 },
                 rule("apps", &["statefulsets"], &made),
                 rule("policy", &["poddisruptionbudgets"], &made),
-                // Caches of slots that are not there any more.
+                // Deletion of the cache volumes of removed slots.
                 rule("", &["persistentvolumeclaims"], &["list", "delete"]),
                 rule("", &["pods"], &["list"]),
-                // Gives pods of instances that one role, and nobody any other.
+                // Binds the role of instances and, by the restriction of `bind`, no other role.
                 rule("rbac.authorization.k8s.io", &["rolebindings"], &made),
                 PolicyRule {
                     resource_names: Some(vec![INSTANCE_ROLE.to_owned()]),
@@ -105,7 +108,7 @@ impl Install {
         }
     }
 
-    /// All that the pod of an instance may do in its namespace.
+    /// Returns the role with the permissions of instance pods.
     fn instance_role(&self) -> Role {
         let metadata = ObjectMeta { name: Some(INSTANCE_ROLE.to_owned()), ..self.metadata() };
         Role {
@@ -113,16 +116,16 @@ impl Install {
             rules: Some(vec![
                 rule("kiln.dev", &["computeclusters"], &["create", "delete", "get", "list", "patch", "watch"]),
                 rule("kiln.dev", &["hardwareprofiles"], &["list", "watch"]),
-                // A worker that does not answer is replaced.
+                // The pod of a hung worker is deleted, so that it is replaced.
                 rule("", &["pods"], &["delete", "get", "list", "watch"]),
-                // By which certificate its workers know it, in a config map that goes with it.
+                // The certificate by which workers verify the instance, in a config map that the instance owns.
                 rule("", &["configmaps"], &["create", "patch"]),
                 rule("kiln.dev", &["instances"], &["get"]),
             ]),
         }
     }
 
-    /// Whoever asks whose a token is has to be allowed that in the whole cluster: tokens do not belong to namespaces.
+    /// Returns the cluster role for TokenReviews, which are cluster-scoped.
     fn token_reviewer(&self) -> ClusterRole {
         ClusterRole {
             metadata: self.of_all(),
@@ -131,7 +134,8 @@ impl Install {
         }
     }
 
-    /// The service accounts of instances are not known yet: all of the namespace may ask.
+    /// Returns the binding of that role to all service accounts of the namespace, because those of future instances are
+    /// not known yet.
     fn token_reviewer_binding(&self) -> ClusterRoleBinding {
         ClusterRoleBinding {
             metadata: self.of_all(),
@@ -153,7 +157,7 @@ impl Install {
         reviewer_name(&self.namespace)
     }
 
-    /// Of an object of the whole cluster.
+    /// Returns the metadata of the cluster-scoped objects.
     fn of_all(&self) -> ObjectMeta {
         ObjectMeta { name: Some(self.reviewer_name()), namespace: None, ..self.metadata() }
     }
@@ -251,7 +255,7 @@ impl Install {
     }
 }
 
-/// The name of what lets the instances of a namespace ask whose a token is.
+/// Returns the name of the cluster role and its binding for TokenReviews by the instances of a namespace.
 pub(super) fn reviewer_name(namespace: &str) -> String {
     format!("kiln-tokens-{namespace}")
 }
@@ -276,7 +280,7 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
     }
 }
 
-/// A variable that holds a field of the pod itself.
+/// Returns an environment variable with the value of a field of the pod.
 fn of_pod(name: &str, field: &str) -> EnvVar {
     let field = ObjectFieldSelector { field_path: field.to_owned(), api_version: None };
     EnvVar {

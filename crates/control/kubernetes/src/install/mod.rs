@@ -1,7 +1,9 @@
-//! Kiln's way into a Kubernetes namespace and out of it: `kiln install kubernetes` and `kiln uninstall kubernetes`.
+//! Installation of Kiln in a Kubernetes namespace and its removal: `kiln install kubernetes`, `kiln uninstall
+//! kubernetes`.
 //!
-//! `manifests.rs` is what is applied, `apply.rs` applies it and waits until the first instance takes queries, `remove.rs` takes it away again and
-//! leaves the data.
+//! - `manifests.rs`: the objects of an installation.
+//! - `apply.rs`: applies them and waits until the first instance accepts queries.
+//! - `remove.rs`: removes them and keeps the data.
 
 mod apply;
 mod manifests;
@@ -14,59 +16,62 @@ use crate::resources::Instance;
 pub use apply::install;
 pub use remove::{Remove, uninstall};
 
-/// Takes what an installation tells of itself.
+/// Callback that receives the progress of an installation or a removal.
 type ProgressSink<'a> = Box<dyn FnMut(&Progress) + Send + 'a>;
 
-/// The operator's name, that of its service account and of its role.
+/// Name of the operator's deployment, service account, role and role binding.
 pub const OPERATOR: &str = "kiln-operator";
-/// The variable in which the operator finds its own name.
+/// Environment variable with the operator's identity.
 pub const IDENTITY_VARIABLE: &str = "KILN_OPERATOR_IDENTITY";
-/// The variable in which the operator finds its namespace.
+/// Environment variable with the operator's namespace.
 pub const NAMESPACE_VARIABLE: &str = "KILN_OPERATOR_NAMESPACE";
-/// Whose fields they are that an installation applies.
+/// Field manager of an installation's server-side apply.
 pub const FIELD_MANAGER: &str = "kiln-install";
 
-/// What is to be installed.
+/// Parameters of an installation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Install {
     pub namespace: String,
-    /// With the program `kiln`.
+    /// Container image with the program `kiln`.
     pub image: String,
-    /// The first instance, where there is to be one.
+    /// First instance, or `None` to install only the operator.
     pub instance: Option<Instance>,
 }
 
-/// What happens meanwhile, for people to see.
+/// Progress of an installation or a removal, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// The object is as it should be.
+    /// The object was applied.
     Applied { kind: String, name: String },
-    /// What the instance says of itself is something else than before.
+    /// The status of the instance has changed.
     Instance { name: String, says: String },
-    /// The object has been told to go.
+    /// The deletion of the object was requested.
     Deleting { kind: String, name: String },
-    /// The object was left where it is, for this reason.
+    /// The object was not deleted, for this reason.
     Kept { kind: String, name: String, why: &'static str },
 }
 
-/// Why Kiln is not there, or not gone.
+/// Failure of an installation or a removal.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     #[error("could not apply the {kind} {name}")]
     Apply { kind: String, name: String, source: Box<kube::Error> },
     #[error("could not delete the {kind} {name}")]
     Delete { kind: String, name: String, source: Box<kube::Error> },
-    #[error("could not look for what is there")]
+    #[error("could not list the existing objects")]
     Look(#[source] Box<kube::Error>),
     #[error("could not wait for the {kind} {name}")]
     Wait { kind: &'static str, name: String, source: Box<kube::runtime::wait::Error> },
-    /// It may come to be later: nothing was taken back.
-    #[error("{what} is not there after {} seconds: {says}", after.as_secs())]
+    /// The object may still become ready later: nothing was rolled back.
+    #[error("{what} is not ready after {} seconds: {says}", after.as_secs())]
     Late { what: String, after: Duration, says: String },
-    /// It may go later: nothing was taken back.
-    #[error("the instance {name} has not gone after {} seconds; its operator lets it go when its pod has ended", after.as_secs())]
+    /// The instance may still be deleted later: nothing was rolled back.
+    #[error(
+        "the instance {name} still exists after {} seconds; the operator lets it be deleted when its pod has ended",
+        after.as_secs()
+    )]
     Stays { name: String, after: Duration },
-    /// Definitions go with all that is of them.
+    /// Deleting a CustomResourceDefinition deletes all its objects, in every namespace.
     #[error("definitions are not removed: there are instances in the namespaces {}", namespaces.join(", "))]
     StillUsed { namespaces: Vec<String> },
 }

@@ -1,4 +1,5 @@
-//! Taking an installation away: instances first, each after its pod; then the operator. Data stays unless it is said to go.
+//! Removal of an installation: first the instances, which wait for their pods, then the operator. Data is kept unless
+//! its deletion is requested.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,20 +24,21 @@ use crate::instance::{INSTANCE_LABEL, INSTANCE_ROLE};
 use crate::operator::LEASE;
 use crate::resources::{Instance, definitions};
 
-/// What is to go.
+/// Parameters of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remove {
     pub namespace: String,
-    /// The volumes of instances as well. What is in buckets always stays.
+    /// Whether the volumes of instances are deleted. Buckets are always kept.
     pub volumes: bool,
-    /// The definitions of Kiln's resources as well, which are the whole cluster's.
+    /// Whether the CustomResourceDefinitions, which are cluster-scoped, are deleted.
     pub definitions: bool,
 }
 
-/// Takes away what is in the namespace, but for the namespace itself.
+/// Removes the instances and the installation from the namespace, but keeps the namespace itself. Waits up to
+/// `patience` for each instance.
 ///
 /// # Errors
-/// [`InstallError`]. Where instances of other namespaces need the definitions that are to go, nothing has been taken away.
+/// Returns [`InstallError`]. If definitions are to be deleted but other namespaces have instances, nothing is removed.
 pub fn uninstall<'a>(
     client: &'a Client,
     remove: &'a Remove,
@@ -47,7 +49,7 @@ pub fn uninstall<'a>(
     take_away(client, remove, patience, clock, Box::new(progress))
 }
 
-/// Boxed here, so that programs which uninstall do not compile it again.
+/// Boxes the future, so that callers do not compile it again.
 fn take_away<'a>(
     client: &'a Client,
     remove: &'a Remove,
@@ -105,7 +107,7 @@ async fn delete_all(
             delete(&claims, &name, &mut progress).await?;
         } else {
             let kind = "PersistentVolumeClaim".to_owned();
-            progress(&Progress::Kept { kind, name, why: "an instance of the same name finds it" });
+            progress(&Progress::Kept { kind, name, why: "a new instance of the same name uses it" });
         }
     }
     delete(&namespaced.api::<Deployment>(), OPERATOR, &mut progress).await?;
@@ -139,7 +141,7 @@ impl Namespaced<'_> {
     }
 }
 
-/// Tells an object to go; nothing happens where it is not there.
+/// Requests the deletion of an object. Does nothing if it does not exist.
 async fn delete<K>(api: &Api<K>, name: &str, progress: &mut ProgressSink<'_>) -> Result<(), InstallError>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,

@@ -1,6 +1,9 @@
-//! What an `Instance` becomes: the objects that it should consist of, what is to be done next, and what its status says. All pure.
+//! Pure functions that derive an `Instance`'s Kubernetes objects, its next reconciliation step and its status.
 //!
-//! `pod.rs` is the pod, `parts.rs` what stands around it, `step.rs` what comes next in its life, `status.rs` how it is.
+//! - `pod.rs`: the StatefulSet and its pod.
+//! - `parts.rs`: services, service account, role binding and disruption budget.
+//! - `step.rs`: the next step in the life of an instance.
+//! - `status.rs`: the status.
 
 mod parts;
 mod pod;
@@ -25,26 +28,26 @@ use crate::resources::Instance;
 pub use status::{Outcome, status};
 pub use step::{FINALIZER, Step, step};
 
-/// The label that names the instance of an object.
+/// Label with the name of the instance to which an object belongs.
 pub const INSTANCE_LABEL: &str = "kiln.dev/instance";
-/// Where clients in the cluster connect.
+/// Port of the service to which clients in the Kubernetes cluster connect.
 pub const POSTGRES_PORT: i32 = 5_432;
-/// Where workers come in.
+/// Port on which an instance accepts its workers.
 pub const DOOR_PORT: i32 = 5_434;
-/// What pods of instances may do, as an installation says it.
+/// Name of the role with the permissions of instance pods, which an installation creates.
 pub const INSTANCE_ROLE: &str = "kiln-instance";
 
-/// Why an instance cannot be made, although the API server has accepted it.
+/// Defect of an Instance that the API server's validation does not detect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    #[error("{field} {value:?} is no amount")]
+    #[error("{field} {value:?} is not a usable quantity")]
     Quantity { field: &'static str, value: String },
 }
 
-/// All objects of an instance but its secrets, as they should be.
+/// Returns the desired objects of an instance, except for its secrets.
 ///
 /// # Errors
-/// [`Invalid`].
+/// Returns [`Invalid`] if the CPU or memory quantity cannot be used.
 pub fn objects(instance: &Instance) -> Result<Vec<Object>, Invalid> {
     let mut objects = Vec::new();
     if instance.spec.service_account_name.is_none() {
@@ -60,7 +63,7 @@ pub fn objects(instance: &Instance) -> Result<Vec<Object>, Invalid> {
     Ok(objects)
 }
 
-/// The kinds of objects that instances consist of.
+/// Returns the kinds of objects that belong to instances.
 #[must_use]
 pub fn kinds() -> [ApiResource; 6] {
     [
@@ -73,7 +76,8 @@ pub fn kinds() -> [ApiResource; 6] {
     ]
 }
 
-/// What tells the instance's pod from others; never changed, as it cannot be in a StatefulSet.
+/// Returns the labels that select the instance's pod. The selector of a StatefulSet is immutable, so these never
+/// change.
 fn selector(instance: &Instance) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("app.kubernetes.io/name".to_owned(), "kiln".to_owned()),
@@ -82,7 +86,7 @@ fn selector(instance: &Instance) -> BTreeMap<String, String> {
     ])
 }
 
-/// Of an object that is the instance's, and goes when it goes.
+/// Returns the metadata of an object that the instance owns and that is garbage-collected with it.
 pub(crate) fn metadata(instance: &Instance, name: String) -> ObjectMeta {
     let mut labels = selector(instance);
     labels.insert("app.kubernetes.io/managed-by".to_owned(), "kiln-operator".to_owned());
@@ -95,22 +99,22 @@ pub(crate) fn metadata(instance: &Instance, name: String) -> ObjectMeta {
     }
 }
 
-/// The name of the StatefulSet, of the service for clients and of the service account.
+/// Returns the name of the StatefulSet, the service for clients, the service account and the role binding.
 pub(crate) fn main_name(instance: &Instance) -> String {
     instance.name_any()
 }
 
-/// The name of the service that gives the pod its name.
+/// Returns the name of the headless service that gives the pod its DNS name.
 pub(crate) fn pods_name(instance: &Instance) -> String {
     format!("{}-pods", instance.name_any())
 }
 
-/// The service account of the pod and of its workers.
+/// Returns the name of the service account of the pod and of its workers.
 pub(crate) fn account_name(instance: &Instance) -> String {
     instance.spec.service_account_name.clone().unwrap_or_else(|| main_name(instance))
 }
 
-/// Where workers come in, as those in other pods find it.
+/// Returns the address, as `host:port`, at which workers in other pods join the instance.
 pub(crate) fn door(instance: &Instance) -> String {
     let namespace = instance.namespace().unwrap_or_default();
     format!("{}-0.{}.{namespace}.svc:{DOOR_PORT}", main_name(instance), pods_name(instance))

@@ -1,4 +1,4 @@
-//! What stands around an instance's pod: services, its service account, and what keeps drains of nodes off it.
+//! Objects beside an instance's pod: services, service account, role binding and disruption budget.
 
 use k8s_openapi::api::core::v1::{Service, ServiceAccount, ServicePort, ServiceSpec};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use super::{DOOR_PORT, INSTANCE_ROLE, POSTGRES_PORT, account_name, main_name, metadata, pod, pods_name, selector};
 use crate::resources::{Instance, ServiceType};
 
-/// A service account, whose token only pods get that ask for it.
+/// Returns the service account, whose token is mounted only into pods that request it.
 pub(super) fn service_account(instance: &Instance) -> ServiceAccount {
     ServiceAccount {
         metadata: metadata(instance, main_name(instance)),
@@ -19,7 +19,7 @@ pub(super) fn service_account(instance: &Instance) -> ServiceAccount {
     }
 }
 
-/// Lets the pod make clusters and see their workers, and nothing else.
+/// Returns the role binding that lets the pod manage clusters and their worker pods, and nothing else.
 pub(super) fn role_binding(instance: &Instance) -> RoleBinding {
     RoleBinding {
         metadata: metadata(instance, main_name(instance)),
@@ -37,7 +37,7 @@ pub(super) fn role_binding(instance: &Instance) -> RoleBinding {
     }
 }
 
-/// Where clients connect.
+/// Returns the service to which clients connect.
 pub(super) fn service(instance: &Instance) -> Service {
     let kind = match instance.spec.service_type {
         ServiceType::ClusterIP => "ClusterIP",
@@ -56,7 +56,7 @@ pub(super) fn service(instance: &Instance) -> Service {
     }
 }
 
-/// What gives the pod a name of its own, and where its metrics are and its workers come in.
+/// Returns the headless service, which gives the pod its DNS name and exposes its metrics and the port for workers.
 pub(super) fn pods_service(instance: &Instance) -> Service {
     Service {
         metadata: metadata(instance, pods_name(instance)),
@@ -75,14 +75,14 @@ pub(super) fn pods_service(instance: &Instance) -> Service {
     }
 }
 
-/// Drains wait: they would end all sessions.
+/// Returns the disruption budget that blocks node drains while the pod serves, because its eviction ends all sessions.
 pub(super) fn disruption_budget(instance: &Instance) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: metadata(instance, main_name(instance)),
         spec: Some(PodDisruptionBudgetSpec {
             min_available: Some(IntOrString::Int(1)),
             selector: Some(LabelSelector { match_labels: Some(selector(instance)), ..LabelSelector::default() }),
-            // One that serves nobody may go.
+            // A pod that is not ready serves nobody and may be evicted.
             unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
             ..PodDisruptionBudgetSpec::default()
         }),
@@ -90,7 +90,7 @@ pub(super) fn disruption_budget(instance: &Instance) -> PodDisruptionBudget {
     }
 }
 
-/// A port of a service, to the pod's port of that name.
+/// Returns a service port that forwards to the pod's port of the same name.
 fn port(name: &str, port: i32) -> ServicePort {
     ServicePort {
         name: Some(name.to_owned()),

@@ -1,4 +1,4 @@
-//! An instance's pod, and the StatefulSet that keeps one of it. Whatever changes here in a pod's template ends and starts the pod.
+//! StatefulSet and pod of an instance. Every change to the pod template restarts the pod.
 
 use k8s_openapi::api::apps::v1::{
     StatefulSet, StatefulSetPersistentVolumeClaimRetentionPolicy, StatefulSetSpec, StatefulSetUpdateStrategy,
@@ -19,15 +19,16 @@ use crate::pod::{claim, container_security, mount, port, resources, security, va
 use crate::quantity;
 use crate::resources::{Instance, VolumeRetention};
 
-/// The pod's ports and their names.
+/// Name of the pod's port for clients; the constants below are its other ports and their names.
 pub(super) const POSTGRES: &str = "postgres";
 pub(super) const POSTGRES_PORT: i32 = 5_433;
 pub(super) const HTTP: &str = "http";
 pub(super) const HTTP_PORT: i32 = 8_433;
-/// Where its workers come in.
+/// Name of the port on which workers join.
 pub(super) const WORKERS: &str = "workers";
 
-/// The volume, and where it is in the pod. The data folder is below: the root of a volume may hold what its file system needs.
+/// Name of the data volume. The data folder lies below its mount point, because the root of a volume may hold entries
+/// of the file system, such as `lost+found`.
 const DATA_VOLUME: &str = "data";
 const DATA_MOUNT: &str = "/var/lib/kiln";
 const DATA_FOLDER: &str = "/var/lib/kiln/data";
@@ -35,20 +36,24 @@ const TLS_VOLUME: &str = "tls";
 const TLS_MOUNT: &str = "/etc/kiln/tls";
 const SUPERUSER_VOLUME: &str = "superuser";
 const SUPERUSER_MOUNT: &str = "/etc/kiln/superuser";
-/// Where the server finds the superuser's password, and who runs `kiln sql` in the pod.
+/// Environment variables with the path of the superuser's password file: one for the server, one for `kiln sql` in the
+/// pod.
 const PASSWORD_VARIABLES: [&str; 2] = ["KILN_SUPERUSER_PASSWORD_FILE", "KILN_PASSWORD_FILE"];
 const TEMPORARY_VOLUME: &str = "tmp";
 const TEMPORARY_MOUNT: &str = "/tmp";
-/// Percent of the pod's memory that queries share, as of a machine's.
+/// Percentage of the pod's memory that queries share, the same as the default on a machine.
 const QUERY_MEMORY_PCT: u64 = 60;
-/// What `kiln serve` gives running statements at its end, unless a setting says otherwise, and what the rest of its end may take: 30 seconds
-/// for the last upload, and some more for its workers.
+/// Default of the setting `shutdown_grace`: seconds that running statements get to finish at shutdown.
 const SHUTDOWN_GRACE_SECONDS: i64 = 10;
+/// Seconds for the other work of a shutdown: 30 for the last upload, the others for the workers.
 const SHUTDOWN_REST_SECONDS: i64 = 50;
 const STARTUP_SECONDS_MAX: i32 = 3_600;
 const STARTUP_EVERY_SECONDS: i32 = 2;
 
-/// One pod, its volume, and what becomes of them.
+/// Returns the StatefulSet with one pod, its volume claim and the retention policy of the claim.
+///
+/// # Errors
+/// Returns [`Invalid`] if the CPU or memory quantity cannot be used.
 pub(super) fn stateful_set(instance: &Instance) -> Result<StatefulSet, Invalid> {
     let spec = &instance.spec;
     let retention = match spec.volume.when_deleted {
@@ -61,7 +66,7 @@ pub(super) fn stateful_set(instance: &Instance) -> Result<StatefulSet, Invalid> 
             replicas: Some(1),
             service_name: Some(pods_name(instance)),
             selector: LabelSelector { match_labels: Some(selector(instance)), ..LabelSelector::default() },
-            // One that does not become ready is replaced by one of a better template, which the other policy does not do.
+            // With `OrderedReady`, a pod that never becomes ready would block the rollout of a corrected template.
             pod_management_policy: Some("Parallel".to_owned()),
             update_strategy: Some(StatefulSetUpdateStrategy {
                 type_: Some("RollingUpdate".to_owned()),
@@ -98,7 +103,7 @@ fn pod(instance: &Instance) -> Result<PodSpec, Invalid> {
     ];
     Ok(PodSpec {
         service_account_name: Some(account_name(instance)),
-        // It makes clusters, and asks who its workers are.
+        // The instance calls the API server to manage clusters and to review the tokens of its workers.
         automount_service_account_token: Some(true),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(termination_grace(instance)),
@@ -130,7 +135,7 @@ fn container(instance: &Instance) -> Result<Container, Invalid> {
         resources: Some(resources(&spec.resources.cpu, &spec.resources.memory)),
         volume_mounts: Some(mounts),
         security_context: Some(container_security()),
-        // A start reads the write-ahead log first, and whoever is killed at that begins anew.
+        // A start replays the write-ahead log first; a pod killed during that would have to start over.
         startup_probe: Some(Probe {
             period_seconds: Some(STARTUP_EVERY_SECONDS),
             failure_threshold: Some(STARTUP_SECONDS_MAX / STARTUP_EVERY_SECONDS),
@@ -142,7 +147,8 @@ fn container(instance: &Instance) -> Result<Container, Invalid> {
     })
 }
 
-/// What follows from the instance's fields. The command line counts before variables, so that no setting changes it.
+/// Returns the command-line arguments that follow from the instance's fields. They take precedence over environment
+/// variables, so that no entry of `settings` overrides them.
 fn arguments(instance: &Instance) -> Result<Vec<String>, Invalid> {
     let spec = &instance.spec;
     let invalid = |field, value: &str| Invalid::Quantity { field, value: value.to_owned() };
@@ -171,8 +177,8 @@ fn password_file() -> String {
     format!("{SUPERUSER_MOUNT}/{PASSWORD_KEY}")
 }
 
-/// What comes before the server where the instance begins with what its storage had. It finds a volume that is not empty on all starts but the first, and
-/// leaves it; and where the instance says of itself that it was restored before, it does not do so again.
+/// Returns the init container that restores an empty volume from the storage, or `None` if the spec has no `restore`.
+/// It leaves a volume that is not empty unchanged, and fails if the Instance's status says that it was restored before.
 fn restore(instance: &Instance) -> Option<Container> {
     let spec = &instance.spec;
     let (restore, url) = (spec.restore.as_ref()?, spec.storage.url.as_ref()?);
@@ -194,7 +200,7 @@ fn restore(instance: &Instance) -> Option<Container> {
     })
 }
 
-/// Keys of a secret as files, which change when the secret does.
+/// Returns a volume with keys of a secret as files, which Kubernetes updates when the secret changes.
 fn secret(volume: &str, name: String, keys: &[&str]) -> PodVolume {
     let item = |key: &&str| KeyToPath { key: (*key).to_owned(), path: (*key).to_owned(), mode: None };
     PodVolume {
@@ -202,7 +208,7 @@ fn secret(volume: &str, name: String, keys: &[&str]) -> PodVolume {
         secret: Some(SecretVolumeSource {
             secret_name: Some(name),
             items: Some(keys.iter().map(item).collect()),
-            // For its group, which the pod is in.
+            // Readable for the group, which is the pod's `fsGroup`.
             default_mode: Some(0o440),
             ..SecretVolumeSource::default()
         }),
@@ -210,7 +216,8 @@ fn secret(volume: &str, name: String, keys: &[&str]) -> PodVolume {
     }
 }
 
-/// Settings as `kiln serve` takes them of its environment. Log lines are JSON unless one says otherwise: here programs read them.
+/// Returns the environment variables for the instance's `settings` and the password files. The log format defaults to
+/// JSON, because programs collect the logs of pods.
 fn variables(instance: &Instance) -> Vec<EnvVar> {
     let usual = ("log_format", "json");
     let said = instance.spec.settings.iter().map(|setting| (setting.name.as_str(), setting.value.as_str()));
@@ -225,7 +232,7 @@ fn variables(instance: &Instance) -> Vec<EnvVar> {
     variables.chain(passwords).collect()
 }
 
-/// Until the pod is killed: `kiln serve` has ended by itself before.
+/// Returns the seconds after which Kubernetes kills a terminating pod; `kiln serve` ends by itself before.
 fn termination_grace(instance: &Instance) -> i64 {
     let grace = instance.setting("shutdown_grace").and_then(|seconds| seconds.parse().ok());
     grace.unwrap_or(SHUTDOWN_GRACE_SECONDS).clamp(0, i64::from(i32::MAX)) + SHUTDOWN_REST_SECONDS

@@ -1,4 +1,4 @@
-//! How an instance is, of what is observed of its pod.
+//! Status of an instance, derived from the observed StatefulSet of its pod.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::jiff::Timestamp;
@@ -7,16 +7,16 @@ use kube::ResourceExt;
 use super::{POSTGRES_PORT, main_name};
 use crate::resources::{Instance, InstancePhase, InstanceStatus, READY, RECONCILED, Report, condition};
 
-/// How the last look at an instance ended.
+/// Outcome of the last reconciliation of an instance or a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// All its objects are what they should be.
+    /// All its objects are applied.
     Applied,
-    /// Not all are; for this reason.
+    /// Some objects could not be applied, for this reason.
     Failed(String),
 }
 
-/// The status of an instance whose pod's StatefulSet was observed so.
+/// Computes the status of an instance from the observed StatefulSet of its pod.
 #[must_use]
 pub fn status(instance: &Instance, pods: Option<&StatefulSet>, outcome: &Outcome, now: Timestamp) -> InstanceStatus {
     let before = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
@@ -33,12 +33,12 @@ pub fn status(instance: &Instance, pods: Option<&StatefulSet>, outcome: &Outcome
         InstancePhase::Stopping => {
             Report { holds: false, reason: "Deleted", message: "the instance is being deleted".to_owned() }
         }
-        _ if pod.is_ready => Report { holds: true, reason: "PodReady", message: "the pod takes queries".to_owned() },
-        _ => Report { holds: false, reason: "PodNotReady", message: "the pod does not take queries".to_owned() },
+        _ if pod.is_ready => Report { holds: true, reason: "PodReady", message: "the pod accepts queries".to_owned() },
+        _ => Report { holds: false, reason: "PodNotReady", message: "the pod does not accept queries".to_owned() },
     };
     let reconciled = match outcome {
         Outcome::Applied => {
-            Report { holds: true, reason: "Applied", message: "all objects of the instance are as it says".to_owned() }
+            Report { holds: true, reason: "Applied", message: "all objects of the instance match its spec".to_owned() }
         }
         Outcome::Failed(message) => Report { holds: false, reason: "Failed", message: message.clone() },
     };
@@ -56,10 +56,10 @@ pub fn status(instance: &Instance, pods: Option<&StatefulSet>, outcome: &Outcome
     }
 }
 
-/// What a StatefulSet of one pod says about it.
+/// State of an instance's pod, as its StatefulSet reports it.
 struct Pod {
     is_ready: bool,
-    /// It is of the newest template, or comes up for the first time.
+    /// Whether the pod has the newest template or is starting for the first time.
     is_current: bool,
 }
 
@@ -67,7 +67,7 @@ impl Pod {
     fn of(pods: Option<&StatefulSet>) -> Pod {
         let Some(pods) = pods else { return Pod { is_ready: false, is_current: true } };
         let Some(status) = &pods.status else { return Pod { is_ready: false, is_current: true } };
-        // What is said of an older template may not be so any more.
+        // A status of an older generation does not describe the current template.
         let is_seen = status.observed_generation == pods.metadata.generation;
         let is_updated = status.current_revision == status.update_revision;
         Pod { is_ready: status.ready_replicas.is_some_and(|ready| 0 < ready), is_current: is_seen && is_updated }

@@ -1,31 +1,32 @@
-//! What is to be done next about an instance.
+//! Next step in the reconciliation of an instance.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
 
 use crate::resources::Instance;
 
-/// What keeps an instance there until its pod has ended: its last commits may be on their way to the storage.
+/// Finalizer that delays the deletion of an instance until its pod has ended, because the pod may still be uploading
+/// its last commits to the storage.
 pub const FINALIZER: &str = "kiln.dev/pod";
 
-/// The next thing to do.
+/// Step in the reconciliation of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// See that it does not vanish before its pod has ended.
+    /// Add the finalizer, so that the instance is not deleted before its pod has ended.
     Hold,
-    /// Make its objects what they should be.
+    /// Create or update its objects.
     Make,
-    /// Have its pod end.
+    /// Delete its StatefulSet, so that the pod ends.
     End,
-    /// Its pod is ending.
+    /// Wait until its pod has ended.
     Wait,
-    /// Let it go.
+    /// Remove the finalizer, so that the instance is deleted.
     Release,
-    /// It is going, and nothing of it is the operator's any more.
+    /// Do nothing: the instance is being deleted and the operator's finalizer is already removed.
     Nothing,
 }
 
-/// Decides about an instance and the StatefulSet of its pod, as they were observed.
+/// Returns the next step for an instance, given its observed StatefulSet.
 #[must_use]
 pub fn step(instance: &Instance, pods: Option<&StatefulSet>) -> Step {
     let is_held = instance.finalizers().iter().any(|finalizer| finalizer == FINALIZER);

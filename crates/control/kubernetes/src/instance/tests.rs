@@ -7,7 +7,7 @@ use super::*;
 use crate::object::{golden, yaml};
 use crate::resources::{InstancePhase, InstanceSpec, READY, RECONCILED, Setting};
 
-/// An instance as the API server has it, where the spec says this besides what it must.
+/// Returns an instance as read from the API server, with the required fields and `more` in its spec.
 fn instance(more: Value) -> Instance {
     let mut spec = json!({
         "image": "registry.example/kiln:1",
@@ -135,7 +135,7 @@ fn a_warehouse_is_restored_before_its_server_starts_and_only_where_that_was_said
 fn amounts_that_are_none_are_named() {
     let no_cores = instance(json!({ "resources": { "cpu": "0", "memory": "1Gi" } }));
     let invalid = objects(&no_cores).expect_err("a pod needs cores");
-    assert_eq!(invalid.to_string(), "resources.cpu \"0\" is no amount");
+    assert_eq!(invalid.to_string(), "resources.cpu \"0\" is not a usable quantity");
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn service(port: i32) -> Object {
     })
 }
 
-/// What a server makes of it: with more fields than it was given.
+/// Returns the object as the API server stores it, with further fields.
 fn stored(object: &Object) -> Value {
     let mut value = object.value.clone();
     value["metadata"]["uid"] = json!("1");

@@ -1,4 +1,4 @@
-//! Writing objects, and deleting those that nobody wants any more.
+//! Application of desired objects, and deletion of those that are no longer desired.
 
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
@@ -10,10 +10,10 @@ use super::FIELD_MANAGER;
 use super::error::ReconcileError;
 use crate::object::Object;
 
-/// Whose objects they are.
+/// Owner of objects: an Instance or a ComputeCluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// What it is, in a word.
+    /// Word for its kind, for messages.
     pub(super) what: &'static str,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -26,8 +26,8 @@ impl Owner {
     }
 }
 
-/// Makes objects what they should be, in the order given, and deletes those of `observed` that are the owner's and should not be. Writes only what is
-/// different, and nothing of what is not the owner's.
+/// Applies the `wanted` objects in their order, and deletes those of `observed` that the owner controls and that are
+/// not wanted. Writes only objects that differ, and none that the owner does not control.
 pub(super) async fn apply(
     client: &Client,
     owner: &Owner,
@@ -43,7 +43,7 @@ pub(super) async fn apply(
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &owner.namespace, &object.resource);
         let controller = match there {
             Some(there) => Some(there.controller.clone()),
-            // Without the owner's label it was not looked for, and what is quite new no watch has told yet.
+            // An object without the owner's label, or a very new one, is not in `observed`.
             None => api.get_metadata_opt(&object.name).await?.map(|there| controller(&there)),
         };
         if controller.is_some_and(|controller| controller != owner.uid) {
@@ -67,7 +67,7 @@ pub(super) async fn apply(
         let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &owner.namespace, &there.resource);
         let this = Preconditions { uid: there.uid.clone(), resource_version: None };
         match api.delete(&there.name, &DeleteParams::background().preconditions(this)).await {
-            // Another one of the name is there, or none.
+            // It was deleted already, or another object has its name.
             Err(kube::Error::Api(error)) if error.is_not_found() || error.is_conflict() => {}
             deleted => drop(deleted?),
         }
@@ -75,14 +75,14 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// An object as it was found.
+/// Observed object.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     resource: ApiResource,
     kind: String,
     name: String,
     uid: Option<String>,
-    /// The uid of whoever controls it.
+    /// Uid of the owner that controls it.
     controller: Option<String>,
     is_going: bool,
     value: Value,
@@ -90,8 +90,8 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn new<K: Resource + Serialize>(object: &K, resource: &ApiResource) -> Found {
-        let mut value = serde_json::to_value(object).expect("objects are text, numbers and lists");
-        // Items of a list do not say what they are.
+        let mut value = serde_json::to_value(object).expect("a Kubernetes object serializes to JSON");
+        // Typed objects and items of a list have no `apiVersion` and `kind`.
         value["apiVersion"] = Value::String(resource.api_version.clone());
         value["kind"] = Value::String(resource.kind.clone());
         Found {
@@ -110,13 +110,14 @@ impl Found {
     }
 }
 
-/// The uid of whoever controls an object.
+/// Returns the uid of the owner that controls an object.
 fn controller(object: &impl Resource) -> Option<String> {
     let owners = object.meta().owner_references.as_deref().unwrap_or_default();
     owners.iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone())
 }
 
-/// Which of the objects that were found are the instance's and not wanted. What others own, or nobody, is left alone.
+/// Returns the observed objects that `owner` controls and that are not wanted, without those that are being deleted.
+/// Objects that others own, or nobody, are left alone.
 fn orphans<'a>(found: &'a [Found], wanted: &'a [Object], owner: Option<&'a str>) -> impl Iterator<Item = &'a Found> {
     found.iter().filter(move |there| {
         let is_own = owner.is_some() && there.controller.as_deref() == owner;

@@ -1,4 +1,4 @@
-//! The authority of the operator's namespace, which is nobody's: it stays when instances go.
+//! Certificate authority of the operator's namespace. No object owns it, so it outlives the instances.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::jiff::Timestamp;
@@ -10,10 +10,10 @@ use super::FIELD_MANAGER;
 use super::error::ReconcileError;
 use crate::credentials::{AUTHORITY, Authority};
 
-/// Finds it, and makes it where there is none that can be used.
+/// Loader of the authority, which creates or renews it when there is no usable one.
 pub(super) struct Authorities {
     client: Client,
-    /// Of several looks at a time one makes it.
+    /// Lock that lets only one of several concurrent reconciliations create the authority.
     making: Mutex<()>,
 }
 
@@ -22,6 +22,7 @@ impl Authorities {
         Self { client, making: Mutex::default() }
     }
 
+    /// Loads the authority, or creates or renews it, and publishes its certificate in the config map.
     pub(super) async fn of(&self, namespace: &str, now: Timestamp) -> Result<Authority, ReconcileError> {
         let _making = self.making.lock().await;
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
@@ -29,13 +30,13 @@ impl Authorities {
         let authority = match there.as_ref().and_then(|there| Authority::of(there, namespace, now)) {
             Some(authority) => authority,
             None => {
-                tracing::info!(namespace, is_new = there.is_none(), "making the certificate of the authority");
+                tracing::info!(namespace, is_new = there.is_none(), "creating the authority's certificate");
                 let made = Authority::make(namespace, there.as_ref(), now)?;
                 let mut secret = made.secret().clone();
                 match there {
                     None => secrets.create(&PostParams::default(), &secret).await?,
                     Some(there) => {
-                        // Whoever has changed it since it was read is not overwritten.
+                        // Fails with a conflict if the secret has been changed since it was read.
                         secret.metadata.resource_version = there.metadata.resource_version;
                         secrets.replace(AUTHORITY, &PostParams::default(), &secret).await?
                     }

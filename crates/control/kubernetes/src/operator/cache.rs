@@ -1,4 +1,4 @@
-//! What there is, as watches tell it: a look asks the API server for nothing that it has told already.
+//! Caches of observed objects, filled by watches, so that a reconciliation need not read from the API server.
 
 use std::fmt::Debug;
 
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::apply::Found;
 
-/// Kinds of objects that can be watched here.
+/// Kind of namespaced objects that can be watched.
 pub(super) trait Kind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
@@ -37,7 +37,8 @@ impl<K> Kind for K where
 {
 }
 
-/// All of a kind in a namespace, with this label where one is named; and the stream that has to be polled for them to be there.
+/// Watches the objects of a kind in a namespace, only those with `label` if it is given. Returns the cache, and the
+/// stream of changed objects that must be polled to fill the cache.
 pub(super) fn watch<K: Kind>(
     client: &Client,
     namespace: &str,
@@ -46,7 +47,7 @@ pub(super) fn watch<K: Kind>(
     let (store, writer) = reflector::store();
     let config = label.map_or_else(watcher::Config::default, |label| watcher::Config::default().labels(label));
     let seen = watcher(Api::namespaced(client.clone(), namespace), config)
-        // Nobody asks here who owns which field, and that is the larger part of many objects.
+        // Managed fields are not used here and make up most of the size of many objects.
         .modify(|object: &mut K| object.managed_fields_mut().clear())
         .default_backoff()
         .reflect(writer)
@@ -54,10 +55,10 @@ pub(super) fn watch<K: Kind>(
     (store, seen)
 }
 
-/// Finds the objects of one kind that a label gives to somebody.
+/// Function that returns the objects of one kind whose label has the given value.
 pub(super) type Finder = Box<dyn Fn(&str) -> Vec<Found> + Send + Sync>;
 
-/// Finds them in a store.
+/// Returns a [`Finder`] over a cache, by the label `label`.
 pub(super) fn finder<K: Kind>(store: Store<K>, label: &'static str) -> Finder {
     let resource = ApiResource::erase::<K>(&());
     Box::new(move |whose| {

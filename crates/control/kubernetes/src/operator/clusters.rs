@@ -1,4 +1,4 @@
-//! One look at one cluster of workers.
+//! Reconciliation of one ComputeCluster.
 
 use std::sync::Arc;
 
@@ -21,27 +21,30 @@ use crate::compute::{Around, CLUSTER_LABEL, objects, status, surplus_volumes, wo
 use crate::instance::Outcome;
 use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 
+/// Reconciler of ComputeClusters.
 pub(super) struct Reconciler {
     pub(super) client: Client,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) instances: Store<Instance>,
     pub(super) hardware: Store<HardwareProfile>,
-    /// The pods of instances.
+    /// StatefulSets of instances.
     pub(super) instance_sets: Store<StatefulSet>,
-    /// The workers of clusters.
+    /// StatefulSets of workers.
     pub(super) sets: Store<StatefulSet>,
-    /// All that clusters consist of.
+    /// Finders for each kind of object that belongs to clusters.
     pub(super) finders: Vec<Finder>,
 }
 
-/// When to look again where a look failed.
+/// Returns when to retry a failed reconciliation.
 pub(super) fn retry(_: Arc<ComputeCluster>, _: &ReconcileError, _: Arc<Reconciler>) -> Action {
     Action::requeue(RETRY_AFTER)
 }
 
 impl Reconciler {
+    /// Reconciles the cluster: makes the instance its owner, applies its objects, deletes surplus volumes and writes
+    /// its status.
     pub(super) async fn reconcile(&self, cluster: &ComputeCluster) -> Result<Action, ReconcileError> {
-        // Kubernetes takes away what is its own, and lets each worker end what it does.
+        // Kubernetes garbage-collects the cluster's objects, and each worker drains as its pod terminates.
         if cluster.metadata.deletion_timestamp.is_some() {
             return Ok(Action::await_change());
         }
@@ -73,7 +76,7 @@ impl Reconciler {
             report(&self.client, cluster, &status).await?;
         }
         match made {
-            // A watch tells when that is different.
+            // A watch triggers a reconciliation when the missing object appears.
             Err(ReconcileError::Impossible(_)) => Ok(Action::requeue(LOOK_AGAIN_AFTER)),
             made => made.map(|()| Action::requeue(LOOK_AGAIN_AFTER)),
         }
@@ -96,7 +99,7 @@ impl Reconciler {
         self.sets.find(|pods| pods.name_any() == name && own(pods, cluster))
     }
 
-    /// Makes the cluster the instance's, so that it goes with it.
+    /// Makes the instance an owner of the cluster, so that the cluster is garbage-collected with it.
     async fn give(&self, cluster: &ComputeCluster, instance: &Instance) -> Result<(), kube::Error> {
         let said = json!({
             "apiVersion": ComputeCluster::api_version(&()),
@@ -116,7 +119,7 @@ impl Reconciler {
         }
     }
 
-    /// Takes away caches of slots that the cluster does not have any more.
+    /// Deletes the cache volumes of slots that the cluster no longer has.
     async fn clean_volumes(&self, cluster: &ComputeCluster) -> Result<(), kube::Error> {
         let namespace = cluster.namespace().unwrap_or_default();
         let own = ListParams::default().labels(&format!("{CLUSTER_LABEL}={}", cluster.name_any()));
@@ -132,11 +135,7 @@ impl Reconciler {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let pods: Vec<String> = pods.list_metadata(&own).await?.into_iter().map(|pod| pod.name_any()).collect();
         for name in surplus_volumes(cluster, there, |pod| pods.iter().any(|there| there == pod)) {
-            tracing::info!(
-                cluster = cluster.name_any(),
-                name,
-                "deleting the cache of a slot that is not there any more"
-            );
+            tracing::info!(cluster = cluster.name_any(), name, "deleting the cache volume of a removed slot");
             match claims.delete(name, &DeleteParams::background()).await {
                 Err(kube::Error::Api(error)) if error.is_not_found() => {}
                 deleted => drop(deleted?),
@@ -146,7 +145,7 @@ impl Reconciler {
     }
 }
 
-/// Whether there are as many pods as there should be: then volumes of others are nobody's.
+/// Returns whether the StatefulSet has as many pods as it should, so that volumes of other slots are not in use.
 fn is_settled(pods: &StatefulSet) -> bool {
     let wanted = pods.spec.as_ref().and_then(|spec| spec.replicas);
     pods.status

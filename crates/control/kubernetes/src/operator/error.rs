@@ -1,4 +1,4 @@
-//! Why an instance, or a cluster, is not what it should be.
+//! Errors of the reconciliation of an Instance or a ComputeCluster.
 
 use kube::runtime::reflector::store::WriterDropped;
 
@@ -6,29 +6,30 @@ use crate::compute::Impossible;
 use crate::credentials::Unusable;
 use crate::instance::Invalid;
 
-/// Why a look at one failed.
+/// Reason why a reconciliation failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReconcileError {
     #[error(transparent)]
     Invalid(#[from] Invalid),
     #[error(transparent)]
     Impossible(#[from] Impossible),
-    /// It may be an earlier one's of the same name, and go in a moment.
+    /// An object of that name belongs to another owner, possibly to a deleted one of the same name; it is then
+    /// garbage-collected soon.
     #[error("the {kind} {name} is there already and is not this {owner}'s")]
     Taken { kind: String, name: String, owner: &'static str },
-    /// Whoever wants the instance makes it.
+    /// The user has to provide this secret.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    #[error("a key or a certificate could not be made")]
+    #[error("could not create a key or a certificate")]
     Certificate(#[from] rcgen::Error),
-    /// The operator ends.
-    #[error("what there is, is not watched any more")]
+    /// The watch of a cache was dropped because the operator is ending.
+    #[error("the watch that fills a cache has ended")]
     Unwatched(#[from] WriterDropped),
     #[error("{}", said(.0))]
     Api(#[from] kube::Error),
 }
 
-/// Without the whole answer in Rust's words, which the error's own text has.
+/// Returns the API server's message. The `Display` text of the error would add the whole response in debug format.
 fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),

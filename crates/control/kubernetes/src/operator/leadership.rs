@@ -1,4 +1,4 @@
-//! Leading and waiting to lead: a loop that reads and writes the lease as `lease.rs` decides.
+//! Acquisition, renewal and release of the lease, as `lease.rs` decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,13 @@ use types::Clock;
 use super::lease::{Move, Reading, Watch};
 use super::{FIELD_MANAGER, LEASE, OperatorSettings};
 
-/// Parts of a lease's duration: between two renewals, and until who could not renew it leads no more. The rest is left for the clocks of two
-/// machines to run apart, and for what is on its way.
+/// Renewals within the duration of a lease.
 const RENEWALS: u32 = 6;
+/// Fraction of the lease's duration, as numerator and denominator, after which a leader that could not renew steps
+/// down. The remainder is a margin for clock drift and for requests in flight.
 const DEPOSED_AFTER: (u32, u32) = (2, 3);
 
-/// An operator's part in the question who leads.
+/// Participation of one operator in the leader election.
 pub(super) struct Leadership {
     leases: Api<Lease>,
     identity: String,
@@ -39,19 +40,19 @@ impl Leadership {
         }
     }
 
-    /// Completes when this one leads. A leader that has died tells nobody, so the lease is read again and again.
+    /// Waits until this operator leads. It polls the lease, because a leader that dies does not write it.
     pub(super) async fn win(&self) {
         loop {
             match self.turn().await {
                 Ok(true) => return,
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "the lease of the operators cannot be read or written"),
+                Err(error) => tracing::warn!(%error, "could not read or write the operators' lease; trying again"),
             }
             self.clock.sleep(self.duration / RENEWALS).await;
         }
     }
 
-    /// Completes when this one does not lead any more, and says why.
+    /// Renews the lease until this operator no longer leads, and returns the reason.
     pub(super) async fn keep(&self) -> String {
         let mut renewed = self.clock.monotonic();
         loop {
@@ -65,15 +66,15 @@ impl Leadership {
                 () = self.clock.sleep(left) => return "the lease could not be renewed in time".to_owned(),
             };
             match turn {
-                // It counts from when it was asked for, not from when the answer came.
+                // The lease is valid from the request on, not from the response on.
                 Ok(true) => renewed = begun,
                 Ok(false) => return "another operator leads".to_owned(),
-                Err(error) => tracing::warn!(%error, "the lease of the operators cannot be renewed"),
+                Err(error) => tracing::warn!(%error, "could not renew the operators' lease; trying again"),
             }
         }
     }
 
-    /// Leaves the lease to whoever comes first.
+    /// Releases the lease, so that another operator can lead at once.
     pub(super) async fn give_back(&self) {
         let given = async {
             let Some(lease) = self.leases.get_opt(LEASE).await? else { return Ok(()) };
@@ -84,13 +85,13 @@ impl Leadership {
         };
         tokio::select! {
             given = given => if let Err(error) = given {
-                tracing::warn!(%error, "the next operator waits until the lease has run out");
+                tracing::warn!(%error, "could not release the lease; the next operator waits until it expires");
             },
             () = self.clock.sleep(self.duration / RENEWALS) => {}
         }
     }
 
-    /// Looks at the lease once, and takes or renews it where that is due; whether this one leads now.
+    /// Reads the lease, creates, takes or renews it if due, and returns whether this operator leads now.
     async fn turn(&self) -> Result<bool, kube::Error> {
         let lease = self.leases.get_opt(LEASE).await?;
         let reading = lease.as_ref().map(|lease| Reading {
@@ -105,14 +106,14 @@ impl Leadership {
                 Ok(false)
             }
             Move::Make | Move::Take | Move::Renew => match self.write(lease, &self.identity).await {
-                // Another one was quicker.
+                // Another operator was faster.
                 Err(kube::Error::Api(error)) if error.is_conflict() || error.is_already_exists() => Ok(false),
                 written => written.map(|()| true),
             },
         }
     }
 
-    /// Writes whose the lease is, if it is still the version that was read.
+    /// Writes `whose` as the holder of the lease, or fails with a conflict if the lease has changed since it was read.
     async fn write(&self, read: Option<Lease>, whose: &str) -> Result<(), kube::Error> {
         let now = Timestamp::from_microsecond(self.clock.now_us()).unwrap_or(Timestamp::UNIX_EPOCH);
         let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
@@ -129,7 +130,7 @@ impl Leadership {
         };
         match read {
             Some(lease) => {
-                // With the version that was read: a write in between makes this one fail.
+                // `lease` carries the version that was read, so a write in between makes this one fail.
                 let lease = Lease { spec: Some(spec), ..lease };
                 self.leases.replace(LEASE, &parameters, &lease).await?;
             }

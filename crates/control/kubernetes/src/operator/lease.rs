@@ -1,43 +1,44 @@
-//! Who leads: a decision over a lease as it was read, and the clock of whoever reads it.
+//! Leader election: decides what to do about the lease, given the lease as read and the reader's clock.
 //!
-//! Clocks of machines are never compared: a lease has run out when it has not changed for its whole duration on the reader's own monotonic clock.
+//! Clocks of different machines are never compared: a lease has expired when it has not changed for its duration on the
+//! reader's own monotonic clock.
 
 use std::time::Duration;
 
 #[cfg(test)]
 mod tests;
 
-/// What a lease says, and which version of it that was.
+/// Holder and version of a lease, as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// Who leads; nobody where it is empty.
+    /// Identity of the leader; empty if the lease is free.
     pub(super) holder: String,
-    /// The API server's version of it: another one means that somebody has written it.
+    /// Resource version. It changes whenever the lease is written.
     pub(super) version: String,
 }
 
-/// What to do about the lease.
+/// Next action of an operator on the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Move {
-    /// There is none: make it.
+    /// Create the lease, which does not exist.
     Make,
-    /// It is free: take it.
+    /// Take over the lease, which is free or has expired.
     Take,
-    /// It is one's own: renew it.
+    /// Renew the lease, which this operator holds.
     Renew,
-    /// Somebody else leads; look again after so long.
+    /// Wait: another operator leads. The duration is the time until its lease expires.
     Wait(Duration),
 }
 
-/// What was seen of the lease so far.
+/// Observations of the lease by one operator.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// The last version, and when it was first seen.
+    /// Latest version, and the time at which it was first seen.
     seen: Option<(String, Duration)>,
 }
 
 impl Watch {
-    /// Decides at the time `now` of a monotonic clock, for whoever is called `me`.
+    /// Decides what the operator `me` does at the time `now` of a monotonic clock.
     pub(super) fn decide(&mut self, lease: Option<&Reading>, me: &str, duration: Duration, now: Duration) -> Move {
         let Some(lease) = lease else { return Move::Make };
         let since = match &self.seen {

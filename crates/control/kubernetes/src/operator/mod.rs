@@ -1,8 +1,18 @@
-//! `kiln operator`: watches instances and clusters and makes of each what it should be, two thin loops around the functions of `instance` and `compute`.
+//! `kiln operator`: watches Instances and ComputeClusters and reconciles each of them.
 //!
-//! Several may run: one leads (`lease.rs` decides who, `leadership.rs` keeps it), the others wait. It remembers nothing that Kubernetes does not
-//! know: a new one finds everything as the old one left it, and writes nothing. `reconcile.rs` is one look at one instance, `clusters.rs` at one cluster, `cache.rs`
-//! what they look at, `apply.rs` what they write, `authority.rs` who signs the certificates of all instances.
+//! Two controllers call the pure functions of `instance` and `compute`. Several operators may run; one of them leads by
+//! a lease, the others wait. An operator has no state besides the objects in Kubernetes, so a restarted one finds
+//! everything as the previous one left it and writes nothing.
+//!
+//! - `lease.rs`: decides who leads, from the lease as it was read.
+//! - `leadership.rs`: acquires, renews and releases the lease.
+//! - `reconcile.rs`: reconciles one Instance.
+//! - `clusters.rs`: reconciles one ComputeCluster.
+//! - `cache.rs`: watches objects and caches them.
+//! - `apply.rs`: applies desired objects and deletes orphans.
+//! - `authority.rs`: loads or creates the certificate authority of the namespace.
+//! - `report.rs`: writes the status of a resource.
+//! - `error.rs`: errors of a reconciliation.
 
 mod apply;
 mod authority;
@@ -37,43 +47,45 @@ use crate::connect::{ConnectError, connect};
 use crate::instance::INSTANCE_LABEL;
 use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 
-/// Whose fields they are that the operator applies.
+/// Field manager of the operator's server-side apply.
 pub const FIELD_MANAGER: &str = "kiln-operator";
-/// The name of the lease of those who lead in a namespace.
+/// Name of the lease by which one operator leads in a namespace.
 pub const LEASE: &str = "kiln-operator";
 
-/// Pods that come up one after the other change their StatefulSet each: of changes that follow each other closely only the last is looked at, and only
-/// so many looks are made at a time, however many clusters there are.
+/// Debounce of changes to a cluster: each pod that becomes ready changes the StatefulSet, and one reconciliation after
+/// the last of several changes suffices.
 const QUIET: Duration = Duration::from_millis(300);
+/// Concurrent reconciliations of each controller.
 const LOOKS_MAX: u16 = 8;
 
-/// What an operator is told.
+/// Settings of an operator.
 #[derive(Debug, Clone)]
 pub struct OperatorSettings {
-    /// Whose instances it looks after; where `None`, those of the namespace that it runs in.
+    /// Namespace of the instances, or `None` for the namespace in which the operator runs.
     pub namespace: Option<String>,
-    /// Its name among operators, which no other has at the same time.
+    /// Name of this operator in the lease, unique among those that run.
     pub identity: String,
-    /// How long nobody else leads after the one who does was last heard.
+    /// Duration of the lease: time after the leader's last renewal in which no other operator takes over.
     pub lease: Duration,
 }
 
-/// Why an operator cannot go on.
+/// Reason why an operator ends with a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// Without it nothing can be watched: Kiln has not been installed in the cluster, or the operator has no right to see it.
-    #[error("could not see the instances of the namespace {namespace}")]
+    /// Instances cannot be listed and therefore not be watched: Kiln is not installed in the Kubernetes cluster, or the
+    /// operator lacks permission.
+    #[error("could not list the Instances of the namespace {namespace}")]
     Instances { namespace: String, source: kube::Error },
-    #[error("could not lead any more: {reason}")]
+    #[error("lost the leadership: {reason}")]
     Deposed { reason: String },
 }
 
-/// Looks after instances until `told` completes, where it was found by the usual ways of `kubectl`, or of the pod that it runs in.
+/// Runs the operator until `told` completes, with a client configured by the kubeconfig or the pod's service account.
 ///
 /// # Errors
-/// [`OperatorError`].
+/// Returns [`OperatorError`] if the API server cannot be used or another operator has taken over.
 pub fn run(
     settings: OperatorSettings,
     clock: Arc<dyn Clock>,
@@ -87,10 +99,10 @@ pub fn run(
     })
 }
 
-/// The same, by a client that is there already.
+/// Runs the operator until `told` completes, with an existing client.
 ///
 /// # Errors
-/// [`OperatorError`].
+/// Returns [`OperatorError`] if the Instances cannot be listed or another operator has taken over.
 pub fn run_with(
     client: Client,
     namespace: String,
@@ -118,7 +130,7 @@ async fn lead(
         () = &mut told => return Ok(()),
         () = leadership.win() => {}
     }
-    tracing::info!(namespace, identity = settings.identity, "leading");
+    tracing::info!(namespace, identity = settings.identity, "acquired the lease; this operator leads");
     let ended = tokio::select! {
         () = &mut told => Ok(()),
         reason = leadership.keep() => Err(OperatorError::Deposed { reason }),
@@ -126,13 +138,13 @@ async fn lead(
         () = look_after_clusters(&client, &namespace, &clock) => Ok(()),
     };
     if ended.is_ok() {
-        // The next one need not wait until the lease has run out.
+        // The next operator can then lead at once and need not wait for the lease to expire.
         leadership.give_back().await;
     }
     ended
 }
 
-/// Looks at each instance whenever it or anything of it changes.
+/// Runs the controller that reconciles an Instance whenever it or one of its objects changes.
 async fn look_after_instances(client: &Client, namespace: &str, clock: &Arc<dyn Clock>, random: Arc<dyn Random>) {
     let label = Some(INSTANCE_LABEL);
     let (sets, seen_sets) = watch::<StatefulSet>(client, namespace, label);
@@ -166,11 +178,12 @@ async fn look_after_instances(client: &Client, namespace: &str, clock: &Arc<dyn 
         .owns_stream(seen_bindings)
         .owns_stream(seen_secrets)
         .run(|instance, reconciler| async move { reconciler.reconcile(&instance).await }, reconcile::retry, reconciler)
-        .for_each(async |ended| tell("an instance", ended))
+        .for_each(async |ended| tell("Instance", ended))
         .await;
 }
 
-/// Looks at each cluster whenever it or anything of it, its instance or its hardware changes.
+/// Runs the controller that reconciles a ComputeCluster whenever it, one of its objects, its Instance or its
+/// HardwareProfile changes.
 async fn look_after_clusters(client: &Client, namespace: &str, clock: &Arc<dyn Clock>) {
     let (sets, seen_sets) = watch::<StatefulSet>(client, namespace, Some(CLUSTER_LABEL));
     let (services, seen_services) = watch::<Service>(client, namespace, Some(CLUSTER_LABEL));
@@ -210,22 +223,22 @@ async fn look_after_clusters(client: &Client, namespace: &str, clock: &Arc<dyn C
             concerned(&|cluster| cluster.spec.hardware_instance == hardware.name_any())
         })
         .run(|cluster, reconciler| async move { reconciler.reconcile(&cluster).await }, clusters::retry, reconciler)
-        .for_each(async |ended| tell("a cluster", ended))
+        .for_each(async |ended| tell("ComputeCluster", ended))
         .await;
 }
 
-/// Says how a look ended.
+/// Logs the outcome of a reconciliation; `what` is the kind of the object.
 fn tell<K: kube::Resource<DynamicType = ()>, A>(
     what: &str,
     ended: Result<(ObjectRef<K>, A), ControllerError<error::ReconcileError, watcher::Error>>,
 ) {
     match ended {
-        Ok((looked_at, _)) => tracing::debug!(what, name = looked_at.name, "looked at"),
-        // It went while it waited for its turn.
+        Ok((looked_at, _)) => tracing::debug!(what, name = looked_at.name, "reconciled"),
+        // The object was deleted while its reconciliation was queued.
         Err(ControllerError::ObjectNotFound(_)) => {}
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, what, "something is not what it should be");
+            tracing::warn!(error, what, "reconciliation failed");
         }
     }
 }

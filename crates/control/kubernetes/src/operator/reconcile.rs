@@ -1,4 +1,4 @@
-//! One look at one instance: what is the next step, and doing it.
+//! Reconciliation of one Instance: determines its next step and executes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,33 +25,35 @@ use crate::instance::{FINALIZER, Outcome, Step, objects, status, step};
 use crate::object::Object;
 use crate::resources::Instance;
 
-/// After a look that failed.
+/// Time from a failed reconciliation to the next one.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// After one that did not: whatever no watch tells is seen then.
+/// Time from a successful reconciliation to the next one, which notices changes that no watch reports.
 pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(300);
 
+/// Reconciler of Instances.
 pub(super) struct Reconciler {
     pub(super) client: Client,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<dyn Random>,
     pub(super) authorities: Authorities,
-    /// The pods of instances.
+    /// StatefulSets of instances.
     pub(super) sets: Store<StatefulSet>,
-    /// All that instances consist of.
+    /// Finders for each kind of object that belongs to instances.
     pub(super) finders: Vec<Finder>,
 }
 
-/// When to look again where a look failed.
+/// Returns when to retry a failed reconciliation.
 pub(super) fn retry(_: Arc<Instance>, _: &ReconcileError, _: Arc<Reconciler>) -> Action {
     Action::requeue(RETRY_AFTER)
 }
 
 impl Reconciler {
+    /// Executes the next step of the instance.
     pub(super) async fn reconcile(&self, instance: &Instance) -> Result<Action, ReconcileError> {
         let namespace = instance.namespace().unwrap_or_default();
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), &namespace);
         let is_going = instance.metadata.deletion_timestamp.is_some();
-        // Who lets an instance go has to know that its pod is not there, whatever the watch has told yet.
+        // The finalizer may only be removed when the pod is certainly gone, and the watch's cache may lag behind.
         let pods = if is_going { sets.get_opt(&instance.name_any()).await? } else { None };
         let pods = pods.filter(|pods| own(pods, instance));
         match step(instance, pods.as_ref()) {
@@ -70,7 +72,7 @@ impl Reconciler {
             }
             Step::End => {
                 self.report(instance, pods.as_ref(), &Outcome::Applied).await?;
-                // In the foreground: it is there until its pod is not.
+                // Foreground deletion: the StatefulSet exists until its pod has ended.
                 match sets.delete(&instance.name_any(), &DeleteParams::foreground()).await {
                     Err(kube::Error::Api(error)) if error.is_not_found() => {}
                     deleted => drop(deleted?),
@@ -95,7 +97,7 @@ impl Reconciler {
     }
 
     async fn bring_about(&self, instance: &Instance) -> Result<(), ReconcileError> {
-        // First: without them a new pod would not start, and the one that runs had to go for it.
+        // Checked first: without these secrets a new pod would not start, but the running one would be stopped for it.
         let secrets = self.all_secrets(instance);
         for named in named(instance) {
             usable(&named, secrets.get_opt(named.name).await?.as_ref())?;
@@ -107,8 +109,8 @@ impl Reconciler {
         apply(&self.client, &Owner::new("instance", instance), &observed, &wanted).await
     }
 
-    /// Those that the instance does not name itself. They are read as they are now: what watches have told may be older than what was written last, and a
-    /// password that was drawn twice would be another one.
+    /// Returns the desired secrets that the operator creates for the instance. Existing ones are read from the API
+    /// server, because a cache may lag behind the last write, and a password would then be generated a second time.
     async fn secrets(&self, instance: &Instance) -> Result<Vec<Object>, ReconcileError> {
         let secrets = self.all_secrets(instance);
         let found = async |name: &str| -> Result<Option<Secret>, kube::Error> {
@@ -132,7 +134,7 @@ impl Reconciler {
         Api::namespaced(self.client.clone(), &instance.namespace().unwrap_or_default())
     }
 
-    /// Says how the instance is, where that is not said already.
+    /// Writes the status of the instance if it has changed.
     async fn report(
         &self,
         instance: &Instance,
@@ -146,12 +148,12 @@ impl Reconciler {
         report(&self.client, instance, &status).await
     }
 
-    /// Says which finalizers of the operator's the instance has; those of others are left alone.
+    /// Sets the operator's finalizers on the instance, and leaves those of others unchanged.
     async fn hold(&self, instance: &Instance, finalizers: &[&str]) -> Result<(), kube::Error> {
         let said = json!({
             "apiVersion": Instance::api_version(&()),
             "kind": Instance::kind(&()),
-            // Of this instance and no other: one that has gone in between is not made again.
+            // With the uid, so that an instance that was deleted in the meantime is not created again.
             "metadata": { "name": instance.name_any(), "uid": instance.uid(), "finalizers": finalizers },
         });
         let force = PatchParams::apply(FIELD_MANAGER).force();

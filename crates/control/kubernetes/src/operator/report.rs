@@ -1,4 +1,4 @@
-//! Saying how something is.
+//! Writing the status of a resource.
 
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
@@ -11,7 +11,7 @@ use types::Clock;
 
 use super::FIELD_MANAGER;
 
-/// Writes the status of a resource.
+/// Writes the status of the resource `of`. Does nothing if the resource has been deleted in the meantime.
 pub(super) async fn report<K>(client: &Client, of: &K, status: &impl Serialize) -> Result<(), kube::Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -19,26 +19,27 @@ where
     let said = json!({
         "apiVersion": K::api_version(&()),
         "kind": K::kind(&()),
-        // Of this one and no other of the name.
+        // With the uid, so that the status of another object of the same name is not overwritten.
         "metadata": { "name": of.name_any(), "uid": of.uid() },
         "status": status,
     });
     let api: Api<K> = Api::namespaced(client.clone(), &of.namespace().unwrap_or_default());
     let force = PatchParams::apply(FIELD_MANAGER).force();
     match api.patch_status(&of.name_any(), &force, &Patch::Apply(&said)).await {
-        // It went, or another one has its name: nobody needs to know how it was.
+        // The resource was deleted, or another one has its name.
         Err(kube::Error::Api(error)) if error.is_not_found() || error.is_conflict() => Ok(()),
         written => written.map(drop),
     }
 }
 
-/// Whether `object` was made for `owner`: another's, or one that somebody made by hand, is not its to ask or to delete.
+/// Returns whether `owner` owns `object`. Objects of other owners, or created by hand, must be neither used nor
+/// deleted.
 pub(super) fn own(object: &impl Resource, owner: &impl Resource) -> bool {
     let uid = owner.meta().uid.as_ref();
     object.owner_references().iter().any(|reference| Some(&reference.uid) == uid)
 }
 
-/// The time of a clock as Kubernetes writes it.
+/// Returns the current time as a Kubernetes timestamp.
 pub(super) fn timestamp(clock: &dyn Clock) -> Timestamp {
     Timestamp::from_microsecond(clock.now_us()).unwrap_or(Timestamp::UNIX_EPOCH)
 }

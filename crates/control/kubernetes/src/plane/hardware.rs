@@ -1,4 +1,4 @@
-//! What workers can run on, as the HardwareProfiles of the namespace say it.
+//! Hardware for workers, from the HardwareProfiles of the namespace.
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use kube::ResourceExt;
 use crate::quantity;
 use crate::resources::HardwareProfile;
 
-/// Percent of a worker's memory that its tasks and its cache share; the rest is for the process itself.
+/// Percentage of a worker's memory for its tasks and its cache; the process itself needs the rest.
 const SHARED_MEMORY_PCT: u64 = 80;
 
-/// What a worker on the profile has; `None` where the profile says no amounts.
+/// Returns the resources of a worker on the profile, or `None` if a quantity of the profile is not valid.
 pub(super) fn share(profile: &HardwareProfile) -> Option<Resources> {
     let millicores = quantity::millicores(&profile.spec.cpu)?;
     let memory_bytes = quantity::bytes(&profile.spec.memory)? / 100 * SHARED_MEMORY_PCT;
     Some(Resources { millicores, memory_bytes })
 }
 
-/// All that clusters can be made of: the profiles, of which the first by name is the usual one, and the instance's own process.
+/// Returns the hardware that clusters can use: the profiles, of which the first is the default, and the instance's own
+/// process.
 pub(super) fn inventory(profiles: &[Arc<HardwareProfile>], wlm: &[WlmProfile]) -> Inventory {
     let pods = profiles.iter().map(|profile| {
         let spec = &profile.spec;
@@ -28,7 +29,7 @@ pub(super) fn inventory(profiles: &[Arc<HardwareProfile>], wlm: &[WlmProfile]) -
         );
         HardwareInstance::pod(&profile.name_any(), description)
     });
-    // What is called like the instance's own hardware is not that.
+    // A profile must not hide the instance's own hardware.
     let pods = pods.filter(|pod| pod.name != HardwareInstance::EMBEDDED);
     Inventory::new(pods.chain([HardwareInstance::embedded()]), wlm.iter().cloned())
 }

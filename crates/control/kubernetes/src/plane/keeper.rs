@@ -1,4 +1,5 @@
-//! The API server as the keeper of an instance's clusters: what it has, as watches tell it, and how it is changed.
+//! Access to an instance's objects on the API server: watches that mirror them in memory, and requests that change
+//! them.
 
 use std::fmt;
 use std::future::Future;
@@ -27,22 +28,22 @@ use crate::compute::{AUTHORITY_KEY, COMPONENT_LABEL, WORKER, authority_name};
 use crate::instance::INSTANCE_LABEL;
 use crate::resources::{ComputeCluster, HardwareProfile, Instance};
 
-/// Whose fields they are that an instance says of its own accord.
+/// Field manager of changes that the instance makes by itself, not by a statement.
 const INSTANCE_MANAGER: &str = "kiln-instance";
-/// A change that has not been answered after so long may have been made or not.
+/// Time limit of a request. The outcome of a request that exceeds it is unknown.
 const CHANGE_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Why something could not be asked of the API server.
+/// Failure of a request to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
     #[error(transparent)]
     Api(#[from] kube::Error),
-    /// It may have been done all the same, which is seen later.
+    /// The request may have been carried out nevertheless; the watch then reports the change.
     #[error("the API server has not answered for {} seconds", CHANGE_TIME_MAX.as_secs())]
     Late,
 }
 
-/// What there is.
+/// Observed objects of an instance.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pub(super) clusters: Mirror<ComputeCluster>,
@@ -50,7 +51,7 @@ pub(super) struct Content {
     pub(super) pods: Mirror<WorkerPod>,
 }
 
-/// One instance's part of a namespace. Dropped, it watches no more.
+/// Watches of, and requests for, the objects of one instance. Dropping it ends the watches.
 pub(super) struct Keeper {
     pub(super) client: Client,
     pub(super) namespace: String,
@@ -61,15 +62,16 @@ pub(super) struct Keeper {
     _watches: JoinSet<()>,
 }
 
+/// State that is shared with the tasks that watch.
 #[derive(Debug, Default)]
 struct Shared {
     content: RwLock<Content>,
-    /// Grows when a watch has told something new.
+    /// Counter that grows when a watch has changed the content.
     changes: Revisions,
 }
 
 impl Keeper {
-    /// Begins to watch; what there is is told by and by.
+    /// Starts the watches. The content fills as their first listings arrive.
     pub(super) fn new(client: Client, namespace: String, instance: String, clock: Arc<dyn Clock>) -> Keeper {
         let shared = Arc::new(Shared::default());
         let mut watches = JoinSet::new();
@@ -86,25 +88,26 @@ impl Keeper {
         let (seen, own_clock) = (Arc::clone(&shared), Arc::clone(&clock));
         let workers = all().labels(&format!("{INSTANCE_LABEL}={instance},{COMPONENT_LABEL}={WORKER}"));
         watches.spawn(follow(&client, &namespace, workers, "pods", move |event: Event<Pod>| {
-            // Named like no worker of any cluster it is somebody else's.
+            // Pods with these labels but not the name of a worker belong to someone else.
             let Some(event) = of_instance(event, |pod| WorkerPod::of(pod, &*own_clock).is_some()) else { return };
-            let keep = |pod: Pod| WorkerPod::of(&pod, &*own_clock).expect("it was looked at");
+            let keep = |pod: Pod| WorkerPod::of(&pod, &*own_clock).expect("of_instance passed only worker pods");
             seen.take(|content| content.pods.told(event, keep));
         }));
         Keeper { client, namespace, instance, clock, runtime: Handle::current(), shared, _watches: watches }
     }
 
-    /// Looks at what there is.
+    /// Calls `look` with the observed objects, under a read lock.
     pub(super) fn with<T>(&self, look: impl FnOnce(&Content) -> T) -> T {
         look(&self.shared.content.read())
     }
 
-    /// Grows when there is something new.
+    /// Returns the counter that grows when the observed objects change.
     pub(super) fn changes(&self) -> &Revisions {
         &self.shared.changes
     }
 
-    /// Waits for the API server. Others go on meanwhile, whoever's thread this is.
+    /// Blocks the calling thread until the request `asked` completes, at most [`CHANGE_TIME_MAX`]. Other tasks of the
+    /// thread continue on other threads.
     pub(super) fn wait<T>(&self, asked: impl Future<Output = Result<T, KeeperError>>) -> Result<T, KeeperError> {
         let in_time = async {
             tokio::select! {
@@ -116,10 +119,11 @@ impl Keeper {
         tokio::task::block_in_place(|| self.runtime.block_on(in_time))
     }
 
+    /// Creates a ComputeCluster for a statement.
     pub(super) async fn create(&self, cluster: &ComputeCluster) -> Result<(), KeeperError> {
         let parameters = PostParams { field_manager: Some(SQL_MANAGER.to_owned()), ..PostParams::default() };
         let created = match self.clusters().create(&parameters, cluster).await {
-            // An earlier try has made it, and nobody has heard the answer.
+            // An earlier attempt created it and its response was lost.
             Err(kube::Error::Api(error)) if error.is_already_exists() => {
                 return self.patch(&cluster.name_any(), &json!({ "spec": cluster.spec }), SQL_MANAGER).await;
             }
@@ -129,12 +133,12 @@ impl Keeper {
         Ok(())
     }
 
-    /// As a statement says it.
+    /// Patches a ComputeCluster for a statement.
     pub(super) async fn change(&self, name: &str, patch: &Value) -> Result<(), KeeperError> {
         self.patch(name, patch, SQL_MANAGER).await
     }
 
-    /// As the instance says it of its own accord.
+    /// Patches a ComputeCluster for the instance itself.
     pub(super) async fn claim(&self, name: &str, patch: &Value) -> Result<(), KeeperError> {
         self.patch(name, patch, INSTANCE_MANAGER).await
     }
@@ -146,6 +150,7 @@ impl Keeper {
         Ok(())
     }
 
+    /// Deletes a ComputeCluster.
     pub(super) async fn delete(&self, name: &str) -> Result<(), KeeperError> {
         match self.clusters().delete(name, &DeleteParams::background()).await {
             Err(kube::Error::Api(error)) if error.is_not_found() => {}
@@ -155,9 +160,9 @@ impl Keeper {
         Ok(())
     }
 
-    /// Has Kubernetes replace a worker's pod.
+    /// Deletes a worker's pod without a grace period, so that Kubernetes replaces it.
     pub(super) async fn delete_pod(&self, name: &str, uid: &str) -> Result<(), KeeperError> {
-        // Whoever does not answer does not listen either.
+        // A hung worker would not react to SIGTERM, so there is no grace period.
         let this = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let parameters = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
         match self.api::<Pod>().delete(name, &parameters.preconditions(this)).await {
@@ -166,17 +171,18 @@ impl Keeper {
         }
     }
 
-    /// A worker's pod as it is now.
+    /// Reads a worker's pod from the API server. Returns `None` if it does not exist or is not a worker.
     pub(super) async fn pod(&self, name: &str) -> Result<Option<(Pod, WorkerPod)>, kube::Error> {
         let Some(pod) = self.api::<Pod>().get_opt(name).await? else { return Ok(None) };
         let Some(seen) = WorkerPod::of(&pod, &*self.clock) else { return Ok(None) };
-        // Whoever has come in from it has a pod from now on.
+        // The worker that joins from this pod must not be taken for lost because the watch has not reported the pod
+        // yet.
         let kept = seen.clone();
         self.shared.content.write().pods.answered(pod.clone(), |_| kept);
         Ok(Some((pod, seen)))
     }
 
-    /// Says by which certificate workers know the instance, for as long as there is one.
+    /// Writes the config map with the certificate by which workers verify the instance. The instance owns it.
     pub(super) async fn say_authority(&self, pem: &str) -> Result<(), KeeperError> {
         let name = authority_name(&self.instance);
         let owner = self.api::<Instance>().get(&self.instance).await?.owner_ref(&());
@@ -195,7 +201,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Whether there is a way to the clusters, and a right to see them.
+    /// Checks that ComputeClusters can be listed.
     pub(super) async fn check(&self) -> Result<(), kube::Error> {
         self.clusters().list_metadata(&ListParams::default().limit(1)).await.map(drop)
     }
@@ -217,6 +223,7 @@ impl fmt::Debug for Keeper {
 }
 
 impl Shared {
+    /// Applies an event to the content, and advances the counter if that changed something.
     fn take(&self, tell: impl FnOnce(&mut Content) -> bool) {
         let is_news = tell(&mut self.content.write());
         if is_news {
@@ -225,7 +232,7 @@ impl Shared {
     }
 }
 
-/// The event, where it is about an object that is meant, or about none.
+/// Returns the event, unless it is about an object that does not satisfy `is_meant`.
 fn of_instance<K>(event: Event<K>, is_meant: impl FnOnce(&K) -> bool) -> Option<Event<K>> {
     let is_about_another = match &event {
         Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => !is_meant(object),
@@ -234,7 +241,8 @@ fn of_instance<K>(event: Event<K>, is_meant: impl FnOnce(&K) -> bool) -> Option<
     (!is_about_another).then_some(event)
 }
 
-/// Tells what a watch says, for as long as it is polled. One that breaks is begun anew, later and later.
+/// Watches the objects of a kind and passes each event to `tell`, as long as the future is polled. A broken watch is
+/// restarted with exponential backoff. `what` names the kind in log lines.
 fn follow<K>(
     client: &Client,
     namespace: &str,
@@ -258,14 +266,14 @@ where
             match event {
                 Ok(event) => {
                     if std::mem::take(&mut is_lost) {
-                        tracing::info!(what, "the API server can be watched again");
+                        tracing::info!(what, "the watch of the API server works again");
                     }
                     tell(event);
                 }
                 Err(error) if !is_lost => {
                     is_lost = true;
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(what, error, "the API server cannot be watched: clusters stay as they are");
+                    tracing::warn!(what, error, "could not watch the API server; changes are not seen meanwhile");
                 }
                 Err(_) => {}
             }

@@ -1,7 +1,7 @@
-//! What the API server has of a kind, as a watch tells it and as answers to one's own changes do, whichever comes first.
+//! In-memory copy of the objects of a kind, updated by a watch and by the responses to the instance's own changes.
 //!
-//! An answer is newer than what the watch tells for a moment after it. So each object has its version, by which the older of two is known, and what was
-//! deleted does not come back by what is told late.
+//! A response may arrive before the watch reports the same change or older ones. The resource version of each object
+//! tells which state is newer, and the uids of deleted objects prevent late events from bringing them back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,23 +9,25 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::runtime::watcher::Event;
 
-/// Objects by name, each kept as a `T`.
+/// Objects of a kind by name, each stored as a `T`.
 #[derive(Debug)]
 pub(super) struct Mirror<T> {
     entries: BTreeMap<String, Entry<T>>,
-    /// How often all objects were listed. What was written since the last listing began may not be in it.
+    /// Number of listings begun. Objects written since the last one began may be missing in it.
     listings: u64,
-    /// Those that a listing has told so far.
+    /// Names that the listing in progress has reported so far.
     listed: Option<BTreeSet<String>>,
     is_complete: bool,
-    /// Uids of what was deleted here and is still told.
+    /// Uids of objects that the instance deleted and the watch may still report.
     deleted: BTreeSet<String>,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
     uid: String,
+    /// Resource version.
     version: u64,
+    /// Number of listings begun when a response last contained the object; 0 if only the watch has reported it.
     listing: u64,
     value: Arc<T>,
 }
@@ -37,7 +39,7 @@ impl<T> Default for Mirror<T> {
 }
 
 impl<T> Mirror<T> {
-    /// Takes in what a watch tells, and says whether something may be different now.
+    /// Applies an event of the watch, and returns whether the content may have changed.
     pub(super) fn told<K: ResourceExt>(&mut self, event: Event<K>, keep: impl FnOnce(K) -> T) -> bool {
         match event {
             Event::Init => {
@@ -71,7 +73,7 @@ impl<T> Mirror<T> {
         }
     }
 
-    /// Takes in what the API server has answered.
+    /// Applies the object in a response of the API server.
     pub(super) fn answered<K: ResourceExt>(&mut self, object: K, keep: impl FnOnce(K) -> T) {
         let name = object.name_any();
         self.put(object, keep);
@@ -80,16 +82,17 @@ impl<T> Mirror<T> {
         }
     }
 
-    /// The object was deleted here.
+    /// Removes an object that the instance has deleted.
     pub(super) fn deleted(&mut self, name: &str) {
         if let Some(entry) = self.entries.remove(name) {
             self.deleted.insert(entry.uid);
         }
     }
 
+    /// Stores an object, unless a newer version is stored or it was deleted. Returns whether it was stored.
     fn put<K: ResourceExt>(&mut self, object: K, keep: impl FnOnce(K) -> T) -> bool {
         let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
-        // The API server compares them as numbers itself.
+        // Resource versions are compared as numbers, as the API server does.
         let version = object.resource_version().and_then(|version| version.parse().ok()).unwrap_or(u64::MAX);
         let is_old = self.entries.get(&name).is_some_and(|entry| version < entry.version);
         if is_old || self.deleted.contains(&uid) {
@@ -100,7 +103,7 @@ impl<T> Mirror<T> {
         true
     }
 
-    /// Whether all that there is has been told once.
+    /// Returns whether at least one listing has completed.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -128,7 +131,7 @@ mod tests {
         pod
     }
 
-    /// Keeps of each its version.
+    /// Maps a pod to its version.
     fn version(pod: Pod) -> String {
         pod.resource_version().expect("it was given")
     }

@@ -1,12 +1,17 @@
-//! The control plane of an instance in Kubernetes: clusters of pods are `ComputeCluster`s, which the operator makes pods of.
+//! Control plane of an instance in Kubernetes, which stores its clusters as `ComputeCluster`s for the operator.
 //!
-//! What a statement changes is changed there first, and what a person changes there is taken over from there (`resource.rs` says how the one is the other,
-//! `steps.rs` which changes are to be made). What only SQL knows, with the history of all that happened, lies in the instance's own folder too, so that
-//! an instance knows its clusters while the API server does not answer; then nothing is changed, and queries run. The cluster `default` is the instance's own
-//! process until somebody gives it other hardware.
+//! A SQL statement changes the ComputeCluster first, and changes that others make to it are adopted. The desired state,
+//! with what only SQL knows and the event history, is also stored in the instance's data folder, so that the instance
+//! knows its clusters while the API server does not respond; clusters then cannot be changed, but queries run. The
+//! cluster `default` runs in the instance's own process until it is given other hardware.
 //!
-//! `keeper.rs` is what the API server has and is told, `mirror.rs` a part of that in memory, `pods.rs` who works and what is to be done about them, `vouch.rs`
-//! who may be a worker, `hardware.rs` what they can run on.
+//! - `resource.rs`: conversion between clusters of SQL and `ComputeCluster`s.
+//! - `steps.rs`: the API requests that carry out a change.
+//! - `keeper.rs`: watches of the API server, and requests to it.
+//! - `mirror.rs`: an in-memory copy of the objects of a kind.
+//! - `pods.rs`: workers in pods: their observed state, and the actions that they need.
+//! - `vouch.rs`: authentication of workers by their pod's token.
+//! - `hardware.rs`: hardware from `HardwareProfile`s.
 
 mod hardware;
 mod keeper;
@@ -41,50 +46,53 @@ use vouch::Reviewer;
 pub use keeper::KeeperError;
 pub use resource::{MODIFIED_BY, SQL_MANAGER};
 
-/// An instance's way to its clusters in Kubernetes, before it has workers: these are vouched for by it.
+/// Connection of an instance to its clusters in Kubernetes. It exists before the control plane, because it
+/// authenticates the workers.
 #[derive(Debug, Clone)]
 pub struct Warehouse {
     keeper: Arc<Keeper>,
 }
 
 impl Warehouse {
-    /// Begins to watch what concerns the instance.
+    /// Starts watching the objects that concern the instance.
     #[must_use]
     pub fn watch(client: Client, namespace: String, instance: String, clock: Arc<dyn Clock>) -> Warehouse {
         Warehouse { keeper: Arc::new(Keeper::new(client, namespace, instance, clock)) }
     }
 
-    /// Says whose a token is.
+    /// Returns the authenticator of worker tokens.
     #[must_use]
     pub fn vouch(&self) -> Arc<dyn Vouch> {
         Arc::new(Reviewer { keeper: Arc::clone(&self.keeper) })
     }
 
-    /// Whether the API server answers and lets the instance see its clusters.
+    /// Checks that the API server responds and lets the instance list clusters.
     ///
     /// # Errors
-    /// [`KeeperError`].
+    /// Returns [`KeeperError`] if it does not.
     pub fn check(&self) -> BoxFuture<'_, Result<(), KeeperError>> {
         Box::pin(async { Ok(self.keeper.check().await?) })
     }
 
-    /// Says by which certificate, as PEM, workers know the instance.
+    /// Publishes the certificate, as PEM, by which workers verify the instance.
     ///
     /// # Errors
-    /// [`KeeperError`].
+    /// Returns [`KeeperError`] if the config map cannot be written.
     pub fn say_authority<'a>(&'a self, pem: &'a str) -> BoxFuture<'a, Result<(), KeeperError>> {
         Box::pin(self.keeper.say_authority(pem))
     }
 }
 
-/// Who works in pods, and who in the instance's own process.
+/// Worker hosts of the control plane.
 #[derive(Debug, Clone)]
 pub struct Hosts {
+    /// Workers in pods, which Kubernetes starts.
     pub guests: Arc<dyn Guests>,
+    /// Workers in the instance's own process.
     pub embedded: Arc<dyn WorkerHost>,
 }
 
-/// The control plane of an instance in Kubernetes.
+/// Control plane of an instance in Kubernetes.
 #[derive(Debug)]
 pub struct KubernetesControlPlane {
     keeper: Arc<Keeper>,
@@ -92,23 +100,25 @@ pub struct KubernetesControlPlane {
     hosts: Hosts,
     profiles: Vec<WlmProfile>,
     clock: Arc<dyn Clock>,
-    /// Held while a change is made or taken over.
+    /// Lock that serializes changes by statements and the adoption of changes by others.
     changing: Mutex<()>,
-    /// When the last pass began. Held during a pass.
+    /// Start time of the last pass. The lock is held during a pass.
     passing: Mutex<Duration>,
-    /// The last news that a pass has seen.
+    /// Revision of the observed objects at the last pass that adopted them.
     seen: Mutex<u64>,
+    /// Cached inventory, and the revision of the observed objects from which it was built.
     inventory: Mutex<(u64, Arc<Inventory>)>,
+    /// Owner of clusters that no statement has created.
     owner: Oid,
     known: Known,
 }
 
 impl KubernetesControlPlane {
-    /// A control plane that goes on with what the store has; where it has nothing, with the cluster `default`, which `owner` owns then, as it does clusters
-    /// that nobody made by a statement. The `profiles` have to have one called `default`.
+    /// Opens a control plane with the desired state in the store. An empty store means only the cluster `default`.
+    /// `owner` owns that cluster and those that no statement has created. `profiles` must contain one called `default`.
     ///
     /// # Errors
-    /// The store cannot be read, or has what was not written.
+    /// Returns an error if the store cannot be read or its content is not valid.
     pub fn open(
         warehouse: &Warehouse,
         store: Box<dyn StateStore>,
@@ -136,13 +146,13 @@ impl KubernetesControlPlane {
         })
     }
 
-    /// Grows when Kubernetes has told something: then a pass is worth it.
+    /// Returns the revision counter of the observed objects. When it grows, a pass is due.
     #[must_use]
     pub fn news(&self) -> &Revisions {
         self.keeper.changes()
     }
 
-    /// Takes over what others have done to the clusters.
+    /// Adopts the changes that others have made to ComputeClusters, and annotates new ones with their cluster id.
     fn adopt(&self) -> Result<(), PlaneError> {
         let _one = self.changing.lock();
         let (desired, now) = (self.known.desired(), self.clock.now_us());
@@ -159,19 +169,21 @@ impl KubernetesControlPlane {
         let desired = self.known.desired();
         for (object, found) in objects.iter().zip(&found).filter(|(_, found)| found.id.is_none()) {
             let Some(cluster) = desired.found(None, &found.spec.name) else { continue };
-            let name = object.metadata.name.as_deref().expect("objects have names");
+            let name = object.metadata.name.as_deref().expect("an observed object has a name");
             let claimed = self.keeper.wait(self.keeper.claim(name, &resource::claimed(cluster.id)));
             claimed.map_err(|error| PlaneError::Keeper(Box::new(error)))?;
         }
         Ok(())
     }
 
+    /// Saves a desired state and puts it in force.
     fn keep(&self, state: DesiredState) -> Result<(), PlaneError> {
         self.store.save(&encode(&state)).map_err(|source| PlaneError::Store { action: "keep", source })?;
         self.known.should_be(state);
         Ok(())
     }
 
+    /// Sends one request to the API server.
     async fn take(&self, step: &Step) -> Result<(), KeeperError> {
         match step {
             Step::Create(object) => self.keeper.create(object).await,
@@ -180,7 +192,7 @@ impl KubernetesControlPlane {
         }
     }
 
-    /// Makes the workers of the instance's own process what they should be.
+    /// Reconciles the workers in the instance's own process, and returns the actions taken.
     fn pass_embedded(&self, settings: &Settings) -> Vec<Action> {
         let host = &*self.hosts.embedded;
         let own = self.known.desired().only(|spec| !is_kept(spec));
@@ -200,7 +212,7 @@ impl KubernetesControlPlane {
         actions
     }
 
-    /// Does what is to be done about those in pods.
+    /// Carries out the actions that workers in pods need, and returns those that concern workers themselves.
     fn pass_guests(&self, settings: &Settings) -> Vec<Action> {
         let guests = &*self.hosts.guests;
         let deeds = self.look_at_guests(settings).deeds;
@@ -231,7 +243,7 @@ impl KubernetesControlPlane {
                 Deed::DeletePod { name, uid } => {
                     if let Err(error) = self.keeper.wait(self.keeper.delete_pod(&name, &uid)) {
                         let error = &error as &dyn std::error::Error;
-                        tracing::warn!(name, error, "a worker that does not answer cannot be replaced");
+                        tracing::warn!(name, error, "could not delete the pod of a hung worker; it is not replaced");
                     }
                 }
             }
@@ -239,6 +251,7 @@ impl KubernetesControlPlane {
         actions
     }
 
+    /// Observes the workers in pods, and decides which actions they need.
     fn look_at_guests(&self, settings: &Settings) -> pods::Look {
         let guests = self.hosts.guests.observe().into_iter().map(|worker| {
             let life = self.hosts.guests.life(worker.id);
@@ -250,6 +263,7 @@ impl KubernetesControlPlane {
         look(&pods, are_all, guests, &plans, self.clock.monotonic(), settings)
     }
 
+    /// Publishes all observed workers.
     fn observe(&self) {
         let mut workers: Vec<Worker> = self.hosts.embedded.observe();
         workers.extend(self.look_at_guests(self.known.settings()).workers);
@@ -258,7 +272,8 @@ impl KubernetesControlPlane {
 }
 
 impl Keeper {
-    /// What the workers of each cluster are to be, by the name of its object.
+    /// Returns the desired workers of each cluster, by the name of its ComputeCluster. Clusters without a known id or
+    /// hardware profile are left out.
     fn plans(&self) -> HashMap<String, Plan> {
         self.with(|content| {
             let planned = content.clusters.all().into_iter().filter_map(|object| {
@@ -276,7 +291,7 @@ impl Keeper {
     }
 }
 
-/// Whether a cluster is one of pods.
+/// Returns whether the workers of a cluster run in pods, so that it has a ComputeCluster.
 fn is_kept(spec: &cluster_model::ClusterSpec) -> bool {
     spec.hardware_instance != HardwareInstance::EMBEDDED
 }
@@ -324,18 +339,18 @@ impl ControlPlane for KubernetesControlPlane {
         let mut last = self.passing.lock();
         for change in suspend_idle(&self.desired(), activity, self.clock.now_us()) {
             if let Err(error) = self.apply(&change, &Author::Instance) {
-                tracing::warn!(%error, "an idle cluster stays awake");
+                tracing::warn!(%error, "could not suspend an idle cluster; it stays awake");
             }
         }
         let news = self.news().current();
         let is_news = std::mem::replace(&mut *self.seen.lock(), news) != news;
         if is_news && let Err(error) = self.adopt() {
-            // Looked at again at the next pass.
+            // Have the next pass try again.
             *self.seen.lock() = 0;
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "what others have done to the clusters is not taken over yet");
+            tracing::warn!(error, "could not adopt changes of ComputeClusters; trying again in the next pass");
         }
-        // Read before: where this process itself stands still in between, nobody was silent meanwhile.
+        // If this process itself was paused since the last pass, workers must not count as silent for that time.
         let now = self.clock.monotonic();
         let paused = now.saturating_sub(std::mem::replace(&mut *last, now));
         let settings = self.known.settings().after_pause(paused);

@@ -1,7 +1,7 @@
-//! The workers of clusters in pods: of the pods that there are and of those who have come in from them, who is there and what is to be done. Pure.
+//! Workers in pods: combines observed pods with the workers that have joined from them, and decides the actions. Pure.
 //!
-//! Kubernetes starts and ends pods. What is left to do here is what only the instance knows: that a worker which is to go has nothing more to do, and that
-//! one does not answer any more.
+//! Kubernetes starts and stops pods. The instance contributes what only it knows: that a draining worker has nothing
+//! left to do, and that a worker no longer responds.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,26 +15,26 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::resource::cluster_of;
 use crate::compute::slot;
 
-/// What of a worker's pod concerns its instance.
+/// Properties of a worker's pod that concern the instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WorkerPod {
     pub(super) name: String,
     pub(super) uid: String,
-    /// The name of its cluster's object.
+    /// Name of the ComputeCluster.
     pub(super) cluster: String,
     pub(super) slot: u32,
-    /// It has been told to go.
+    /// Whether it is being deleted.
     pub(super) is_going: bool,
-    /// It has ended and does not start again.
+    /// Whether it has ended and is not restarted.
     pub(super) has_ended: bool,
-    /// Why it does not run, where that is said.
+    /// Reason why it does not run, if Kubernetes reports one.
     pub(super) why: Option<String>,
-    /// When it was made, by the clock of workers' times.
+    /// Time of its creation on the monotonic clock.
     pub(super) since: Duration,
 }
 
 impl WorkerPod {
-    /// Of a pod that is a worker's; `None` for any other.
+    /// Reads the properties from a pod. Returns `None` if the pod is not a worker.
     pub(super) fn of(pod: &Pod, clock: &dyn Clock) -> Option<WorkerPod> {
         let name = pod.name_any();
         let made = pod.metadata.creation_timestamp.as_ref().map(|made| made.0.as_microsecond());
@@ -56,7 +56,7 @@ impl WorkerPod {
     }
 }
 
-/// Why a pod does not run, in Kubernetes' words.
+/// Returns the reason and message that Kubernetes reports for a pod that does not run.
 fn why(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref()?;
     let said = |reason: Option<&String>, message: Option<&String>| match (reason, message) {
@@ -76,23 +76,24 @@ fn why(pod: &Pod) -> Option<String> {
     said(status.reason.as_ref(), status.message.as_ref()).or(container).or_else(condition)
 }
 
-/// Somebody who has come in, and the uid of the pod that it came from.
+/// Worker that has joined, with the pod that it runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Guest {
     pub(super) worker: Worker,
+    /// Uid of the pod.
     pub(super) life: Option<String>,
 }
 
-/// What a cluster's workers are to be.
+/// Desired workers of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
     pub(super) id: ClusterId,
     pub(super) spec: WorkerSpec,
-    /// How many there are to be while it is awake.
+    /// Number of slots while the cluster is not suspended.
     pub(super) slots: u32,
 }
 
-/// Something to do.
+/// Action on a worker or its pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Deed {
     Configure {
@@ -109,7 +110,7 @@ pub(super) enum Deed {
     MarkHung {
         worker: WorkerId,
     },
-    /// What it lived in is gone.
+    /// The worker's pod is gone or has ended.
     Lost {
         worker: WorkerId,
         how: String,
@@ -117,21 +118,22 @@ pub(super) enum Deed {
     Forget {
         worker: WorkerId,
     },
-    /// Kubernetes makes another one.
+    /// Delete the pod, so that Kubernetes creates another one.
     DeletePod {
         name: String,
         uid: String,
     },
 }
 
-/// Who is there, and what is to be done about them.
+/// Observed workers, and the actions that they need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Look {
     pub(super) workers: Vec<Worker>,
     pub(super) deeds: Vec<Deed>,
 }
 
-/// Looks at what there is. Only where `are_all` pods are known is one that is not among them gone.
+/// Combines pods and workers. A worker is lost when its pod is missing, provided that `pods` are complete (`are_all`).
+/// A pod from which no worker has joined yet is listed as an expected worker.
 pub(super) fn look(
     pods: &[impl AsRef<WorkerPod>],
     are_all: bool,
@@ -156,7 +158,7 @@ pub(super) fn look(
     }
     let is_told = |pod: &WorkerPod| living.contains(&pod.uid) || (pod.has_ended && known.contains(&pod.uid));
     for pod in pods.iter().map(AsRef::as_ref).filter(|pod| !is_told(pod)) {
-        // Of a cluster that is dropped nobody waits for workers.
+        // No workers are expected for a dropped cluster.
         if let Some(plan) = plans.get(&pod.cluster) {
             look.workers.push(expected(pod, plan));
         }
@@ -164,7 +166,7 @@ pub(super) fn look(
     look
 }
 
-/// What is to be done about one who has come in.
+/// Adds the action that a worker needs, if any, to `deeds`.
 fn decide(
     worker: &Worker,
     pod: Option<&WorkerPod>,
@@ -197,7 +199,7 @@ fn decide(
     let is_draining = worker.state == WorkerState::Draining;
     let is_going = pod.is_some_and(|pod| pod.is_going);
     if settings.replace_hung_after <= silent {
-        // One that is told to go is killed when its time is over.
+        // Kubernetes kills a pod that is being deleted when its grace period ends.
         if let Some(pod) = pod.filter(|pod| !pod.is_going) {
             deeds.push(Deed::DeletePod { name: pod.name.clone(), uid: pod.uid.clone() });
         }
@@ -212,7 +214,8 @@ fn decide(
     }
 }
 
-/// The worker that a pod is to be when it has come in. It has another id then: until then nobody dials it.
+/// Returns the worker that is expected to join from a pod. Its id is provisional and changes when the worker joins;
+/// until then nothing connects to it.
 fn expected(pod: &WorkerPod, plan: &Plan) -> Worker {
     Worker {
         id: WorkerId(xxh3_64(pod.uid.as_bytes())),
@@ -237,7 +240,7 @@ fn expected(pod: &WorkerPod, plan: &Plan) -> Worker {
     }
 }
 
-/// What a worker on this hardware has.
+/// Returns the specification of a cluster's workers on hardware with these resources.
 pub(super) fn worker_spec(cluster: &cluster_model::ClusterSpec, share: Resources) -> WorkerSpec {
     WorkerSpec {
         hardware_instance: cluster.hardware_instance.clone(),

@@ -1,4 +1,4 @@
-//! Clusters of SQL as `ComputeCluster`s, and back.
+//! Conversion between clusters of SQL and `ComputeCluster`s.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,23 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::compute::CLUSTER_LABEL;
 use crate::resources::{ComputeCluster, ComputeClusterSpec};
 
-/// Whose fields they are that statements say.
+/// Field manager of changes by SQL statements.
 pub const SQL_MANAGER: &str = "kiln-sql";
-/// Who has last changed the cluster by a statement.
+/// Annotation with the role that last changed the cluster by a statement.
 pub const MODIFIED_BY: &str = "kiln.dev/modified-by";
-/// What of a cluster only SQL knows: its id, its owner's, and who may use it.
+/// Annotation with the id of the cluster.
 pub(super) const ID: &str = "kiln.dev/cluster-id";
+/// Annotation with the OID of the owner.
 const OWNER: &str = "kiln.dev/owner";
+/// Annotation with the privileges granted on the cluster, as JSON.
 const GRANTS: &str = "kiln.dev/grants";
-/// What stands in the place of a role's name where the instance itself changed it: no role is called so.
+/// Value of [`MODIFIED_BY`] for changes by the instance itself; no role has this name.
 const INSTANCE: &str = "(the instance)";
-/// Of a cluster's name so much is in its object's.
+/// Longest part of a cluster's name in the name of its object.
 const NAME_CHARACTERS_MAX: usize = 28;
 
-/// The name of the object of a new cluster: like its own, and never another's. A rename leaves it.
+/// Returns the name of a new cluster's object: a prefix of the cluster's name and a hash of its id, so that it is
+/// unique. A rename of the cluster does not change it.
 pub(super) fn object_name(instance: &str, id: ClusterId, name: &str) -> String {
     let plain: String = name
         .chars()
@@ -42,7 +45,7 @@ pub(super) fn object_name(instance: &str, id: ClusterId, name: &str) -> String {
     format!("{plain}-{:08x}", mark >> 32)
 }
 
-/// The object of a cluster that has none yet.
+/// Returns the ComputeCluster of a new cluster.
 pub(super) fn created(state: &ClusterState, instance: &str, author: &Author) -> ComputeCluster {
     let mut object = ComputeCluster::new(&object_name(instance, state.id, &state.spec.name), spec(state, instance));
     object.metadata.annotations = Some(annotations(state, author));
@@ -50,12 +53,12 @@ pub(super) fn created(state: &ClusterState, instance: &str, author: &Author) -> 
     object
 }
 
-/// What is to be said of a cluster's object so that it is as `after` says where it was as `before` said: nothing else of it, which others may have changed
-/// in the meantime. `None` where the object says nothing of what is different.
+/// Returns the merge patch that changes a ComputeCluster from `before` to `after`. It contains only the fields that
+/// differ, because others may have changed the remaining ones. Returns `None` if no difference concerns the object.
 pub(super) fn changed(before: &ClusterState, after: &ClusterState, instance: &str, author: &Author) -> Option<Value> {
     let fields = |state: &ClusterState| match serde_json::to_value(spec(state, instance)) {
         Ok(Value::Object(fields)) => fields,
-        other => unreachable!("a spec is an object: {other:?}"),
+        other => unreachable!("a ComputeClusterSpec serialized to something other than an object: {other:?}"),
     };
     let (before_fields, after_fields) = (fields(before), fields(after));
     let names: BTreeSet<&String> = before_fields.keys().chain(after_fields.keys()).collect();
@@ -68,7 +71,7 @@ pub(super) fn changed(before: &ClusterState, after: &ClusterState, instance: &st
     (!is_same).then(|| json!({ "metadata": { "annotations": annotations(after, author) }, "spec": different }))
 }
 
-/// Says of somebody else's object which cluster it is.
+/// Returns the merge patch that annotates an object that others created with its cluster id.
 pub(super) fn claimed(id: ClusterId) -> Value {
     json!({ "metadata": { "annotations": { ID: id.to_string() } } })
 }
@@ -91,7 +94,7 @@ fn spec(state: &ClusterState, instance: &str) -> ComputeClusterSpec {
 }
 
 fn annotations(state: &ClusterState, author: &Author) -> BTreeMap<String, String> {
-    let grants = serde_json::to_string(&state.grants).expect("grants are text and numbers");
+    let grants = serde_json::to_string(&state.grants).expect("grants serialize to JSON");
     BTreeMap::from([
         (MODIFIED_BY.to_owned(), author.name().unwrap_or(INSTANCE).to_owned()),
         (ID.to_owned(), state.id.to_string()),
@@ -100,12 +103,12 @@ fn annotations(state: &ClusterState, author: &Author) -> BTreeMap<String, String
     ])
 }
 
-/// Which cluster an object says that it is.
+/// Returns the cluster id in an object's annotation.
 pub(super) fn id(object: &ComputeCluster) -> Option<ClusterId> {
     object.annotations().get(ID)?.parse().ok().map(ClusterId)
 }
 
-/// The cluster that an object is. `owner` owns those that no statement has made.
+/// Converts an object to a cluster. `owner` owns the cluster if no statement has created it.
 pub(super) fn found(object: &ComputeCluster, owner: Oid) -> FoundCluster {
     let spec = &object.spec;
     let number = |value: i32| u32::try_from(value).unwrap_or(0);
@@ -133,15 +136,16 @@ pub(super) fn found(object: &ComputeCluster, owner: Oid) -> FoundCluster {
     }
 }
 
-/// Who has last changed what the object says: a program of Kubernetes by its name, or the user of a statement.
+/// Returns who last changed the spec of the object: the role of a statement, or the field manager of another client.
 fn who(object: &ComputeCluster) -> Option<String> {
-    // Of the same second it is not the statement, which would not have to be looked for here.
+    // Times have a resolution of seconds. On a tie, the change is not by the statement, because those are known
+    // already.
     let last = entries_of_spec(object).max_by_key(|entry| (entry.time.as_ref().map(|time| time.0), !is_sql(entry)))?;
     named(object, last)
 }
 
-/// Likewise, of how many workers it has: whose field that is. The API server does not say when a cluster was scaled. Of two who say the same it is not the
-/// statement.
+/// Returns who last changed the node count: the field manager that owns the field. The API server records no time for a
+/// change by the scale subresource, so another manager takes precedence over the statement.
 fn sized_by(object: &ComputeCluster) -> Option<String> {
     let says_so = |entry: &&ManagedFieldsEntry| {
         entry.fields_v1.as_ref().is_some_and(|fields| fields.0.pointer("/f:spec/f:nodeCount").is_some())
@@ -171,7 +175,7 @@ fn named(object: &ComputeCluster, entry: &ManagedFieldsEntry) -> Option<String> 
     entry.manager.as_ref().map(|manager| format!("{manager} (Kubernetes)"))
 }
 
-/// The cluster's object of a pod.
+/// Returns the name of the ComputeCluster in a pod's labels.
 pub(super) fn cluster_of(labels: &BTreeMap<String, String>) -> Option<&String> {
     labels.get(CLUSTER_LABEL)
 }

@@ -1,4 +1,4 @@
-//! What is to be asked of the API server so that a change of the clusters is there too. Pure.
+//! API requests that carry out a change of the desired clusters. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::is_kept;
 use super::resource::{changed, created, object_name};
 use crate::resources::ComputeCluster;
 
-/// One request.
+/// Request to the API server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
     Create(Box<ComputeCluster>),
@@ -17,7 +17,8 @@ pub(super) enum Step {
     Delete { name: String },
 }
 
-/// What makes `after` of `before`, for clusters of pods. `names` are those of the objects that there are.
+/// Returns the requests that turn `before` into `after`, for clusters in pods. `names` are the names of the existing
+/// ComputeClusters.
 pub(super) fn steps(
     before: &DesiredState,
     after: &DesiredState,
@@ -72,7 +73,7 @@ mod tests {
         Inventory::new([small, HardwareInstance::embedded()], [wlm])
     }
 
-    /// What a change comes to, with the state after it.
+    /// Returns the state after a change, and the requests for it.
     fn made(before: &DesiredState, change: &Change) -> (DesiredState, Vec<Step>) {
         let after = before.change(&inventory(), change, &author(), 5).expect("it may").0;
         let steps = steps(before, &after, &BTreeMap::new(), "dw", &author());

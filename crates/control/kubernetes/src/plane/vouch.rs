@@ -1,4 +1,5 @@
-//! Who somebody is that shows a token: the API server says whose it is, and what is known of clusters which slot that is.
+//! Authentication of workers by their service-account tokens: the API server tells the pod of a token, and the
+//! instance's clusters tell the slot of the pod.
 
 use std::sync::Arc;
 
@@ -12,38 +13,42 @@ use super::keeper::Keeper;
 use super::pods::{Plan, WorkerPod};
 use crate::compute::{audience, workers_name};
 
-/// What the API server says of a token that is bound to a pod.
+/// Extra field of a token review with the name of the pod to which the token is bound.
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
+/// Extra field of a token review with the uid of the pod to which the token is bound.
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
-/// Why a token does not make somebody a worker.
+/// Reason why a worker token is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotVouched {
-    #[error("the API server could not be asked about its token")]
+    #[error("the API server could not review its token")]
     Api(#[from] kube::Error),
     #[error("its token is not one for this instance{}", .why.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
     Token { why: Option<String> },
-    #[error("its token is of the account {user}, which is not of the namespace {namespace}")]
+    #[error("its token belongs to the account {user}, which is not in the namespace {namespace}")]
     Account { user: String, namespace: String },
-    #[error("its token is no pod's")]
+    #[error("its token is not bound to a pod")]
     NoPod,
-    #[error("its pod {name} is not there, or is no worker's any more")]
+    #[error("its pod {name} is gone, is ending, or is not a worker")]
     PodGone { name: String },
-    #[error("its pod {name} is no worker of a cluster of this instance")]
+    #[error("its pod {name} is not a worker of a cluster of this instance")]
     NotOurs { name: String },
 }
 
-/// The pod that a token says it is of.
+/// Pod to which a token is bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bound {
     pub(super) name: String,
     pub(super) uid: String,
 }
 
-/// Whose token it is, of what the API server has said of it.
+/// Returns the pod of a reviewed token.
+///
+/// # Errors
+/// Returns [`NotVouched`] if the token is not valid for this audience, not of this namespace, or not bound to a pod.
 pub(super) fn bound(review: &TokenReview, namespace: &str, audience: &str) -> Result<Bound, NotVouched> {
     let status = review.status.as_ref().ok_or(NotVouched::Token { why: None })?;
-    // Who does not know audiences says none: then it may be a token for anybody.
+    // An API server without support for audiences returns none, and the token could then be meant for anyone.
     let is_for_us = status.audiences.iter().flatten().any(|named| named == audience);
     if status.authenticated != Some(true) || !is_for_us {
         return Err(NotVouched::Token { why: status.error.clone() });
@@ -61,7 +66,11 @@ pub(super) fn bound(review: &TokenReview, namespace: &str, audience: &str) -> Re
     Ok(Bound { name: one(POD_NAME)?, uid: one(POD_UID)? })
 }
 
-/// Whether the pod is what the token says, and was made for the cluster that it says it is of: by that one's StatefulSet, not by hand.
+/// Checks that the pod is the one of the token, is running or starting, and is controlled by its cluster's StatefulSet
+/// rather than created by hand.
+///
+/// # Errors
+/// Returns [`NotVouched`] if it is not.
 pub(super) fn check(bound: &Bound, pod: Option<&(Pod, WorkerPod)>) -> Result<(), NotVouched> {
     let Some((pod, seen)) = pod else { return Err(NotVouched::PodGone { name: bound.name.clone() }) };
     if seen.uid != bound.uid || seen.is_going || seen.has_ended {
@@ -74,13 +83,14 @@ pub(super) fn check(bound: &Bound, pod: Option<&(Pod, WorkerPod)>) -> Result<(),
     if is_made { Ok(()) } else { Err(NotVouched::NotOurs { name: bound.name.clone() }) }
 }
 
-/// Vouches for the pods of an instance's clusters.
+/// Authenticator of workers in the pods of an instance's clusters.
 #[derive(Debug)]
 pub(super) struct Reviewer {
     pub(super) keeper: Arc<Keeper>,
 }
 
 impl Reviewer {
+    /// Authenticates a token, and returns the cluster and the slot of its worker.
     async fn review(&self, token: &str) -> Result<Vouched, NotVouched> {
         let keeper = &*self.keeper;
         let audience = audience(&keeper.namespace, &keeper.instance);
@@ -93,9 +103,9 @@ impl Reviewer {
         let bound = bound(&review, &keeper.namespace, &audience)?;
         let pod = keeper.pod(&bound.name).await?;
         check(&bound, pod.as_ref())?;
-        let (_, seen) = pod.expect("it was checked");
+        let (_, seen) = pod.expect("check rejects a missing pod");
         let plans = keeper.plans();
-        // Somebody's pod beyond the last slot is taken by the StatefulSet before that deletes it.
+        // A StatefulSet adopts a matching pod that was created by hand beyond the last slot before it deletes the pod.
         let Some(Plan { id, spec, .. }) = plans.get(&seen.cluster).filter(|plan| seen.slot < plan.slots) else {
             return Err(NotVouched::NotOurs { name: bound.name });
         };
@@ -108,7 +118,7 @@ impl Vouch for Reviewer {
         Box::pin(async move {
             self.review(token).await.map_err(|refused| {
                 let error = &refused as &dyn std::error::Error;
-                tracing::warn!(error, "somebody is no worker");
+                tracing::warn!(error, "worker token rejected");
                 refused.to_string()
             })
         })
@@ -124,7 +134,7 @@ mod tests {
 
     const AUDIENCE: &str = "dw.warehouses.instance.kiln.dev";
 
-    /// What is said of a good token, with other words in some places.
+    /// Returns the outcome for the review of a valid token, in which `other` replaces the value at `path`.
     fn reviewed(path: &str, other: &Value) -> Result<Bound, NotVouched> {
         let mut review = json!({ "spec": {}, "status": {
             "authenticated": true,

@@ -10,7 +10,7 @@ fn what_is_saved_is_loaded_as_a_whole() {
     file.save(b"first and long").unwrap();
     file.save(b"second").unwrap();
     assert_eq!(file.load().unwrap().as_deref(), Some(&b"second"[..]));
-    // A write that was cut off leaves what was there.
+    // An interrupted write leaves the old content.
     std::fs::write(folder.path().join("clusters.new"), b"sec").unwrap();
     assert_eq!(file.load().unwrap().as_deref(), Some(&b"second"[..]));
     file.save(b"third").unwrap();

@@ -1,62 +1,64 @@
-//! What is said about an admission: its limits, what goes on, why somebody does not run.
+//! Limits, modes, refusals and statistics of an admission control.
 
 use std::time::Duration;
 
 use cluster_model::desired::WlmProfile;
 use types::{Oid, QueryId};
 
-/// How many statements a cluster has at a time.
+/// Limits on the statements of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// That run.
+    /// Most running statements.
     pub running: u32,
-    /// That wait; more are refused.
+    /// Most waiting statements; more are refused.
     pub queued: u32,
 }
 
 impl Default for Limits {
-    /// As the WLM profile `default` has it: 100 run, and whoever comes may wait.
+    /// Returns the limits of the WLM profile `default`: 100 running statements and an unbounded queue.
     fn default() -> Self {
         Limits { running: WlmProfile::RUNNING, queued: u32::MAX }
     }
 }
 
-/// Whether statements are let in.
+/// Mode of an admission control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
+    /// Statements are admitted up to the limit.
     Open,
-    /// All wait: the cluster has no worker at the moment, but will.
+    /// Statements wait, because the cluster has no worker yet.
     Holding,
-    /// None may come, and none may wait: the cluster is dropped, or sleeps and is not to be woken.
+    /// Statements are refused, because the cluster is dropped, or suspended without AUTO_RESUME.
     Closed,
 }
 
-/// Why a statement does not run.
+/// Reason for refusing a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("the statement was cancelled while it waited")]
+    #[error("the statement was cancelled while it waited for admission")]
     Cancelled,
-    #[error("{limit} statements wait for the cluster already")]
+    #[error("the cluster's queue is full: {limit} statements are waiting")]
     QueueFull { limit: u32 },
-    #[error("the cluster takes no statements any more")]
+    #[error("the cluster is suspended or dropped and accepts no statements")]
     Closed,
 }
 
-/// What came of all requests so far.
+/// Counters of all requests so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     pub admitted: u64,
-    /// Of those, who had to wait.
+    /// Admitted statements that had to wait.
     pub waited: u64,
-    /// How long those waited together.
+    /// Sum of their waiting times.
     pub wait: Duration,
     pub longest_wait: Duration,
+    /// Statements that were cancelled, or whose client gave up, while they waited.
     pub cancelled: u64,
-    /// For a full queue or a closed gate.
+    /// Statements that were refused because of a full queue or the mode [`Mode::Closed`].
     pub refused: u64,
 }
 
-/// A statement that waits.
+/// Waiting statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queued {
     pub statement: QueryId,
@@ -64,13 +66,13 @@ pub struct Queued {
     pub waited: Duration,
 }
 
-/// Everything about an admission at one moment.
+/// State of an admission control at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     pub limits: Limits,
     pub mode: Mode,
     pub running: u32,
-    /// In the order in which they will go.
+    /// Waiting statements in the order of their admission.
     pub queued: Vec<Queued>,
     pub totals: Totals,
 }

@@ -1,24 +1,27 @@
-//! A queue in which users take turns, and the items of one user go in the order in which they came.
+//! Fair queue: weighted round robin over users, first in first out for the items of each user.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// Users with their items. Items are ordered as they come.
+/// Queue of items by user. Items must be pushed in ascending order.
 #[derive(Debug, Clone)]
 pub(super) struct FairQueue<K, T> {
+    /// Queues of the users that have items.
     lines: HashMap<K, Line<T>>,
-    /// Who is next, by turns that only grow.
+    /// Users by the number of their next turn.
     turns: BTreeMap<u64, K>,
     next_turn: u64,
     len: usize,
 }
 
+/// Queue of one user.
 #[derive(Debug, Clone)]
 struct Line<T> {
     items: BTreeSet<T>,
+    /// Number of the user's next turn.
     turn: u64,
     weight: u32,
-    /// Items that may still go in this turn.
+    /// Number of items that may still leave in this turn.
     left: u32,
 }
 
@@ -29,7 +32,8 @@ impl<K, T> Default for FairQueue<K, T> {
 }
 
 impl<K: Copy + Eq + Hash, T: Copy + Ord> FairQueue<K, T> {
-    /// Adds an item that is later than all of its user. Who had none is last in turn; `weight` items of it go in a turn, at least one.
+    /// Adds an item, which must be greater than all items of its user. A user without items gets the last turn. At each
+    /// turn, `weight` items of the user leave, at least one.
     pub(super) fn push(&mut self, user: K, weight: u32, item: T) {
         self.len += 1;
         let weight = weight.max(1);
@@ -42,11 +46,11 @@ impl<K: Copy + Eq + Hash, T: Copy + Ord> FairQueue<K, T> {
         self.lines.insert(user, Line { items: BTreeSet::from([item]), turn, weight, left: weight });
     }
 
-    /// The item whose turn it is.
+    /// Removes the next item.
     pub(super) fn pop(&mut self) -> Option<T> {
         let (turn, user) = self.turns.first_key_value().map(|(turn, user)| (*turn, *user))?;
-        let line = self.lines.get_mut(&user).expect("who has a turn has a line");
-        let item = line.items.pop_first().expect("a line has items");
+        let line = self.lines.get_mut(&user).expect("each user with a turn has a queue");
+        let item = line.items.pop_first().expect("a user's queue is never empty");
         self.len -= 1;
         line.left -= 1;
         if line.items.is_empty() {
@@ -56,12 +60,12 @@ impl<K: Copy + Eq + Hash, T: Copy + Ord> FairQueue<K, T> {
             line.left = line.weight;
             self.turns.remove(&turn);
             let next = self.take_turn(user);
-            self.lines.get_mut(&user).expect("it was just there").turn = next;
+            self.lines.get_mut(&user).expect("the user's queue still has items").turn = next;
         }
         Some(item)
     }
 
-    /// Takes an item out, wherever it is. False where it is not there.
+    /// Removes an item from any position; returns false if it is not in the queue.
     pub(super) fn remove(&mut self, user: &K, item: T) -> bool {
         let Some(line) = self.lines.get_mut(user) else { return false };
         if !line.items.remove(&item) {
@@ -75,7 +79,7 @@ impl<K: Copy + Eq + Hash, T: Copy + Ord> FairQueue<K, T> {
         true
     }
 
-    /// All items in the order in which they will go if none comes.
+    /// Returns all items in the order in which they leave if none is added.
     pub(super) fn in_order(&self) -> Vec<T> {
         let mut rest = self.clone();
         std::iter::from_fn(|| rest.pop()).collect()
@@ -89,12 +93,13 @@ impl<K: Copy + Eq + Hash, T: Copy + Ord> FairQueue<K, T> {
         self.len == 0
     }
 
-    /// Whether nothing is left of users that have no items.
+    /// Whether every entry belongs to a user with items.
     #[cfg(test)]
     pub(super) fn is_clean(&self) -> bool {
         self.lines.len() == self.turns.len() && self.lines.values().all(|line| !line.items.is_empty())
     }
 
+    /// Appends a turn for a user and returns its number.
     fn take_turn(&mut self, user: K) -> u64 {
         self.next_turn += 1;
         self.turns.insert(self.next_turn, user);

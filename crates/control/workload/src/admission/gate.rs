@@ -1,4 +1,4 @@
-//! Admission over plain data: who runs, who waits, who goes next. `W` wakes who waits.
+//! Admission decisions over plain data, without locks or wakers of its own. `W` is the type of wakers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,18 +10,20 @@ use super::Request;
 use super::facts::{Limits, Mode, Queued, Refusal, Snapshot, Totals};
 use super::fair_queue::FairQueue;
 
-/// A place in the queue, later ones higher.
+/// Number of a waiting statement; later ones are higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Ticket(u64);
 
+/// Result of [`Gate::enter`].
 pub(super) enum Enter {
     Admitted,
     Queued(Ticket),
     Refused(Refusal),
 }
 
+/// Result of [`Gate::claim`].
 pub(super) enum Claim<W> {
-    /// Has the waker that is not needed any more.
+    /// Still waiting; holds the replaced waker, to be dropped outside the lock.
     Waiting(W),
     Admitted {
         waited: Duration,
@@ -29,28 +31,32 @@ pub(super) enum Claim<W> {
     Refused(Refusal),
 }
 
+/// Result of [`Gate::leave`].
 pub(super) enum Left<W> {
-    /// It was waiting, and has this waker.
+    /// The statement was waiting; holds its waker, to be dropped outside the lock.
     Waiting(W),
-    /// It had an answer. Has whom that lets go.
+    /// The statement was admitted or refused already; holds the waker of the statement that is admitted instead.
     Answered(Option<W>),
 }
 
+/// Admission state of a cluster.
 #[derive(Debug)]
 pub(super) struct Gate<W> {
     limits: Limits,
     mode: Mode,
     running: u32,
-    /// Statements of superusers among the running ones.
+    /// Number of running statements of superusers.
     superusers: u32,
+    /// Waiting statements by user.
     queue: FairQueue<Oid, Ticket>,
-    /// Who has a ticket, with those that have an answer and have not come for it.
+    /// Statements with a ticket, including answered ones whose future has not been polled since.
     waiting: HashMap<Ticket, Waiting<W>>,
     next_ticket: u64,
     idle_since: Option<i64>,
     totals: Totals,
 }
 
+/// Statement with a ticket.
 #[derive(Debug)]
 struct Waiting<W> {
     statement: QueryId,
@@ -60,10 +66,12 @@ struct Waiting<W> {
     outcome: Outcome<W>,
 }
 
+/// Answer to a statement with a ticket.
 #[derive(Debug)]
 enum Outcome<W> {
+    /// No answer yet; holds the waker.
     Queued(W),
-    /// Counts as running already.
+    /// Admitted; counts as running already.
     Admitted {
         waited: Duration,
     },
@@ -85,7 +93,7 @@ impl<W> Gate<W> {
         }
     }
 
-    /// Admits at once where nobody waits and there is room, or where a superuser may go beyond the limit.
+    /// Admits a statement if no one waits and there is room, or if a superuser may exceed the limit.
     pub(super) fn try_enter(&mut self, is_superuser: bool) -> bool {
         let has_room = self.mode == Mode::Open && self.running < self.limits.running && self.queue.is_empty();
         let enters = has_room || is_superuser && self.lets_superuser_beyond();
@@ -96,18 +104,19 @@ impl<W> Gate<W> {
         enters
     }
 
-    /// Whether no superuser runs: then there is one place more for one.
+    /// Whether one superuser statement may run beyond the limit: none is running.
     fn lets_superuser_beyond(&self) -> bool {
         self.mode == Mode::Open && self.superusers == 0
     }
 
+    /// Counts a statement as running.
     fn run_one(&mut self, is_superuser: bool) {
         self.running += 1;
         self.superusers += u32::from(is_superuser);
         self.totals.admitted += 1;
     }
 
-    /// Admits, queues or refuses. Clock and waker are asked only where it has to wait.
+    /// Admits, queues or refuses a statement. `now` and `waker` are called only if it has to wait.
     pub(super) fn enter(
         &mut self,
         request: Request,
@@ -136,9 +145,9 @@ impl<W> Gate<W> {
         Enter::Queued(ticket)
     }
 
-    /// The answer, if there is one; who has it has no ticket any more.
+    /// Takes the answer and frees the ticket if there is one; otherwise replaces the waker.
     pub(super) fn claim(&mut self, ticket: Ticket, waker: impl FnOnce() -> W) -> Claim<W> {
-        let waiting = self.waiting.get_mut(&ticket).expect("a ticket is good until its answer is taken");
+        let waiting = self.waiting.get_mut(&ticket).expect("a ticket is valid until its answer is taken");
         match &mut waiting.outcome {
             Outcome::Queued(known) => Claim::Waiting(std::mem::replace(known, waker())),
             Outcome::Admitted { waited } => {
@@ -154,9 +163,9 @@ impl<W> Gate<W> {
         }
     }
 
-    /// Gives a ticket back without taking its answer. `now` is monotonic time and the wall's.
+    /// Gives up a ticket without taking its answer. `now` returns monotonic time and wall-clock time.
     pub(super) fn leave(&mut self, ticket: Ticket, now: impl FnOnce() -> (Duration, i64)) -> Left<W> {
-        let waiting = self.waiting.remove(&ticket).expect("a ticket is good until its answer is taken");
+        let waiting = self.waiting.remove(&ticket).expect("a ticket is valid until its answer is taken");
         match waiting.outcome {
             Outcome::Queued(waker) => {
                 self.queue.remove(&waiting.user, ticket);
@@ -169,11 +178,11 @@ impl<W> Gate<W> {
         }
     }
 
-    /// A statement has ended. Returns whom that lets go.
+    /// Ends a running statement and admits the next one. Returns the waker of that one.
     pub(super) fn release(&mut self, is_superuser: bool, now: impl FnOnce() -> (Duration, i64)) -> Option<W> {
-        self.running = self.running.checked_sub(1).expect("who ends was running");
+        self.running = self.running.checked_sub(1).expect("a released statement was counted as running");
         let superusers = self.superusers.checked_sub(u32::from(is_superuser));
-        self.superusers = superusers.expect("who ends was running");
+        self.superusers = superusers.expect("a released superuser statement was counted as running");
         if self.queue.is_empty() {
             self.note_idle(|| now().1);
             return None;
@@ -182,7 +191,7 @@ impl<W> Gate<W> {
         self.next(now)
     }
 
-    /// Ends the waiting of a statement. Returns whom to tell; `None` where it does not wait.
+    /// Cancels a waiting statement. Returns its waker; `None` if it is not waiting.
     pub(super) fn cancel(&mut self, statement: QueryId, now_us: impl FnOnce() -> i64) -> Option<W> {
         let is_it =
             |waiting: &Waiting<W>| waiting.statement == statement && matches!(waiting.outcome, Outcome::Queued(_));
@@ -194,13 +203,14 @@ impl<W> Gate<W> {
         told
     }
 
-    /// Returns whom that lets go.
+    /// Changes the limits and admits statements that have room now. Returns their wakers.
     pub(super) fn set_limits(&mut self, limits: Limits, now: Duration) -> Vec<W> {
         self.limits = limits;
         self.fill(now)
     }
 
-    /// Returns whom to tell.
+    /// Changes the mode: refuses all waiting statements if it is closed, otherwise admits those that have room. Returns
+    /// their wakers.
     pub(super) fn set_mode(&mut self, mode: Mode, now: Duration, now_us: i64) -> Vec<W> {
         self.mode = mode;
         if mode != Mode::Closed {
@@ -209,7 +219,7 @@ impl<W> Gate<W> {
         let mut told = Vec::new();
         while let Some(ticket) = self.queue.pop() {
             self.totals.refused += 1;
-            let waiting = self.waiting.get_mut(&ticket).expect("who is in the queue has a ticket");
+            let waiting = self.waiting.get_mut(&ticket).expect("each ticket in the queue is registered");
             told.extend(waiting.outcome.refuse(Refusal::Closed));
         }
         self.note_idle(|| now_us);
@@ -235,18 +245,19 @@ impl<W> Gate<W> {
         }
     }
 
-    /// Admits as many as there is room for.
+    /// Admits as many statements as there is room for. Returns their wakers.
     fn fill(&mut self, now: Duration) -> Vec<W> {
         std::iter::from_fn(|| self.next(now)).collect()
     }
 
-    /// Admits the next one where there is room, or the superuser who has waited longest beyond that.
+    /// Admits the next statement if there is room, otherwise the longest waiting superuser statement beyond the limit.
+    /// Returns its waker.
     fn next(&mut self, now: Duration) -> Option<W> {
         let ticket = match self.mode == Mode::Open && self.running < self.limits.running {
             true => self.queue.pop()?,
             false => self.next_superuser()?,
         };
-        let waiting = self.waiting.get_mut(&ticket).expect("who is in the queue has a ticket");
+        let waiting = self.waiting.get_mut(&ticket).expect("each ticket in the queue is registered");
         let waited = now.saturating_sub(waiting.since);
         let is_superuser = waiting.is_superuser;
         let waker = waiting.outcome.end(Outcome::Admitted { waited });
@@ -257,7 +268,7 @@ impl<W> Gate<W> {
         waker
     }
 
-    /// Takes the superuser who has waited longest out of the queue, where one may go beyond the limit.
+    /// Removes the longest waiting superuser statement from the queue, if one may exceed the limit.
     fn next_superuser(&mut self) -> Option<Ticket> {
         if !self.lets_superuser_beyond() {
             return None;
@@ -270,13 +281,14 @@ impl<W> Gate<W> {
         Some(ticket)
     }
 
+    /// Records the start of the idle time if nothing runs or waits.
     fn note_idle(&mut self, now_us: impl FnOnce() -> i64) {
         if self.running == 0 && self.queue.is_empty() && self.idle_since.is_none() {
             self.idle_since = Some(now_us());
         }
     }
 
-    /// Whether nobody runs or waits, and nothing is left of who did.
+    /// Whether nothing runs or waits and no entry is left over.
     #[cfg(test)]
     pub(super) fn is_clean(&self) -> bool {
         self.running == 0
@@ -296,7 +308,7 @@ impl<W> Outcome<W> {
         self.end(Outcome::Refused(refusal))
     }
 
-    /// Ends the waiting, and returns whom to tell.
+    /// Sets the answer. Returns the waker; `None` if there was an answer already.
     fn end(&mut self, outcome: Outcome<W>) -> Option<W> {
         match std::mem::replace(self, outcome) {
             Outcome::Queued(waker) => Some(waker),

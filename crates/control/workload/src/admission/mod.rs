@@ -1,8 +1,11 @@
-//! Who may run on a cluster now: so many statements at a time, and the others wait in a fair queue.
+//! Admission to a cluster: a limited number of statements runs at a time, and the others wait in a fair queue.
 //!
-//! `gate.rs` decides over plain data, `fair_queue.rs` in which order; here are the lock around it and the waiting, by wakers, so that
-//! it works under every executor and in simulated time. Nobody is woken under the lock, and no waker
-//! dropped: both may come back here at once.
+//! - `facts.rs`: limits, modes, refusals and statistics
+//! - `gate.rs`: the decisions, over plain data
+//! - `fair_queue.rs`: the order of waiting statements
+//!
+//! This file has the lock around the gate, and futures that wait by wakers, so that they work under every executor and
+//! in simulated time. Wakers are neither woken nor dropped under the lock, because both may call back into this module.
 
 mod facts;
 mod fair_queue;
@@ -24,20 +27,20 @@ use types::{Clock, Oid, QueryId};
 
 pub use facts::{Limits, Mode, Queued, Refusal, Snapshot, Totals};
 
-/// A statement that asks to run.
+/// Request of a statement to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     pub statement: QueryId,
-    /// Statements of one user wait for each other, users take turns.
+    /// User of the statement. Users take turns; the statements of one user run in order of arrival.
     pub user: Oid,
-    /// Statements of this user that may go at each of its turns, at least 1.
+    /// Number of the user's statements that are admitted at each of its turns; 0 counts as 1.
     pub weight: u32,
-    /// Whether the user is a superuser: while none of these runs there is one place more for one, so that a superuser can do something about others
-    /// that hold all places.
+    /// True for a superuser. One superuser statement may run beyond the limit, so that a superuser can act when other
+    /// statements occupy the cluster.
     pub is_superuser: bool,
 }
 
-/// The admission to one cluster.
+/// Admission control of one cluster.
 #[derive(Debug)]
 pub struct Admission {
     gate: Mutex<Gate<Waker>>,
@@ -45,19 +48,20 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Nobody runs or waits.
+    /// Creates an admission control without running or waiting statements.
     #[must_use]
     pub fn new(limits: Limits, mode: Mode, clock: Arc<dyn Clock>) -> Arc<Admission> {
         let gate = Gate::new(limits, mode, clock.now_us());
         Arc::new(Admission { gate: Mutex::new(gate), clock })
     }
 
-    /// Asks to run. The place in the queue is taken when the future is first polled, and given up when it is dropped.
+    /// Returns a future that waits for admission. The statement enters the queue when the future is first polled, and
+    /// leaves it when the future is dropped.
     pub fn admit(self: &Arc<Self>, request: Request) -> Admit {
         Admit { admission: Arc::clone(self), request, place: Place::Outside }
     }
 
-    /// Runs at once, or not at all. `None` where it would have to wait or is refused.
+    /// Admits a statement without waiting; `None` if it would have to wait or is refused.
     #[must_use]
     pub fn try_admit(self: &Arc<Self>, request: &Request) -> Option<Permit> {
         let is_admitted = self.gate.lock().try_enter(request.is_superuser);
@@ -68,7 +72,7 @@ impl Admission {
         Permit { admission: Arc::clone(self), waited, is_superuser: request.is_superuser }
     }
 
-    /// Ends the waiting of a statement with [`Refusal::Cancelled`]. False where it does not wait: it runs, or was never here.
+    /// Cancels a waiting statement with [`Refusal::Cancelled`]. Returns false if it is not waiting.
     pub fn cancel(&self, statement: QueryId) -> bool {
         let cancelled = self.gate.lock().cancel(statement, || self.clock.now_us());
         let Some(waker) = cancelled else { return false };
@@ -76,33 +80,34 @@ impl Admission {
         true
     }
 
-    /// Changes how many run and wait. Who runs or waits already stays; who now has room goes.
+    /// Changes the limits. Running and waiting statements stay; waiting ones are admitted if there is room now.
     pub fn set_limits(&self, limits: Limits) {
         let now = self.clock.monotonic();
         let admitted = self.gate.lock().set_limits(limits, now);
         admitted.into_iter().for_each(Waker::wake);
     }
 
-    /// Opens, holds or closes the gate.
+    /// Changes the mode.
     pub fn set_mode(&self, mode: Mode) {
         let (now, now_us) = (self.clock.monotonic(), self.clock.now_us());
         let told = self.gate.lock().set_mode(mode, now, now_us);
         told.into_iter().for_each(Waker::wake);
     }
 
-    /// How much is going on: for the choice of a cluster, and for letting it sleep.
+    /// Returns the activity, for load balancing and for suspending idle clusters.
     #[must_use]
     pub fn activity(&self) -> Activity {
         self.gate.lock().activity()
     }
 
-    /// Everything, for showing it. Who waits is in the order in which they will go.
+    /// Returns all state for display, with waiting statements in the order of their admission.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let now = self.clock.monotonic();
         self.gate.lock().snapshot(now)
     }
 
+    /// Ends a running statement and admits the next one.
     fn release(&self, is_superuser: bool) {
         let mut gate = self.gate.lock();
         let next = gate.release(is_superuser, || (self.clock.monotonic(), self.clock.now_us()));
@@ -113,7 +118,7 @@ impl Admission {
     }
 }
 
-/// Waits to be admitted.
+/// Future that waits for admission.
 #[derive(Debug)]
 #[must_use = "a future does nothing unless it is polled"]
 pub struct Admit {
@@ -124,10 +129,10 @@ pub struct Admit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Not polled yet.
+    /// Before the first poll.
     Outside,
     Waiting(Ticket),
-    /// Has its answer.
+    /// Admitted or refused.
     Done,
 }
 
@@ -158,7 +163,7 @@ impl Future for Admit {
                     Claim::Refused(refusal) => Err(refusal),
                 }
             }
-            Place::Done => panic!("an answered request is not asked again"),
+            Place::Done => panic!("Admit was polled after it had completed"),
         };
         this.place = Place::Done;
         Poll::Ready(answer.map(|waited| this.admission.permit(&this.request, waited)))
@@ -169,7 +174,7 @@ impl Drop for Admit {
     fn drop(&mut self) {
         let Place::Waiting(ticket) = self.place else { return };
         let clock = &self.admission.clock;
-        // It may have been admitted just now, and nobody is there to run: then the next one is.
+        // It may have been admitted since the last poll: then the next statement is admitted instead.
         let left = self.admission.gate.lock().leave(ticket, || (clock.monotonic(), clock.now_us()));
         if let Left::Answered(Some(next)) = left {
             next.wake();
@@ -177,7 +182,7 @@ impl Drop for Admit {
     }
 }
 
-/// The right to run, given back when it is dropped.
+/// Permit to run, which is released when it is dropped.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped lets the next one run"]
 pub struct Permit {
@@ -187,7 +192,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// How long the statement waited for it; zero where it did not have to.
+    /// Returns the time that the statement has waited for admission.
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.waited

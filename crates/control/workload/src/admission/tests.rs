@@ -18,7 +18,7 @@ fn request(statement: u64, user: u32) -> Request {
     Request { statement: QueryId(statement), user: Oid(user), weight: 1, is_superuser: false }
 }
 
-/// Asks, and is where that leads.
+/// Waiting request with its waker.
 #[derive(Debug)]
 struct Asked {
     flag: Flag,
@@ -28,7 +28,7 @@ struct Asked {
 impl Asked {
     fn new(admission: &Arc<Admission>, request: Request) -> Asked {
         let mut asked = Asked { flag: Flag::new(), future: Box::pin(admission.admit(request)) };
-        assert!(asked.poll().is_pending(), "it has to wait");
+        assert!(asked.poll().is_pending(), "the request waits");
         asked
     }
 
@@ -38,19 +38,19 @@ impl Asked {
 
     #[track_caller]
     fn admitted(&mut self) -> Permit {
-        assert_eq!(self.flag.wakes(), 1, "it was woken");
+        assert_eq!(self.flag.wakes(), 1, "the request was woken");
         match self.poll() {
             Poll::Ready(Ok(permit)) => permit,
-            other => panic!("it is admitted, not {other:?}"),
+            other => panic!("expected an admission, not {other:?}"),
         }
     }
 
     #[track_caller]
     fn refused(&mut self) -> Refusal {
-        assert_eq!(self.flag.wakes(), 1, "it was woken");
+        assert_eq!(self.flag.wakes(), 1, "the request was woken");
         match self.poll() {
             Poll::Ready(Err(refusal)) => refusal,
-            other => panic!("it is refused, not {other:?}"),
+            other => panic!("expected a refusal, not {other:?}"),
         }
     }
 }
@@ -59,7 +59,7 @@ fn at_once(admission: &Arc<Admission>, request: Request) -> Permit {
     let flag = Flag::new();
     match pin!(admission.admit(request)).poll(&mut flag.context()) {
         Poll::Ready(Ok(permit)) => permit,
-        other => panic!("it runs at once, not {other:?}"),
+        other => panic!("expected an immediate admission, not {other:?}"),
     }
 }
 
@@ -80,7 +80,7 @@ fn so_many_run_and_the_others_wait_for_them() {
     assert_eq!(fourth.flag.wakes(), 0);
     drop((second, third));
     drop(fourth.admitted());
-    assert!(admission.try_admit(&request(9, 9)).is_some(), "all have gone");
+    assert!(admission.try_admit(&request(9, 9)).is_some(), "all permits are released");
     let totals = admission.snapshot().totals;
     assert_eq!((totals.admitted, totals.waited, totals.cancelled, totals.refused), (5, 2, 0, 0));
     assert_eq!((totals.wait, totals.longest_wait), (Duration::from_millis(500), Duration::from_millis(250)));
@@ -92,21 +92,21 @@ fn a_superuser_has_a_place_while_others_hold_all_of_them() {
     let superuser = Request { is_superuser: true, ..request(3, 3) };
     let held = [at_once(&admission, request(1, 1)), at_once(&admission, request(2, 1))];
     let waiting = Asked::new(&admission, request(4, 1));
-    let beyond = admission.try_admit(&superuser).expect("there is a place for it");
-    assert!(admission.try_admit(&superuser).is_none(), "one is enough");
+    let beyond = admission.try_admit(&superuser).expect("a superuser may exceed the limit");
+    assert!(admission.try_admit(&superuser).is_none(), "only one superuser may exceed the limit");
     let mut late = Asked::new(&admission, superuser);
     assert_eq!((admission.activity().running, admission.activity().queued), (3, 2));
     drop(beyond);
-    assert_eq!(waiting.flag.wakes(), 0, "there were more than may be");
+    assert_eq!(waiting.flag.wakes(), 0, "the limit was exceeded before");
     drop(late.admitted());
-    assert!(admission.try_admit(&superuser).is_some(), "again");
+    assert!(admission.try_admit(&superuser).is_some(), "the next superuser may exceed the limit");
     drop((held, waiting));
-    let normal = admission.try_admit(&superuser).expect("nobody is there");
+    let normal = admission.try_admit(&superuser).expect("no statement runs");
     let other = at_once(&admission, request(5, 1));
-    assert!(admission.try_admit(&superuser).is_none(), "one of them runs");
+    assert!(admission.try_admit(&superuser).is_none(), "a superuser runs already");
     drop((normal, other));
     admission.set_mode(Mode::Closed);
-    assert!(admission.try_admit(&superuser).is_none(), "it is closed");
+    assert!(admission.try_admit(&superuser).is_none(), "a closed admission refuses superusers too");
 }
 
 #[test]
@@ -144,10 +144,10 @@ fn who_is_cancelled_while_it_waits_is_told() {
     let runs = at_once(&admission, request(1, 1));
     let mut second = Asked::new(&admission, request(2, 1));
     let mut third = Asked::new(&admission, request(3, 1));
-    assert!(!admission.cancel(QueryId(1)), "who runs does not wait");
-    assert!(!admission.cancel(QueryId(9)), "nobody was here");
+    assert!(!admission.cancel(QueryId(1)), "running statements cannot be cancelled here");
+    assert!(!admission.cancel(QueryId(9)), "unknown statements cannot be cancelled");
     assert!(admission.cancel(QueryId(2)));
-    assert!(!admission.cancel(QueryId(2)), "once is enough");
+    assert!(!admission.cancel(QueryId(2)), "a cancelled statement is not waiting");
     assert_eq!(second.refused(), Refusal::Cancelled);
     drop(runs);
     drop(third.admitted());
@@ -162,15 +162,15 @@ fn who_goes_away_at_the_moment_it_is_admitted_lets_the_next_one_run() {
     let third = Asked::new(&admission, request(3, 2));
     let mut fourth = Asked::new(&admission, request(4, 3));
     drop(runs);
-    assert_eq!((second.flag.wakes(), third.flag.wakes()), (1, 0), "the second is admitted");
-    assert!(!admission.cancel(QueryId(2)), "and it is too late to cancel it");
+    assert_eq!((second.flag.wakes(), third.flag.wakes()), (1, 0), "the second request is admitted");
+    assert!(!admission.cancel(QueryId(2)), "an admitted statement cannot be cancelled");
     drop(second);
-    assert_eq!((third.flag.wakes(), fourth.flag.wakes()), (1, 0), "but it does not come: the third is");
+    assert_eq!((third.flag.wakes(), fourth.flag.wakes()), (1, 0), "dropping the second admits the third");
     drop(third);
     drop(fourth.admitted());
     let activity = admission.activity();
     assert_eq!((activity.running, activity.queued), (0, 0));
-    assert!(admission.gate.lock().is_clean(), "nothing is left of those that went");
+    assert!(admission.gate.lock().is_clean(), "dropped requests leave no entry");
 }
 
 #[test]
@@ -216,13 +216,13 @@ fn a_gate_holds_opens_and_closes() {
     let mut second = Asked::new(&admission, request(2, 1));
     admission.set_mode(Mode::Open);
     let first = first.admitted();
-    assert_eq!(second.flag.wakes(), 0, "one after the other");
+    assert_eq!(second.flag.wakes(), 0, "only one is admitted at a time");
     admission.set_mode(Mode::Closed);
     assert_eq!(second.refused(), Refusal::Closed);
     let flag = Flag::new();
     let third = pin!(admission.admit(request(3, 1))).poll(&mut flag.context());
     assert!(matches!(third, Poll::Ready(Err(Refusal::Closed))), "{third:?}");
-    assert_eq!(admission.activity().running, 1, "who runs goes on");
+    assert_eq!(admission.activity().running, 1, "running statements continue");
     drop(first);
     assert_eq!(admission.activity().running, 0);
     admission.set_mode(Mode::Open);
@@ -241,7 +241,7 @@ fn more_room_lets_more_run_and_less_room_ends_nobody() {
     admission.set_limits(Limits { running: 1, ..Limits::default() });
     assert_eq!(admission.activity().running, 3);
     drop((first, second));
-    assert_eq!(asked[2].flag.wakes(), 0, "one is still enough");
+    assert_eq!(asked[2].flag.wakes(), 0, "the lower limit holds");
     drop(third);
     drop(asked[2].admitted());
 }
@@ -269,23 +269,23 @@ fn idleness_begins_when_the_last_has_gone() {
     assert_eq!(admission.activity().idle_since, Some(30));
 }
 
-/// Statements that come, go, give up and are cancelled at random: never do too many run, nobody waits where there is room, and each
-/// user's go in their order.
+/// Random arrivals, ends, cancellations and dropped requests: the limit is never exceeded, no statement waits while
+/// there is room, and statements of one user are admitted in order.
 #[test]
 fn random_statements_never_lose_their_turn() {
     let mut waits = 0;
     for seed in 0..200 {
         let random = SeededRandom::new(seed);
         let below = |limit: u64| random.next_u64() % limit;
-        let limit = 1 + u32::try_from(below(4)).expect("it is small");
+        let limit = 1 + u32::try_from(below(4)).expect("the number fits into 32 bits");
         let (admission, _) = admission(limit);
         let mut running: Vec<Permit> = Vec::new();
         let mut waiting: VecDeque<(u64, u32, Asked)> = VecDeque::new();
         for statement in 0..300 {
             match below(10) {
                 0..4 => {
-                    let user = u32::try_from(below(3)).expect("it is small");
-                    let weight = 1 + u32::try_from(below(3)).expect("it is small");
+                    let user = u32::try_from(below(3)).expect("the number fits into 32 bits");
+                    let weight = 1 + u32::try_from(below(3)).expect("the number fits into 32 bits");
                     let mut asked = Asked {
                         flag: Flag::new(),
                         future: Box::pin(admission.admit(Request { weight, ..request(statement, user) })),
@@ -300,20 +300,20 @@ fn random_statements_never_lose_their_turn() {
                 9 if !waiting.is_empty() => {
                     let at = below(waiting.len() as u64) as usize;
                     if admission.cancel(QueryId(waiting[at].0)) {
-                        let (_, _, mut asked) = waiting.remove(at).expect("it was there");
+                        let (_, _, mut asked) = waiting.remove(at).expect("the request is in the queue");
                         assert!(matches!(asked.poll(), Poll::Ready(Err(Refusal::Cancelled))));
                     }
                 }
                 _ => {}
             }
-            // Who was woken comes for its permit sooner or later.
+            // Woken requests take their permits sooner or later.
             let mut at = 0;
             while at < waiting.len() {
                 if waiting[at].2.flag.wakes() == 0 || below(2) == 0 {
                     at += 1;
                     continue;
                 }
-                let (statement, user, mut asked) = waiting.remove(at).expect("it was there");
+                let (statement, user, mut asked) = waiting.remove(at).expect("the request is in the queue");
                 running.push(asked.admitted());
                 waits += 1;
                 let earlier = |(other, of, asked): &&(u64, u32, Asked)| {
@@ -326,16 +326,16 @@ fn random_statements_never_lose_their_turn() {
             assert_eq!(activity.running as usize, running.len() + woken, "seed {seed}");
             assert_eq!(activity.queued as usize, waiting.len() - woken, "seed {seed}");
             assert!(activity.running <= limit, "seed {seed}");
-            assert!(activity.queued == 0 || activity.running == limit, "seed {seed}: somebody waits for nothing");
+            assert!(activity.queued == 0 || activity.running == limit, "seed {seed}: a statement waits needlessly");
         }
         drop((running, waiting));
         assert!(admission.gate.lock().is_clean(), "seed {seed}");
         assert!(admission.activity().idle_since.is_some());
     }
-    assert!(1_000 < waits, "otherwise the runs would say nothing: {waits}");
+    assert!(1_000 < waits, "too few waits to prove anything: {waits}");
 }
 
-/// Real threads, which park until they are woken: a lost wakeup would let this test hang, a lost permit too.
+/// Threads that park until they are woken: a lost wake-up or permit would make this test hang.
 #[test]
 fn threads_lose_no_wakeup() {
     #[derive(Debug)]
@@ -363,7 +363,7 @@ fn threads_lose_no_wakeup() {
                     let permit = loop {
                         match future.as_mut().poll(&mut context) {
                             Poll::Ready(permit) => break permit.ok(),
-                            // Some give up, perhaps at the moment they are admitted.
+                            // Some requests are dropped, possibly just after their admission.
                             Poll::Pending if round % 5 == 0 && 0 < polls => break None,
                             Poll::Pending if round % 7 == 0 => drop(admission.cancel(QueryId(statement))),
                             Poll::Pending => std::thread::park(),
@@ -371,7 +371,7 @@ fn threads_lose_no_wakeup() {
                         polls += 1;
                     };
                     if permit.is_some() {
-                        assert!(inside.fetch_add(1, Ordering::SeqCst) < 2, "two run at a time");
+                        assert!(inside.fetch_add(1, Ordering::SeqCst) < 2, "at most two statements run at a time");
                         admitted.fetch_add(1, Ordering::SeqCst);
                         std::thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -382,5 +382,5 @@ fn threads_lose_no_wakeup() {
     });
     assert!(admission.gate.lock().is_clean());
     assert!(admitted.load(Ordering::SeqCst) <= admission.snapshot().totals.admitted);
-    assert!(ROUNDS * u64::from(THREADS) / 2 < admitted.load(Ordering::SeqCst), "most were admitted");
+    assert!(ROUNDS * u64::from(THREADS) / 2 < admitted.load(Ordering::SeqCst), "most requests were admitted");
 }

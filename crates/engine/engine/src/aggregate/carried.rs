@@ -1,9 +1,9 @@
-//! Values that a group's key determines: those of its first row stand for all.
+//! Carried columns: values that functionally depend on a group's key, taken from the group's first row.
 
 use crate::vector::{bytes_copied, concat};
 use crate::{Column, Form, Result};
 
-/// A value of each group, in the order of the groups.
+/// Carried column: one value for each group, in the order of the groups.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     pieces: Vec<Column>,
@@ -11,7 +11,7 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// Takes the values of rows that begin the next groups.
+    /// Appends the values of the rows that start the next groups.
     pub(super) fn add(&mut self, column: &Column, rows: &[u32]) -> Result<()> {
         let piece = if rows.len() == column.rows() { column.clone() } else { column.take(rows)? };
         self.bytes += bytes_copied(&piece);
@@ -19,7 +19,7 @@ impl Carried {
         Ok(())
     }
 
-    /// Takes another's values of these groups, which are the next.
+    /// Appends the values of some groups of `other`, which are the next groups here.
     pub(super) fn merge(&mut self, other: &Self, groups: &[u32]) -> Result<()> {
         if groups.is_empty() {
             return Ok(());
@@ -27,7 +27,7 @@ impl Carried {
         self.add(&other.column()?.take(groups)?, &(0..).take(groups.len()).collect::<Vec<u32>>())
     }
 
-    /// All values.
+    /// Returns the values of all groups.
     pub(super) fn column(&self) -> Result<Column> {
         let form = self.pieces.first().map_or(Form::Ints, Form::of);
         concat(self.pieces.clone(), form)

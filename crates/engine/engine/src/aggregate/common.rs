@@ -1,4 +1,8 @@
-//! Words of several workers' keys made those of one: numbers of strings are each worker's own. Strings are numbered anew in shards, side by side.
+//! Unifies the string dictionaries of several workers.
+//!
+//! Each worker numbers the strings of its keys in its own way. Before flushed groups of several workers are merged,
+//! their strings get new numbers that are common to all workers. The strings are divided into shards by their hashes,
+//! which can be numbered in parallel.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,18 +17,18 @@ use super::pieces::{Aside, PARTS, Piece, part_of};
 use crate::vector::TextNumbers;
 use crate::{Error, Result, Strings};
 
-/// Strings of a shard, about: a cache holds what finds them.
+/// Approximate number of strings in a shard: its hash table fits in the CPU cache.
 const SHARD_STRINGS: usize = 1 << 14;
 
-/// What one worker has put aside, its strings by parts.
+/// Flushed groups of one worker, the strings of its keys divided into radix partitions.
 pub struct Sorted {
     keys: Vec<KeyForm>,
     pieces: Vec<Piece>,
-    /// Those of each key whose words are numbers of strings.
+    /// Strings of each key; `None` for keys of other types.
     strings: Vec<Option<SortedStrings>>,
 }
 
-/// A worker's strings, part by part: what is copied once in a row is read in a row by those who look it up.
+/// Strings of a worker's key, copied to radix partitions by their hashes: a shard reads them sequentially.
 struct SortedStrings {
     count: usize,
     parts: Vec<PartStrings>,
@@ -32,34 +36,34 @@ struct SortedStrings {
 
 #[derive(Default)]
 struct PartStrings {
-    /// Of each string its number, its hash and where it ends.
+    /// Number, hash and end offset in `text` of each string.
     strings: Vec<(u32, u64, usize)>,
     text: String,
 }
 
-/// What workers have put aside.
+/// Flushed groups of all workers, whose strings are about to be unified.
 pub struct Common {
     spec: Arc<AggregateSpec>,
     workers: Vec<Sorted>,
-    /// Of each shard its key, and the parts of its strings.
+    /// Key of each shard, and the radix partitions of its strings.
     shards: Vec<(usize, Range<usize>)>,
 }
 
-/// Some of the strings of a key, each once.
+/// Distinct strings of one key and some of its radix partitions, from all workers.
 pub struct Shard {
     strings: StringViewArray,
-    /// The numbers here of each worker's strings, in the order in which it has those of the shard.
+    /// Numbers in this shard of each worker's strings, in the worker's order.
     numbers: Vec<Vec<u32>>,
 }
 
-/// The words of one worker's strings as those of all.
+/// Translation of one worker's string numbers for a key to those common to all workers.
 #[derive(Debug)]
 pub(super) struct Translation {
     numbers: Vec<u32>,
 }
 
 impl Aside {
-    /// Brings its strings in the order of parts.
+    /// Divides the strings of the keys into radix partitions.
     #[must_use]
     pub fn sorted(self) -> Sorted {
         let Self { keys, pieces } = self;
@@ -90,7 +94,7 @@ impl SortedStrings {
 }
 
 impl PartStrings {
-    /// Each string with its hash.
+    /// Iterates over the strings, each with its hash.
     fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         let mut start = 0;
         self.strings.iter().map(move |(_, hash, end)| {
@@ -102,10 +106,10 @@ impl PartStrings {
 }
 
 impl Common {
-    /// What workers have put aside, who have grouped by one `spec`.
+    /// Collects the flushed groups of workers that aggregated by the same `spec`.
     ///
     /// # Errors
-    /// Where keys have several forms.
+    /// [`Error::Form`] if workers encoded a key in different forms.
     pub fn of(spec: &Arc<AggregateSpec>, workers: Vec<Sorted>) -> Result<Self> {
         let workers: Vec<Sorted> = workers.into_iter().filter(|worker| !worker.pieces.is_empty()).collect();
         let mut shards = Vec::new();
@@ -113,7 +117,7 @@ impl Common {
             let forms = || workers.iter().map(|worker| &worker.keys[key]);
             let kind = |form: &KeyForm| std::mem::discriminant(form);
             if forms().any(|form| forms().next().map(kind) != Some(kind(form))) {
-                return Err(Error::Form("keys of several forms"));
+                return Err(Error::Form("workers encoded a group key in different forms"));
             }
             let strings = || workers.iter().filter_map(|worker| worker.strings[key].as_ref());
             let count: usize = strings().map(|strings| strings.count).sum();
@@ -125,16 +129,16 @@ impl Common {
         Ok(Self { spec: Arc::clone(spec), workers, shards })
     }
 
-    /// How many shards there are.
+    /// Returns the number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.shards.len()
     }
 
-    /// The strings of a shard, of all workers.
+    /// Numbers the distinct strings of a shard, from all workers.
     ///
     /// # Errors
-    /// Where they are too many.
+    /// [`Error::Memory`] if there are more strings than 32-bit numbers.
     pub fn shard(&self, number: usize) -> Result<Shard> {
         let (key, parts) = &self.shards[number];
         let mut all = TextNumbers::default();
@@ -147,10 +151,11 @@ impl Common {
         Ok(Shard { strings: all.array(), numbers })
     }
 
-    /// The groups of all workers, whose words are one's. `shards` are all shards in their order.
+    /// Partitions the groups of all workers, with translations of their string numbers. `shards` are all shards in
+    /// order.
     ///
     /// # Errors
-    /// Where strings are too many.
+    /// [`Error::Memory`] if a key has more strings than 32-bit numbers.
     pub fn divided(self, shards: Vec<Shard>) -> Result<Divided> {
         let mut keys = Vec::with_capacity(self.spec.keys.len());
         let mut translations: Vec<Vec<Option<Translation>>> = self.workers.iter().map(|_| Vec::new()).collect();
@@ -193,11 +198,12 @@ fn in_one(arrays: Vec<StringViewArray>) -> Result<StringViewArray> {
     }
     let arrays: Vec<&dyn Array> = arrays.iter().map(|array| array as &dyn Array).collect();
     let all = concat(&arrays)?;
-    Ok(all.as_any().downcast_ref::<StringViewArray>().expect("an array of its own type").clone())
+    Ok(all.as_any().downcast_ref::<StringViewArray>().expect("concat returns the type of its inputs").clone())
 }
 
 impl Translation {
-    /// Translates the word at `at` of each key; `is_null` tells of a key's last word whether its value here is NULL.
+    /// Translates the word at index `at` of each key. `is_null` returns whether the value is NULL, given the null word
+    /// of its key.
     pub(super) fn translate(
         &self,
         words: &mut [i64],
@@ -206,10 +212,10 @@ impl Translation {
         is_null: impl Fn(i64) -> bool,
     ) -> Result<()> {
         for key in words.chunks_exact_mut(stride) {
-            // A NULL has the word 0 everywhere, whatever string has the number 0.
+            // The word of a NULL is 0 for every worker, although 0 also numbers a string.
             if !is_null(key[stride - 1]) {
                 let number = usize::try_from(key[at]).ok().and_then(|number| self.numbers.get(number));
-                key[at] = (*number.ok_or(Error::Form("a string's number"))?).into();
+                key[at] = (*number.ok_or(Error::Form("a key word without a string"))?).into();
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Groups as small as they can be: to be kept, and added to others as often as is asked for.
+//! Compact groups: a form without a table, to be cached and merged into other groups any number of times.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,32 +10,32 @@ use crate::Result;
 #[cfg(test)]
 mod tests;
 
-/// Groups and what is kept of them, without what finds a group by its key. They are what they are of exactly the rows that made them.
+/// Keys and aggregate states of groups, without the table that finds a group by its key.
 #[derive(Debug, Default)]
 pub struct CompactGroups {
     keys: Vec<KeyForm>,
-    /// Those of each key, one after the other.
+    /// Words of the keys, group by group.
     words: Vec<i64>,
-    /// Words of a key.
+    /// Number of words of a key.
     stride: usize,
     groups: usize,
     states: Vec<State>,
 }
 
 impl CompactGroups {
-    /// How many there are; without keys none of no rows.
+    /// Returns the number of groups; 0 for no rows even without keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.groups
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no groups.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.groups == 0
     }
 
-    /// What they take in memory, roughly.
+    /// Returns the approximate memory use in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of::<Self>()
@@ -46,7 +46,7 @@ impl CompactGroups {
 }
 
 impl Groups {
-    /// Takes all that it has away; it begins again, and its keys keep their forms.
+    /// Takes all groups out and starts anew; the forms of the keys stay.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let mut next = Self::looking_at(&self.spec, self.reduction.few());
@@ -54,10 +54,11 @@ impl Groups {
         std::mem::replace(self, next)
     }
 
-    /// The same groups as small as they can be; `None` where some have been put aside, or carry what their keys determine.
+    /// Converts to compact groups; `None` if groups have been flushed to radix partitions, or there are carried
+    /// columns.
     ///
     /// # Errors
-    /// None that well-formed groups meet.
+    /// Internal errors only, or as [`Groups::merge`] for border groups of clustered rows.
     pub fn compact(self) -> Result<Option<CompactGroups>> {
         let all = self.whole()?;
         if all.is_aside() || !all.carried.is_empty() {
@@ -67,7 +68,7 @@ impl Groups {
         let (stride, groups) = (table.stride(), table.len());
         let every: Vec<u32> = (0..).take(groups).collect();
         let mut words = table.words_of(&every);
-        // Of all strings that its rows were tested for, those of the groups.
+        // Drops strings of input dictionaries that no group has.
         let mut keys: Vec<KeyForm> = all.keys.iter().map(KeyForm::empty).collect();
         translate(&mut keys, &all.keys, &mut words, stride)?;
         let mut states = all.states;
@@ -75,7 +76,7 @@ impl Groups {
         Ok(Some(CompactGroups { keys, words, stride, groups, states }))
     }
 
-    /// Adds groups of the same kind.
+    /// Merges compact groups of the same specification.
     ///
     /// # Errors
     /// As [`Groups::merge`].
@@ -95,7 +96,7 @@ impl Groups {
     }
 }
 
-/// Makes of the words of some keys those of others.
+/// Translates the words of keys from the encoding `theirs` to the encoding `mine`.
 pub(super) fn translate(mine: &mut [KeyForm], theirs: &[KeyForm], words: &mut [i64], stride: usize) -> Result<()> {
     let mut at = 0;
     for (number, (mine, form)) in mine.iter_mut().zip(theirs).enumerate() {

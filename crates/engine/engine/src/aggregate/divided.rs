@@ -1,4 +1,5 @@
-//! The groups of several workers put together part by part, side by side: each group is made once, in a table that a cache holds.
+//! Merges the flushed groups of several workers partition by partition, so that each partition's table fits in the CPU
+//! cache and partitions can be merged in parallel.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,26 +12,29 @@ use super::table::Table;
 use super::{AggregateSpec, GroupRows, Groups};
 use crate::{BATCH_ROWS, Result};
 
-/// Groups of a part, about.
+/// Approximate number of groups in a merged partition.
 const PART_GROUPS: usize = 1 << 14;
 
-/// The groups of all workers, divided by their keys.
+/// Flushed groups of all workers, radix-partitioned by their keys.
 #[derive(Debug)]
 pub struct Divided {
-    /// Of the keys that there are, no sets of them.
+    /// Specification of a plain GROUP BY of the keys that are present, without grouping sets.
     spec: Arc<AggregateSpec>,
-    /// Of all keys, whether it is not there.
+    /// Whether each key of the query is absent, as in a coarser grouping set.
     absent: Vec<bool>,
-    /// Of the words of the keys that there are, all workers', once they are translated.
+    /// Forms of the keys that are present, shared by all workers once string numbers are translated.
     keys: Vec<KeyForm>,
-    /// What each worker has put aside, and how its keys' words are translated.
+    /// Flushed runs of each worker, and for each key the translation of its string numbers.
     workers: Vec<(Vec<Piece>, Vec<Option<Translation>>)>,
+    /// Groups in all runs, before they are merged.
     groups: usize,
+    /// Partitions to merge: each has one or several neighbouring radix partitions of the runs.
     parts: usize,
 }
 
 impl Divided {
-    /// What workers have put aside, who have grouped by one `spec`, without others that help with their strings.
+    /// Partitions the flushed groups of workers that aggregated by the same `spec`; unifies their strings on the
+    /// calling thread alone.
     ///
     /// # Errors
     /// As [`Common::of`] and [`Common::divided`].
@@ -40,7 +44,8 @@ impl Divided {
         common.divided(shards)
     }
 
-    /// Groups of a coarser set, made of parts of a finer one, whose words are one's.
+    /// Partitions the groups of a coarser grouping set, which are in runs made from the partitions of a finer set.
+    /// Their string numbers need no translation.
     pub(super) fn of_coarser(spec: &AggregateSpec, absent: &[bool], keys: &[KeyForm], parts: Vec<Vec<Piece>>) -> Self {
         let there = keys.iter().zip(absent).filter(|(_, absent)| !**absent).map(|(form, _)| form.empty());
         let pieces = parts.into_iter().flatten().collect();
@@ -49,7 +54,7 @@ impl Divided {
         Self::of_words(spec, absent.to_vec(), keys, vec![(pieces, translations)])
     }
 
-    /// Groups whose words are one's once they are translated.
+    /// Partitions runs whose keys have the forms `keys` once string numbers are translated.
     pub(super) fn of_words(
         spec: &AggregateSpec,
         absent: Vec<bool>,
@@ -69,24 +74,24 @@ impl Divided {
         Self { spec: Arc::new(spec), absent, keys, workers, groups, parts }
     }
 
-    /// The forms of the keys that there are.
+    /// Returns the forms of the keys that are present.
     pub(super) fn keys(&self) -> Vec<KeyForm> {
         self.keys.iter().map(KeyForm::empty).collect()
     }
 
-    /// How many groups workers have put aside; several may have the same.
+    /// Returns the number of flushed groups; the same group may have been flushed several times.
     #[must_use]
     pub fn groups(&self) -> usize {
         self.groups
     }
 
-    /// How many parts there are.
+    /// Returns the number of partitions.
     #[must_use]
     pub fn parts(&self) -> usize {
         self.parts
     }
 
-    /// The groups of a part, all workers' together.
+    /// Merges the groups of one partition from all workers.
     ///
     /// # Errors
     /// As [`Groups::merge`].
@@ -96,7 +101,7 @@ impl Divided {
         let most = all().map(|piece| piece.groups_of(parts.clone()).len()).sum();
         let mut together = Groups::all_in_one(&self.spec);
         together.keys = self.keys.iter().map(KeyForm::empty).collect();
-        // The last word is that of the NULLs.
+        // One more word has the null bits.
         let words = self.keys.iter().map(KeyForm::words).sum::<usize>();
         let stride = if words == 0 { 0 } else { words + 1 };
         together.table = Some(Table::with_room(stride, most));
@@ -125,7 +130,7 @@ impl Divided {
     }
 }
 
-/// Groups of several pieces of one worker, and the words of all of them.
+/// Groups from several runs of one worker that are merged together as one batch.
 #[derive(Default)]
 struct Waiting<'a> {
     words: Vec<i64>,
@@ -134,7 +139,7 @@ struct Waiting<'a> {
 }
 
 impl Groups {
-    /// Takes groups in that were put aside.
+    /// Merges pending flushed groups.
     fn take_in(
         &mut self,
         some: &mut Waiting<'_>,
@@ -153,7 +158,7 @@ impl Groups {
         let mut start = 0;
         for (piece, groups) in some.groups.drain(..) {
             let end = start + groups.len();
-            let first = u32::try_from(groups.start).expect("a piece has few groups");
+            let first = u32::try_from(groups.start).expect("a flushed run has at most 2^15 groups");
             let some: Vec<u32> = (first..).take(groups.len()).collect();
             let new_of_piece =
                 new.partition_point(|row| (*row as usize) < start)..new.partition_point(|row| (*row as usize) < end);
@@ -175,7 +180,7 @@ impl Groups {
 }
 
 impl GroupRows {
-    /// The rows of all parts.
+    /// Concatenates the rows of all parts.
     #[must_use]
     pub fn of_parts(parts: Vec<Self>) -> Self {
         Self { parts: parts.into_iter().flat_map(|part| part.parts).collect() }

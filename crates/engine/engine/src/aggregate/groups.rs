@@ -1,4 +1,4 @@
-//! The groups of one worker, and of all of them together.
+//! Hash aggregation of one worker, which other workers' groups can be merged into.
 
 use std::sync::Arc;
 
@@ -15,51 +15,55 @@ use super::table::Table;
 use super::totals::Rows;
 use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, Result};
 
-/// Groups and what is kept of them. Gives one row for each group: its keys, what they determine, then its states.
+/// Hash aggregation: finds the group of each row by its keys and updates the aggregate states of the groups.
+///
+/// The result has one row for each group: its keys, carried columns, then states.
 #[derive(Debug)]
 pub struct Groups {
     pub(super) spec: Arc<AggregateSpec>,
     pub(super) keys: Vec<KeyForm>,
-    /// Made with the first batch, whose forms say how many words keys have.
+    /// Table from keys to groups; created with the first batch, whose forms determine the number of words of a key.
     pub(super) table: Option<Table>,
     pub(super) carried: Vec<Carried>,
     pub(super) states: Vec<State>,
-    /// Those whose groups are in the table.
+    /// Input rows that the table has aggregated since it was created or last flushed.
     pub(super) rows: usize,
+    /// Group of each row of the last batch; a buffer.
     groups: Vec<u32>,
-    /// Groups that are not in the table any more; a group may be in several.
+    /// Groups that have been flushed from the table to radix partitions; a group may be in several runs.
     pub(super) pieces: Vec<Piece>,
-    /// Those that others have put aside.
+    /// Groups that merged workers have flushed.
     pub(super) others: Vec<Aside>,
-    /// What both take in memory.
+    /// Memory of `pieces` and `others`, in bytes.
     pub(super) aside_bytes: usize,
     pub(super) reduction: Reduction,
-    /// Groups that other stretches of rows may have too, of stretches that have ended.
+    /// Groups of finished runs of clustered rows that other runs may have as well.
     pub(super) border: Option<Box<Groups>>,
-    /// What rows without NULLs have for NULLs, as many as a batch ever had rows.
+    /// Null words of a batch without NULL keys: zeros, as many as the largest batch so far had rows.
     zeros: Arc<Vec<i64>>,
 }
 
-/// Groups whose table is filled, to be given in parts.
+/// Result rows of an aggregation, read batch by batch.
 #[derive(Debug)]
 pub struct GroupRows {
-    /// Those of one set each.
+    /// Parts of the rows, each of one grouping set.
     pub(super) parts: Vec<Batch>,
 }
 
 impl Groups {
-    /// No groups yet.
+    /// Creates an aggregation without groups. Its table is flushed to radix partitions where it does not reduce rows.
     #[must_use]
     pub fn new(spec: &Arc<AggregateSpec>) -> Self {
         Self::looking_at(spec, FEW_GROUPS)
     }
 
-    /// None yet, and all of them stay in one table.
+    /// Creates an aggregation that never flushes its table.
     pub(super) fn all_in_one(spec: &Arc<AggregateSpec>) -> Self {
         Self::looking_at(spec, usize::MAX)
     }
 
-    /// None yet. Where a table of so many makes rows no fewer they are put aside, unless they leave early.
+    /// Creates an aggregation that first considers flushing its table at `few` groups; never if a key is clustered, as
+    /// finished groups leave the table early then.
     pub(super) fn looking_at(spec: &Arc<AggregateSpec>, few: usize) -> Self {
         let reduction = Reduction::of(if spec.clustered.is_some() { usize::MAX } else { few });
         let form = |key: usize| spec.key_forms.get(key).map_or_else(KeyForm::default, |form| KeyForm::from(*form));
@@ -75,7 +79,7 @@ impl Groups {
     /// Adds the rows of a batch.
     ///
     /// # Errors
-    /// Where the forms of columns change, or a sum goes beyond 128 bits.
+    /// [`Error::Form`] if the forms of columns change; 22003 if a sum overflows.
     pub fn add(&mut self, batch: &Batch) -> Result<()> {
         if batch.rows == 0 {
             return Ok(());
@@ -105,7 +109,7 @@ impl Groups {
         if self.reduction.is_due(groups) { self.look() } else { Ok(()) }
     }
 
-    /// Puts the table's groups aside if it makes rows no fewer, and keys seldom come again.
+    /// Flushes the table to radix partitions if it does not reduce rows and keys rarely repeat.
     fn look(&mut self) -> Result<()> {
         let Some(table) = &self.table else { return Ok(()) };
         let groups = table.len();
@@ -122,7 +126,7 @@ impl Groups {
         Ok(())
     }
 
-    /// The words of the rows' keys, the last of them the NULLs among the others.
+    /// Encodes the keys of the rows as columns of words; the last word has a bit for each key, set where it is NULL.
     fn words(&mut self, batch: &Batch) -> Result<Vec<Words>> {
         if self.spec.keys.is_empty() {
             return Ok(Vec::new());
@@ -147,7 +151,7 @@ impl Groups {
         Ok(words)
     }
 
-    /// What it takes in memory, roughly.
+    /// Returns the approximate memory use in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.table.as_ref().map_or(0, Table::memory_bytes)
@@ -158,7 +162,7 @@ impl Groups {
             + self.aside_bytes
     }
 
-    /// How many groups there are; those that have been put aside as often as they were.
+    /// Returns the number of groups; a group counts once more for each time that it was flushed.
     #[must_use]
     pub fn len(&self) -> usize {
         let others = self.others.iter().flat_map(|other| &other.pieces);
@@ -166,20 +170,20 @@ impl Groups {
         aside + self.table.as_ref().map_or_else(|| usize::from(self.spec.keys.is_empty()), Table::len)
     }
 
-    /// Whether some have been put aside.
+    /// Returns whether groups have been flushed to radix partitions.
     #[must_use]
     pub fn is_aside(&self) -> bool {
         !self.pieces.is_empty() || !self.others.is_empty()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no groups.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ends a stretch of rows. Gives the groups that no other stretch has, which are forgotten; `None` where the key has no order here or
-    /// there are no such groups.
+    /// Ends a run of clustered rows: removes and returns the groups that no other run can have. `None` if no key is
+    /// clustered, the clustered key is not an integer, or there are no such groups.
     ///
     /// # Errors
     /// As [`Groups::finish`].
@@ -207,10 +211,10 @@ impl Groups {
         ended.finish()?.selected(&inner).map(Some)
     }
 
-    /// One row for each group. Without keys there is one, also of no rows.
+    /// Returns the result: one row for each group. Without keys there is one group even if there were no rows.
     ///
     /// # Errors
-    /// None that well-formed groups meet.
+    /// 22003 if a sum overflows when groups are merged; otherwise internal errors only.
     pub fn finish(self) -> Result<GroupRows> {
         let this = self.whole()?;
         if this.is_aside() {
@@ -228,7 +232,7 @@ impl Groups {
     }
 }
 
-/// The one group of the set without keys, where no row is.
+/// Returns the grand total of no rows, for the grouping set `id`.
 fn total_of_none(spec: &AggregateSpec, id: i64) -> Result<GroupRows> {
     let form = |key: usize| spec.key_forms.get(key).copied().unwrap_or(Form::Ints);
     let mut columns: Vec<Column> = (0..spec.keys.len()).map(|key| form(key).nulls(1)).collect();
@@ -242,14 +246,15 @@ fn total_of_none(spec: &AggregateSpec, id: i64) -> Result<GroupRows> {
     Ok(GroupRows { parts: vec![Batch { rows: 1, columns }] })
 }
 
-/// The groups of each set, made of the fewest that it can be made of.
+/// Evaluates the grouping sets: each is derived from the smallest finer set that has been evaluated.
 fn rows_of_sets(keys: &[KeyForm], spec: &AggregateSpec, finest: Level) -> Result<GroupRows> {
     let kept: Vec<Kept> = spec.states.iter().map(|state| state.kept).collect();
     let (all, coarser) = finest_first(&spec.sets)?;
     let mut levels: Vec<(Level, &GroupingSet)> = vec![(finest, all)];
     for set in coarser {
         let finer = levels.iter().filter(|(_, finer)| finer.has(&set.absent)).map(|(level, _)| level);
-        let finer = finer.min_by_key(|level| level.groups()).ok_or(Error::Form("a grouping set"))?;
+        let finer =
+            finer.min_by_key(|level| level.groups()).ok_or(Error::Form("a grouping set without a finer set"))?;
         let level = finer.coarser(keys, &kept, &set.absent)?;
         levels.push((level, set));
     }
@@ -259,19 +264,19 @@ fn rows_of_sets(keys: &[KeyForm], spec: &AggregateSpec, finest: Level) -> Result
 }
 
 impl GroupRows {
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.parts.iter().map(|part| part.rows).sum()
     }
 
-    /// What they take in memory, roughly.
+    /// Returns the approximate memory use in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.parts.iter().flat_map(|part| &part.columns).map(Column::memory_bytes).sum()
     }
 
-    /// Some of the rows, where they are in one piece.
+    /// Selects some rows; all rows must be in one part.
     fn selected(&self, rows: &[u32]) -> Result<Self> {
         let parts = self.parts.iter().map(|part| {
             let columns = part.columns.iter().map(|column| column.take(rows)).collect::<Result<_>>()?;
@@ -280,7 +285,7 @@ impl GroupRows {
         Ok(Self { parts: parts.collect::<Result<_>>()? })
     }
 
-    /// The rows by batches, counted from 0; `None` after the last.
+    /// Returns the batch with this number, counted from 0; `None` after the last.
     #[must_use]
     pub fn batch(&self, number: usize) -> Option<Batch> {
         let mut number = number;
@@ -297,11 +302,12 @@ impl GroupRows {
     }
 }
 
-/// The rows that count; `None` for all of them.
+/// Returns the rows that are aggregated: those whose value is not NULL and whose filter is true; `None` if these are
+/// all rows.
 fn counts(column: Option<&Column>, filter: Option<&Column>) -> Result<Option<Arc<Bits>>> {
     let valid = column.and_then(|column| column.validity.clone());
     let Some(filter) = filter else { return Ok(valid) };
-    let Data::Bools(bits) = &filter.data else { return Err(Error::Form("a filter that is no truth value")) };
+    let Data::Bools(bits) = &filter.data else { return Err(Error::Form("a FILTER column that is not boolean")) };
     let passing = filter.validity.as_ref().map_or_else(|| Arc::clone(bits), |known| Arc::new(known.and(bits)));
     Ok(Some(valid.map_or_else(|| Arc::clone(&passing), |valid| Arc::new(valid.and(&passing)))))
 }

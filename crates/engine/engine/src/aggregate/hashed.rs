@@ -1,40 +1,40 @@
-//! A hash table from keys to groups that grows in pieces: where one is full its places move, those of the others stay.
+//! Segmented hash table from keys to groups: a full segment grows alone, the entries of the others stay in place.
 
-/// Open addressing: a group and 32 bits of its hash in each place. The upper of these bits choose the piece, the lower the place, so that
-/// places move without a look at keys.
+/// Hash table with open addressing and linear probing. A slot has a group number and the upper 32 bits of its hash: the
+/// upper of these choose the segment, the lower the slot, so that segments grow without access to the keys.
 #[derive(Debug)]
 pub(super) struct Hash {
-    /// One while they are few, else [`PIECES`].
+    /// Segments: one while the table is small, else [`PIECES`].
     pieces: Vec<Piece>,
-    /// How far a hash is shifted, once and so often again, to say its piece.
+    /// Right shift of a hash, after a first shift by one, that yields its segment.
     shift: u32,
 }
 
 #[derive(Debug)]
 struct Piece {
-    /// As many as a power of two, at most half of them used.
+    /// Slots: a power of two, at most half of them used.
     places: Vec<u64>,
     used: usize,
 }
 
 const EMPTY: u64 = u64::MAX;
-/// Pieces of a table that is not small.
+/// Number of segments of a table that is not small.
 const PIECES: usize = 64;
-/// Places of a table that is small: they stay in a cache.
+/// Maximum number of slots of a small table, which fits in the CPU cache.
 const SMALL_PLACES: usize = 1 << 16;
-/// Places of a piece, at least.
+/// Minimum number of slots of a segment.
 const PLACES_MIN: usize = 1 << 10;
-/// Steps from a probe to the memory that it will need.
+/// Prefetch distance: rows from a probe to the later one whose slot it loads.
 const AHEAD: usize = 8;
 
 impl Hash {
-    /// With room for so many groups.
+    /// Creates a table with capacity for `groups` groups.
     pub(super) fn with_room(groups: usize) -> Self {
         let places = (groups * 2).next_power_of_two().max(PLACES_MIN);
         if places <= SMALL_PLACES {
             return Self { pieces: vec![Piece::new(places)], shift: 63 };
         }
-        // Some pieces have more groups than others.
+        // A quarter more than the average, as segments fill unevenly.
         let places = (groups / PIECES * 5 / 2).next_power_of_two().max(PLACES_MIN);
         Self {
             pieces: std::iter::repeat_with(|| Piece::new(places)).take(PIECES).collect(),
@@ -46,7 +46,7 @@ impl Hash {
         self.pieces.iter().map(|piece| piece.places.capacity() * 8).sum()
     }
 
-    /// Forgets all groups; keeps the memory of few.
+    /// Removes all groups; keeps the memory of a small table.
     pub(super) fn clear(&mut self) {
         match self.pieces.as_mut_slice() {
             [one] => {
@@ -57,7 +57,7 @@ impl Hash {
         }
     }
 
-    /// Adds a group whose key is not there.
+    /// Adds a group whose key is not in the table.
     pub(super) fn put(&mut self, hash: u64, group: usize) {
         let piece = self.piece_of(hash);
         if self.pieces[piece].is_full() {
@@ -67,7 +67,8 @@ impl Hash {
         self.pieces[piece].put(entry(hash, group));
     }
 
-    /// The group of each row by its hash; a new one, counted in `count` and its words stored by `add`, where no stored words are equal.
+    /// Finds the group of each row by its hash. A row whose key is not in `stored` starts a new group: `count` is
+    /// incremented and `add` stores its words.
     #[expect(clippy::too_many_arguments, reason = "the parts of a table that are borrowed apart")]
     pub(super) fn find(
         &mut self,
@@ -80,7 +81,7 @@ impl Hash {
         stride: usize,
     ) {
         groups.reserve(hashes.len());
-        // Touched ahead of need: the memory of several rows comes at once.
+        // Loads slots ahead of their probes, so that the cache misses of several rows overlap.
         let mut touched = 0;
         for (row, hash) in hashes.iter().enumerate() {
             if let Some(ahead) = hashes.get(row + AHEAD) {
@@ -120,7 +121,7 @@ impl Hash {
         (hash >> 1 >> self.shift) as usize
     }
 
-    /// Makes room in a full piece; of the one piece of a small table makes all.
+    /// Grows a full segment; the only segment of a small table at its maximum is split into [`PIECES`].
     #[cold]
     fn grow(&mut self, piece: usize) {
         if self.pieces.len() == 1 && SMALL_PLACES <= self.pieces[0].places.len() {
@@ -144,7 +145,7 @@ impl Piece {
         self.places.len() <= self.used * 2
     }
 
-    /// Where a hash, or a place that has its upper bits, is looked for first.
+    /// Returns the first slot to probe for a hash or for an entry, which has the upper bits of its hash.
     #[inline]
     fn place_of(&self, hash: u64) -> usize {
         (hash >> 32) as usize & (self.places.len() - 1)
@@ -165,14 +166,14 @@ impl Piece {
     }
 }
 
-/// The tag in the upper half, the group in the lower.
+/// Packs a slot: upper half of the hash above, group number below.
 fn entry(hash: u64, group: usize) -> u64 {
     hash >> 32 << 32 | group as u64
 }
 
 pub(super) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash with one more word. A product's upper and lower halves both depend on all bits.
+/// Mixes one more word into a hash: the product's upper half xor its lower half, which together depend on all bits.
 #[inline]
 pub(super) fn mixed(hash: u64, word: i64) -> u64 {
     let product = u128::from(hash ^ word.cast_unsigned()) * u128::from(0xa076_1d64_78bd_642f_u64);

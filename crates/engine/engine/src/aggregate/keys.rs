@@ -1,4 +1,4 @@
-//! Keys as words of 64 bits: equal keys have equal words.
+//! Group keys encoded as 64-bit words, so that equal keys have equal words.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,46 +8,48 @@ use arrow::array::{Array, StringViewArray};
 use super::state::narrowest;
 use crate::{Bits, Bounds, Column, Data, Error, Form, NONE, Result, Strings, TextNumbers};
 
-/// How a key's values became words, to make values of words again. Takes its form from the first batch.
+/// Encoding of a key's values as words, and back. The first batch determines the form unless it is known before.
 #[derive(Debug, Default)]
 pub(super) enum KeyForm {
     #[default]
+    /// No batch has come yet.
     Unknown,
     Bools,
     Ints,
-    /// Two words.
+    /// 128-bit integers, as two words: the lower half, then the upper.
     Wide,
     Floats,
+    /// Strings, numbered by the worker.
     Texts(Box<Numbered>),
-    /// Codes of strings that all groups share; no batch has this form.
+    /// Strings, numbered by a dictionary common to all workers. Only merged groups have this form, never a batch.
     Codes(Arc<Strings>),
 }
 
-/// One word of each row, and the least and greatest there may be.
+/// Column of words, one for each row, and their bounds.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) values: Arc<Vec<i64>>,
-    /// `None` where they are spread over all 64 bits.
+    /// Smallest and largest possible word; `None` if words use all 64 bits.
     pub(super) bounds: Option<Bounds>,
 }
 
-/// Strings, each with a number.
+/// String dictionary of a worker's key: distinct strings, numbered as they come.
 #[derive(Debug, Default)]
 pub(super) struct Numbered {
     numbers: TextNumbers,
-    /// The numbers of shared strings' codes.
+    /// Translations of the dictionaries of input columns, by [`Strings::id`].
     remembered: HashMap<u64, Arc<CodeNumbers>>,
 }
 
-/// The numbers of shared strings, by their codes.
+/// Translation of an input dictionary: the number of each of its codes.
 #[derive(Debug)]
 struct CodeNumbers {
     numbers: Vec<i64>,
-    /// Each is its code: most often, as blocks have the same strings in the same order.
+    /// Whether each number equals its code: the common case, as blocks often have the same strings in the same order.
     are_codes: bool,
 }
 
-/// Strings' codes that are remembered.
+/// Maximum number of input dictionaries whose translations are cached.
 const REMEMBERED_MAX: usize = 1_024;
 
 impl From<Form> for KeyForm {
@@ -58,14 +60,14 @@ impl From<Form> for KeyForm {
             Form::Wide => Self::Wide,
             Form::Floats => Self::Floats,
             Form::Texts => Self::Texts(Box::default()),
-            // Its words are asked for next, and there are none.
+            // Opaque values are no keys: encoding them fails next.
             Form::Opaque => Self::Unknown,
         }
     }
 }
 
 impl KeyForm {
-    /// The same form, without a value yet.
+    /// Returns the same form without any strings of its own.
     pub(super) fn empty(&self) -> Self {
         match self {
             Self::Unknown => Self::Unknown,
@@ -78,24 +80,24 @@ impl KeyForm {
         }
     }
 
-    /// Whether words are values, in their order.
+    /// Returns whether words are the values themselves, in their order.
     pub(super) fn is_integer(&self) -> bool {
         matches!(self, Self::Ints)
     }
 
-    /// How many words a value has; with what there is a null.
+    /// Returns the number of words of a value, without the null word.
     pub(super) fn words(&self) -> usize {
         if matches!(self, Self::Wide) { 2 } else { 1 }
     }
 
-    /// Takes the form of a column.
+    /// Adopts the form of a column if none is known yet.
     pub(super) fn take(&mut self, column: &Column) {
         if matches!(self, Self::Unknown) {
             *self = Self::from(Form::of(column));
         }
     }
 
-    /// The words of a column's rows; that of a NULL is 0.
+    /// Encodes the rows of a column as one or two columns of words; the word of a NULL is 0.
     pub(super) fn of(&mut self, column: &Column) -> Result<Vec<Words>> {
         let valid = column.validity.as_deref();
         Ok(match (self, &column.data) {
@@ -131,16 +133,17 @@ impl KeyForm {
                 }
                 vec![Words { values: Arc::new(values), bounds: Some(numbered.bounds()) }]
             }
-            _ => return Err(Error::Form("keys of several forms")),
+            _ => return Err(Error::Form("a group key changed its form")),
         })
     }
 
-    /// The strings whose numbers words are; `None` where words are no numbers of strings.
+    /// Returns the numbered strings; `None` if words are not numbers of a worker's strings.
     pub(super) fn texts(&self) -> Option<&TextNumbers> {
         if let Self::Texts(numbered) = self { Some(&numbered.numbers) } else { None }
     }
 
-    /// The words of the values that another's words stand for; `is_null` tells of a key's last word whether its value here is NULL.
+    /// Translates the words at index `at` of keys that `other` encoded. `is_null` returns whether the value is NULL,
+    /// given the null word of its key.
     pub(super) fn translate(
         &mut self,
         other: &Self,
@@ -156,17 +159,17 @@ impl KeyForm {
             return if std::mem::discriminant(self) == std::mem::discriminant(other) {
                 Ok(())
             } else {
-                Err(Error::Form("keys of several forms"))
+                Err(Error::Form("workers encoded a group key in different forms"))
             };
         };
         let mut numbers = vec![NONE; theirs.numbers.len()];
         for key in words.chunks_exact_mut(stride) {
-            // A NULL has the word 0 everywhere, whatever string has the number 0.
+            // The word of a NULL is 0 for every worker, although 0 also numbers a string.
             let nulls = key[stride - 1];
             let word = &mut key[at];
             if !is_null(nulls) {
                 let at = usize::try_from(*word).ok().filter(|at| *at < numbers.len());
-                let at = at.ok_or(Error::Form("a string's number"))?;
+                let at = at.ok_or(Error::Form("a key word without a string"))?;
                 if numbers[at] == NONE {
                     numbers[at] = mine.numbers.number(theirs.numbers.get(at))?;
                 }
@@ -176,7 +179,7 @@ impl KeyForm {
         Ok(())
     }
 
-    /// The values of words: of each group the word or words at `at`.
+    /// Decodes the values of all groups from the words at index `at` of their keys.
     pub(super) fn values(&self, words: &[i64], stride: usize, at: usize) -> Result<Data> {
         let firsts = || words.iter().skip(at).step_by(stride).copied();
         Ok(match self {
@@ -205,7 +208,7 @@ impl KeyForm {
         })
     }
 
-    /// As [`KeyForm::values`], of few groups: strings that none of them has are left alone.
+    /// Decodes the values of few groups, like [`KeyForm::values`], but copies only the strings that these groups have.
     pub(super) fn few_values(&self, words: &[i64], stride: usize, at: usize) -> Result<Data> {
         let Self::Texts(numbered) = self else { return self.values(words, stride, at) };
         let text = |word: &i64| {
@@ -225,11 +228,11 @@ impl KeyForm {
 }
 
 fn codes(words: impl Iterator<Item = i64>) -> Result<Arc<Vec<u32>>> {
-    let code = |word| u32::try_from(word).map_err(|_| Error::Form("a string's number"));
+    let code = |word| u32::try_from(word).map_err(|_| Error::Form("a key word without a string"));
     Ok(Arc::new(words.map(code).collect::<Result<_>>()?))
 }
 
-/// Words with 0 where there is a NULL, which the null word tells from a value of 0.
+/// Sets the words of NULLs to 0. The null word tells a NULL from the value 0.
 fn cleared(values: Arc<Vec<i64>>, bounds: Option<Bounds>, valid: Option<&Bits>) -> Words {
     let Some(valid) = valid else { return Words { values, bounds } };
     let values: Vec<i64> =
@@ -237,19 +240,20 @@ fn cleared(values: Arc<Vec<i64>>, bounds: Option<Bounds>, valid: Option<&Bits>) 
     Words { values: Arc::new(values), bounds: bounds.map(|bounds| bounds.or(Bounds::of(0))) }
 }
 
-/// The words of numbers of 128 bits: their halves, the lower first, so that ascending keys widen the first word's range.
+/// Splits 128-bit integers into words: the lower halves first, as a direct index keeps spare room for ascending keys in
+/// the first word.
 fn wide(values: &[i128], valid: Option<&Bits>) -> Vec<Words> {
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     let (high, low): (Vec<i64>, Vec<i64>) = values.iter().map(|value| ((value >> 64) as i64, *value as i64)).unzip();
     vec![cleared(Arc::new(low), None, valid), cleared(Arc::new(high), None, valid)]
 }
 
-/// The upper halves of numbers that 64 bits hold.
+/// Returns the bounds of the upper halves of sign-extended 64-bit integers.
 fn upper_halves(bounds: Bounds) -> Bounds {
     Bounds { min: bounds.min >> 64, max: bounds.max >> 64 }
 }
 
-/// One word for -0 and 0, and one for all that are no numbers.
+/// Encodes a float as a word: -0 and 0 have the same, and so have all NaNs.
 pub(crate) fn float_word(value: f64) -> i64 {
     let one = if value == 0.0 {
         0.0
@@ -262,12 +266,12 @@ pub(crate) fn float_word(value: f64) -> i64 {
 }
 
 impl Numbered {
-    /// Of the numbers there are, and a few that there may be soon.
+    /// Returns the bounds of string numbers, including the next one to be assigned.
     fn bounds(&self) -> Bounds {
         Bounds { min: 0, max: self.numbers.len() as i128 }
     }
 
-    /// The numbers of all strings, by their codes.
+    /// Returns the translation of an input dictionary, numbering its strings unless that is cached.
     fn of_strings(&mut self, strings: &Strings) -> Result<Arc<CodeNumbers>> {
         if let Some(numbers) = self.remembered.get(&strings.id()) {
             return Ok(Arc::clone(numbers));
@@ -275,7 +279,7 @@ impl Numbered {
         let values = strings.values();
         let number = |code: usize| self.numbers.number(values.value(code)).map(i64::from);
         let numbers = (0..values.len()).map(number).collect::<Result<Vec<i64>>>()?;
-        // Without strings a code may be any.
+        // The codes of an empty dictionary belong to NULLs and may be anything.
         let are_codes = !numbers.is_empty() && (0..).zip(&numbers).all(|(code, number): (i64, &i64)| code == *number);
         let numbers = Arc::new(CodeNumbers { numbers, are_codes });
         if REMEMBERED_MAX <= self.remembered.len() {

@@ -1,4 +1,4 @@
-//! The least and the greatest value of each group.
+//! States of MIN and MAX.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,30 +10,30 @@ use super::state::{each, ints, narrowest, picked};
 use crate::expression::float_order;
 use crate::{Bits, Column, Data, Error, Form, Result};
 
-/// The least or the greatest values; none where there was none yet.
+/// Minimum or maximum of each group; `None` for groups without a value so far.
 #[derive(Debug)]
 pub(super) enum Least {
-    /// False is less.
+    /// Booleans; false sorts first.
     Bools(Vec<Option<bool>>),
     Ints(Vec<Option<i64>>),
     Wide(Vec<Option<i128>>),
     Floats(Vec<Option<f64>>),
     Texts {
         values: Vec<Option<Box<str>>>,
-        /// Of the strings themselves.
+        /// Total length of the strings, in bytes.
         bytes: usize,
     },
 }
 
 impl Least {
-    /// No values yet, of columns of a form.
+    /// Creates the state of no groups, for columns of a form.
     pub(super) fn new(form: Form) -> Self {
         match form {
             Form::Bools => Self::Bools(Vec::new()),
-            // Most numbers need 64 bits only.
+            // Starts with 64 bits, which most numbers fit; the first 128-bit column widens it.
             Form::Ints | Form::Wide => Self::Ints(Vec::new()),
             Form::Floats => Self::Floats(Vec::new()),
-            // Values of other types are not compared; the first that comes is an error.
+            // Opaque values cannot be compared: `add` fails on the first batch.
             Form::Texts | Form::Opaque => Self::Texts { values: Vec::new(), bytes: 0 },
         }
     }
@@ -48,7 +48,7 @@ impl Least {
         }
     }
 
-    /// Makes room for 128-bit values once one comes.
+    /// Converts 64-bit values to 128 bits if the column has 128-bit values.
     fn widen(&mut self, data: &Data) {
         if let (Self::Ints(values), Data::Wide(_)) = (&*self, data) {
             *self = Self::Wide(values.iter().map(|value| value.map(i128::from)).collect());
@@ -81,7 +81,7 @@ impl Least {
             (Self::Texts { values: least, bytes }, Data::Texts(texts)) => each(counts, rows, |row| {
                 replace_text(&mut least[groups[row] as usize], texts.value(row), wanted, bytes);
             }),
-            _ => return Err(Error::Form("values of several types")),
+            _ => return Err(Error::Form("the input of MIN or MAX changed its form")),
         }
         Ok(())
     }
@@ -110,12 +110,13 @@ impl Least {
             (Self::Texts { values: mine, bytes }, Self::Texts { values: theirs, .. }) => {
                 merge(mine, groups, theirs, some, |least, value| replace_text(least, value, wanted, bytes));
             }
-            _ => return Err(Error::Form("values of several types")),
+            _ => return Err(Error::Form("merged states of MIN or MAX in different forms")),
         }
         Ok(())
     }
 
-    /// Takes those of some groups away, in their order.
+    /// Removes the values of some groups and returns them in the order of `groups`. Strings are moved, other values
+    /// copied.
     pub(super) fn take(&mut self, groups: &[u32]) -> Self {
         match self {
             Self::Bools(values) => Self::Bools(picked(values, groups)),
@@ -130,7 +131,7 @@ impl Least {
         }
     }
 
-    /// Those of some neighbouring groups.
+    /// Copies the values of a range of groups.
     pub(super) fn part(&self, groups: Range<usize>) -> Self {
         match self {
             Self::Bools(values) => Self::Bools(values[groups].to_vec()),
@@ -190,7 +191,8 @@ fn validity<T>(values: &[Option<T>]) -> Option<Arc<Bits>> {
     has_none.then(|| Arc::new(Bits::of(values.len(), |row| values[row].is_some())))
 }
 
-/// Tells `replace` of another's values, each with that of the group named for it.
+/// Calls `replace` for the values of the groups `some` of `theirs`, each with the value of the group at the same index
+/// of `groups`.
 fn merge<T, U>(
     mine: &mut [Option<T>],
     groups: &[u32],
@@ -211,7 +213,8 @@ fn replace<T>(least: &mut Option<T>, value: T, is_wanted: impl Fn(&T, &T) -> boo
     }
 }
 
-/// `bytes` are those of all strings that are kept.
+/// Replaces a string if the new value sorts before it (MIN) or after it (MAX); `bytes` is the total length of all
+/// strings.
 fn replace_text(least: &mut Option<Box<str>>, value: &str, wanted: Ordering, bytes: &mut usize) {
     if least.as_ref().is_none_or(|old| value.cmp(old) == wanted) {
         *bytes = *bytes + value.len() - least.as_ref().map_or(0, |old| old.len());

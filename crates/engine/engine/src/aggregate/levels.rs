@@ -1,4 +1,4 @@
-//! Divided groups as rows: those of sets of keys one made of another, each in parts that are made side by side.
+//! Evaluates grouping sets: coarser sets are derived from finer ones, partition by partition, in parallel.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,16 +11,16 @@ use super::state::Kept;
 use super::{AggregateSpec, GroupRows};
 use crate::{Error, Result};
 
-/// The sets that are made, each in parts, and those that are not.
+/// Evaluation of the grouping sets of a query: the sets derived so far, in partitions, and those to be derived.
 pub struct Levels {
     spec: Arc<AggregateSpec>,
     keys: Arc<Vec<KeyForm>>,
     made: Vec<(GroupingSet, Arc<Vec<Level>>)>,
-    /// The finest last.
+    /// Sets to be derived, the finest last.
     left: Vec<GroupingSet>,
 }
 
-/// A set that is made next, and what of.
+/// Grouping set that is derived next, and the finer set that it is derived from.
 pub struct Coarser {
     spec: Arc<AggregateSpec>,
     keys: Arc<Vec<KeyForm>>,
@@ -28,7 +28,7 @@ pub struct Coarser {
     finer: Arc<Vec<Level>>,
 }
 
-/// A part of a set's groups.
+/// Groups of one partition of a grouping set.
 pub struct PartOfSet {
     level: Level,
     keys: Arc<Vec<KeyForm>>,
@@ -36,18 +36,19 @@ pub struct PartOfSet {
 }
 
 impl Divided {
-    /// A row for each group of a part, where there are no sets.
+    /// Merges a partition and returns a row for each group. The aggregation must not have grouping sets.
     ///
     /// # Errors
     /// As [`Divided::together`] and [`Groups::finish`](super::Groups::finish).
     pub fn rows(&self, part: usize, stop: &AtomicBool) -> Result<GroupRows> {
         let level = self.together(part, stop)?;
-        // The group that is there without rows is not one of each part.
+        // The grand total of no rows is added once, not by each partition.
         let parts = if level.groups() == 0 { Vec::new() } else { vec![level.rows(&self.keys(), None)?] };
         Ok(GroupRows { parts })
     }
 
-    /// The rows of all parts and sets, one after the other; `spec` says which sets there are.
+    /// Returns the rows of all partitions and grouping sets of `spec`, evaluated one after the other on the calling
+    /// thread.
     ///
     /// # Errors
     /// As [`Divided::rows`].
@@ -71,10 +72,10 @@ impl Divided {
 }
 
 impl Levels {
-    /// The finest groups, in parts; no set is made of them yet.
+    /// Creates an evaluation that has the set of all keys, in partitions.
     ///
     /// # Errors
-    /// Where there is no set of all keys.
+    /// [`Error::Form`] if no set has all keys.
     pub fn new(spec: &Arc<AggregateSpec>, divided: &Divided, finest: Vec<Level>) -> Result<Self> {
         let (all, coarser) = finest_first(&spec.sets)?;
         let left = coarser.into_iter().rev().cloned().collect();
@@ -82,33 +83,34 @@ impl Levels {
         Ok(Self { spec: Arc::clone(spec), keys: Arc::new(divided.keys()), made, left })
     }
 
-    /// What is made next, of the fewest groups that it can be made of; `None` where all sets are made.
+    /// Returns the set to derive next, with the smallest finer set as its source; `None` once all sets are derived.
     ///
     /// # Errors
-    /// Where there is nothing to make a set of.
+    /// [`Error::Form`] if no set is finer.
     pub fn next_set(&mut self) -> Result<Option<Coarser>> {
         let Some(set) = self.left.pop() else { return Ok(None) };
         let has = |(finer, _): &&(GroupingSet, Arc<Vec<Level>>)| finer.has(&set.absent);
         let finer =
             self.made.iter().filter(has).min_by_key(|(_, parts)| parts.iter().map(Level::groups).sum::<usize>());
-        let (_, finer) = finer.ok_or(Error::Form("a grouping set"))?;
+        let (_, finer) = finer.ok_or(Error::Form("a grouping set without a finer set"))?;
         let (spec, keys, finer) = (Arc::clone(&self.spec), Arc::clone(&self.keys), Arc::clone(finer));
         Ok(Some(Coarser { spec, keys, set, finer }))
     }
 
-    /// Takes the parts of a set that has been made.
+    /// Adds the partitions of a set that has been derived.
     pub fn add(&mut self, made: &Coarser, parts: Vec<Level>) {
         self.made.push((made.set.clone(), Arc::new(parts)));
     }
 
-    /// The groups of all sets, except those that others alone are made of.
+    /// Returns the nonempty partitions of all sets but hidden ones.
     ///
     /// # Errors
-    /// While a set is made.
+    /// [`Error::Form`] if a [`Coarser`] still references a set.
     pub fn finish(self) -> Result<Vec<PartOfSet>> {
         let mut all = Vec::new();
         for (set, parts) in self.made.into_iter().filter(|(set, _)| !set.is_hidden) {
-            let parts = Arc::into_inner(parts).ok_or(Error::Form("a set that others are still made of"))?;
+            let parts =
+                Arc::into_inner(parts).ok_or(Error::Form("a grouping set that another is still derived from"))?;
             let part = |level| PartOfSet { level, keys: Arc::clone(&self.keys), id: set.id };
             all.extend(parts.into_iter().filter(|level| level.groups() != 0).map(part));
         }
@@ -117,13 +119,14 @@ impl Levels {
 }
 
 impl Coarser {
-    /// How many parts the finer set has.
+    /// Returns the number of partitions of the finer set.
     #[must_use]
     pub fn parts(&self) -> usize {
         self.finer.len()
     }
 
-    /// The groups that a part of the finer set makes, put aside: other parts may make the same.
+    /// Groups a partition of the finer set by the keys of this set. The groups are radix-partitioned, as other
+    /// partitions may have the same.
     ///
     /// # Errors
     /// As [`Groups::merge`](super::Groups::merge).
@@ -135,7 +138,7 @@ impl Coarser {
         pieces(&hashes(forms, table)?, table, &[], &mut level.states)
     }
 
-    /// These pieces of all parts, divided by the keys of the set.
+    /// Partitions the runs of all partitions of the finer set by the keys of this set.
     #[must_use]
     pub fn divided(&self, pieces: Vec<Vec<Piece>>) -> Divided {
         Divided::of_coarser(&self.spec, &self.set.absent, &self.keys, pieces)
@@ -143,7 +146,7 @@ impl Coarser {
 }
 
 impl PartOfSet {
-    /// A row for each group.
+    /// Returns a row for each group.
     ///
     /// # Errors
     /// As [`Groups::finish`](super::Groups::finish).

@@ -1,4 +1,4 @@
-//! Groups put into others: those of another worker, or of stretches that have ended.
+//! Merges groups: of another worker, or of finished runs of clustered rows.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,10 +11,10 @@ use super::table::Table;
 use crate::{BATCH_ROWS, Bounds, GOES_ON, Result, unless_stopped};
 
 impl Groups {
-    /// Adds the groups of another worker.
+    /// Merges the groups of another worker.
     ///
     /// # Errors
-    /// As [`Groups::add`]; [`Error::Stopped`] once `stop` is set.
+    /// As [`Groups::add`]; [`Error::Stopped`](crate::Error::Stopped) once `stop` is set.
     pub fn merge(&mut self, other: Self, stop: &AtomicBool) -> Result<()> {
         let other = other.whole()?;
         if other.is_aside() {
@@ -33,7 +33,7 @@ impl Groups {
         self.merge_some(&other, &all, stop)
     }
 
-    /// Adds some of another's groups, whose keys have the words of this one's afterwards.
+    /// Merges some groups of `other`, whose keys are translated to the words of this one.
     pub(super) fn merge_some(&mut self, other: &Self, some: &[u32], stop: &AtomicBool) -> Result<()> {
         let Some(theirs) = &other.table else { return Ok(()) };
         let stride = theirs.stride();
@@ -51,7 +51,8 @@ impl Groups {
         Ok(())
     }
 
-    /// The groups of `count` keys whose words these are, and which keys are the first of theirs. States have room for all of them.
+    /// Finds the groups of `count` keys, given as words, and adds groups for new keys. Returns the group of each key,
+    /// and the indices of the keys that are new. All states are resized.
     pub(super) fn find_words(
         &mut self,
         words: &[i64],
@@ -82,7 +83,7 @@ impl Groups {
         Ok((found, new))
     }
 
-    /// With the groups at the borders of stretches that have ended.
+    /// Merges the table with the border groups of finished runs.
     pub(super) fn whole(mut self) -> Result<Self> {
         match self.border.take() {
             None => Ok(self),
@@ -94,7 +95,7 @@ impl Groups {
     }
 }
 
-/// Where the groups from a number on, which are in the order of their first rows, begin.
+/// Returns the first row of each group from `number` on; groups are numbered in the order of their first rows.
 pub(super) fn firsts(groups: &[u32], number: usize) -> Vec<u32> {
     let mut next = u32::try_from(number).expect("fewer than 2^32 groups");
     let mut firsts = Vec::new();

@@ -1,9 +1,22 @@
-//! Grouping: rows to groups by their keys, and what is kept of each group.
+//! Hash aggregation with pre-aggregation per worker, grouping sets, partitioned merging and spilling.
 //!
-//! A worker has [`Groups`] of its own (`table.rs` and `hashed.rs` find a row's group by the words that `keys.rs` makes of its keys, `state.rs` adds its
-//! values, `totals.rs`, `least.rs` and `moments.rs` are its loops); at the end they are merged (`merge.rs`), and give one row for each group. Where a table makes rows no fewer (`reduction.rs`) its groups are put aside
-//! by parts of their keys (`pieces.rs`), and these are put together part by part, side by side (`divided.rs`, `common.rs`). Where they have no
-//! room, what they have is taken away, to be grouped again later (`partial.rs`). What is to be used again is kept without its table (`compact.rs`).
+//! Each worker pre-aggregates its rows in [`Groups`] of its own. At the end the workers' groups are merged, either into
+//! one table or, where workers have flushed their tables, radix partition by radix partition in parallel.
+//!
+//! - `groups.rs`: the aggregation of one worker, and its result rows.
+//! - `keys.rs`: group keys encoded as 64-bit words.
+//! - `table.rs`: from the words of a key to the number of its group, by a direct index; `hashed.rs`: the hash table for
+//!   other keys.
+//! - `state.rs`: aggregate states of all groups; `totals.rs` (counts and sums), `sum256.rs`, `least.rs` (MIN and MAX)
+//!   and `moments.rs` (variance) are their loops; `carried.rs`: values that functionally depend on the keys.
+//! - `reduction.rs`: the decision to flush a table that does not reduce rows; `pieces.rs`: flushed groups in radix
+//!   partitions.
+//! - `merge.rs`: merges the groups of one worker into those of another.
+//! - `common.rs`: unifies the string dictionaries of the workers; `divided.rs`: merges flushed groups partition by
+//!   partition.
+//! - `sets.rs`: grouping sets in one table; `levels.rs`: grouping sets partition by partition.
+//! - `partial.rs`: drains groups to spill files, and the specification that aggregates them a second time.
+//! - `compact.rs`: groups without their table, for the cache of aggregation results.
 
 mod carried;
 mod common;
@@ -47,22 +60,26 @@ pub(crate) use totals::{float_sum, numeric_overflow};
 
 use crate::Form;
 
-/// What is grouped by what.
+/// Aggregation specification: group keys, carried columns, aggregate states and grouping sets.
 #[derive(Debug, Clone, Default)]
 pub struct AggregateSpec {
-    /// Columns of the batches whose values make a group.
+    /// Group keys, as columns of the batches.
     pub keys: Vec<usize>,
-    /// Columns that have one value in a group whatever its rows are.
+    /// Columns that functionally depend on the keys: they are not hashed, the value of a group's first row is carried
+    /// along.
     pub carried: Vec<usize>,
+    /// Aggregate states of each group.
     pub states: Vec<StateSpec>,
-    /// Where rows are grouped by several sets of the keys: each of them, all keys among them. Nothing is carried then, or clustered.
+    /// Grouping sets, among them the set of all keys; empty for a plain GROUP BY. With sets nothing is carried and no
+    /// key is clustered.
     pub sets: Vec<GroupingSet>,
-    /// Where rows are groups of several sets, whose number is the last key: that of the set without keys, whose group is there without any row.
+    /// Id of the grand total's set, where input rows are already grouped by grouping sets and the last key is the id of
+    /// a row's set. The grand total is a result row even of no input rows.
     pub total: Option<i64>,
-    /// The key, by its place among the keys, whose values come in order: of the values in a stretch of rows none but the least and the
-    /// greatest come in another.
+    /// Index into `keys` of the key that the input is clustered by: of the values in one run of rows only the smallest
+    /// and the largest may occur in other runs.
     pub clustered: Option<usize>,
-    /// Forms of the keys' types, in their order; without them keys take the forms of the first batch. Values of [`Form::Wide`] have two words
-    /// each; in keys of [`Form::Ints`] a 128-bit number is an error.
+    /// Forms of the keys' types, in the order of `keys`; if empty, the first batch decides. Keys of [`Form::Wide`] are
+    /// encoded as two words each; in keys of [`Form::Ints`] a 128-bit number is an error.
     pub key_forms: Vec<Form>,
 }

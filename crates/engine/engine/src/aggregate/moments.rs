@@ -1,4 +1,5 @@
-//! How floats are spread: their count, mean and sum of squared distances from it, value by value (Welford) and together (Chan, Golub, LeVeque).
+//! State of variance and standard deviation: count, mean and sum of squared deviations, updated value by value
+//! (Welford) and merged by the formula of Chan, Golub and LeVeque.
 
 use std::sync::Arc;
 
@@ -7,16 +8,18 @@ use arrow::datatypes::DataType;
 
 use crate::{Error, Result};
 
-/// What says how floats are spread.
+/// Count, mean and sum of squared deviations of `float8` values.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Moments {
+    /// Number of values.
     pub count: i64,
+    /// Arithmetic mean.
     pub mean: f64,
-    /// The sum of squared distances from the mean.
+    /// Sum of squared deviations from the mean.
     pub squares: f64,
 }
 
-/// Bytes of them, one after the other.
+/// Encoded size in bytes: count, mean and sum, little-endian.
 const BYTES: usize = 24;
 
 impl Moments {
@@ -34,7 +37,7 @@ impl Moments {
             return;
         }
         if self.count == 0 {
-            // Nothing is far from no mean: the square of a mean may be infinite, and no times infinite is not a number.
+            // The formula would fail here: the square of the distance may be infinite, and 0 times infinity is NaN.
             *self = other;
             return;
         }
@@ -46,7 +49,7 @@ impl Moments {
         self.count = total;
     }
 
-    /// A binary value of each.
+    /// Encodes each state as a binary value.
     pub(super) fn array(all: &[Self]) -> ArrayRef {
         let bytes = |moments: &Self| {
             let mut bytes = [0; BYTES];
@@ -58,12 +61,12 @@ impl Moments {
         Arc::new(BinaryArray::from_iter_values(all.iter().map(bytes)))
     }
 
-    /// Those of a column of them.
+    /// Decodes a column of encoded states.
     ///
     /// # Errors
-    /// Where it is one of something else.
+    /// [`Error::Form`] if the column is not one of encoded states.
     pub fn of_array(array: &ArrayRef) -> Result<Vec<Self>> {
-        let other = || Error::Form("moments");
+        let other = || Error::Form("a column without encoded variance states");
         if *array.data_type() != DataType::Binary {
             return Err(other());
         }
@@ -87,7 +90,7 @@ mod tests {
 
     #[test]
     fn parts_are_spread_as_the_whole_is() {
-        // Far from zero, where a sum of squares would have lost all digits.
+        // Values far from zero, for which the sum of their squares would lose all digits.
         let values: Vec<f64> = (0..1_000).map(|number| 1.0e9 + f64::from(number % 10)).collect();
         let mut parts = [Moments::default(); 3];
         values.iter().enumerate().for_each(|(at, value)| parts[at % 2].add(*value));
@@ -101,7 +104,7 @@ mod tests {
         far.add(1.0e200);
         whole = Moments::default();
         whole.merge(far);
-        assert_eq!(whole, far, "nothing and a value whose square is infinite");
+        assert_eq!(whole, far, "no value, then one whose square is infinite");
         assert!(Moments::of_array(&(Arc::new(BinaryArray::from(vec![b"x".as_slice()])) as ArrayRef)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Groups that are taken away before all rows are known, to be grouped again with others.
+//! Draining of partial groups, for example to spill files, and the specification that aggregates them a second time.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use super::{AggregateSpec, Aside, Groups, Kept, StateSpec};
 use crate::{BATCH_ROWS, Batch, Bits, Column, Form, Result};
 
 impl AggregateSpec {
-    /// What groups rows that [`Groups::drain`] has given, into what [`Groups::finish`] would have given of all.
+    /// Returns the specification that merges the partial groups from [`Groups::drain`] into the result that
+    /// [`Groups::finish`] would have returned for all rows.
     #[must_use]
     pub fn of_partial(&self) -> Self {
-        // The number of a set is one more key.
+        // The id of a grouping set is one more key.
         let keys = self.keys.len() + usize::from(!self.sets.is_empty());
         let first_state = keys + self.carried.len();
         let states = self.states.iter().zip(first_state..);
@@ -30,7 +31,7 @@ impl AggregateSpec {
 }
 
 impl StateSpec {
-    /// What makes it of states, which a column has.
+    /// Returns the aggregate that merges partial states of this one, which are in `column`.
     #[must_use]
     pub fn of_partial(&self, column: usize) -> Self {
         let kept = match self.kept {
@@ -42,11 +43,14 @@ impl StateSpec {
 }
 
 impl Groups {
-    /// Gives all groups away, a batch at a time: keys, what they determine, states, as [`Groups::finish`] does. A stretch of rows that has
-    /// begun no longer has its groups to itself: none goes on early from here on.
+    /// Passes all groups to `take`, batch by batch, and removes them. Columns are those of [`Groups::finish`]: keys,
+    /// carried columns, states.
+    ///
+    /// Groups of the current run of clustered rows may be among them. From here on [`Groups::end_stretch`] therefore
+    /// returns no groups.
     ///
     /// # Errors
-    /// Those of `take`, and of [`Groups::finish`].
+    /// Errors of `take` and of [`Groups::finish`].
     pub fn drain(&mut self, take: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
         let spec = match self.spec.clustered {
             Some(_) => Arc::new(AggregateSpec { clustered: None, ..(*self.spec).clone() }),
@@ -68,7 +72,7 @@ impl Groups {
 }
 
 impl Aside {
-    /// As [`Groups::drain`].
+    /// Passes all groups to `take`, batch by batch, like [`Groups::drain`].
     fn drain(self, take: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
         let stride = self.keys.iter().map(KeyForm::words).sum::<usize>() + 1;
         for piece in self.pieces {
@@ -78,7 +82,8 @@ impl Aside {
     }
 }
 
-/// Gives so many groups a batch at a time: the words of their keys, of which each has as many, what they determine, and their states.
+/// Passes `groups` groups to `take`, batch by batch, given the words of their keys, `stride` for each, carried columns
+/// and states.
 fn drain(
     keys: &[KeyForm],
     (words, stride): (&[i64], usize),

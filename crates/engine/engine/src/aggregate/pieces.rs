@@ -1,4 +1,4 @@
-//! Groups that a worker has put aside: in pieces, each in the order of the parts that keys are divided into.
+//! Flushed groups of a worker: runs of groups, each in the order of the radix partitions of their keys.
 
 #[cfg(test)]
 mod tests;
@@ -14,41 +14,42 @@ use super::table::Table;
 use crate::vector::bytes_copied;
 use crate::{Column, Error, Result};
 
-/// Parts that keys are divided into.
+/// Radix partitions of the keys.
 pub(super) const PARTS: usize = 256;
 
-/// Groups of a piece, at most: they are put in order while a cache holds them.
+/// Maximum number of groups in a run: they are partitioned while they are in the CPU cache.
 const PIECE_GROUPS: usize = 1 << 15;
 
-/// Not that of tables: a part's keys would be neighbours there.
+/// Seed of partition hashes. It differs from the seed of tables, where the keys of one partition would otherwise be
+/// neighbours.
 const SEED: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// Some groups, part by part.
+/// Run of flushed groups, ordered by radix partition.
 #[derive(Debug)]
 pub struct Piece {
-    /// The words of each key, one after the other.
+    /// Words of the keys, group by group.
     pub(super) words: Vec<i64>,
-    /// Where the groups of each part begin; last, how many groups there are.
+    /// First group of each partition, then the number of groups.
     starts: Vec<u32>,
     pub(super) carried: Vec<Column>,
     pub(super) states: Vec<State>,
 }
 
-/// All groups of one worker, put aside.
+/// All groups of one worker, flushed to radix partitions.
 #[derive(Debug)]
 pub struct Aside {
     pub(super) keys: Vec<KeyForm>,
     pub(super) pieces: Vec<Piece>,
 }
 
-/// Numbers in the order of their parts, and where each part begins.
+/// Group numbers ordered by radix partition, and the index at which each partition begins.
 struct ByPart {
     order: Vec<u32>,
     starts: Vec<u32>,
 }
 
 impl Piece {
-    /// The groups of parts from one to another.
+    /// Returns the groups of a range of partitions.
     pub(super) fn groups_of(&self, parts: Range<usize>) -> Range<usize> {
         self.starts[parts.start] as usize..self.starts[parts.end] as usize
     }
@@ -66,7 +67,7 @@ impl Piece {
 }
 
 impl Aside {
-    /// What it takes in memory, roughly.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let keys = self.keys.iter().map(KeyForm::memory_bytes).sum::<usize>();
         keys + self.pieces.iter().map(Piece::memory_bytes).sum::<usize>()
@@ -74,14 +75,15 @@ impl Aside {
 }
 
 impl Groups {
-    /// Puts all groups aside, and those of others, which it has taken in so.
+    /// Flushes all groups to radix partitions and returns them, with the flushed groups of the workers that were merged
+    /// into this one.
     ///
     /// # Errors
-    /// Where there are no keys, and as [`Groups::finish`].
+    /// [`Error::Form`] if there are no keys; otherwise as [`Groups::finish`].
     pub fn put_aside(self) -> Result<Vec<Aside>> {
         let mut groups = self.whole()?;
         if groups.keys.is_empty() {
-            return Err(Error::Form("parts of what is one group"));
+            return Err(Error::Form("radix partitions of an aggregation without keys"));
         }
         let hashes = groups.hashes()?;
         groups.put_table_aside(&hashes)?;
@@ -90,12 +92,12 @@ impl Groups {
         Ok(all)
     }
 
-    /// A hash of each key in the table.
+    /// Returns the partition hash of each key in the table.
     pub(super) fn hashes(&self) -> Result<Vec<u64>> {
         self.table.as_ref().map_or_else(|| Ok(Vec::new()), |table| hashes(self.keys.iter().enumerate(), table))
     }
 
-    /// Puts the groups of the table aside, which have these hashes.
+    /// Flushes the groups of the table, whose keys have these partition hashes, and clears it.
     pub(super) fn put_table_aside(&mut self, hashes: &[u64]) -> Result<()> {
         let Some(table) = &mut self.table else { return Ok(()) };
         let carried = std::mem::take(&mut self.carried);
@@ -112,8 +114,9 @@ impl Groups {
     }
 }
 
-/// A hash of each key in a table, by its values: numbers of strings are each worker's own. `forms` are those of its words, by the numbers of
-/// their bits among the NULLs.
+/// Computes the partition hash of each key in a table. It depends on values only, as each worker numbers strings in its
+/// own way: strings are hashed by their text. `forms` are the forms of the keys in the table, each with the number of
+/// its bit in the null word.
 pub(super) fn hashes<'a>(forms: impl Iterator<Item = (usize, &'a KeyForm)>, table: &Table) -> Result<Vec<u64>> {
     let (words, stride) = (table.words(), table.stride());
     if stride == 0 {
@@ -130,11 +133,11 @@ pub(super) fn hashes<'a>(forms: impl Iterator<Item = (usize, &'a KeyForm)>, tabl
                 }
             }
             Some(texts) => {
-                // The word of a NULL stands for no string.
+                // The word of a NULL is not the number of a string.
                 let with_text = |(hash, key): (&mut u64, &[i64])| -> Result<()> {
                     if key[stride - 1] >> number & 1 == 0 {
                         let text = usize::try_from(key[at]).ok().and_then(|number| texts.hash_of(number));
-                        *hash = mixed(*hash, text.ok_or(Error::Form("a string's number"))?.cast_signed());
+                        *hash = mixed(*hash, text.ok_or(Error::Form("a key word without a string"))?.cast_signed());
                     }
                     Ok(())
                 };
@@ -146,7 +149,8 @@ pub(super) fn hashes<'a>(forms: impl Iterator<Item = (usize, &'a KeyForm)>, tabl
     Ok(hashes)
 }
 
-/// The groups of a table, which have these hashes, by parts. Their states are taken.
+/// Moves the groups of a table, whose keys have these partition hashes, to runs ordered by radix partition. The states
+/// are moved out.
 pub(super) fn pieces(hashes: &[u64], table: &Table, carried: &[Column], states: &mut [State]) -> Result<Vec<Piece>> {
     let piece = |(number, hashes): (usize, &[u64])| {
         let ByPart { order, starts } = by_part(hashes, number * PIECE_GROUPS);
@@ -160,12 +164,12 @@ pub(super) fn pieces(hashes: &[u64], table: &Table, carried: &[Column], states: 
     hashes.chunks(PIECE_GROUPS).enumerate().map(piece).collect()
 }
 
-/// The part of a hash.
+/// Returns the radix partition of a hash: its upper bits.
 pub(super) fn part_of(hash: u64) -> usize {
     (hash >> (u64::BITS - PARTS.trailing_zeros())) as usize
 }
 
-/// The numbers from `first` on, whose hashes these are.
+/// Orders the group numbers from `first` on by the radix partitions of their hashes, with a counting sort.
 fn by_part(hashes: &[u64], first: usize) -> ByPart {
     let mut starts = vec![0; PARTS + 1];
     hashes.iter().for_each(|hash| starts[part_of(*hash) + 1] += 1);

@@ -1,70 +1,73 @@
-//! Whether a worker's table makes rows fewer, and what is done where it does not: its groups are put aside, so that the table stays one that
-//! a cache holds.
+//! Adaptive pre-aggregation: decides when a worker flushes its table, as it does not reduce rows.
+//!
+//! A table that maps many rows to few groups grows as it must. Where almost every row is a new group, the worker
+//! flushes the table as radix partitions and starts a new one, so that the table stays in the CPU cache.
 
 use std::collections::HashSet;
 
-/// Groups of a table that a cache holds. With one more batch of them a hash table has no need to grow.
+/// Groups of a table that fits in the CPU cache. One more batch of new groups does not make a hash table grow.
 pub(super) const FEW_GROUPS: usize = (1 << 15) - crate::BATCH_ROWS;
 
-/// Of the keys a part is counted, by their hashes: one in so many.
+/// Distinct keys are estimated from a sample: one of this many hashes.
 const SAMPLED: u64 = 64;
 
-/// What a worker's rows have shown.
+/// Statistics of a worker's table, and the group count at which they are checked next.
 #[derive(Debug)]
 pub(super) struct Reduction {
-    /// Groups at which a table is looked at for the first time.
+    /// Groups at which a new table is checked for the first time.
     few: usize,
-    /// Groups at which it is looked at next.
+    /// Groups at which the table is checked next.
     next: usize,
-    /// Rows and groups of the table when it was looked at last.
+    /// Rows and groups of the table at the last check.
     seen: (usize, usize),
-    /// Groups that have been put aside.
+    /// Groups that have been flushed so far.
     aside: usize,
-    /// The hashes of the keys that are counted.
+    /// Distinct hashes of the sampled keys.
     sampled: HashSet<u64>,
 }
 
 impl Reduction {
-    /// Looks at tables of so many groups.
+    /// Creates statistics whose first check is at `few` groups; `usize::MAX` never checks.
     pub(super) fn of(few: usize) -> Self {
         Self { few, next: few, seen: (0, 0), aside: 0, sampled: HashSet::new() }
     }
 
-    /// Groups of a table that is looked at.
+    /// Returns the group count of the first check.
     pub(super) fn few(&self) -> usize {
         self.few
     }
 
-    /// Whether a table of so many groups is to be looked at.
+    /// Returns whether a table of `groups` groups is due for a check.
     #[inline]
     pub(super) fn is_due(&self, groups: usize) -> bool {
         self.next <= groups
     }
 
-    /// Whether most of the rows since the last look went to groups that were there.
+    /// Returns whether at least half of the rows since the last check belonged to existing groups.
     pub(super) fn reduces(&self, rows: usize, groups: usize) -> bool {
         let (rows_seen, groups_seen) = self.seen;
         (groups - groups_seen) * 2 <= rows - rows_seen
     }
 
-    /// Learns of the keys of groups, by their hashes. Those of the same key are equal whenever it comes.
+    /// Samples the keys of groups by their hashes, which for equal keys must be equal in every table.
     pub(super) fn learn(&mut self, hashes: &[u64]) {
         self.sampled.extend(hashes.iter().filter(|hash| **hash % SAMPLED == 0));
     }
 
-    /// Whether keys come again too seldom for a table of all of them: with those in the table, groups were put aside less than twice each.
+    /// Returns whether keys repeat too rarely for one table of all of them: each distinct key would have been flushed
+    /// less than twice on average, once the `groups` in the table are flushed.
     pub(super) fn has_new(&self, groups: usize) -> bool {
         let distinct = self.sampled.len().max(1) * SAMPLED as usize;
         self.aside + groups < distinct * 2
     }
 
-    /// The table goes on.
+    /// Records that the table is not flushed; the next check is at twice as many groups.
     pub(super) fn go_on(&mut self, rows: usize, groups: usize) {
         self.seen = (rows, groups);
         self.next = groups * 2;
     }
 
-    /// The table's groups have been put aside.
+    /// Records that the table's `groups` groups have been flushed.
     pub(super) fn begin_again(&mut self, groups: usize) {
         self.aside += groups;
         self.seen = (0, 0);
@@ -81,7 +84,7 @@ mod tests {
         let mut reduction = Reduction::of(100);
         assert!(!reduction.is_due(99) && reduction.is_due(100));
         assert!(reduction.reduces(200, 100) && !reduction.reduces(199, 100));
-        // What was there before does not count: of the next rows all were new.
+        // Only rows since the last check matter: all of the next 100 were new groups.
         reduction.go_on(1_000, 100);
         assert!(!reduction.is_due(199) && reduction.is_due(200));
         assert!(!reduction.reduces(1_100, 200));
@@ -103,7 +106,7 @@ mod tests {
             reduction.begin_again(hashes.len());
             rounds += 1;
         }
-        assert!((1..=2).contains(&rounds), "put aside {rounds} times, and the same keys again");
+        assert!((1..=2).contains(&rounds), "flushed {rounds} times although the same keys repeat");
         let mut reduction = Reduction::of(1_000);
         for round in 0..50 {
             let hashes: Vec<u64> = (round * 1_000..(round + 1) * 1_000).map(hash).collect();

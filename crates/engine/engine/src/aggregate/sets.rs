@@ -1,4 +1,4 @@
-//! Grouping sets: rows are grouped by all keys, coarser sets are made of groups, not of rows.
+//! Grouping sets: rows are grouped by all keys; coarser sets are derived from groups of finer sets instead of rows.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::state::{Kept, State};
 use super::table::Table;
 use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Error, Result};
 
-/// Keys that rows are grouped by together, others being NULL.
+/// Grouping set: some of the keys; the others are NULL in its result rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupingSet {
-    /// Of each key, whether it is not among them.
+    /// Whether each key is absent from the set.
     pub absent: Vec<bool>,
-    /// What tells its groups from those of other sets: a column after the keys.
+    /// Id of the set, an output column after the keys: tells its groups from those of other sets.
     pub id: i64,
-    /// Others are made of its groups, which are not given themselves.
+    /// Whether the set only serves to derive others and is not part of the result.
     pub is_hidden: bool,
 }
 
-/// The groups of a set, by the keys that it has.
+/// Groups of one grouping set, or of one partition of it, by the keys that the set has.
 #[derive(Debug)]
 pub struct Level {
     pub(super) absent: Vec<bool>,
@@ -29,23 +29,23 @@ pub struct Level {
 }
 
 impl GroupingSet {
-    /// Whether a set of these keys can be made of it.
+    /// Returns whether a set with these absent keys can be derived from this one.
     pub(super) fn has(&self, absent: &[bool]) -> bool {
         self.absent.iter().zip(absent).all(|(here, there)| *there || !*here)
     }
 }
 
-/// The set of all keys, and the others, those of more keys first.
+/// Returns the set of all keys, then the others, those with more keys first.
 pub(super) fn finest_first(sets: &[GroupingSet]) -> Result<(&GroupingSet, Vec<&GroupingSet>)> {
     let mut order: Vec<&GroupingSet> = sets.iter().collect();
     order.sort_by_key(|set| set.absent.iter().filter(|absent| **absent).count());
     let finest = order.split_first().filter(|(all, _)| !all.absent.contains(&true));
-    let (all, coarser) = finest.ok_or(Error::Form("grouping sets without one of all keys"))?;
+    let (all, coarser) = finest.ok_or(Error::Form("grouping sets without a set of all keys"))?;
     Ok((all, coarser.to_vec()))
 }
 
 impl Level {
-    /// The groups by all keys.
+    /// Creates the groups of the set of all keys.
     pub(super) fn finest(keys: usize, table: Option<Table>, carried: Vec<Carried>, states: Vec<State>) -> Self {
         Self { absent: vec![false; keys], table, carried, states }
     }
@@ -54,7 +54,7 @@ impl Level {
         self.table.as_ref().map_or_else(|| usize::from(self.absent.iter().all(|absent| *absent)), Table::len)
     }
 
-    /// The groups without more of the keys.
+    /// Derives the groups of a coarser set, in which the keys `absent` are missing.
     pub(super) fn coarser(&self, forms: &[KeyForm], kept: &[Kept], absent: &[bool]) -> Result<Self> {
         let mut states: Vec<State> = kept.iter().map(|kept| State::new(*kept)).collect();
         let Some(finer) = &self.table else {
@@ -86,7 +86,8 @@ impl Level {
         Ok(Self { absent: absent.to_vec(), table: Some(table), carried: Vec::new(), states })
     }
 
-    /// Which words of its groups are those of fewer keys, that of the NULLs last, and which of its bits they have.
+    /// Returns the indices of the words that remain in a coarser set, the null word last, and a mask of the null bits
+    /// that remain.
     fn words_of(&self, forms: &[KeyForm], absent: &[bool]) -> (Vec<usize>, i64) {
         let (mut places, mut mask, mut at) = (Vec::new(), 0, 0);
         for (key, form) in forms.iter().enumerate().filter(|(key, _)| !self.absent[*key]) {
@@ -102,7 +103,7 @@ impl Level {
         (places, mask)
     }
 
-    /// One row for each group: all keys, the number of the set if it is asked for, what keys determine, then the states.
+    /// Returns one row for each group: all keys, the set's `id` if there is one, carried columns, then states.
     pub(super) fn rows(self, forms: &[KeyForm], id: Option<i64>) -> Result<Batch> {
         let rows = self.groups();
         let words = self.table.as_ref().map_or(&[][..], Table::words);

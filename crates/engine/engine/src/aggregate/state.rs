@@ -1,4 +1,4 @@
-//! What is kept of each group: counts, totals, the least and the greatest.
+//! Aggregate states of groups: counts, sums, moments, minimum and maximum.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,37 +9,38 @@ use super::sum256::Sums256;
 use super::totals::{Rows, add_counts, add_floats, add_ints, add_wide, float_sum, numeric_overflow};
 use crate::{Bits, Bounds, Column, Data, Error, Form, Result};
 
-/// A thing that is kept of the rows of a group.
+/// One aggregate of a group: its kind, input column and FILTER column.
 #[derive(Debug, Clone)]
 pub struct StateSpec {
+    /// Aggregate to compute.
     pub kept: Kept,
-    /// The column whose values it is of; of rows alone without one. NULLs do not count.
+    /// Input column, whose NULLs are skipped; `None` counts rows.
     pub column: Option<usize>,
-    /// A column that is true for the rows that count.
+    /// Boolean column of the FILTER clause: only rows for which it is true are aggregated.
     pub filter: Option<usize>,
 }
 
-/// What is kept.
+/// Aggregate that is computed for each group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
-    /// How many there are. Gives integers.
+    /// Number of rows or of non-NULL values, as 64-bit integers.
     Count,
-    /// The sum of integers or of digits of numerics; 0 of none. Gives 128 bits.
+    /// Sum of integers or of unscaled numerics, as 128-bit integers; 0 if there are no values.
     Sum,
-    /// The sum of exact numbers, or of their squares, as a 256-bit integer; 0 of none. Gives binary values, which [`super::sums256_from_binary`]
-    /// decodes.
+    /// Sum of exact numbers, or of their squares, as a 256-bit integer; 0 if there are no values. The result column has
+    /// binary values, which [`super::sums256_from_binary`] decodes.
     Sum256 { of_squares: bool },
-    /// The sum of `float8`; 0 of none.
+    /// Sum of `float8`; 0 if there are no values.
     FloatSum,
-    /// How `float8` are spread, which [`Moments::of_array`] reads.
+    /// Count, mean and sum of squared deviations of `float8`, as binary values that [`Moments::of_array`] decodes.
     Moments,
-    /// The least value of a column of this form; NULL of none.
+    /// Minimum of a column of this form; NULL if there are no values.
     Min(Form),
-    /// The greatest value of a column of this form; NULL of none.
+    /// Maximum of a column of this form; NULL if there are no values.
     Max(Form),
 }
 
-/// What is kept of all groups.
+/// States of one aggregate, indexed by group.
 #[derive(Debug)]
 pub(super) enum State {
     Count(Vec<i64>),
@@ -63,7 +64,7 @@ impl State {
         }
     }
 
-    /// Makes room for so many groups.
+    /// Grows to `groups` groups; new ones have the state of no rows.
     pub(super) fn resize(&mut self, groups: usize) {
         match self {
             Self::Count(counts) => counts.resize(groups, 0),
@@ -75,7 +76,8 @@ impl State {
         }
     }
 
-    /// Adds rows: the group of each, and its value. `counts` are the rows that do, all without it.
+    /// Adds the value of each row to the state of the row's group. Only rows whose bit in `counts` is set are added;
+    /// all without `counts`.
     pub(super) fn add(&mut self, rows: &Rows<'_>, column: Option<&Column>, counts: Option<&Bits>) -> Result<()> {
         let groups = rows.groups;
         match self {
@@ -83,19 +85,19 @@ impl State {
                 add_counts(totals, rows, counts);
                 Ok(())
             }
-            Self::Sum(sums) => match &column.ok_or(Error::Form("a sum of nothing"))?.data {
+            Self::Sum(sums) => match &column.ok_or(Error::Form("a sum without an input column"))?.data {
                 Data::Ints { values, bounds } => add_ints(sums, groups, values, *bounds, counts),
                 Data::Wide(values) => add_wide(sums, groups, values, counts),
-                _ => Err(Error::Form("a sum of what is no exact number")),
+                _ => Err(Error::Form("the input of an exact sum is not an exact number")),
             },
             Self::FloatSum(sums) => {
-                let Data::Floats(values) = &column.ok_or(Error::Form("a sum of nothing"))?.data else {
-                    return Err(Error::Form("a sum of what is no float8"));
+                let Data::Floats(values) = &column.ok_or(Error::Form("a sum without an input column"))?.data else {
+                    return Err(Error::Form("the input of a float8 sum is not float8"));
                 };
                 add_floats(sums, groups, values, counts)
             }
-            Self::Sum256(sums) => sums.add(groups, column.ok_or(Error::Form("a sum of nothing"))?, counts),
-            Self::Moments(moments) => match &column.ok_or(Error::Form("the spread of nothing"))?.data {
+            Self::Sum256(sums) => sums.add(groups, column.ok_or(Error::Form("a sum without an input column"))?, counts),
+            Self::Moments(moments) => match &column.ok_or(Error::Form("a variance without an input column"))?.data {
                 Data::Floats(values) => {
                     each(counts, groups.len(), |row| moments[groups[row] as usize].add(values[row]));
                     Ok(())
@@ -105,15 +107,15 @@ impl State {
                     each(counts, groups.len(), |row| moments[groups[row] as usize].merge(others[row]));
                     Ok(())
                 }
-                _ => Err(Error::Form("the spread of what is no float8")),
+                _ => Err(Error::Form("the input of a variance is neither float8 nor partial states")),
             },
             Self::Least { values, is_max } => {
-                values.add(*is_max, groups, column.ok_or(Error::Form("the least of nothing"))?, counts)
+                values.add(*is_max, groups, column.ok_or(Error::Form("MIN or MAX without an input column"))?, counts)
             }
         }
     }
 
-    /// Adds some of another's groups, each to the one named for it.
+    /// Merges the states of the groups `some` of `other`, each into the group at the same index of `groups`.
     pub(super) fn merge(&mut self, groups: &[u32], other: &Self, some: &[u32]) -> Result<()> {
         let pairs = || some.iter().map(|from| *from as usize).zip(groups.iter().map(|group| *group as usize));
         match (self, other) {
@@ -133,12 +135,13 @@ impl State {
             (Self::Least { values, is_max }, Self::Least { values: theirs, .. }) => {
                 values.merge(*is_max, groups, theirs, some)?
             }
-            _ => return Err(Error::Form("states of another kind")),
+            _ => return Err(Error::Form("merged states are of different aggregates")),
         }
         Ok(())
     }
 
-    /// Takes the states of some groups away, in their order.
+    /// Removes the states of some groups and returns them in the order of `groups`. What remains for these groups is
+    /// undefined.
     pub(super) fn take(&mut self, groups: &[u32]) -> Self {
         match self {
             Self::Count(counts) => Self::Count(picked(counts, groups)),
@@ -150,7 +153,7 @@ impl State {
         }
     }
 
-    /// The states of some neighbouring groups.
+    /// Copies the states of a range of groups.
     pub(super) fn part(&self, groups: Range<usize>) -> Self {
         match self {
             Self::Count(counts) => Self::Count(counts[groups].to_vec()),
@@ -162,7 +165,7 @@ impl State {
         }
     }
 
-    /// The state of each group as a column.
+    /// Converts the states to a column of `groups` rows.
     pub(super) fn column(self, groups: usize) -> Result<Column> {
         let mut state = self;
         state.resize(groups);
@@ -192,13 +195,13 @@ pub(super) fn picked<T: Copy>(values: &[T], groups: &[u32]) -> Vec<T> {
     groups.iter().map(|group| values[*group as usize]).collect()
 }
 
-/// Integers, 0 among their bounds.
+/// Creates a column of integers, whose bounds include 0.
 pub(crate) fn ints(values: Vec<i64>) -> Column {
     let (min, max) = values.iter().fold((0, 0), |(min, max), value| (*value.min(&min), *value.max(&max)));
     Column::new(Data::Ints { values: Arc::new(values), bounds: Bounds { min: min.into(), max: max.into() } })
 }
 
-/// Integers that need 128 bits only where one of them does.
+/// Stores integers in 64 bits if all fit, else in 128 bits.
 pub(crate) fn narrowest(sums: Vec<i128>) -> Data {
     let (min, max) = sums.iter().fold((0, 0), |(min, max), sum| (*sum.min(&min), *sum.max(&max)));
     let bounds = Bounds { min, max };
@@ -210,7 +213,7 @@ pub(crate) fn narrowest(sums: Vec<i128>) -> Data {
     Data::Ints { values: Arc::new(values), bounds }
 }
 
-/// Tells of each row that counts.
+/// Calls `tell` with each row whose bit in `counts` is set, or with every row if there is no `counts`.
 pub(super) fn each(counts: Option<&Bits>, rows: usize, tell: impl FnMut(usize)) {
     match counts {
         None => (0..rows).for_each(tell),

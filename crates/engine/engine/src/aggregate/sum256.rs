@@ -14,15 +14,16 @@ use crate::{Bits, Bounds, Column, Data, Error, Result};
 #[derive(Debug)]
 pub(super) struct Sums256 {
     of_squares: bool,
-    /// Each sum as far as it fits into 128 bits: most often the whole sum.
+    /// Part of each sum that fits in 128 bits: usually the entire sum.
     low: Vec<i128>,
-    /// The rest of each sum; empty until one sum has a rest.
+    /// Remainder of each sum; empty until one does not fit `low`.
     high: Vec<i256>,
-    /// No sum of `low` is larger, whatever its sign: as long as that leaves room for a batch, its values are added without a check of each.
+    /// Upper bound of the absolute values in `low`. If it cannot overflow by a batch, the batch is added without an
+    /// overflow check of each value.
     low_max: u128,
 }
 
-/// The largest of 128 bits.
+/// Largest 128-bit sum.
 const LOW_MAX: u128 = i128::MAX.unsigned_abs();
 
 impl Sums256 {
@@ -54,7 +55,7 @@ impl Sums256 {
                     each(counts, groups.len(), |row| self.low[groups[row] as usize] += square(values[row]));
                     return Ok(());
                 };
-                // What stands where a value is NULL is not within the bounds.
+                // The value at a NULL may be out of bounds, so that its square may wrap; it is not added.
                 let squares: Vec<i64> = values.iter().map(|value| value.wrapping_mul(*value)).collect();
                 add_ints(&mut self.low, groups, &squares, Bounds { min: 0, max: max.into() }, counts)
             }
@@ -64,11 +65,12 @@ impl Sums256 {
                 let others = from_binary(array)?;
                 self.add_each_large(groups, counts, |row| others[row])
             }
-            _ => Err(Error::Form("a sum of what is no exact number")),
+            _ => Err(Error::Form("the input of an exact sum is not an exact number")),
         }
     }
 
-    /// Whether so many more values of at most a size keep all of `low` within 128 bits; that they are added is noted.
+    /// Returns whether `values` more values of magnitude at most `most` keep every sum in `low` within 128 bits, and
+    /// raises `low_max` for them.
     fn has_room(&mut self, values: usize, most: u128) -> bool {
         let more = (values as u128).checked_mul(most);
         let total = more.and_then(|more| self.low_max.checked_add(more)).filter(|total| *total <= LOW_MAX);
@@ -110,7 +112,7 @@ impl Sums256 {
         added
     }
 
-    /// Adds to a group's sum, the whole of which is in the upper part afterwards.
+    /// Adds a value to a group's sum and moves the entire sum to `high`.
     fn add_large(&mut self, group: usize, value: i256) -> Result<()> {
         if self.high.is_empty() {
             self.high.resize(self.low.len(), i256::ZERO);
@@ -129,7 +131,7 @@ impl Sums256 {
         }
     }
 
-    /// Adds another's groups, each to one of these.
+    /// Adds sums of `other`; `pairs` are a group of `other` and the group here that it is added to.
     pub(super) fn merge(&mut self, other: &Self, pairs: impl Iterator<Item = (usize, usize)>) -> Result<()> {
         if other.high.is_empty() && self.has_room(1, other.low_max) {
             pairs.for_each(|(from, to)| self.low[to] += other.low[from]);
@@ -166,7 +168,7 @@ impl Sums256 {
 
     pub(super) fn memory_bytes(&self) -> usize {
         let held = self.low.capacity() * size_of::<i128>() + self.high.capacity() * size_of::<i256>();
-        // `array` encodes each with an offset besides, more than is held while `high` is empty.
+        // `array` adds an offset to each sum, which makes the result larger than this state while `high` is empty.
         held.max(self.low.len() * (size_of::<i128>() + size_of::<i64>()))
     }
 }
@@ -184,7 +186,8 @@ fn magnitude(bounds: Bounds) -> u128 {
     bounds.min.unsigned_abs().max(bounds.max.unsigned_abs())
 }
 
-/// Encodes sums as binary values, little-endian: 16 bytes where a sum fits, else 32. States of many groups are kept by a cache, for which they have to be small.
+/// Encodes sums as binary values, little-endian: 16 bytes where a sum fits, else 32. Small values matter as the states
+/// of many groups are cached.
 pub(crate) fn to_binary(sums: &[i256]) -> ArrayRef {
     let mut encoded = LargeBinaryBuilder::with_capacity(sums.len(), sums.len() * size_of::<i128>());
     for sum in sums {
@@ -199,9 +202,9 @@ pub(crate) fn to_binary(sums: &[i256]) -> ArrayRef {
 /// Decodes a column of sums.
 ///
 /// # Errors
-/// `Error::Form` where it is no such column.
+/// [`Error::Form`] if the column is not one of encoded sums.
 pub fn from_binary(array: &ArrayRef) -> Result<Vec<i256>> {
-    let other = || Error::Form("sums of 256 bits");
+    let other = || Error::Form("a column without encoded 256-bit sums");
     if *array.data_type() != DataType::LargeBinary {
         return Err(other());
     }
@@ -275,7 +278,7 @@ mod tests {
         let mut small = Sums256::new(false);
         small.resize(1);
         let greatest = Column::new(Data::Wide(Arc::new(vec![i128::MAX, 1, -5])));
-        small.add(&[0; 3], &greatest, None).expect("the rest of it has room");
+        small.add(&[0; 3], &greatest, None).expect("a sum beyond 128 bits fits 256 bits");
         whole.merge(&small, std::iter::once((0, 0))).expect("256 bits hold it");
         small.merge(&whole, std::iter::once((0, 0))).expect("256 bits hold it");
         let beyond = i256::from_i128(i128::MAX).wrapping_sub(i256::from_i128(4));

@@ -1,4 +1,4 @@
-//! From words to groups: directly where there are few possible words, by a hash table elsewhere.
+//! Table from encoded keys to group numbers: a direct index where few keys are possible, else a hash table.
 
 use blocks::kernels::Kernels;
 
@@ -6,18 +6,18 @@ use super::hashed::{Hash, SEED, hash_of, mixed};
 use super::keys::Words;
 use crate::NONE;
 
-/// The groups there are, each with the words of its key.
+/// Distinct keys of an aggregation, numbered from 0, with an index that finds them.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Words of a key.
+    /// Number of words of a key.
     stride: usize,
-    /// The words of each group, one group after the other.
+    /// Words of the keys, group by group.
     words: Vec<i64>,
     groups: usize,
     index: Index,
-    /// Of each word the least and the greatest there may have been; `None` where one had no bounds.
+    /// Smallest and largest possible value of each word so far; `None` if a word had no bounds.
     ends: Option<Vec<(i64, i128)>>,
-    /// Groups at which a hash table may be better as direct places.
+    /// Group count at which a hash table is next considered for conversion to a direct index.
     look_at: usize,
 }
 
@@ -27,22 +27,22 @@ enum Index {
     Hash(Hash),
 }
 
-/// A place for each key that there can be, while these are few.
+/// Direct index: an array with a slot for each possible key.
 #[derive(Debug)]
 struct Direct {
-    /// Of each word the least, and how many there are from it on.
+    /// Smallest value of each word, and the number of values from it on.
     ranges: Vec<(i64, usize)>,
-    /// The group of each key, `NONE` where there is none yet.
+    /// Group of each possible key; `NONE` if there is none yet.
     places: Vec<u32>,
 }
 
-/// Places that are always few.
+/// Slots that a direct index may always have.
 const DIRECT_MIN: usize = 1 << 18;
-/// Places that the last level of a cache holds.
+/// Slots that fit in the last-level CPU cache.
 const DIRECT_NARROW: usize = 1 << 21;
-/// Places that are too many whatever the rows.
+/// Maximum number of slots, however many rows there are.
 const DIRECT_MAX: usize = 1 << 26;
-/// Places for each row that was seen, at most.
+/// Maximum number of slots for each input row so far.
 const DIRECT_SPREAD: usize = 8;
 
 impl Table {
@@ -56,19 +56,19 @@ impl Table {
             look_at: 0,
         };
         if stride == 0 {
-            // All rows are one group, which is there without any.
+            // Without keys all rows are one group, which exists even if there are no rows.
             table.groups = 1;
         }
         table
     }
 
-    /// With room for so many groups, which are hashed.
+    /// Creates a table that is always hashed, with capacity for `groups` groups.
     pub(super) fn with_room(stride: usize, groups: usize) -> Self {
         let index = Index::Hash(Hash::with_room(groups));
         Self { index, look_at: usize::MAX, words: Vec::with_capacity(groups * stride), ..Self::new(stride) }
     }
 
-    /// Forgets all groups; keeps the memory of few.
+    /// Removes all groups; keeps the memory of a small index.
     pub(super) fn clear(&mut self) {
         self.words.clear();
         self.groups = 0;
@@ -80,8 +80,9 @@ impl Table {
         }
     }
 
-    /// Whether there are so few places for all keys that a group is found without a look at much memory, however many there are. Numbers of
-    /// strings become more, other words seldom do.
+    /// Returns whether a direct index of all possible keys fits in the CPU cache, so that the table stays fast however
+    /// many groups it has. The limit is lower if a key is a string, as strings get more and more numbers; the range of
+    /// other words seldom grows.
     pub(super) fn is_narrow(&self, has_texts: bool) -> bool {
         let most = if has_texts { DIRECT_MIN } else { DIRECT_NARROW };
         self.ends.as_ref().and_then(|ends| places(&counts(ends)?)).is_some_and(|places| places <= most)
@@ -91,18 +92,18 @@ impl Table {
         self.groups
     }
 
-    /// The words of each group's key, one group after the other.
+    /// Returns the words of all keys, group by group.
     pub(super) fn words(&self) -> &[i64] {
         &self.words
     }
 
-    /// Those of some groups.
+    /// Copies the words of the keys of some groups.
     pub(super) fn words_of(&self, groups: &[u32]) -> Vec<i64> {
         let words = |group: &u32| self.words[*group as usize * self.stride..].iter().take(self.stride);
         groups.iter().flat_map(words).copied().collect()
     }
 
-    /// How many words a key has.
+    /// Returns the number of words of a key.
     pub(super) fn stride(&self) -> usize {
         self.stride
     }
@@ -115,18 +116,19 @@ impl Table {
         self.words.capacity() * 8 + index
     }
 
-    /// The group of each of `rows` rows, made where there is none. `rows_seen` is how many rows there were before.
+    /// Finds the group of each of `rows` rows and adds groups for new keys. `rows_seen` is the number of rows before
+    /// these.
     pub(super) fn groups_of(&mut self, words: &[Words], rows: usize, rows_seen: usize, groups: &mut Vec<u32>) {
         groups.clear();
         if self.stride == 0 {
             groups.resize(rows, 0);
             return;
         }
-        debug_assert_eq!(words.len(), self.stride, "a word of each row for each of a key");
+        debug_assert_eq!(words.len(), self.stride, "one column of words for each word of a key");
         self.bound(words);
         let groups_max = self.groups + rows;
         let is_direct = matches!(self.index, Index::Direct(_));
-        // Of many rows more places may be had than of the few there were.
+        // The permitted number of slots grows with the rows.
         if (is_direct || self.look_at <= groups_max) && !self.widen(rows_seen + rows) {
             self.look_at = groups_max * 2;
             if is_direct {
@@ -139,7 +141,7 @@ impl Table {
         }
     }
 
-    /// Learns where words may be.
+    /// Extends the bounds of each word by those of a batch.
     fn bound(&mut self, words: &[Words]) {
         let Some(ends) = &mut self.ends else { return };
         let is_first = ends.is_empty();
@@ -157,7 +159,7 @@ impl Table {
         }
     }
 
-    /// Makes direct places that hold all words there may be; `false` where they would be too many.
+    /// Ensures a direct index that covers the bounds of all words; returns `false` if it would need too many slots.
     fn widen(&mut self, rows_seen: usize) -> bool {
         let Some(ends) = &self.ends else { return false };
         let ranges = if let Index::Direct(direct) = &self.index { direct.ranges.as_slice() } else { &[] };
@@ -173,7 +175,7 @@ impl Table {
         if most < places {
             return false;
         }
-        // The first word's range grows upwards, as tables do, and by half, so that it seldom grows.
+        // The first word's range gets half as much spare room above, as keys such as dates and serial numbers grow.
         let others = places / counts[0].max(1);
         let spare = (counts[0] / 2).min(most.saturating_sub(places) / others.max(1));
         let mut ranges: Vec<(i64, usize)> = ends.iter().zip(&counts).map(|((min, _), count)| (*min, *count)).collect();
@@ -181,7 +183,7 @@ impl Table {
         let mut direct = Direct { ranges, places: vec![NONE; places + spare * others] };
         for (group, key) in self.words.chunks_exact(self.stride).enumerate() {
             let place = direct.ranges.iter().zip(key).fold(0, |place, ((min, count), word)| {
-                place * count + usize::try_from(word - min).expect("bounds hold of all words there were")
+                place * count + usize::try_from(word - min).expect("bounds include the words of all groups")
             });
             direct.places[place] = u32::try_from(group).expect("fewer than 2^32 groups");
         }
@@ -189,7 +191,7 @@ impl Table {
         true
     }
 
-    /// A hash table of the groups there are.
+    /// Builds a hash table of all groups.
     fn hashed(&self) -> Hash {
         let mut hash = Hash::with_room(self.groups);
         if 0 < self.stride {
@@ -235,11 +237,11 @@ impl Table {
 impl Direct {
     fn find(&mut self, words: &[Words], rows: usize, groups: &mut Vec<u32>, stored: &mut Vec<i64>, count: &mut usize) {
         let mut places = vec![0_i64; rows];
-        // What can only be one word, as where nothing is NULL, tells nothing.
+        // A word with one possible value, like the null word of keys without NULLs, does not change the slot.
         let telling = self.ranges.iter().zip(words).filter(|((_, width), _)| *width != 1);
         let (kernels, mut offset, mut is_first) = (Kernels::get(), 0_i64, true);
         for ((min, width), words) in telling {
-            let width = i64::try_from(*width).expect("places fit in memory");
+            let width = i64::try_from(*width).expect("a direct index has at most DIRECT_MAX slots");
             let values = &words.values[..rows];
             offset = offset.wrapping_mul(width).wrapping_sub(*min);
             if is_first {
@@ -269,12 +271,12 @@ impl Direct {
     }
 }
 
-/// Of each word how many there may be.
+/// Returns the number of possible values of each word; `None` if one does not fit a `usize`.
 fn counts(ends: &[(i64, i128)]) -> Option<Vec<usize>> {
     ends.iter().map(|(min, max)| usize::try_from(max - i128::from(*min) + 1).ok()).collect()
 }
 
-/// A place for each key, of so many of each word.
+/// Returns the number of possible keys, given the number of values of each word; `None` on overflow.
 fn places(counts: &[usize]) -> Option<usize> {
     counts.iter().try_fold(1_usize, |all, count| all.checked_mul(*count))
 }

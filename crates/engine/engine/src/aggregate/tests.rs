@@ -6,7 +6,7 @@ use arrow::array::StringViewArray;
 use super::{AggregateSpec, Aside, Divided, GroupRows, GroupingSet, Groups, Kept, StateSpec};
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Form, GOES_ON, Strings};
 
-/// Numbers that follow from one another.
+/// Deterministic random number generator (xorshift).
 pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
@@ -26,7 +26,7 @@ fn ints(values: &[Option<i64>]) -> Column {
     Column { data: Data::Ints { values: Arc::new(values), bounds }, validity }
 }
 
-/// Strings, some of them NULL, whose codes may be any.
+/// Creates a column of dictionary codes, some of them NULL, and its values. The dictionary may have equal strings.
 fn codes(chance: &mut Chance, rows: usize) -> (Column, Vec<Option<String>>) {
     let strings: Vec<String> = (0..5).map(|_| format!("s{}", chance.below(9))).collect();
     let codes: Vec<u32> = (0..rows).map(|_| u32::try_from(chance.below(5)).unwrap()).collect();
@@ -39,7 +39,7 @@ fn codes(chance: &mut Chance, rows: usize) -> (Column, Vec<Option<String>>) {
 
 type Expected = BTreeMap<(Option<i64>, Option<String>), (i64, i64, i128, Option<i64>, Option<i64>)>;
 
-/// Takes groups away from workers, now and then or always, to group them again.
+/// Simulates spilling: drains groups from workers at random and aggregates them a second time.
 struct Again {
     spec: Arc<AggregateSpec>,
     groups: Groups,
@@ -47,7 +47,7 @@ struct Again {
 }
 
 impl Again {
-    /// Never, where it is once in 0 times.
+    /// Drains once in so many times on average; never if that is 0.
     fn new(spec: &Arc<AggregateSpec>, once_in: u64) -> Self {
         Self { spec: Arc::clone(spec), groups: Groups::new(&Arc::new(spec.of_partial())), once_in }
     }
@@ -58,7 +58,8 @@ impl Again {
         }
     }
 
-    /// The groups of all workers; where nobody takes groups away, put together part by part or one after the other.
+    /// Returns the groups of all workers. Without draining they are merged by partition, or else one worker after the
+    /// other.
     fn all(self, mut parts: Vec<Groups>, is_divided: bool) -> GroupRows {
         let Self { spec, mut groups, once_in } = self;
         if once_in != 0 {
@@ -75,7 +76,7 @@ impl Again {
     }
 }
 
-/// Groups of several workers, by keys over a domain, against a map.
+/// Compares the groups of several workers, with keys from a domain, to those of a map.
 fn grouped(seed: u64, domain: u64, workers: usize) {
     let mut chance = Chance(seed | 1);
     let spec = Arc::new(AggregateSpec {
@@ -89,7 +90,7 @@ fn grouped(seed: u64, domain: u64, workers: usize) {
     });
     let mut expected = Expected::new();
     let mut again = Again::new(&spec, seed % 3);
-    // Tables that are looked at soon, whose groups are put aside then.
+    // Small tables are checked soon and flushed to partitions then.
     let few = [1, 100, 2_000, usize::MAX][chance.below(4) as usize];
     let mut parts: Vec<Groups> = (0..workers).map(|_| Groups::looking_at(&spec, few)).collect();
     for part in &mut parts {
@@ -260,7 +261,8 @@ fn numbers(column: &Column) -> Vec<Option<i64>> {
     (0..values.len()).map(|row| column.is_valid(row).then(|| values[row])).collect()
 }
 
-/// Rows of several workers, each in stretches of rows whose key never falls: what has come and what is left is what there was.
+/// Aggregates rows of several workers in runs of ascending keys: the groups returned early and the remaining ones are
+/// all groups.
 #[test]
 fn stretches_of_a_clustered_key_give_each_group_once() {
     for seed in 1..60 {
@@ -321,7 +323,7 @@ fn stretches_of_a_clustered_key_give_each_group_once() {
 fn sets_are_the_groups_by_fewer_keys() {
     for seed in 1..30 {
         let mut chance = Chance(seed);
-        // That of all keys may be there for the others alone.
+        // The set of all keys may be hidden, serving only to derive others.
         let hides = seed % 2 == 0;
         let set = |absent: [bool; 2], id| GroupingSet { absent: absent.to_vec(), id, is_hidden: hides && id == 0 };
         let spec = Arc::new(AggregateSpec {
@@ -330,7 +332,7 @@ fn sets_are_the_groups_by_fewer_keys() {
             sets: vec![set([true, true], 3), set([false, false], 0), set([true, false], 2), set([false, true], 1)],
             ..AggregateSpec::default()
         });
-        // Of one worker or two, with all groups in a table, or put aside as soon as there are some.
+        // One worker or two, whose groups all stay in the table or are flushed early.
         let few = [1, 1_000, usize::MAX][chance.below(3) as usize];
         let mut workers: Vec<Groups> = (0..1 + seed % 2).map(|_| Groups::looking_at(&spec, few)).collect();
         let mut again = Again::new(&spec, seed % 3);
@@ -381,7 +383,7 @@ fn the_set_without_keys_has_a_group_of_no_rows() {
     assert_eq!(batch.columns.iter().map(numbers).collect::<Vec<_>>(), [[None], [Some(1)], [Some(0)]]);
     let mut groups = Groups::new(&spec);
     groups.add(&Batch { rows: 1, columns: vec![ints(&[Some(4)]), ints(&[Some(0)]), ints(&[Some(9)])] }).unwrap();
-    // Its parts have no such group each.
+    // The grand total is not a group of each partition.
     let divided = Divided::of(&spec, groups.put_aside().unwrap()).unwrap();
     assert_eq!(divided.all(&spec, &GOES_ON).unwrap().rows(), 1);
 }

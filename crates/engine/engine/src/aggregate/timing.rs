@@ -1,4 +1,5 @@
-//! What a row costs that is grouped by two workers. Run as: `cargo test --release -p engine -- --ignored --nocapture grouped_row`.
+//! Measures the cost of aggregating a row with two workers. Run it with
+//! `cargo test --release -p engine -- --ignored --nocapture grouped_row`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +15,10 @@ use crate::{BATCH_ROWS, Batch, Bounds, Column, Data, GOES_ON, Strings};
 const ROWS: usize = 2_000_000;
 const WORKERS: usize = 2;
 
-/// The time that this thread ran: others may be running too.
+/// Returns the CPU time of this thread, which other threads' load does not change.
 fn running() -> Duration {
-    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
-    Duration::from_nanos(statistics.split(' ').next().and_then(|time| time.parse().ok()).expect("a number"))
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("schedstat is readable");
+    Duration::from_nanos(statistics.split(' ').next().and_then(|time| time.parse().ok()).expect("a CPU time"))
 }
 
 fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
@@ -26,12 +27,12 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
     (result, (running() - start).as_secs_f64() * 1e9 / (ROWS * WORKERS) as f64)
 }
 
-/// Integers, whose bounds are those of all.
+/// Creates a column of integers with the bounds of all batches.
 fn numbers(values: Vec<i64>, bounds: Bounds) -> Column {
     Column::new(Data::Ints { values: Arc::new(values), bounds })
 }
 
-/// The rows of a worker: keys, and a value.
+/// Creates the rows of a worker: keys, then a value.
 fn batches(keys: &[Keys], worker: usize, chance: &mut Chance) -> Vec<Batch> {
     let mut all = Vec::new();
     for start in (0..ROWS).step_by(BATCH_ROWS) {
@@ -43,17 +44,17 @@ fn batches(keys: &[Keys], worker: usize, chance: &mut Chance) -> Vec<Batch> {
     all
 }
 
-/// How keys come.
+/// Distribution of the keys.
 enum Keys {
-    /// Any of so many, so far apart.
+    /// Random keys: the number of distinct keys, and the distance between them.
     Any(u64, i64),
-    /// Each once, in an order that jumps, so far apart.
+    /// Unique keys in a scattered order, with this distance between them.
     Once(i64),
-    /// So many of each, one after the other.
+    /// Ascending keys, each repeated so many times.
     Ordered(usize),
-    /// Any of these strings.
+    /// Random strings of a dictionary.
     Strings(Arc<Strings>),
-    /// Strings that come once.
+    /// Unique strings without a dictionary.
     Texts,
 }
 
@@ -86,7 +87,8 @@ impl Keys {
     }
 }
 
-/// Groups, and prints nanoseconds for each row: of all workers together, of one while others wait, and of all that put groups together.
+/// Aggregates and prints nanoseconds per row: of all workers while they pre-aggregate, of one worker while the others
+/// wait, and of all workers while they merge.
 fn measure(name: &str, keys: &[Keys]) {
     let states = vec![
         StateSpec { kept: Kept::Count, column: None, filter: None },

@@ -1,4 +1,4 @@
-//! Counts and sums of a batch's rows, by their groups.
+//! Loops that add the rows of a batch to counts and sums of their groups.
 
 use std::cell::OnceCell;
 
@@ -7,15 +7,15 @@ use blocks::kernels::Kernels;
 use super::state::each;
 use crate::{Bits, Bounds, Error, Result};
 
-/// Groups so few that sums of them are kept several times, so that an addition need not wait for the one before.
+/// Maximum number of groups whose sums are replicated, so that an addition does not wait for the previous one.
 const FEW_GROUPS: usize = 64;
 const REPLICAS: usize = 4;
-/// Groups so few that all values are looked at for each.
+/// Maximum number of groups for the vectorized kernel, which scans all values once for each group.
 const KERNEL_GROUPS: usize = 8;
-/// The greatest sum of integers that lets one more batch be added in 64 bits.
+/// Bound on the absolute sum of a batch below which it is added up in 64 bits.
 const BATCH_SUM_MAX: i128 = 1 << 62;
 
-/// Creates the error of a sum that overflows.
+/// Creates the error of an overflowing sum (22003).
 pub(crate) fn numeric_overflow() -> Error {
     Error::out_of_range("numeric field overflow")
 }
@@ -30,7 +30,7 @@ pub(crate) fn float_sum(sum: f64, value: f64) -> Result<f64> {
     if total.is_infinite() && are_finite(sum, value) { Err(float_overflow()) } else { Ok(total) }
 }
 
-/// Called for infinite totals only, which are rare.
+/// Returns whether both operands are finite. Called for infinite totals only, which are rare.
 #[cold]
 fn are_finite(sum: f64, value: f64) -> bool {
     sum.is_finite() && value.is_finite()
@@ -40,10 +40,11 @@ fn float_overflow() -> Error {
     Error::out_of_range("value out of range: overflow")
 }
 
-/// The groups of a batch's rows.
+/// Group of each row of a batch.
 pub(super) struct Rows<'a> {
     pub(super) groups: &'a [u32],
-    /// How many rows each of few groups has: most counts of a batch are of all rows.
+    /// Number of rows of each group, computed at most once for all COUNT states; only if there are at most
+    /// [`FEW_GROUPS`] groups.
     few: OnceCell<[i64; FEW_GROUPS]>,
 }
 
@@ -67,11 +68,11 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Counts rows.
+/// Adds the rows of each group to its count.
 pub(super) fn add_counts(totals: &mut [i64], rows: &Rows<'_>, counts: Option<&Bits>) {
     let groups = rows.groups;
     if let (None, [total]) = (counts, &mut *totals) {
-        *total += i64::try_from(groups.len()).expect("a batch has fewer rows");
+        *total += i64::try_from(groups.len()).expect("a batch has fewer than 2^63 rows");
         return;
     }
     if totals.len() <= FEW_GROUPS && counts.is_none() {
@@ -81,7 +82,7 @@ pub(super) fn add_counts(totals: &mut [i64], rows: &Rows<'_>, counts: Option<&Bi
     each(counts, groups.len(), |row| totals[groups[row] as usize] += 1);
 }
 
-/// Adds integers.
+/// Adds integers to the sums of their groups.
 pub(super) fn add_ints(
     sums: &mut [i128],
     groups: &[u32],
@@ -117,7 +118,7 @@ pub(super) fn add_ints(
     add_each(sums, groups, counts, |row| values[row].into())
 }
 
-/// Adds digits of numerics that may need 128 bits.
+/// Adds 128-bit integers to the sums of their groups.
 pub(super) fn add_wide(sums: &mut [i128], groups: &[u32], values: &[i128], counts: Option<&Bits>) -> Result<()> {
     add_each(sums, groups, counts, |row| values[row])
 }
@@ -133,7 +134,7 @@ fn add_each(sums: &mut [i128], groups: &[u32], counts: Option<&Bits>, value: imp
     if is_beyond { Err(numeric_overflow()) } else { Ok(()) }
 }
 
-/// Adds floats.
+/// Adds floats to the sums of their groups, in row order.
 pub(super) fn add_floats(sums: &mut [f64], groups: &[u32], values: &[f64], counts: Option<&Bits>) -> Result<()> {
     let mut is_beyond = false;
     each(counts, groups.len(), |row| {

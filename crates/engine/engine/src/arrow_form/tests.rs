@@ -11,7 +11,7 @@ use crate::sort::compare;
 use crate::vector::{concat, interleave};
 use crate::{Bits, Column, Form};
 
-/// Arrays of types that have no numbers or strings of their own, with NULLs and without.
+/// Returns arrays of types without numbers or strings of their own, with and without NULLs.
 fn arrays() -> Vec<ArrayRef> {
     let uuid = |byte: u8| [byte, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, byte];
     let uuids = [Some(uuid(0)), None, Some(uuid(255)), Some(uuid(127)), Some(uuid(128))];
@@ -60,7 +60,7 @@ fn columns_of_any_type_come_back_as_they_were() {
         let found = back(&picked);
         assert!(found.is_null(0) && found.is_null(2), "{named}");
         same(&found.slice(1, 1), &values.slice(3, 1), &format!("{named}, picked"));
-        // Rows that an outer join has found nothing for.
+        // Rows that an outer join pads with NULLs.
         let fewer = Column { validity: Some(Arc::new(Bits::of(5, |row| row == 3))), ..form };
         let found = back(&fewer);
         assert_eq!(found.null_count(), 4, "{named}");

@@ -1,4 +1,4 @@
-//! Sums, differences and products.
+//! Addition, subtraction and multiplication.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use blocks::kernels::Kernels;
 use super::computed::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
-/// What is done with two numbers.
+/// Arithmetic operation on two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     Add,
@@ -16,7 +16,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The bounds of what it gives for values within bounds; `None` beyond 128 bits.
+    /// Returns the bounds of the results for operands within bounds, or `None` beyond 128 bits.
     fn bounds(self, left: Bounds, right: Bounds) -> Option<Bounds> {
         let corners = match self {
             Self::Add => [left.min.checked_add(right.min)?, left.max.checked_add(right.max)?].to_vec(),
@@ -31,6 +31,7 @@ impl Operation {
         Some(Bounds { min: *corners.iter().min()?, max: *corners.iter().max()? })
     }
 
+    /// Computes the operation on 128-bit integers, or returns `None` on overflow.
     fn wide(self, left: i128, right: i128) -> Option<i128> {
         match self {
             Self::Add => left.checked_add(right),
@@ -40,7 +41,7 @@ impl Operation {
     }
 }
 
-/// Integers, or a numeric's digits.
+/// Computes the operation on exact numbers, in 64 bits if the bounds exclude overflow, otherwise checked in 128 bits.
 pub(super) fn integers(
     operation: Operation,
     left: &Computed,
@@ -60,7 +61,7 @@ pub(super) fn integers(
         && limits.min <= bounds.min
         && bounds.max <= limits.max
     {
-        // No row can overflow: nothing is checked.
+        // The bounds exclude overflow, so no row is checked.
         let sides = (Side::of(x, left.is_scalar), Side::of(y, right.is_scalar));
         let values = unchecked(operation, sides, factors, rows);
         let data = Data::Ints { values: Arc::new(values), bounds };
@@ -75,13 +76,13 @@ pub(super) fn integers(
         match value.filter(|value| limits.min <= *value && *value <= limits.max) {
             Some(value) => values.push(value),
             None if validity.as_ref().is_some_and(|bits: &Arc<Bits>| !bits.get(row)) => values.push(0),
-            None => return Err(Error::Value("out of the type's range")),
+            None => return Err(Error::Value("a result is out of its type's range")),
         }
     }
     Ok(Computed { column: Column { data: narrowed(values), validity }, is_scalar })
 }
 
-/// By kernels, as nothing can overflow.
+/// Computes the operation with kernels that do not check for overflow.
 fn unchecked(
     operation: Operation,
     sides: (Side<'_, i64>, Side<'_, i64>),
@@ -105,7 +106,7 @@ fn unchecked(
     out
 }
 
-/// In 64 bits where all fit, so that what follows is quick again.
+/// Converts values to 64 bits if all of them fit, so that later operations are fast again.
 pub(super) fn narrowed(values: Vec<i128>) -> Data {
     let narrow: Option<Vec<i64>> = values.iter().map(|value| i64::try_from(*value).ok()).collect();
     match narrow {
@@ -120,24 +121,26 @@ pub(super) fn narrowed(values: Vec<i128>) -> Data {
     }
 }
 
+/// Multiplies bounds by a factor; returns `None` beyond 128 bits.
 fn scaled(bounds: Bounds, factor: i64) -> Option<Bounds> {
-    // Factors are powers of ten.
+    // Factors are positive powers of ten.
     Some(Bounds { min: bounds.min.checked_mul(factor.into())?, max: bounds.max.checked_mul(factor.into())? })
 }
 
-/// The values as 128 bits.
+/// Returns exact numbers as 128-bit integers.
 pub(super) fn widened(data: &Data) -> Result<Arc<Vec<i128>>> {
     match data {
         Data::Ints { values, .. } => Ok(Arc::new(values.iter().map(|value| i128::from(*value)).collect())),
         Data::Wide(values) => Ok(Arc::clone(values)),
-        _ => Err(Error::Form("an exact number")),
+        _ => Err(Error::Form("an operand is not an exact number")),
     }
 }
 
-/// `float8`, which may become infinite only of what is.
+/// Computes the operation on `float8`. A result that is infinite although no operand is, or zero by underflow, is an
+/// error.
 pub(super) fn floats(operation: Operation, left: &Computed, right: &Computed, rows: usize) -> Result<Computed> {
     let (Data::Floats(x), Data::Floats(y)) = (&left.column.data, &right.column.data) else {
-        return Err(Error::Form("a float8"));
+        return Err(Error::Form("an operand of float arithmetic is not a float8"));
     };
     let is_scalar = left.is_scalar && right.is_scalar;
     let rows = if is_scalar { 1 } else { rows };
@@ -148,7 +151,7 @@ pub(super) fn floats(operation: Operation, left: &Computed, right: &Computed, ro
         Operation::Subtract => zipped(sides, rows, |x, y| x - y),
         Operation::Multiply => zipped(sides, rows, |x, y| x * y),
     };
-    // Overflow and underflow are errors, which the fallback reports.
+    // The fallback reports overflow and underflow as PostgreSQL does.
     let is_odd = |value: &f64| value.is_infinite() || (operation == Operation::Multiply && *value == 0.0);
     if values.iter().any(is_odd) {
         let is_beyond = |row: usize| {
@@ -158,14 +161,14 @@ pub(super) fn floats(operation: Operation, left: &Computed, right: &Computed, ro
             is_valid && (has_vanished || (value.is_infinite() && x.is_finite() && y.is_finite()))
         };
         if (0..rows).any(is_beyond) {
-            return Err(Error::Value("beyond a float8"));
+            return Err(Error::Value("a result overflows or underflows float8"));
         }
     }
     let column = Column { data: Data::Floats(Arc::new(values)), validity };
     Ok(Computed { column, is_scalar })
 }
 
-/// One side of an operation.
+/// Operand of a binary operation: one value per row, or one value for all rows.
 #[derive(Clone, Copy)]
 pub(super) enum Side<'a, T> {
     Rows(&'a [T]),
@@ -185,7 +188,7 @@ impl<'a, T: Copy> Side<'a, T> {
     }
 }
 
-/// `of` each pair: loops that compilers make vectors of.
+/// Applies `of` to each pair of operands, in loops that the compiler vectorizes.
 pub(super) fn zipped<T: Copy, U>(sides: (Side<'_, T>, Side<'_, T>), rows: usize, of: impl Fn(T, T) -> U) -> Vec<U> {
     match sides {
         (Side::Rows(x), Side::Rows(y)) => x[..rows].iter().zip(&y[..rows]).map(|(x, y)| of(*x, *y)).collect(),

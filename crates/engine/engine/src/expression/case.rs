@@ -1,4 +1,5 @@
-//! CASE: each branch is computed for its own rows only, so that a condition guards what would fail.
+//! CASE expressions: each branch is evaluated only for the rows that select it, so that a condition can guard a value
+//! that would fail.
 
 use std::sync::Arc;
 
@@ -10,12 +11,13 @@ use super::computed::Computed;
 use super::{Expression, Memory};
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result, Selection};
 
-/// What a branch gave, and for which rows.
+/// Values of a branch and the rows that select it.
 struct Branch {
     rows: Selection,
     column: Column,
 }
 
+/// Evaluates a CASE expression.
 pub(super) fn choose(
     branches: &[(Expression, Expression)],
     otherwise: Option<&Expression>,
@@ -37,8 +39,8 @@ pub(super) fn choose(
         return Ok(Computed::rows(chosen.remove(0).column));
     }
     let Some(first) = chosen.first() else {
-        // All rows are NULL: of what form is known from what there would have been.
-        let value = branches.first().map(|(_, value)| value).ok_or(Error::Form("CASE without branches"))?;
+        // All rows are NULL: evaluating a branch on an empty batch tells the physical type.
+        let value = branches.first().map(|(_, value)| value).ok_or(Error::Form("a CASE expression has no branches"))?;
         let sample = value.evaluate(&none_of(batch)?, memory)?;
         return Ok(Computed::rows(sample.nulls_like(batch.rows)));
     };
@@ -47,7 +49,7 @@ pub(super) fn choose(
         Data::Ints { .. } | Data::Wide(_) => numbers(&chosen, batch.rows)?,
         Data::Floats(_) => floats(&chosen, batch.rows)?,
         Data::Codes { .. } | Data::Texts(_) => texts(&chosen, batch.rows)?,
-        Data::Opaque(_) => return Err(Error::Form("CASE of values that are only carried")),
+        Data::Opaque(_) => return Err(Error::Form("a CASE expression has opaque values")),
     };
     let is_whole = left.count() == 0 && chosen.iter().all(|branch| branch.column.validity.is_none());
     let validity = (!is_whole).then(|| {
@@ -64,7 +66,7 @@ pub(super) fn choose(
     Ok(Computed::rows(Column { data, validity }))
 }
 
-/// The rows among `asked` where a condition is true; it is computed for no others.
+/// Returns the rows among `asked` for which a condition is true; it is evaluated for no other rows.
 fn only(condition: &Expression, asked: &Bits, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
     match Selection::of(asked) {
         Selection::All => condition.is_true(batch, memory),
@@ -78,6 +80,7 @@ fn only(condition: &Expression, asked: &Bits, batch: &Batch, memory: &mut Memory
     }
 }
 
+/// Evaluates a branch for the wanted rows; returns `None` if there are none.
 fn branch(value: &Expression, wanted: &Bits, batch: &Batch, memory: &mut Memory) -> Result<Option<Branch>> {
     let rows = Selection::of(wanted);
     let column = match &rows {
@@ -88,7 +91,7 @@ fn branch(value: &Expression, wanted: &Bits, batch: &Batch, memory: &mut Memory)
     Ok(Some(Branch { rows, column }))
 }
 
-/// Some rows of the columns that an expression reads; the others are not there.
+/// Gathers rows of the columns that an expression reads; the other columns are left empty.
 fn part(batch: &Batch, expression: &Expression, rows: &[u32]) -> Result<Batch> {
     let mut used = Vec::new();
     expression.columns(&mut used);
@@ -100,12 +103,13 @@ fn part(batch: &Batch, expression: &Expression, rows: &[u32]) -> Result<Batch> {
     Ok(Batch { rows: rows.len(), columns })
 }
 
+/// Returns a batch with the same columns and no rows.
 fn none_of(batch: &Batch) -> Result<Batch> {
     batch.clone().select(&Selection::Rows(Vec::new()))
 }
 
 impl Branch {
-    /// Tells of each row its place in the branch's column.
+    /// Calls `tell` with each row of the batch and its position in the branch's column.
     fn each(&self, mut tell: impl FnMut(usize, usize)) {
         match &self.rows {
             Selection::All => (0..self.column.rows()).for_each(|row| tell(row, row)),
@@ -117,7 +121,7 @@ impl Branch {
 fn bools(branches: &[Branch], rows: usize) -> Result<Data> {
     let mut values = Bits::all(rows, false);
     for branch in branches {
-        let Data::Bools(bits) = &branch.column.data else { return Err(Error::Form("CASE of several types")) };
+        let Data::Bools(bits) = &branch.column.data else { return Err(Error::Form("CASE branches differ in type")) };
         branch.each(|row, at| {
             if bits.get(at) {
                 values.set(row);
@@ -139,7 +143,7 @@ fn numbers(branches: &[Branch], rows: usize) -> Result<Data> {
     let (mut values, mut all) = (vec![0; rows], Bounds::of(0));
     for branch in branches {
         let Data::Ints { values: narrow, bounds } = &branch.column.data else {
-            return Err(Error::Form("CASE of several types"));
+            return Err(Error::Form("CASE branches differ in type"));
         };
         branch.each(|row, at| values[row] = narrow[at]);
         all = all.or(*bounds);
@@ -150,7 +154,7 @@ fn numbers(branches: &[Branch], rows: usize) -> Result<Data> {
 fn floats(branches: &[Branch], rows: usize) -> Result<Data> {
     let mut values = vec![0.0; rows];
     for branch in branches {
-        let Data::Floats(floats) = &branch.column.data else { return Err(Error::Form("CASE of several types")) };
+        let Data::Floats(floats) = &branch.column.data else { return Err(Error::Form("CASE branches differ in type")) };
         branch.each(|row, at| values[row] = floats[at]);
     }
     Ok(Data::Floats(Arc::new(values)))
@@ -165,7 +169,7 @@ fn texts(branches: &[Branch], rows: usize) -> Result<Data> {
             }
             Data::Codes { .. } => {}
             Data::Texts(texts) => branch.each(|row, at| strings[row] = texts.value(at)),
-            _ => return Err(Error::Form("CASE of several types")),
+            _ => return Err(Error::Form("CASE branches differ in type")),
         }
     }
     let mut builder = StringViewBuilder::with_capacity(rows).with_deduplicate_strings();

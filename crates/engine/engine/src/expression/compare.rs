@@ -9,7 +9,7 @@ use super::arithmetic::{Side, widened};
 use super::computed::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
-/// Whether the comparison holds, by rows.
+/// Compares two numeric columns row by row.
 pub(super) fn numbers(
     comparison: Comparison,
     left: &Computed,
@@ -53,7 +53,7 @@ pub(super) fn numbers(
                 }
             });
             if is_odd {
-                return Err(Error::Value("beyond 128 bits"));
+                return Err(Error::Value("a scaled operand exceeds 128 bits"));
             }
             bits
         }
@@ -62,18 +62,19 @@ pub(super) fn numbers(
     Ok(Computed { column, is_scalar })
 }
 
-/// PostgreSQL's: -0 is 0, NaN is itself and greater than all others.
+/// Orders floats as PostgreSQL does: -0 equals 0, NaN equals NaN and is greater than all other values.
 pub(crate) fn float_order(x: f64, y: f64) -> Ordering {
     x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
 }
 
+/// Returns whether values within bounds still fit in 64 bits after scaling.
 fn stays_narrow(bounds: Bounds, factor: i64) -> bool {
     let factor = i128::from(factor);
     let ends = bounds.min.checked_mul(factor).zip(bounds.max.checked_mul(factor));
     ends.is_some_and(|(min, max)| Bounds { min, max }.are_narrow())
 }
 
-/// Whether each integer is in a list.
+/// Tests each exact number for membership in a list.
 pub(super) fn among(value: &Computed, list: &[i64], is_negated: bool, rows: usize) -> Result<Computed> {
     let rows = if value.is_scalar { 1 } else { rows };
     let bits = match &value.column.data {
@@ -82,15 +83,15 @@ pub(super) fn among(value: &Computed, list: &[i64], is_negated: bool, rows: usiz
         Data::Wide(values) => Bits::of(rows, |row| {
             i64::try_from(values[row]).is_ok_and(|value| list.binary_search(&value).is_ok()) != is_negated
         }),
-        _ => return Err(Error::Form("an exact number")),
+        _ => return Err(Error::Form("the operand of IN is not an exact number")),
     };
     let column = Column { data: Data::Bools(Arc::new(bits)), validity: value.column.validity.clone() };
     Ok(Computed { column, is_scalar: value.is_scalar })
 }
 
-/// Whether each `float8` is in a list.
+/// Tests each `float8` for membership in a list.
 pub(super) fn among_floats(value: &Computed, list: &[f64], is_negated: bool, rows: usize) -> Result<Computed> {
-    let Data::Floats(values) = &value.column.data else { return Err(Error::Form("a float8")) };
+    let Data::Floats(values) = &value.column.data else { return Err(Error::Form("the operand of IN is not a float8")) };
     let rows = if value.is_scalar { 1 } else { rows };
     let is_in = |value: f64| list.iter().any(|known| float_order(*known, value).is_eq());
     let bits = Bits::of(rows, |row| is_in(values[row]) != is_negated);
@@ -98,6 +99,7 @@ pub(super) fn among_floats(value: &Computed, list: &[f64], is_negated: bool, row
     Ok(Computed { column, is_scalar: value.is_scalar })
 }
 
+/// Tests each pair of operands.
 fn tested<T: Copy>(sides: (Side<'_, T>, Side<'_, T>), rows: usize, mut test: impl FnMut(T, T) -> bool) -> Bits {
     match sides {
         (Side::Rows(x), Side::Rows(y)) => Bits::of_pairs(&x[..rows], &y[..rows], test),

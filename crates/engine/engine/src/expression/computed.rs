@@ -1,28 +1,29 @@
-//! The value of an expression over a batch.
+//! Value of an expression over a batch.
 
 use std::sync::Arc;
 
 use crate::{Bits, Column, Result};
 
-/// A computed column, or one value for all rows.
+/// Computed column: one value per row, or a single value for all rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Computed {
     pub(crate) column: Column,
-    /// The column has one row, which stands for all.
+    /// Whether the column has a single row that stands for all rows.
     pub(crate) is_scalar: bool,
 }
 
 impl Computed {
+    /// Wraps a column with one value per row.
     pub(super) fn rows(column: Column) -> Self {
         Self { column, is_scalar: false }
     }
 
-    /// A column of as many rows.
+    /// Returns a column of `rows` rows, repeating a scalar.
     pub(crate) fn into_column(self, rows: usize) -> Result<Column> {
         if self.is_scalar { self.column.repeated(rows) } else { Ok(self.column) }
     }
 
-    /// The validity of the computed rows; a NULL constant's as rows.
+    /// Returns the validity bitmap of `rows` rows; a NULL scalar is expanded.
     pub(super) fn validity(&self, rows: usize) -> Option<Arc<Bits>> {
         let bits = self.column.validity.as_ref()?;
         match (self.is_scalar, bits.get_or_false(0)) {
@@ -33,7 +34,7 @@ impl Computed {
     }
 }
 
-/// The rows where neither side is NULL.
+/// Returns the bitmap of rows where neither side is NULL, or `None` if there is no NULL.
 pub(super) fn both_valid(left: &Computed, right: &Computed, rows: usize) -> Option<Arc<Bits>> {
     match (left.validity(rows), right.validity(rows)) {
         (Some(left), Some(right)) => Some(Arc::new(left.and(&right))),

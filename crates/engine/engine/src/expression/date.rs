@@ -1,4 +1,4 @@
-//! Parts of dates and of moments.
+//! Fields of dates and timestamps, and addition of intervals.
 
 use std::sync::Arc;
 
@@ -8,24 +8,26 @@ use types::{DatePart, Interval};
 use super::computed::Computed;
 use crate::{Bounds, Column, Data, Error, Result};
 
-/// What dates and moments count.
+/// Unit in which a date or timestamp is stored, counted from 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
+    /// Days of a date.
     Days,
+    /// Microseconds of a timestamp.
     Microseconds,
 }
 
-/// The part of each value, as a number or as `float8`.
+/// Extracts a field from each date or timestamp, as an integer or a `float8`.
 pub(super) fn part(value: Computed, part: DatePart, unit: TimeUnit, is_float: bool) -> Result<Computed> {
     let Computed { column: Column { data: Data::Ints { values, bounds }, validity }, is_scalar } = value else {
-        return Err(Error::Form("a date or a moment"));
+        return Err(Error::Form("the argument of EXTRACT is no date or timestamp"));
     };
     let (first, last) = match unit {
         TimeUnit::Days => (bounds.min, bounds.max),
         TimeUnit::Microseconds => (bounds.min.div_euclid(US_PER_DAY.into()), bounds.max.div_euclid(US_PER_DAY.into())),
     };
     if i32::try_from(first).is_err() || i32::try_from(last).is_err() {
-        return Err(Error::Value("beyond all dates"));
+        return Err(Error::Value("a date is out of range"));
     }
     #[expect(clippy::cast_possible_truncation, reason = "the bounds are days of 32 bits")]
     let of = |value: i64| match unit {
@@ -44,10 +46,10 @@ pub(super) fn part(value: Computed, part: DatePart, unit: TimeUnit, is_float: bo
     Ok(Computed { column: Column { data, validity }, is_scalar })
 }
 
-/// The moments that come so much later than dates or moments.
+/// Adds an interval to each date or timestamp.
 pub(super) fn later(value: Computed, unit: TimeUnit, by: Interval) -> Result<Computed> {
     let Computed { column: Column { data: Data::Ints { values, bounds }, validity }, is_scalar } = value else {
-        return Err(Error::Form("a date or a moment"));
+        return Err(Error::Form("an interval is added to no date or timestamp"));
     };
     let units: i64 = match unit {
         TimeUnit::Days => US_PER_DAY,
@@ -56,20 +58,21 @@ pub(super) fn later(value: Computed, unit: TimeUnit, by: Interval) -> Result<Com
     let later = |us: i64| by.add_to_timestamp(us).ok();
     let end = |end: i128| i64::try_from(end).ok().and_then(|end| later(end.checked_mul(units)?));
     let ends = end(bounds.min).zip(end(bounds.max));
-    // The last days of a month all become the last of a shorter one, whatever their hours.
+    // Adding months may move several days to the last day of a shorter month and keeps their time of day, so results
+    // may exceed the shifted bounds by up to a day.
     let slack = if by.months == 0 { 0 } else { i128::from(US_PER_DAY) };
     let bounds =
         ends.map_or(Bounds::I64, |(min, max)| Bounds { min: i128::from(min) - slack, max: i128::from(max) + slack });
     let shift = (by.months == 0).then(|| i64::from(by.days).checked_mul(US_PER_DAY)?.checked_add(by.microseconds));
     let values = match (shift.flatten(), ends) {
-        // Between the ends nothing is out of range.
+        // Results between two valid bounds are valid.
         (Some(shift), Some(_)) => values.iter().map(|value| value * units + shift).collect(),
         _ => {
             let is_null = |row: usize| validity.as_ref().is_some_and(|bits| !bits.get(row));
             let moment = |(row, value): (usize, &i64)| match value.checked_mul(units).and_then(later) {
                 Some(moment) => Ok(moment),
                 None if is_null(row) => Ok(ends.map_or(0, |(min, _)| min)),
-                None => Err(Error::Value("beyond all moments")),
+                None => Err(Error::Value("a timestamp is out of range")),
             };
             values.iter().enumerate().map(moment).collect::<Result<Vec<_>>>()?
         }
@@ -84,7 +87,7 @@ mod tests {
     #[test]
     fn months_are_added_within_bounds() {
         let hour = US_PER_DAY / 24;
-        // From 30 January 2001, 23:00, to 1 March 2001.
+        // The timestamps 2001-01-30 23:00, 2001-01-31 01:00 and 2001-03-01 00:00.
         let all = [11_352 * US_PER_DAY + 23 * hour, 11_353 * US_PER_DAY + hour, 11_382 * US_PER_DAY];
         let bounds = Bounds { min: all[0].into(), max: all[2].into() };
         let value = Column::new(Data::Ints { values: Arc::new(all.to_vec()), bounds });
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn parts_of_moments_before_1970() {
-        // A minute and a second before 1970.
+        // One minute and one second before 1970.
         let values = Arc::new(vec![-61_000_000]);
         let value = Column::new(Data::Ints { values, bounds: Bounds::of(-61_000_000) });
         for (of, expected) in [(DatePart::Hour, 23), (DatePart::Minute, 58), (DatePart::Year, 1969)] {

@@ -1,10 +1,11 @@
-//! What an expression computes, whatever the numbers of the columns that it reads and the order in which sides were written.
+//! Digests that identify expressions independently of column numbers and of the order of commutative operands.
 
 use super::{Comparison, Expression};
 use crate::{Column, Data, Digest, Digesting};
 
 impl Expression {
-    /// What it computes of columns that are known by what they hold, some of which may not be; `None` where that depends on more.
+    /// Returns a digest of the expression, given digests of the columns' contents; a column's digest may be unknown.
+    /// Returns `None` if the result depends on anything without a digest.
     #[must_use]
     pub fn digest(&self, columns: &[Option<Digest>]) -> Option<Digest> {
         let of = |part: &Self| part.digest(columns);
@@ -76,7 +77,7 @@ impl Expression {
         })
     }
 
-    /// The conditions that it is all of.
+    /// Returns the conditions that the expression is the conjunction of.
     #[must_use]
     pub fn conjuncts(&self) -> Vec<&Self> {
         match self {
@@ -91,7 +92,7 @@ fn all(parts: &[Expression], columns: &[Option<Digest>]) -> Option<Vec<Digest>> 
     parts.iter().map(|part| part.digest(columns)).collect()
 }
 
-/// Of parts whose order says nothing, each once.
+/// Returns the digest of parts whose order and multiplicity do not matter.
 fn set(kind: &str, parts: &[Expression], columns: &[Option<Digest>]) -> Option<Digest> {
     let mut parts = all(parts, columns)?;
     parts.sort_unstable();
@@ -99,7 +100,7 @@ fn set(kind: &str, parts: &[Expression], columns: &[Option<Digest>]) -> Option<D
     Some(Digesting::new(kind).with(parts).end())
 }
 
-/// Of two sides, each with its factor: `a < b` is `b > a`.
+/// Returns the digest of a comparison of two sides with their factors; `a < b` and `b > a` have the same digest.
 fn compared(kind: &str, comparison: Comparison, sides: [(Digest, i64); 2]) -> Digest {
     let [left, right] = sides;
     let (comparison, [left, right]) = match comparison {
@@ -111,7 +112,7 @@ fn compared(kind: &str, comparison: Comparison, sides: [(Digest, i64); 2]) -> Di
     Digesting::new(kind).with(comparison).with(left).with(right).end()
 }
 
-/// Of one value; `None` for those that are only carried.
+/// Returns the digest of a constant, or `None` for opaque values.
 fn constant(column: &Column) -> Option<Digest> {
     let constant = Digesting::new("constant");
     if !column.is_valid(0) {
@@ -119,7 +120,7 @@ fn constant(column: &Column) -> Option<Digest> {
     }
     Some(match &column.data {
         Data::Bools(bits) => constant.with("bool").with(bits.get(0)).end(),
-        // Bounds decide which loop adds, and how far a value may be from an end.
+        // Bounds are part of the digest because they decide which loop computes the result and which bounds it has.
         Data::Ints { values, bounds } => constant.with("int").with(values.first()?).with(bounds).end(),
         Data::Wide(values) => constant.with("wide").with(values.first()?).end(),
         Data::Floats(values) => constant.with("float").with(values.first()?.to_bits()).end(),
@@ -129,6 +130,7 @@ fn constant(column: &Column) -> Option<Digest> {
     })
 }
 
+/// Returns a number for the physical type, or `None` for opaque values.
 fn form(data: &Data) -> Option<u8> {
     match data {
         Data::Bools(_) => Some(0),
@@ -166,10 +168,10 @@ mod tests {
         Expression::Arithmetic { operation: Operation::Add, left: column(0), right: column(1), factors, limits }
     }
 
-    /// By columns that hold what these names say.
+    /// Returns the digest over columns whose contents are identified by these names.
     fn digest(expression: &Expression, columns: &[&str]) -> Digest {
         let columns: Vec<_> = columns.iter().map(|name| Some(Digest::of_bytes("column", name.as_bytes()))).collect();
-        expression.digest(&columns).expect("all of it is known")
+        expression.digest(&columns).expect("every column has a digest")
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Quotients and remainders.
+//! Division and remainder.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::arithmetic::{Side, narrowed, widened, zipped};
 use super::computed::{Computed, both_valid};
 use crate::{Bits, Bounds, Column, Data, Error, Result};
 
-/// How one number is divided by another.
+/// Kind of division.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Division {
-    /// The digits divided are multiplied by a factor first, the quotient is rounded half away from zero.
+    /// The dividend's digits are multiplied by `factor`, and the quotient is rounded half away from zero.
     Rounded { factor: i128 },
-    /// What is after the point is left out.
+    /// The quotient is truncated toward zero.
     Truncated,
-    /// What is left, of the sign of what is divided.
+    /// The remainder, with the sign of the dividend.
     Remainder,
 }
 
-/// Quotients of integers, or of numerics' digits.
+/// Divides exact numbers.
 pub(super) fn divided(
     division: Division,
     left: &Computed,
@@ -38,16 +38,16 @@ pub(super) fn divided(
         match value.filter(|value| limits.min <= *value && *value <= limits.max) {
             Some(value) => values.push(value),
             None if validity.as_ref().is_some_and(|bits: &Arc<Bits>| !bits.get(row)) => values.push(0),
-            None => return Err(Error::Value("divided by zero, or out of the type's range")),
+            None => return Err(Error::Value("a division by zero, or a result out of its type's range")),
         }
     }
     Ok(Computed { column: Column { data: narrowed(values), validity }, is_scalar })
 }
 
-/// Quotients of `float8`; those that are none, and those beyond what one holds, are errors if they are to be checked.
+/// Divides `float8` values. If `is_checked`, division by zero, overflow and underflow are errors.
 pub(super) fn floats(left: &Computed, right: &Computed, is_checked: bool, rows: usize) -> Result<Computed> {
     let (Data::Floats(x), Data::Floats(y)) = (&left.column.data, &right.column.data) else {
-        return Err(Error::Form("a float8"));
+        return Err(Error::Form("an operand of float division is not a float8"));
     };
     let is_scalar = left.is_scalar && right.is_scalar;
     let rows = if is_scalar { 1 } else { rows };
@@ -60,13 +60,13 @@ pub(super) fn floats(left: &Computed, right: &Computed, is_checked: bool, rows: 
         is_by_zero || (value.is_infinite() && x.is_finite()) || (value == 0.0 && x != 0.0 && y.is_finite())
     };
     if is_checked && (0..rows).any(|row| is_odd(row) && validity.as_ref().is_none_or(|bits| bits.get(row))) {
-        return Err(Error::Value("divided by zero, or beyond a float8"));
+        return Err(Error::Value("a division by zero, or a result that overflows or underflows float8"));
     }
     Ok(Computed { column: Column { data: Data::Floats(Arc::new(values)), validity }, is_scalar })
 }
 
 impl Division {
-    /// `None` for a division by zero, and beyond 128 bits.
+    /// Computes the quotient or remainder; returns `None` for a division by zero and for results beyond 128 bits.
     fn of(self, value: i128, divisor: i128) -> Option<i128> {
         match self {
             Self::Rounded { factor } => {

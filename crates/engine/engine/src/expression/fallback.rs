@@ -1,17 +1,17 @@
-//! Slow expressions that stand behind fast ones.
+//! Slow but complete expressions behind fast loops.
 
 use std::fmt;
 
 use super::Expression;
 use crate::Result;
 
-/// Evaluates the same value as a fast expression, over Arrow's arrays. It is asked for a batch whose values the fast one cannot compute, and has the
-/// values or PostgreSQL's error.
+/// Source of the slow expression for a fast one. It evaluates the same value over Arrow arrays, for batches with
+/// values that the fast loop cannot compute, and returns the values or PostgreSQL's error.
 pub trait Fallback: fmt::Debug + Send + Sync {
-    /// Returns the slow expression, over the same columns.
+    /// Returns the slow expression over the same columns.
     ///
     /// # Errors
-    /// `Error::Form` where it cannot be evaluated over arrays.
+    /// Returns `Error::Form` if it cannot be evaluated over arrays.
     fn expression(&self) -> Result<Expression>;
 }
 

@@ -1,4 +1,4 @@
-//! Functions of one `float8`, and numbers that become one or come of one.
+//! Functions of one `float8`, and conversions from and to exact numbers.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use super::computed::Computed;
 use super::{Rounding, Sign};
 use crate::{Bounds, Column, Data, Error, Result};
 
-/// Exact numbers with so many digits after the point as `float8`.
+/// Converts exact numbers with `scale` digits after the decimal point to `float8`.
 pub(super) fn of_exact(value: Computed, scale: u8) -> Result<Computed> {
     #[expect(clippy::cast_precision_loss, reason = "as PostgreSQL rounds it")]
     let floats = match (&value.column.data, scale) {
         (Data::Ints { values, .. }, 0) => values.iter().map(|value| *value as f64).collect(),
         (Data::Ints { values, .. }, scale) => values.iter().map(|value| to_float((*value).into(), scale)).collect(),
         (Data::Wide(values), scale) => values.iter().map(|value| to_float(*value, scale)).collect(),
-        _ => return Err(Error::Form("an exact number")),
+        _ => return Err(Error::Form("the operand of a conversion to float8 is not an exact number")),
     };
     Ok(with(value, Data::Floats(Arc::new(floats))))
 }
 
-/// The nearest whole numbers, even ones where two are as near.
+/// Converts `float8` values to the nearest integers, ties to even.
 pub(super) fn whole(value: Computed, limits: Bounds) -> Result<Computed> {
     #[expect(
         clippy::cast_precision_loss,
@@ -30,12 +30,13 @@ pub(super) fn whole(value: Computed, limits: Bounds) -> Result<Computed> {
     let whole = |(row, float): (usize, &f64)| match float.round_ties_even() {
         rounded if limits.min as f64 <= rounded && rounded < (limits.max + 1) as f64 => Ok(rounded as i64),
         _ if !value.column.is_valid(row) => Ok(0),
-        _ => Err(Error::Value("out of the type's range")),
+        _ => Err(Error::Value("a result is out of its type's range")),
     };
     let values = floats(&value)?.iter().enumerate().map(whole).collect::<Result<Vec<_>>>()?;
     Ok(with(value, Data::Ints { values: Arc::new(values), bounds: limits }))
 }
 
+/// Rounds `float8` values to whole numbers.
 pub(super) fn rounded(value: Computed, rounding: Rounding) -> Result<Computed> {
     mapped(
         value,
@@ -48,6 +49,7 @@ pub(super) fn rounded(value: Computed, rounding: Rounding) -> Result<Computed> {
     )
 }
 
+/// Negates `float8` values or takes their absolute values.
 pub(super) fn signed(value: Computed, sign: Sign) -> Result<Computed> {
     mapped(
         value,
@@ -58,6 +60,7 @@ pub(super) fn signed(value: Computed, sign: Sign) -> Result<Computed> {
     )
 }
 
+/// Applies a function to each `float8`.
 fn mapped(value: Computed, of: fn(f64) -> f64) -> Result<Computed> {
     let values = floats(&value)?.iter().map(|value| of(*value)).collect();
     Ok(with(value, Data::Floats(Arc::new(values))))
@@ -66,11 +69,11 @@ fn mapped(value: Computed, of: fn(f64) -> f64) -> Result<Computed> {
 fn floats(value: &Computed) -> Result<Arc<Vec<f64>>> {
     match &value.column.data {
         Data::Floats(values) => Ok(Arc::clone(values)),
-        _ => Err(Error::Form("a float8")),
+        _ => Err(Error::Form("an operand is not a float8")),
     }
 }
 
-/// The same rows with other values.
+/// Replaces the values and keeps the validity.
 fn with(value: Computed, data: Data) -> Computed {
     Computed { column: Column { data, ..value.column }, is_scalar: value.is_scalar }
 }

@@ -1,4 +1,5 @@
-//! Functions over Arrow's arrays, called once for each value that there can be where these are few.
+//! Functions over Arrow arrays. A function of one column with few possible values is computed once per possible
+//! value.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -16,38 +17,40 @@ use super::{Expression, Memory};
 use crate::arrow_form;
 use crate::{Batch, Column, Data, Digest, Error, Result};
 
-/// A function that the engine has no loop for.
+/// Function over Arrow arrays, for functions that the engine has no loop for.
 pub trait Foreign: fmt::Debug + Send + Sync {
-    /// A number that no other function of the process has.
+    /// Returns an id that is unique among the functions of this process.
     fn id(&self) -> u64;
 
-    /// The Arrow types of its arguments.
+    /// Returns the Arrow types of the arguments.
     fn takes(&self) -> &[DataType];
 
-    /// Its values for arrays of `rows` rows.
+    /// Computes the values for arguments of `rows` rows.
     ///
     /// # Errors
-    /// Its own.
+    /// Returns the function's own errors.
     fn call(&self, arguments: &[ArrayRef], rows: usize) -> Result<ArrayRef>;
 
-    /// Whether equal arguments give equal values, always.
+    /// Returns whether equal arguments always give equal results.
     fn is_immutable(&self) -> bool;
 
-    /// As SQL, for people.
+    /// Returns the call as SQL text, for EXPLAIN.
     fn sql(&self) -> String;
 
-    /// What it computes of arguments that are known by what they hold, in whatever statement; `None` where that is not known.
+    /// Returns a digest of the call, given digests of its arguments, that is valid across statements; `None` if the
+    /// result depends on more than the arguments.
     fn digest(&self, _arguments: &[Digest]) -> Option<Digest> {
         None
     }
 }
 
-/// Tables of larger values are not made: a worker has one for each dictionary.
+/// Maximum bytes of a cached result table; a worker may have one per dictionary.
 const TABLE_BYTES_MAX: usize = 4 << 20;
 
-/// Integers that are worth a table: a few years' days.
+/// Maximum number of integers in a domain whose results are cached: as dates, about 45 years.
 const DOMAIN_MAX: i128 = 1 << 14;
 
+/// Evaluates the arguments and calls the function, measuring its time.
 pub(super) fn call(
     function: &Arc<dyn Foreign>,
     arguments: &[Expression],
@@ -58,6 +61,7 @@ pub(super) fn call(
     memory.timed(|memory| called(function, computed, batch.rows, memory))
 }
 
+/// Calls the function on computed arguments, through a cached result table if possible.
 fn called(function: &Arc<dyn Foreign>, computed: Vec<Computed>, rows: usize, memory: &mut Memory) -> Result<Computed> {
     if let [argument] = computed.as_slice()
         && !argument.is_scalar
@@ -79,12 +83,13 @@ fn called(function: &Arc<dyn Foreign>, computed: Vec<Computed>, rows: usize, mem
     Ok(Computed { column: arrow_form::column(&values)?, is_scalar })
 }
 
-/// By what the function gives for all values that the column can have; `None` where these are too many, or one of them fails.
+/// Evaluates the function by looking up its results for all values that the column can have. Returns `None` if these
+/// are too many, or if the function fails for one of them.
 fn by_table(function: &Arc<dyn Foreign>, column: &Column, memory: &mut Memory) -> Result<Option<Computed>> {
-    let form = function.takes().first().ok_or(Error::Form("a function of nothing"))?;
+    let form = function.takes().first().ok_or(Error::Form("a function with an argument declares no argument type"))?;
     let (domain, places) = match &column.data {
         Data::Codes { codes, strings } if strings.len() <= codes.len().max(64) * 16 => {
-            let null = u32::try_from(strings.len()).map_err(|_| Error::Form("too many strings"))?;
+            let null = u32::try_from(strings.len()).map_err(|_| Error::Form("a dictionary is too large"))?;
             let place = |row: usize| if column.is_valid(row) { codes[row] } else { null };
             let places = match &column.validity {
                 None => Cow::Borrowed(codes.as_slice()),
@@ -93,8 +98,8 @@ fn by_table(function: &Arc<dyn Foreign>, column: &Column, memory: &mut Memory) -
             (Domain::Strings(strings.id()), places)
         }
         Data::Ints { values, bounds } if bounds.max - bounds.min <= DOMAIN_MAX && bounds.are_narrow() => {
-            let first = i64::try_from(bounds.min).map_err(|_| Error::Form("bounds"))?;
-            let last = i64::try_from(bounds.max).map_err(|_| Error::Form("bounds"))?;
+            let first = i64::try_from(bounds.min).map_err(|_| Error::Form("the lower bound exceeds 64 bits"))?;
+            let last = i64::try_from(bounds.max).map_err(|_| Error::Form("the upper bound exceeds 64 bits"))?;
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
@@ -126,7 +131,7 @@ fn by_table(function: &Arc<dyn Foreign>, column: &Column, memory: &mut Memory) -
     Ok(Some(found))
 }
 
-/// All values of a column's domain, then NULL.
+/// Returns all values of a column's domain, followed by NULL.
 fn values_of(domain: Domain, data: &Data, form: &DataType) -> Result<ArrayRef> {
     match (domain, data) {
         (Domain::Strings(_), Data::Codes { strings, .. }) => {
@@ -136,13 +141,14 @@ fn values_of(domain: Domain, data: &Data, form: &DataType) -> Result<ArrayRef> {
             let domain: Int64Array = (first..=last).map(Some).chain([None]).collect();
             arrow_form::array(&arrow_form::column(&(Arc::new(domain) as ArrayRef))?, form)
         }
-        (Domain::Strings(_), _) => Err(Error::Form("strings without a dictionary")),
+        (Domain::Strings(_), _) => Err(Error::Form("a dictionary's domain was computed for another column")),
     }
 }
 
+/// Computes the function for all values of a domain.
 fn table(function: &Arc<dyn Foreign>, domain: &ArrayRef, form: &DataType) -> Result<Column> {
     if domain.data_type() != form {
-        return Err(Error::Form("an argument of another type"));
+        return Err(Error::Form("a domain's values have another type than the function's argument"));
     }
     let values = function.call(std::slice::from_ref(domain), domain.len())?;
     arrow_form::codes_of(arrow_form::column(&values)?)

@@ -1,4 +1,4 @@
-//! What a worker remembers from batch to batch.
+//! Expression state that a worker keeps between batches: cached function results and call metrics.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -10,67 +10,68 @@ use super::computed::Computed;
 use crate::Column;
 use crate::pipeline::Now;
 
-/// Results of functions over all values that a column can have: its strings, or the integers within its bounds; and what functions over
-/// Arrow's arrays have cost so far.
+/// Expression state of a worker: results of functions for all values of a column's domain (its dictionary entries, or
+/// the integers within its bounds), and the cost of Arrow functions so far.
 #[derive(Default)]
 pub struct Memory {
+    /// Results by function id and domain.
     tables: HashMap<(u64, Domain), Column>,
-    /// Functions whose values are too large for tables.
+    /// Ids of functions whose results are too large to be cached.
     without_table: HashSet<u64>,
-    /// Tells the time, where it is measured.
+    /// Clock; `None` if time is not measured.
     now: Option<Arc<Now>>,
     calls: Calls,
 }
 
-/// What functions over Arrow's arrays have cost.
+/// Cost of Arrow functions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Values that they have computed: of rows, or once for each of those that a column can have.
+    /// Number of computed values, counting a cached value once.
     pub rows: u64,
-    /// The time that they took, arrays made and read included; 0 where it is not measured.
+    /// Nanoseconds spent, including the conversion from and to Arrow arrays; 0 if time is not measured.
     pub busy_ns: u64,
 }
 
 impl Calls {
-    /// Of both.
+    /// Adds two costs.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { rows: self.rows + other.rows, busy_ns: self.busy_ns + other.busy_ns }
     }
 }
 
-/// A number for a function, which no other function of the process has.
+/// Returns a function id that is unique in this process.
 pub fn function_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The values that a function was computed for.
+/// Domain of argument values that a function has been computed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Domain {
-    /// Strings, by their id; then NULL.
+    /// Entries of the dictionary with this id, followed by NULL.
     Strings(u64),
-    /// Integers from the first to the last; then NULL.
+    /// Integers from the first to the last, followed by NULL.
     Integers(i64, i64),
 }
 
-/// Tables that are remembered.
+/// Maximum number of cached result tables; the cache is cleared when it is reached.
 const TABLES_MAX: usize = 512;
 
 impl Memory {
-    /// Has the time measured that functions over Arrow's arrays take.
+    /// Creates a state that measures the time of Arrow functions with this clock.
     #[must_use]
     pub fn timed_by(now: Option<Arc<Now>>) -> Self {
         Self { now, ..Self::default() }
     }
 
-    /// What functions over Arrow's arrays have cost so far.
+    /// Returns the cost of Arrow functions so far.
     #[must_use]
     pub fn calls(&self) -> Calls {
         self.calls
     }
 
-    /// The table of a function over a domain, made where it is not remembered.
+    /// Returns the cached results of a function over a domain, computing them with `make` first if necessary.
     pub(super) fn table(
         &mut self,
         function: u64,
@@ -86,12 +87,12 @@ impl Memory {
         }
     }
 
-    /// Whether no table is to be made of a function any more.
+    /// Returns whether the results of a function are no longer cached.
     pub(super) fn has_none(&self, function: u64) -> bool {
         self.without_table.contains(&function)
     }
 
-    /// Has no more tables made of a function.
+    /// Stops caching the results of a function.
     pub(super) fn make_none(&mut self, function: u64) {
         self.without_table.insert(function);
     }
@@ -101,7 +102,7 @@ impl Memory {
         self.calls.rows += rows as u64;
     }
 
-    /// Counts the time that a call takes.
+    /// Runs a call and adds its time to the cost.
     pub(super) fn timed<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> T {
         let Some(now) = self.now.clone() else { return call(self) };
         let began_ns = now();
@@ -117,7 +118,7 @@ impl fmt::Debug for Memory {
     }
 }
 
-/// The rows of a table that codes name.
+/// Gathers the results at these positions of a result table.
 pub(super) fn looked_up(table: &Column, places: &[u32]) -> crate::Result<Computed> {
     table.take(places).map(Computed::rows)
 }

@@ -1,4 +1,12 @@
-//! What is computed of a batch's columns.
+//! Scalar expressions over the columns of a batch.
+//!
+//! - `arithmetic`, `division`, `rounding`, `sign`, `float`: numbers
+//! - `compare`, `logic`, `case`: comparisons, three-valued logic and CASE
+//! - `text`, `text_pair`, `date`: strings, dates and timestamps
+//! - `foreign`, `fallback`, `memory`: functions over Arrow arrays, the slow path of fast loops, and results cached
+//!   between batches
+//! - `computed`: the value of an expression, one per row or one for all rows
+//! - `digest`: digests that identify expressions
 
 mod arithmetic;
 mod case;
@@ -40,121 +48,123 @@ use crate::portions::{ErrorGranularity, in_portions};
 use crate::vector::append;
 use crate::{Batch, Bits, Bounds, Column, Data, Error, Result};
 
-/// An expression over the columns of a batch.
+/// Scalar expression over the columns of a batch. "Exact numbers" are integers and numerics; a numeric is stored as
+/// its unscaled digits.
 #[derive(Debug, Clone)]
 pub enum Expression {
-    /// The column at this position.
+    /// Column at this position.
     Column(usize),
-    /// The one value of this column.
+    /// Constant, stored as a column of one row.
     Constant(Column),
-    /// Of integers or digits of numerics.
+    /// Addition, subtraction or multiplication of exact numbers.
     Arithmetic {
         operation: Operation,
         left: Box<Expression>,
         right: Box<Expression>,
-        /// What the sides are multiplied by first, so that their points are in one place.
+        /// Powers of ten that the sides are multiplied by first, so that both have the same scale.
         factors: (i64, i64),
-        /// What the result's type holds.
+        /// Range of the result's type.
         limits: Bounds,
     },
-    /// Of `float8`.
+    /// Addition, subtraction or multiplication of `float8`.
     FloatArithmetic {
         operation: Operation,
         left: Box<Expression>,
         right: Box<Expression>,
     },
-    /// Of integers or digits of numerics.
+    /// Division of exact numbers.
     Divide {
         division: Division,
         left: Box<Expression>,
         right: Box<Expression>,
-        /// What the result's type holds.
+        /// Range of the result's type.
         limits: Bounds,
     },
-    /// Of `float8`.
+    /// Division of `float8`.
     FloatQuotient {
         left: Box<Expression>,
         right: Box<Expression>,
-        /// Whether division by zero, overflow and underflow are errors: not in an average, as in PostgreSQL.
+        /// Whether division by zero, overflow and underflow are errors. They are not in an average, as in PostgreSQL.
         is_checked: bool,
     },
-    /// An exact number with so many digits after the point as `float8`.
+    /// Conversion of an exact number with `scale` digits after the decimal point to `float8`.
     Float {
         value: Box<Expression>,
         scale: u8,
     },
-    /// The nearest whole number of a `float8`.
+    /// Conversion of a `float8` to the nearest integer.
     Whole {
         value: Box<Expression>,
-        /// What the result's type holds.
+        /// Range of the result's type.
         limits: Bounds,
     },
-    /// A `float8` rounded to a whole one.
+    /// Rounding of a `float8` to a whole number.
     FloatRounded {
         rounding: Rounding,
         value: Box<Expression>,
     },
+    /// Negation or absolute value of a `float8`.
     FloatSigned {
         sign: Sign,
         value: Box<Expression>,
     },
-    /// An integer or digits of a numeric, divided and rounded, then multiplied by a factor.
+    /// Rounding of an exact number: it is divided by `divisor`, rounded, and multiplied by `factor`.
     Rounded {
         rounding: Rounding,
         value: Box<Expression>,
         divisor: i128,
         factor: i128,
-        /// What the result's type holds.
+        /// Range of the result's type.
         limits: Bounds,
     },
-    /// An integer or digits of a numeric.
+    /// Negation or absolute value of an exact number.
     Signed {
         sign: Sign,
         value: Box<Expression>,
-        /// What the result's type holds.
+        /// Range of the result's type.
         limits: Bounds,
     },
-    /// Of numbers: integers, digits of numerics multiplied by their factors, or floats as PostgreSQL orders them.
+    /// Comparison of exact numbers, multiplied by their factors, or of floats in PostgreSQL's order.
     Compare {
         comparison: Comparison,
         left: Box<Expression>,
         right: Box<Expression>,
         factors: (i64, i64),
     },
-    /// Of strings, by their bytes.
+    /// Comparison of strings by their bytes.
     CompareTexts {
         comparison: Comparison,
         left: Box<Expression>,
         right: Box<Expression>,
     },
-    /// A function of one string.
+    /// Function of one string.
     Text {
         call: Arc<TextCall>,
         value: Box<Expression>,
     },
-    /// Strings one after the other.
+    /// Concatenation of strings.
     Joined(Vec<Expression>),
-    /// A part of a date or of a moment without a zone.
+    /// Field of a date or of a timestamp without time zone (EXTRACT).
     DatePart {
         part: DatePart,
         unit: TimeUnit,
         value: Box<Expression>,
-        /// Whether it is a `float8`.
+        /// Whether the result is a `float8`.
         is_float: bool,
     },
-    /// The moment that comes so much later than a date or a moment without a zone.
+    /// Sum of an interval and a date or timestamp without time zone.
     Later {
         value: Box<Expression>,
         unit: TimeUnit,
         by: Interval,
     },
-    /// Whether an integer, or a numeric by its digits, is among these, ascending.
+    /// Whether an exact number is in a list of values, which is in ascending order.
     In {
         value: Box<Expression>,
         list: Arc<[i64]>,
         is_negated: bool,
     },
-    /// Whether a `float8` is among these.
+    /// Whether a `float8` is in a list.
     FloatIn {
         value: Box<Expression>,
         list: Arc<[f64]>,
@@ -167,24 +177,24 @@ pub enum Expression {
         value: Box<Expression>,
         is_negated: bool,
     },
-    /// The value of the first branch whose condition is true, else the last, else NULL.
+    /// Value of the first branch whose condition is true; otherwise the value of `otherwise`, or NULL without one.
     Case {
         branches: Vec<(Expression, Expression)>,
         otherwise: Option<Box<Expression>>,
     },
-    /// A sum, NULL where it is one of no values.
+    /// Result of SUM: the sum, or NULL if the count of summed values is 0.
     Sum {
         sum: Box<Expression>,
         count: Box<Expression>,
-        /// The range of the result's type; `None` where the sum is only part of a computation.
+        /// Range of the result's type, checked with SQLSTATE 22003; `None` if the sum is only part of a computation.
         limits: Option<Bounds>,
     },
-    /// A value that may be out of range: where that is so, the fallback evaluates the batch.
+    /// Value that may be out of range; the fallback then evaluates the batch.
     Fallible {
         value: Box<Expression>,
         fallback: Arc<dyn Fallback>,
     },
-    /// A function over Arrow's arrays.
+    /// Function over Arrow arrays.
     Foreign {
         function: Arc<dyn Foreign>,
         arguments: Vec<Expression>,
@@ -192,26 +202,27 @@ pub enum Expression {
 }
 
 impl Expression {
-    /// The value of each row.
+    /// Computes the value of each row.
     ///
     /// # Errors
-    /// Where a value cannot be computed, or a column is not of the form that the expression was made for.
+    /// Returns an error if a value cannot be computed, or if a column's physical type is not the one that the
+    /// expression was compiled for.
     pub fn evaluate(&self, batch: &Batch, memory: &mut Memory) -> Result<Column> {
         self.compute(batch, memory)?.into_column(batch.rows)
     }
 
-    /// The rows where it is true.
+    /// Returns the rows for which the expression is true.
     ///
     /// # Errors
-    /// As [`Expression::evaluate`].
+    /// Returns the errors of [`Expression::evaluate`].
     pub fn is_true(&self, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
         logic::truth(self.compute(batch, memory)?, batch.rows)
     }
 
-    /// As [`Expression::is_true`], of a few rows at a time where their values are large.
+    /// Works like [`Expression::is_true`], but evaluates few rows at a time if the values are large.
     ///
     /// # Errors
-    /// As [`Expression::evaluate`].
+    /// Returns the errors of [`Expression::evaluate`].
     pub fn is_true_in_portions(&self, batch: &Batch, memory: &mut Memory) -> Result<Bits> {
         let mut portions = Vec::new();
         in_portions(
@@ -224,11 +235,12 @@ impl Expression {
             },
         )?;
         match portions.len() {
-            1 => portions.pop().ok_or(Error::Form("one portion")),
+            1 => portions.pop().ok_or(Error::Form("a single portion is missing")),
             _ => Ok(append(portions.iter().map(|bits| (bits.rows(), Some(bits))), batch.rows)),
         }
     }
 
+    /// Computes the expression, as one value for all rows if it is constant.
     pub(crate) fn compute(&self, batch: &Batch, memory: &mut Memory) -> Result<Computed> {
         match self {
             Self::Column(at) => Ok(Computed::rows(batch.columns[*at].clone())),
@@ -302,7 +314,7 @@ impl Expression {
         }
     }
 
-    /// Adds the positions of the columns that it reads.
+    /// Adds the positions of the columns that the expression reads.
     pub fn columns(&self, positions: &mut Vec<usize>) {
         match self {
             Self::Column(at) => positions.push(*at),
@@ -310,14 +322,14 @@ impl Expression {
         }
     }
 
-    /// Whether the same values always give the same.
+    /// Returns whether equal inputs always give equal results.
     #[must_use]
     pub fn is_immutable(&self) -> bool {
         !matches!(self, Self::Foreign { function, .. } if !function.is_immutable())
             && self.children().into_iter().all(Self::is_immutable)
     }
 
-    /// Whether it has a value for every row, whatever the values of its columns are.
+    /// Returns whether the expression has a value for every row, whatever the values of its columns are.
     #[must_use]
     pub fn never_fails(&self) -> bool {
         let is_safe = match self {
@@ -335,7 +347,7 @@ impl Expression {
             | Self::FloatRounded { .. }
             | Self::FloatSigned { .. }
             | Self::FloatIn { .. } => true,
-            // What is multiplied may be beyond what there are bits for.
+            // Scaling by a factor may overflow 128 bits.
             Self::Compare { factors, .. } => *factors == (1, 1),
             Self::Arithmetic { .. }
             | Self::FloatArithmetic { .. }
@@ -354,7 +366,7 @@ impl Expression {
         is_safe && self.children().into_iter().all(Self::never_fails)
     }
 
-    /// Adds the functions over Arrow's arrays that it calls.
+    /// Adds the Arrow functions that the expression calls.
     pub fn foreign<'a>(&'a self, functions: &mut Vec<&'a dyn Foreign>) {
         if let Self::Foreign { function, .. } = self {
             functions.push(function.as_ref());
@@ -362,6 +374,7 @@ impl Expression {
         self.children().into_iter().for_each(|child| child.foreign(functions));
     }
 
+    /// Returns the direct subexpressions.
     fn children(&self) -> Vec<&Self> {
         match self {
             Self::Column(_) | Self::Constant(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! Exact numbers with fewer digits.
+//! Rounding of exact numbers to fewer digits.
 
 use std::sync::Arc;
 
@@ -8,18 +8,21 @@ use super::arithmetic::{narrowed, widened};
 use super::computed::Computed;
 use crate::{Bounds, Column, Data, Error, Result};
 
-/// Which whole number stands for one that lies between two.
+/// Rounding mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rounding {
-    /// The nearest; of two that are as near the one away from zero.
+    /// To the nearest value, ties away from zero for exact numbers and to even for floats.
     Nearest,
+    /// Toward negative infinity.
     Down,
+    /// Toward positive infinity.
     Up,
+    /// Toward zero.
     TowardZero,
 }
 
 impl Rounding {
-    /// `None` beyond 128 bits. The divisor is positive.
+    /// Divides and rounds; returns `None` beyond 128 bits. The divisor must be positive.
     fn of(self, value: i128, divisor: i128) -> Option<i128> {
         Some(match self {
             Self::Nearest => divide_rounding(value, divisor),
@@ -29,7 +32,7 @@ impl Rounding {
         })
     }
 
-    /// Likewise, of numbers of 64 bits, none of which is the least of all.
+    /// Divides, rounds and multiplies 64-bit values, none of which may be `i64::MIN`.
     fn of_each(self, values: &[i64], divisor: i64, factor: i64) -> Vec<i64> {
         let values = values.iter().copied();
         match self {
@@ -41,12 +44,13 @@ impl Rounding {
     }
 }
 
+/// Divides and rounds to the nearest value, ties away from zero.
 fn nearest(value: i64, divisor: i64) -> i64 {
     let (quotient, rest) = (value / divisor, (value % divisor).abs());
     if rest < divisor - rest { quotient } else { quotient + value.signum() }
 }
 
-/// Each value divided, rounded and multiplied by a factor.
+/// Divides each value by `divisor`, rounds it and multiplies it by `factor`.
 pub(super) fn rounded(
     rounding: Rounding,
     value: Computed,
@@ -71,14 +75,14 @@ pub(super) fn rounded(
         match value.filter(|value| limits.min <= *value && *value <= limits.max) {
             Some(value) => Ok(value),
             None if !column.is_valid(row) => Ok(0),
-            None => Err(Error::Value("out of the type's range")),
+            None => Err(Error::Value("a result is out of its type's range")),
         }
     });
     let data = narrowed(computed.collect::<Result<_>>()?);
     Ok(Computed { column: Column { data, ..column }, is_scalar })
 }
 
-/// What values within bounds give: rounding keeps their order.
+/// Returns the bounds of the results for values within bounds; rounding is monotonic.
 fn given(rounding: Rounding, bounds: Bounds, divisor: i128, factor: i128) -> Option<Bounds> {
     let of = |value| rounding.of(value, divisor)?.checked_mul(factor);
     Some(Bounds { min: of(bounds.min)?, max: of(bounds.max)? })

@@ -1,4 +1,4 @@
-//! Numbers with their sign turned, or without it.
+//! Negation and absolute value.
 
 use std::sync::Arc;
 
@@ -6,14 +6,16 @@ use super::arithmetic::{narrowed, widened};
 use super::computed::Computed;
 use crate::{Bounds, Column, Data, Error, Result};
 
-/// What becomes of a sign.
+/// Operation on the sign of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sign {
+    /// Negation.
     Turned,
+    /// Absolute value.
     Dropped,
 }
 
-/// Integers, or digits of numerics.
+/// Computes negations or absolute values of exact numbers.
 pub(super) fn signed(value: Computed, sign: Sign, limits: Bounds) -> Result<Computed> {
     let Computed { column, is_scalar } = value;
     let of = |value: i128| match sign {
@@ -40,7 +42,7 @@ pub(super) fn signed(value: Computed, sign: Sign, limits: Bounds) -> Result<Comp
         match of(*value).filter(|value| limits.min <= *value && *value <= limits.max) {
             Some(value) => Ok(value),
             None if !column.is_valid(row) => Ok(0),
-            None => Err(Error::Value("out of the type's range")),
+            None => Err(Error::Value("a result is out of its type's range")),
         }
     });
     let data = narrowed(computed.collect::<Result<_>>()?);

@@ -112,7 +112,7 @@ fn truth_has_three_values() {
     }
 }
 
-/// Gives a string's length, -1 for NULL; fails for the string that says so.
+/// Arrow function that returns a string's length, -1 for NULL, and fails for the string "fails".
 #[derive(Debug)]
 struct Length;
 
@@ -228,7 +228,7 @@ fn a_sum_beyond_its_type_is_said_to_be() {
     let digits = Some(Bounds { min: -most, max: most });
     assert_eq!(given(digits, 0..2), Err("numeric field overflow".to_owned()));
     assert_eq!(given(digits, 1..2), Ok(vec![Some(most)]));
-    assert_eq!(given(None, 0..2), Ok(vec![Some(most + 1), Some(most)]), "an average may be one of its type");
+    assert_eq!(given(None, 0..2), Ok(vec![Some(most + 1), Some(most)]), "an intermediate sum is not checked");
     assert_eq!(given(Some(Bounds::I64), 1..2), Err("bigint out of range".to_owned()));
 }
 
@@ -240,8 +240,8 @@ fn what_loops_do_not_compute_is_computed_by_what_they_were_made_of() {
     let batch = batch(vec![ints(&[Some(2)]), ints(&[Some(3)])]);
     let mut memory = Memory::default();
     assert!(half().evaluate(&batch, &mut memory).is_err(), "6 is beyond 0");
-    assert_eq!(values(&expression.evaluate(&batch, &mut memory).expect("the original is a column")), [Some(3)]);
+    assert_eq!(values(&expression.evaluate(&batch, &mut memory).expect("the fallback is a column")), [Some(3)]);
     let refused = |value: Expression| Expression::Fallible { value: half(), fallback: Arc::new(value) };
     let error = refused(*half()).evaluate(&batch, &mut memory).expect_err("neither computes it");
-    assert!(matches!(error, Error::Value(_)), "what the original says: {error}");
+    assert!(matches!(error, Error::Value(_)), "the error of the fallback: {error}");
 }

@@ -1,4 +1,4 @@
-//! Functions of one string: computed once for each string of a dictionary, else for each row.
+//! Functions of one string, computed once per dictionary entry for dictionary-encoded columns.
 
 use std::sync::Arc;
 
@@ -11,47 +11,48 @@ use super::computed::Computed;
 use super::memory::{Domain, function_id, looked_up};
 use crate::{Bits, Bounds, Column, Data, Error, Result, Strings, TextNumbers};
 
-/// What is computed of a string; none of it fails.
+/// Function of one string. It never fails, except for results of 1 GB and more and when memory runs out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TextFunction {
-    /// Whether a condition is true of it.
+    /// Whether the string fulfils a condition.
     Is(TextCondition),
-    /// How many characters it has.
+    /// Number of characters.
     Length,
-    /// `upper`
+    /// Conversion to upper case.
     Upper,
-    /// `lower`
+    /// Conversion to lower case.
     Lower,
-    /// The characters from one place, which counts from 1, to before another.
+    /// Substring from character `from`, counted from 1, up to but excluding character `end`.
     Cut { from: i64, end: i64 },
-    /// Without these characters at its ends.
+    /// String without leading (`at_start`) and trailing (`at_end`) characters that occur in `cut`.
     Trim { cut: String, at_start: bool, at_end: bool },
-    /// Between two other strings.
+    /// String with a prefix and a suffix added.
     Enclosed { before: String, after: String },
 }
 
-/// A function, and the number by which its results are remembered.
+/// Call of a string function, with the id under which its results are cached.
 #[derive(Debug, Clone)]
 pub struct TextCall {
     id: u64,
     function: TextFunction,
 }
 
-/// A dictionary of more strings for a row than these is not worth a table.
+/// Maximum ratio of dictionary entries to rows for which results per entry are cached.
 const STRINGS_MAX: usize = 16;
 
 impl TextCall {
-    /// A call of a function.
+    /// Creates a call with a new id.
     #[must_use]
     pub fn new(function: TextFunction) -> Self {
         Self { id: function_id(), function }
     }
 
-    /// The function.
+    /// Returns the function.
     pub(super) fn function(&self) -> &TextFunction {
         &self.function
     }
 
+    /// Computes the function for each row.
     pub(super) fn compute(&self, value: Computed, memory: &mut Memory) -> Result<Computed> {
         let Computed { column, is_scalar } = value;
         let computed = match &column.data {
@@ -65,14 +66,14 @@ impl TextCall {
             }
             Data::Codes { codes, strings } => self.function.of(codes.iter().map(|code| strings.get(*code)))?,
             Data::Texts(texts) => self.function.of((0..texts.len()).map(|row| texts.value(row)))?,
-            _ => return Err(Error::Form("a string")),
+            _ => return Err(Error::Form("the argument of a string function is not a string")),
         };
         Ok(Computed { column: Column { validity: column.validity, ..computed }, is_scalar })
     }
 }
 
 impl TextFunction {
-    /// Its values for strings.
+    /// Computes the function for an iterator of strings.
     fn of<'a>(&self, strings: impl ExactSizeIterator<Item = &'a str>) -> Result<Column> {
         let mut text = String::new();
         Ok(Column::new(match self {
@@ -100,7 +101,8 @@ impl TextFunction {
         }))
     }
 
-    /// Its values for all strings of a dictionary. Strings among them are a dictionary too, each there once.
+    /// Computes the function for all entries of a dictionary. If the results are strings, they form a dictionary of
+    /// distinct entries.
     fn table(&self, strings: &Strings) -> Result<Column> {
         let values = strings.values();
         let all = (0..values.len()).map(|code| values.value(code));
@@ -118,7 +120,7 @@ impl TextFunction {
         Ok(Column::new(Data::Codes { codes: Arc::new(codes), strings }))
     }
 
-    /// The string that it makes of one, in `text` where it is no part of that one.
+    /// Returns the resulting string, built in `text` if it is not a part of the argument.
     fn shaped<'a>(&self, string: &'a str, text: &'a mut String) -> &'a str {
         match self {
             Self::Upper => *text = string.to_uppercase(),
@@ -139,7 +141,7 @@ impl TextFunction {
     }
 }
 
-/// The characters from one place, which counts from 1, to before another.
+/// Returns the characters from `from`, counted from 1, up to but excluding `end`.
 fn cut(string: &str, from: i64, end: i64) -> &str {
     let from = from.max(1);
     let place = |count: i64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -158,7 +160,7 @@ mod tests {
 
     const STRINGS: [&str; 6] = ["", "  green ", "Ünï", "special unrequests", "50%", "zz"];
 
-    /// As strings of rows and as codes, with a NULL.
+    /// Returns the strings as a plain and as a dictionary-encoded column, with a NULL.
     fn columns() -> [Column; 2] {
         let validity = Some(Arc::new(Bits::of(STRINGS.len(), |row| row != 5)));
         let texts = StringViewArray::from_iter_values(STRINGS);

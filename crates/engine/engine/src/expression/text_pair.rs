@@ -1,4 +1,4 @@
-//! Strings of several columns: compared, and one after the other.
+//! Comparison and concatenation of string columns.
 
 use std::sync::Arc;
 
@@ -10,11 +10,13 @@ use types::value_guard::{VALUE_BYTES_MAX, too_long};
 use super::computed::{Computed, both_valid};
 use crate::{Bits, Column, Data, Error, Result};
 
-/// The strings of a column by row.
+/// Strings of a column by row.
 enum Texts<'a> {
+    /// Dictionary-encoded strings: indices and dictionary.
     Codes(&'a [u32], &'a crate::Strings),
+    /// Plain strings.
     Rows(&'a arrow::array::StringViewArray),
-    /// Of nothing but NULLs.
+    /// Column of NULLs only, with an empty dictionary.
     None,
 }
 
@@ -24,7 +26,7 @@ impl<'a> Texts<'a> {
             Data::Codes { strings, .. } if strings.is_empty() => Ok(Self::None),
             Data::Codes { codes, strings } => Ok(Self::Codes(codes, strings)),
             Data::Texts(texts) => Ok(Self::Rows(texts)),
-            _ => Err(Error::Form("a string")),
+            _ => Err(Error::Form("an operand is not a string")),
         }
     }
 
@@ -38,7 +40,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Whether a comparison of strings by their bytes holds, by rows.
+/// Compares strings by their bytes, row by row.
 pub(super) fn compare(comparison: Comparison, left: &Computed, right: &Computed, rows: usize) -> Result<Computed> {
     let is_scalar = left.is_scalar && right.is_scalar;
     let rows = if is_scalar { 1 } else { rows };
@@ -48,7 +50,7 @@ pub(super) fn compare(comparison: Comparison, left: &Computed, right: &Computed,
     let holds = |row: usize| {
         let (x, y) = (x.get(place(left, row)), y.get(place(right, row)));
         match comparison {
-            // Most are of another length.
+            // Most unequal strings differ in length, so equality is cheaper than order.
             Comparison::Equal => x == y,
             Comparison::NotEqual => x != y,
             comparison => comparison.holds(x.cmp(y)),
@@ -58,7 +60,8 @@ pub(super) fn compare(comparison: Comparison, left: &Computed, right: &Computed,
     Ok(Computed { column: Column { data, validity }, is_scalar })
 }
 
-/// The strings of each row one after the other; NULL where one of them is.
+/// Concatenates the strings of each row; the result is NULL if any of them is. Returns an error with SQLSTATE 54000
+/// if a string reaches 1 GB.
 pub(super) fn joined(parts: &[Computed], rows: usize) -> Result<Computed> {
     let is_scalar = parts.iter().all(|part| part.is_scalar);
     let rows = if is_scalar { 1 } else { rows };

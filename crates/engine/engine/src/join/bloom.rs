@@ -1,24 +1,25 @@
-//! Which values are surely not among many others, in two bytes for each of these.
+//! Register-blocked Bloom filter with about two bytes per value.
 
 use super::slots::hash;
 
-/// Bits for each value, at least. With four of them set about one value of a hundred that is not there seems to be.
+/// Minimum bits per value. With four bits set per value, about 1 % of absent values pass.
 const BITS_EACH: u64 = 16;
 
-/// The most values: what tests them should stay in a cache that is near.
+/// Maximum number of values: the filter should stay in a near cache.
 const VALUES_MAX: u64 = 1 << 22;
 
-/// Each value sets a few bits of one word: a test reads one place in memory.
+/// Bloom filter in which each value sets four bits of one word, so that a test reads one memory location.
 #[derive(Debug)]
 pub(super) struct Bloom {
-    /// As many as a power of two.
+    /// Words of the filter; their number is a power of two.
     words: Vec<u64>,
-    /// A hash's upper bits say which word.
+    /// Right shift that maps a hash to its word.
     shift: u32,
 }
 
 impl Bloom {
-    /// With room for so many values; `None` where these are more than are worth it, or need more than so many bits.
+    /// Creates a filter for this many values. Returns `None` if there are no or too many values, or if the filter
+    /// would exceed `bits_max` bits.
     pub(super) fn with_room(values: u64, bits_max: u64) -> Option<Self> {
         let words = (values * BITS_EACH).div_ceil(64).next_power_of_two().max(2);
         let fits = 0 < values && values <= VALUES_MAX && words * 64 <= bits_max;
@@ -31,7 +32,7 @@ impl Bloom {
         self.words[(hash >> self.shift) as usize] |= pattern(hash);
     }
 
-    /// Whether a value may be there; of those that were added, yes.
+    /// Returns whether a value may have been added; never false for added values.
     #[inline]
     pub(super) fn may_have(&self, value: i64) -> bool {
         let hash = hash(value.cast_unsigned());
@@ -39,13 +40,13 @@ impl Bloom {
         word & pattern == pattern
     }
 
-    /// What it takes in memory.
+    /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.words.capacity() * 8
     }
 }
 
-/// Four bits by the lower bits of a hash.
+/// Returns the four bits that a hash sets in its word.
 #[inline]
 fn pattern(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63)

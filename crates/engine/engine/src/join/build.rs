@@ -1,4 +1,4 @@
-//! What one worker collects of the build side.
+//! Collection of the build side by one worker.
 
 use std::sync::Arc;
 
@@ -6,39 +6,40 @@ use super::JoinSpec;
 use crate::vector::bytes_copied;
 use crate::{Batch, Column, Error, Form, Result};
 
-/// Rows of which nothing but their number is known are given in batches of so many.
+/// Rows per batch when rows without any columns are drained.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
-/// A worker's part of the build side.
+/// Build-side rows collected by one worker.
 #[derive(Debug)]
 pub struct Build {
     spec: Arc<JoinSpec>,
     rows: usize,
-    /// The pieces of each column; none of columns that the join does not use.
+    /// Collected pieces of each column; empty for columns that the join does not use.
     columns: Vec<Vec<Column>>,
+    /// Approximate bytes of the collected columns.
     bytes: usize,
 }
 
 impl Build {
-    /// Nothing collected yet.
+    /// Creates an empty collection.
     #[must_use]
     pub fn new(spec: &Arc<JoinSpec>) -> Self {
         Self { spec: Arc::clone(spec), rows: 0, columns: vec![Vec::new(); spec.build_forms.len()], bytes: 0 }
     }
 
-    /// Takes a batch.
+    /// Adds a batch.
     ///
     /// # Errors
-    /// Where its columns have other forms than the build side's.
+    /// Returns [`Error::Form`] if its columns have other physical types than the build side's.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
         if batch.columns.len() != self.columns.len() {
-            return Err(Error::Form("a batch of a join's build side has another number of columns"));
+            return Err(Error::Form("a build-side batch has the wrong number of columns"));
         }
         if batch.columns.iter().any(|column| column.rows() != batch.rows) {
-            return Err(Error::Form("a batch of a join's build side has columns of other lengths"));
+            return Err(Error::Form("a build-side batch has columns of differing lengths"));
         }
         if !batch.columns.iter().zip(&self.spec.build_forms).all(|(column, form)| form.is_like(Form::of(column))) {
-            return Err(Error::Form("a column of a join's build side"));
+            return Err(Error::Form("a build-side column has another physical type"));
         }
         if batch.rows == 0 {
             return Ok(());
@@ -53,48 +54,49 @@ impl Build {
         Ok(())
     }
 
-    /// Gives all rows away, in the batches that they came in.
+    /// Passes all rows to `take`, in batches as they were added but last batch first, and leaves the collection
+    /// empty.
     ///
     /// # Errors
-    /// Those of `take`.
+    /// Returns the errors of `take`.
     pub fn drain(&mut self, take: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
         let Self { rows, mut columns, .. } = std::mem::replace(self, Self::new(&self.spec));
         let pieces = columns.iter().map(Vec::len).max().unwrap_or_default();
         if pieces == 0 {
-            // Nothing is known of them but their number.
+            // Only the number of rows is known.
             let none = |rows: usize| self.spec.build_forms.iter().map(|form| form.nulls(rows)).collect();
             let mut counts = (0..rows).step_by(ROWS_AT_ONCE).map(|start| ROWS_AT_ONCE.min(rows - start));
             return counts.try_for_each(|rows| take(Batch { rows, columns: none(rows) }));
         }
-        // From the last on, so that each is free when it has been given.
+        // Pieces are popped from the end, so that each is freed as soon as it has been passed on.
         for piece in (0..pieces).rev() {
             let there: Vec<Option<Column>> = columns.iter_mut().map(|column| column.pop()).collect();
             let rows = there.iter().flatten().next().map_or(0, Column::rows);
             let column = |(column, form): (Option<Column>, &Form)| column.unwrap_or_else(|| form.nulls(rows));
-            debug_assert!(columns.iter().all(|left| left.is_empty() || left.len() == piece), "pieces of all columns");
+            debug_assert!(columns.iter().all(|left| left.is_empty() || left.len() == piece), "unequal piece counts");
             take(Batch { rows, columns: there.into_iter().zip(&self.spec.build_forms).map(column).collect() })?;
         }
         Ok(())
     }
 
-    /// What the collected columns take in memory, roughly.
+    /// Returns the approximate bytes of the collected columns.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many rows are collected.
+    /// Returns the number of collected rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many columns are collected.
+    /// Returns the number of columns that have collected pieces.
     pub(super) fn columns(&self) -> usize {
         self.columns.iter().filter(|pieces| !pieces.is_empty()).count()
     }
 
-    /// Gives the pieces of a column away.
+    /// Removes and returns the pieces of a column.
     pub(super) fn take_column(&mut self, position: usize) -> Vec<Column> {
         self.columns.get_mut(position).map(std::mem::take).unwrap_or_default()
     }

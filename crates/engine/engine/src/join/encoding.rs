@@ -1,4 +1,4 @@
-//! Codes for the values of one key column: small numbers, equal where the values are.
+//! Encoding of one key column as small integer codes that are equal exactly if the values are equal.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,42 +10,44 @@ use super::NO_WORD;
 use super::numbers::PairNumbers;
 use crate::{Bits, Column, Data, Error, Form, NONE, Result, STRETCH_ROWS, Strings, TextNumbers, unless_stopped};
 
-/// Instead of a string's number: not looked up yet.
+/// Marks a dictionary entry whose number has not been looked up yet.
 const UNKNOWN: u32 = NONE - 1;
 
-/// So many codes' numbers are remembered, about.
+/// Approximate number of dictionary entries cached before the cache is cleared.
 const REMEMBERED_CODES: usize = 1 << 22;
 
-/// How values of a key column become codes from 0 up to a size.
+/// Mapping of a key column's values to codes from 0 to `size() - 1`.
 #[derive(Debug)]
 pub(super) struct Encoding {
     form: Form,
     domain: Domain,
-    /// Whether code 0 is the NULL's.
+    /// Whether code 0 is reserved for NULL.
     has_null: bool,
 }
 
+/// Kind of mapping from values to codes.
 #[derive(Debug)]
 enum Domain {
-    /// A value's distance from the least. Truth values are 0 and 1, floats are integers in the same order.
-    Range {
-        least: i64,
-        size: u64,
-    },
-    /// Numbers of integers that are too far apart or too great.
+    /// Distance of a value from the least one. Booleans are 0 and 1; floats are mapped to integers of the same order.
+    Range { least: i64, size: u64 },
+    /// Numbers of distinct integers that do not fit in 64 bits, or whose range is too large for codes.
     Wide(PairNumbers),
+    /// Numbers of distinct strings.
     Texts(TextNumbers),
 }
 
-/// What the codes of strings of the probe side mean, for one key.
+/// Cache of dictionary lookups in the probe side's batches, for one key.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
+    /// Dense number of each dictionary entry, by the dictionary's id.
     numbers: HashMap<u64, Vec<u32>>,
+    /// Count of cached entries.
     codes: usize,
 }
 
 impl Encoding {
-    /// Learns from the build side's values. Gives the rows' numbers too where it has them.
+    /// Builds the encoding from the build side's values. Also returns the rows' numbers if building the encoding
+    /// computed them.
     pub(super) fn learn(column: &Column, nulls_are_equal: bool, stop: &AtomicBool) -> Result<(Self, Option<Vec<u32>>)> {
         let valid = column.validity.as_deref();
         let has_null = nulls_are_equal && valid.is_some_and(|bits| bits.count() < bits.rows());
@@ -58,7 +60,7 @@ impl Encoding {
                 let mut numbers = TextNumbers::default();
                 let mut number_of = vec![UNKNOWN; strings.len()];
                 let of_rows = number_rows(codes, valid, stop, |code| {
-                    let number = number_of.get_mut(code as usize).ok_or(Error::Form("a code without a string"))?;
+                    let number = number_of.get_mut(code as usize).ok_or(Error::Form("invalid dictionary index"))?;
                     if *number == UNKNOWN {
                         *number = numbers.number(strings.get(code))?;
                     }
@@ -78,12 +80,12 @@ impl Encoding {
                 }
                 (Domain::Texts(numbers), Some(of_rows))
             }
-            Data::Opaque(_) => return Err(Error::Form("a join's key of values that are not compared")),
+            Data::Opaque(_) => return Err(Error::Form("a join key's type is not comparable")),
         };
         Ok((Self { form: Form::of(column), domain, has_null }, numbers))
     }
 
-    /// How many codes there are.
+    /// Returns the number of codes.
     pub(super) fn size(&self) -> u64 {
         let values = match &self.domain {
             Domain::Range { size, .. } => *size,
@@ -93,7 +95,7 @@ impl Encoding {
         values + self.shift()
     }
 
-    /// What it takes in memory.
+    /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         match &self.domain {
             Domain::Range { .. } => 0,
@@ -102,7 +104,7 @@ impl Encoding {
         }
     }
 
-    /// The least value, where a value's code is just its distance from it, of integers.
+    /// Returns the least value if values are integers and a value's code is its distance from the least.
     pub(super) fn least(&self) -> Option<i64> {
         match &self.domain {
             Domain::Range { least, .. } if !self.has_null && Form::Ints.is_like(self.form) => Some(*least),
@@ -110,27 +112,27 @@ impl Encoding {
         }
     }
 
-    /// Whether its values are strings.
+    /// Returns whether the values are strings.
     pub(super) fn is_of_texts(&self) -> bool {
         matches!(self.domain, Domain::Texts(_))
     }
 
-    /// Whether NULL is a key of the build side that NULL keys match.
+    /// Returns whether NULL keys match a NULL key of the build side.
     pub(super) fn has_null(&self) -> bool {
         self.has_null
     }
 
-    /// Gives the codes of rows whose numbers are known.
+    /// Converts precomputed row numbers to codes and passes them to `each`.
     pub(super) fn known(&self, numbers: &[u32], each: &mut impl FnMut(usize, u64)) {
         for (row, number) in numbers.iter().enumerate() {
             each(row, if *number == NONE { self.null_code() } else { u64::from(*number) + self.shift() });
         }
     }
 
-    /// Gives the rows' codes, [`NO_WORD`] for values that the build side does not have.
+    /// Passes the code of each row to `each`, [`NO_WORD`] for values that the build side does not have.
     ///
     /// # Errors
-    /// Where the values cannot be compared with the build side's.
+    /// Returns [`Error::Form`] if the values are not comparable with the build side's.
     pub(super) fn codes(
         &self,
         column: &Column,
@@ -138,7 +140,7 @@ impl Encoding {
         each: &mut impl FnMut(usize, u64),
     ) -> Result<()> {
         if !self.form.is_like(Form::of(column)) {
-            return Err(Error::Form("a join's key"));
+            return Err(Error::Form("a probe-side key has another physical type"));
         }
         let (valid, null, shift) = (column.validity.as_deref(), self.null_code(), self.shift());
         let found = |number: u32| if number == NONE { NO_WORD } else { u64::from(number) + shift };
@@ -181,28 +183,31 @@ impl Encoding {
                         each(row, null);
                         continue;
                     }
-                    let number = number_of.get_mut(*code as usize).ok_or(Error::Form("a code without a string"))?;
+                    let number = number_of.get_mut(*code as usize).ok_or(Error::Form("invalid dictionary index"))?;
                     if *number == UNKNOWN {
                         *number = numbers.find(strings.get(*code));
                     }
                     each(row, found(*number));
                 }
             }
-            _ => return Err(Error::Form("a join's key")),
+            _ => return Err(Error::Form("a key column's physical type does not match its encoding")),
         }
         Ok(())
     }
 
+    /// Offset of the codes of values, which makes room for the NULL code.
     fn shift(&self) -> u64 {
         u64::from(self.has_null)
     }
 
+    /// Code of NULL rows.
     fn null_code(&self) -> u64 {
         if self.has_null { 0 } else { NO_WORD }
     }
 }
 
 impl Remembered {
+    /// Returns the cached numbers of a dictionary's entries.
     fn numbers(&mut self, strings: &Arc<Strings>) -> &mut Vec<u32> {
         if self.codes > REMEMBERED_CODES {
             self.codes = 0;
@@ -215,23 +220,25 @@ impl Remembered {
     }
 }
 
-/// Integers in the order of floats: −0 is 0, and any NaN is the same one.
+/// Maps floats to integers of PostgreSQL's order: -0 equals 0, and all NaNs are equal.
 fn ordered(value: f64) -> i64 {
     let bits = if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }.cast_signed();
     bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed()
 }
 
+/// Returns the code of an integer by its distance from the least value.
 #[inline]
 fn distance(value: i64, least: i64, size: u64, shift: u64) -> u64 {
     let distance = value.wrapping_sub(least).cast_unsigned();
     if distance < size { distance + shift } else { NO_WORD }
 }
 
+/// Splits a 128-bit integer into its lower and upper half.
 fn pair(value: i128) -> (u64, u64) {
     (value as u64, (value >> 64) as u64)
 }
 
-/// Gives the rows' codes.
+/// Passes the code of each row to `each`.
 #[inline]
 fn rows<T: Copy>(
     values: &[T],
@@ -249,7 +256,7 @@ fn rows<T: Copy>(
     }
 }
 
-/// The rows' numbers, [`NONE`] for NULLs.
+/// Returns the number of each row, [`NONE`] for NULLs.
 fn number_rows<T: Copy>(
     values: &[T],
     valid: Option<&Bits>,
@@ -267,6 +274,8 @@ fn number_rows<T: Copy>(
     Ok(numbers)
 }
 
+/// Chooses the mapping of 64-bit integers: distances from the least value, or numbers if their range is too
+/// large.
 fn integers<T: Copy>(
     values: &[T],
     valid: Option<&Bits>,
@@ -277,7 +286,7 @@ fn integers<T: Copy>(
         return Ok((Domain::Range { least: 0, size: 0 }, None));
     };
     let span = greatest.wrapping_sub(least).cast_unsigned();
-    // The codes of the values and of NULL are less than NO_WORD.
+    // All codes, including the NULL code, must be less than NO_WORD.
     if span < NO_WORD - 2 {
         return Ok((Domain::Range { least, size: span + 1 }, None));
     }
@@ -286,6 +295,7 @@ fn integers<T: Copy>(
     Ok((Domain::Wide(numbers), Some(of_rows)))
 }
 
+/// Chooses the mapping of 128-bit integers.
 fn wide(values: &[i128], valid: Option<&Bits>, stop: &AtomicBool) -> Result<(Domain, Option<Vec<u32>>)> {
     let is_narrow = |value: i128| i64::try_from(value).is_ok();
     if values.iter().enumerate().all(|(row, value)| is_narrow(*value) || !valid.is_none_or(|bits| bits.get(row))) {
@@ -296,7 +306,7 @@ fn wide(values: &[i128], valid: Option<&Bits>, stop: &AtomicBool) -> Result<(Dom
     Ok((Domain::Wide(numbers), Some(of_rows)))
 }
 
-/// The least and the greatest value that is not NULL.
+/// Returns the least and the greatest non-NULL value.
 fn extremes<T: Copy>(values: &[T], valid: Option<&Bits>, integer: impl Fn(T) -> i64) -> Option<(i64, i64)> {
     let mut extremes = (i64::MAX, i64::MIN);
     let mut widen = |value: T| {

@@ -1,4 +1,4 @@
-//! What a probe row's key must fulfil to find anything.
+//! Runtime filter on an integer join key, applied by scans of the probe side.
 
 use std::sync::Arc;
 
@@ -6,32 +6,39 @@ use super::bloom::Bloom;
 use super::ranked;
 use crate::{Bits, Column, Data};
 
-/// The most values that a bitmap is made for.
+/// Maximum range of values, in bits, for which a bitmap is built.
 const BITS: u64 = 1 << 27;
 
-/// The most values for each build row that a bitmap is made for, beyond those that are always few: eight megabytes of bits.
+/// Maximum ratio of a bitmap's bits to the number of build rows, beyond the 8 MB (`BITS_FEW` bits) that are always
+/// allowed.
 const BITS_SHARE: u64 = 512;
 const BITS_FEW: u64 = 1 << 26;
 
-/// Values far apart are tested of no fewer than so many rows for each of the build side.
+/// Minimum ratio of probe rows to build rows for which a Bloom filter pays off.
 const FEW_SHARE: u64 = 4;
 
-/// The values of one integer key of a build side: for a scan of the probe side to leave rows out that find nothing.
+/// Runtime filter with the values of one integer key of the build side, for scans of the probe side to drop rows that
+/// cannot find a match.
 #[derive(Debug)]
 pub struct KeyFilter {
+    /// Least and greatest value.
     bounds: (i64, i64),
-    /// A bit for each value from the lower bound on.
+    /// Bitmap of the values, starting at the lower bound.
     bits: Option<Arc<Vec<u64>>>,
-    /// Of values that are too far apart for that.
+    /// Bloom filter, for values whose range is too large for a bitmap.
     bloom: Option<Bloom>,
-    /// How many rows have a value.
+    /// Number of build rows with a value.
     rows: u64,
+    /// Whether every value within the bounds exists.
     is_range: bool,
+    /// Whether NULL keys pass the filter.
     keeps_nulls: bool,
 }
 
 impl KeyFilter {
-    /// Of the values whose rows have words; of at most so many values that there may be, bits are made. `known` are bits of the values from the least on, if there are such already.
+    /// Builds the filter from the values of rows for which `is_there` is true, with a bitmap or Bloom filter of at
+    /// most `most` bits. `known` is an existing bitmap of the values from the least one on. Returns `None` for keys
+    /// that are not integers of 64 bits.
     pub(super) fn new(
         column: &Column,
         is_there: impl Fn(usize) -> bool,
@@ -85,31 +92,32 @@ impl KeyFilter {
         Self { is_range: set == span + 1, bits: Some(bits), ..none }
     }
 
-    /// The least and the greatest value; the greatest is less where there are none.
+    /// Returns the least and the greatest value; the greatest is less than the least if there are no values.
     #[must_use]
     pub fn bounds(&self) -> (i64, i64) {
         self.bounds
     }
 
-    /// Whether every value within the bounds is there.
+    /// Returns whether every value within the bounds exists.
     #[must_use]
     pub fn is_exact_range(&self) -> bool {
         self.is_range
     }
 
-    /// Whether it is worth testing so many rows by more than the bounds: a test of values far apart costs about as much as looking them up.
+    /// Returns whether testing `rows` rows by more than the bounds pays off: testing a Bloom filter costs about as
+    /// much as the hash lookup it avoids.
     #[must_use]
     pub fn is_worth(&self, rows: u64) -> bool {
         self.bloom.is_none() || self.rows.saturating_mul(FEW_SHARE) <= rows
     }
 
-    /// Whether a NULL may find something.
+    /// Returns whether NULL keys must pass because they may match or decide about the result.
     #[must_use]
     pub fn keeps_nulls(&self) -> bool {
         self.keeps_nulls
     }
 
-    /// The rows that may find something.
+    /// Returns the rows that may find a match.
     #[must_use]
     pub fn keep(&self, values: &[i64], validity: Option<&Bits>) -> Bits {
         let (least, greatest) = self.bounds;
@@ -128,7 +136,7 @@ impl KeyFilter {
         }
     }
 
-    /// What it takes in memory.
+    /// Returns the allocated bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let bits = self.bits.as_ref().map_or(0, |bits| bits.capacity() * 8);

@@ -1,4 +1,4 @@
-//! The build rows of each group.
+//! Build rows of each group of equal keys.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -7,23 +7,23 @@ use super::NO_WORD;
 use super::index::Index;
 use crate::{NONE, Result, STRETCH_ROWS, unless_stopped};
 
-/// Rows by their group.
+/// Mapping from groups to build rows.
 #[derive(Debug)]
 pub(super) enum Groups {
-    /// Group `g` is row `g`; or nobody asks for rows.
+    /// The row number equals the group number; also used if nobody needs the rows.
     Same,
-    /// Each group has one row.
+    /// Each group has one row; the entry of group `g` is its row.
     One(Vec<u32>),
-    /// The rows of group `g` are from `starts[g]` to `starts[g + 1]`.
+    /// The rows of group `g` are `starts[g]..starts[g + 1]`, after the build side has been reordered.
     Lists(Vec<u32>),
 }
 
-/// So many words are looked up at once.
+/// Key codes looked up at a time.
 const AT_ONCE: usize = 1024;
 
 impl Groups {
-    /// Of the rows with these words. Gives the order too that the rows must be brought into, unless it is the one they are in: rows of
-    /// a group are next to each other, and those that match nothing last.
+    /// Builds the groups of rows with these key codes. Also returns the order into which the build rows must be
+    /// brought, if they must be reordered: rows of a group are adjacent, and rows that match nothing come last.
     pub(super) fn new(
         words: &[u64],
         index: &Index,
@@ -42,7 +42,8 @@ impl Groups {
             let is_same = rows.iter().zip(0..).all(|(row, group)| *row == group);
             return Ok((if is_same { Self::Same } else { Self::One(rows) }, None));
         }
-        // Counted one further on, so that a start moves to its group's end, the next one's start, as rows are put.
+        // Counts are shifted by one entry: adding rows moves each group's start to its end, which is the next group's
+        // start.
         let mut starts = vec![0; groups + 2];
         each(words, index, stop, |_, group| starts[group + 2] += 1)?;
         let mut sum = 0;
@@ -61,12 +62,12 @@ impl Groups {
         Ok((Self::Lists(starts), Some(rows)))
     }
 
-    /// Whether a group has at most one row.
+    /// Returns whether every group has at most one row.
     pub(super) fn are_unique(&self) -> bool {
         !matches!(self, Self::Lists(_))
     }
 
-    /// The rows of a group.
+    /// Returns the rows of a group.
     #[inline]
     pub(super) fn rows(&self, group: u32) -> Range<u32> {
         match self {
@@ -76,14 +77,14 @@ impl Groups {
         }
     }
 
-    /// Puts the rows of groups that have one row in the groups' place.
+    /// Replaces group numbers by row numbers; every group must have one row.
     pub(super) fn put_rows(&self, groups: &mut [u32]) {
         if let Self::One(rows) = self {
             groups.iter_mut().for_each(|group| *group = rows[*group as usize]);
         }
     }
 
-    /// What they take in memory.
+    /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Same => 0,
@@ -93,6 +94,7 @@ impl Groups {
     }
 }
 
+/// Calls `put` with each row that has a group.
 fn each(words: &[u64], index: &Index, stop: &AtomicBool, mut put: impl FnMut(u32, usize)) -> Result<()> {
     let (mut found, mut open) = (Vec::new(), Vec::new());
     let mut row = 0;

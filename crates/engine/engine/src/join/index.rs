@@ -1,4 +1,4 @@
-//! From a key's word to its group of build rows.
+//! Index from key codes to groups of build rows.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,35 +8,34 @@ use super::ranked::{self, Ranked};
 use super::slots::Slots;
 use crate::{NONE, Result, STRETCH_ROWS, unless_stopped};
 
-/// Fewer words than this that there may be have an array, however few there are.
+/// Exclusive upper bounds of key codes up to this always use an array.
 const SMALL: u64 = 1 << 14;
 
-/// Up to so many times as many words as there are have an array.
+/// Maximum ratio of possible to existing key codes for an array.
 const ARRAY_SHARE: u64 = 2;
 
-/// Up to so many times as many words as there are have bits: what these take beyond a hash table's room they save by what is near in
-/// them being near in memory, as keys of neighbouring rows often are.
+/// Maximum ratio of possible to existing key codes for a bitmap. A bitmap can be larger than a hash table, but
+/// neighbouring keys share cache lines, and neighbouring rows often have neighbouring keys.
 const BITS_SHARE: u64 = 256;
 
-/// The most words that may have bits.
+/// Maximum number of bits of a bitmap.
 const BITS: u64 = 1 << 27;
 
-/// Numbers the distinct words of the build side.
+/// Index that numbers the distinct key codes of the build side; the numbers are the groups.
 #[derive(Debug)]
 pub(super) enum Index {
-    /// The group of each word that there may be, and [`NONE`] for those beyond.
-    Direct {
-        groups_of: Vec<u32>,
-        groups: u32,
-    },
+    /// Array with the group of each possible key code; its last entry is [`NONE`] and serves all larger key codes.
+    Direct { groups_of: Vec<u32>, groups: u32 },
+    /// Bitmap of the existing key codes; the rank of a bit is its group.
     Ranked(Ranked),
+    /// Hash table.
     Slots(Slots),
-    /// Where it is enough whether a word is there.
+    /// Bitmap of the existing key codes, for joins that only need to know whether a match exists.
     Bits(Arc<Vec<u64>>),
 }
 
 impl Index {
-    /// Of words less than `size`.
+    /// Chooses and builds the index for key codes less than `size`.
     pub(super) fn new(words: &[u64], size: u64, asks_existence: bool, stop: &AtomicBool) -> Result<Self> {
         let there = words.iter().filter(|word| **word != NO_WORD).count() as u64;
         let size = if there == 0 { 0 } else { size };
@@ -53,6 +52,7 @@ impl Index {
         })
     }
 
+    /// Builds an array.
     fn direct(words: &[u64], size: u64, stop: &AtomicBool) -> Result<Self> {
         let mut groups_of = vec![NONE; size as usize + 1];
         let mut groups = 0;
@@ -69,7 +69,7 @@ impl Index {
         Ok(Self::Direct { groups_of, groups })
     }
 
-    /// How many groups there are; one, where it is only known which words are there.
+    /// Returns the number of groups; 1 if only the existence of matches is known.
     pub(super) fn groups(&self) -> u32 {
         match self {
             Self::Direct { groups, .. } => *groups,
@@ -79,12 +79,12 @@ impl Index {
         }
     }
 
-    /// Whether groups are numbered in the order that words come.
+    /// Returns whether groups are numbered in the order in which their key codes first appear.
     pub(super) fn is_by_appearance(&self) -> bool {
         matches!(self, Self::Direct { .. } | Self::Slots(_))
     }
 
-    /// The bits of the words that are there, where there are any.
+    /// Returns the bitmap of existing key codes, if the index has one.
     pub(super) fn bits(&self) -> Option<&Arc<Vec<u64>>> {
         match self {
             Self::Ranked(ranked) => Some(ranked.bits()),
@@ -93,7 +93,7 @@ impl Index {
         }
     }
 
-    /// What it takes in memory.
+    /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Direct { groups_of, .. } => groups_of.capacity() * 4,
@@ -103,7 +103,7 @@ impl Index {
         }
     }
 
-    /// The groups of rows' words, [`NONE`] where a word is not there.
+    /// Looks up the group of each row's key code, [`NONE`] if no build row has it. `open` is a buffer.
     #[inline]
     pub(super) fn find(&self, rows: usize, word: impl Fn(usize) -> u64, found: &mut Vec<u32>, open: &mut Vec<u32>) {
         found.resize(rows, NONE);

@@ -1,26 +1,28 @@
-//! Which build rows have found a match, set by several workers at once.
+//! Bitmap of matched rows that several workers set concurrently.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A bit for each build row. Relaxed: they are read for good only after all workers are done.
+/// Bitmap with one bit per row. Relaxed ordering is enough, because the bits are evaluated only after all workers
+/// have finished.
 #[derive(Debug)]
 pub(super) struct Marks {
     words: Vec<AtomicU64>,
 }
 
 impl Marks {
-    /// None set.
+    /// Creates a bitmap without set bits.
     pub(super) fn new(rows: usize) -> Self {
         Self { words: std::iter::repeat_with(AtomicU64::default).take(rows.div_ceil(64)).collect() }
     }
 
-    /// Whether a row's bit is set.
+    /// Returns whether the bit of a row is set.
     #[inline]
     pub(super) fn get(&self, row: u32) -> bool {
         self.word(row as usize / 64) >> (row % 64) & 1 == 1
     }
 
-    /// Sets a row's bit. A word is written only where that changes it: workers that find the same rows would fight for it.
+    /// Sets the bit of a row. The word is written only if this changes it, to avoid contention between workers that
+    /// match the same rows.
     #[inline]
     pub(super) fn set(&self, row: u32) {
         let bit = 1 << (row % 64);
@@ -30,13 +32,13 @@ impl Marks {
         }
     }
 
-    /// 64 rows' bits.
+    /// Returns the bits of 64 rows.
     #[inline]
     pub(super) fn word(&self, word: usize) -> u64 {
         self.words[word].load(Ordering::Relaxed)
     }
 
-    /// How many words there are.
+    /// Returns the number of words.
     pub(super) fn words(&self) -> usize {
         self.words.len()
     }

@@ -1,7 +1,18 @@
-//! Hash joins: workers collect a build side, it becomes one table, batches of the probe side go through it.
+//! Hash joins: workers collect the build side, it becomes one hash table, and batches of the probe side are matched
+//! against it.
 //!
-//! Keys of whatever types and number become one word for each row ([`words`]), a word's group of build rows is found in an [`index`],
-//! and a group's rows are next to each other ([`groups`]). Everything after that handles pairs of row numbers.
+//! The key columns of a row are packed into one 64-bit integer, the row's key code ([`words`]). An [`index`] maps key
+//! codes to groups of build rows with equal keys, and the rows of a group are adjacent ([`groups`]). Everything after
+//! that works on pairs of row numbers.
+//!
+//! - `spec`: join kinds and the specification of a join
+//! - `build`, `table`: collecting the build side, and the finished hash table
+//! - `words`, `encoding`, `numbers`: packing of key columns into key codes
+//! - `index`, `ranked`, `slots`, `groups`: lookup structures from key codes to build rows
+//! - `probe`, `residual`, `not_in`, `output`: matching of probe batches and their output
+//! - `marks`, `rest`: matched build rows, and the build rows returned after probing
+//! - `pieces`: probing of a build side that is larger than memory, chunk by chunk
+//! - `filter`, `bloom`, `text_filter`: runtime filters for scans of the probe side
 
 mod bloom;
 mod build;
@@ -37,5 +48,5 @@ pub use spec::{JoinKind, JoinSpec, OutputColumn, Residual};
 pub use table::JoinTable;
 pub use text_filter::TextFilter;
 
-/// Instead of a key's word: no build row has this key.
+/// Key code of a row whose key matches no build row.
 const NO_WORD: u64 = u64::MAX;

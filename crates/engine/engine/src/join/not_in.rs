@@ -1,36 +1,40 @@
-//! NOT IN: a NULL among the probe rows' keys leaves it open for every build row whether its key is one of them, and a build row whose key is
-//! NULL is only given where there are no probe rows at all.
+//! State of null-aware anti joins (NOT IN). A NULL among the probe keys makes the condition unknown for every build
+//! row, and a build row with a NULL key is returned only if there are no probe rows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::NO_WORD;
 use crate::{Bits, Column};
 
-/// What has been seen of the probe side, by all workers. Relaxed: it is read for good only after all of them are done.
+/// Facts about the probe side, collected by all workers. Relaxed ordering is enough, because they are evaluated for
+/// the result only after all workers have finished.
 #[derive(Debug)]
 pub(super) struct NotIn {
-    /// The build rows whose key is NULL.
+    /// Build rows whose key is NULL.
     null_keys: Bits,
+    /// Whether the probe side has any row.
     has_rows: AtomicBool,
+    /// Whether the probe side has a NULL key.
     has_null: AtomicBool,
 }
 
 impl NotIn {
-    /// Of the build rows with these words, which have been brought into an order.
+    /// Creates the state for build rows with these key codes, which have been reordered by `order`.
     pub(super) fn new(words: &[u64], order: Option<&[u32]>) -> Self {
         let place = |row: usize| order.map_or(row, |order| order[row] as usize);
         let null_keys = Bits::of(words.len(), |row| words[place(row)] == NO_WORD);
         Self { null_keys, has_rows: AtomicBool::new(false), has_null: AtomicBool::new(false) }
     }
 
-    /// Says that there are probe rows. Written only where that changes it: workers would fight for it.
+    /// Records that the probe side has rows. Written only if this changes the flag, to avoid contention between
+    /// workers.
     pub(super) fn see_rows(&self) {
         if !self.has_rows.load(Ordering::Relaxed) {
             self.has_rows.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Says that there are probe rows with these keys, at least one.
+    /// Records the keys of a non-empty probe batch.
     pub(super) fn see(&self, keys: &Column) {
         self.see_rows();
         if keys.has_null() {
@@ -38,12 +42,12 @@ impl NotIn {
         }
     }
 
-    /// Whether no build row is given, whatever else comes.
+    /// Returns whether the result is empty, whatever other probe rows follow.
     pub(super) fn gives_nothing(&self) -> bool {
         self.has_null.load(Ordering::Relaxed)
     }
 
-    /// Of 64 build rows, those that are not given though they have no match.
+    /// Returns the rows among 64 build rows that are not returned although they have no match.
     pub(super) fn open(&self, word: usize) -> u64 {
         if self.has_rows.load(Ordering::Relaxed) { self.null_keys.words()[word] } else { 0 }
     }

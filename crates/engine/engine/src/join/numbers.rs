@@ -1,13 +1,14 @@
-//! Numbers for what needs more than a word.
+//! Dense numbering of pairs of 64-bit values.
 
 use super::slots;
 use crate::{Error, NONE, Result};
 
-/// Numbers distinct pairs of words from 0 in the order they come.
+/// Hash table that assigns distinct pairs consecutive numbers in order of first appearance.
 #[derive(Debug, Default)]
 pub(super) struct PairNumbers {
-    /// As many as a power of two, at most half of them used.
+    /// Slots of the open-addressing hash table; their number is a power of two, and at most half of them are used.
     slots: Vec<Slot>,
+    /// Number of distinct pairs.
     len: u32,
 }
 
@@ -20,12 +21,12 @@ struct Slot {
 const FREE: Slot = Slot { pair: (0, 0), number: NONE };
 
 impl PairNumbers {
-    /// How many pairs have numbers.
+    /// Returns the number of distinct pairs.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
 
-    /// A pair's number, a new one where it has none.
+    /// Returns the number of a pair, assigning the next one to a new pair.
     pub(super) fn number(&mut self, pair: (u64, u64)) -> Result<u32> {
         if self.len as usize * 2 >= self.slots.len() {
             self.grow();
@@ -33,7 +34,7 @@ impl PairNumbers {
         let at = self.slot(pair);
         if self.slots[at].number == NONE {
             if self.len >= NONE - 1 {
-                return Err(Error::Memory("distinct keys of a join"));
+                return Err(Error::Memory("the distinct keys of a join"));
             }
             self.slots[at] = Slot { pair, number: self.len };
             self.len += 1;
@@ -41,7 +42,7 @@ impl PairNumbers {
         Ok(self.slots[at].number)
     }
 
-    /// A pair's number, [`NONE`] where it has none.
+    /// Returns the number of a pair, or [`NONE`] if it has none.
     #[inline]
     pub(super) fn find(&self, pair: (u64, u64)) -> u32 {
         if self.slots.is_empty() {
@@ -50,11 +51,12 @@ impl PairNumbers {
         self.slots[self.slot(pair)].number
     }
 
-    /// What it takes in memory.
+    /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>()
     }
 
+    /// Returns the slot of the pair, or the free slot where it would be inserted.
     #[inline]
     fn slot(&self, pair: (u64, u64)) -> usize {
         let mask = self.slots.len() - 1;

@@ -1,22 +1,23 @@
-//! Output batches of pairs of rows.
+//! Output batches made of pairs of rows.
 
 use std::sync::Arc;
 
 use super::{JoinTable, OutputColumn};
 use crate::{Batch, Bits, Column, Error, Form, NONE, Result};
 
-/// Rows of both sides, pairwise.
+/// Pairs of a probe row and a build row.
 pub(super) struct Pairs<'a> {
+    /// Batch that the probe rows belong to.
     pub(super) probe: &'a Batch,
-    /// The probe rows; `None` where they are all.
+    /// Probe row of each pair; `None` if the pairs are all rows of the batch in order.
     pub(super) probe_rows: Option<&'a [u32]>,
-    /// The build rows, [`NONE`] for the NULLs of a probe row without a match.
+    /// Build row of each pair; [`NONE`] pads a probe row without a match with NULLs.
     pub(super) build_rows: &'a [u32],
 }
 
-/// The rows of a probe batch.
+/// Returns a column of the probe batch, restricted to `rows` if given.
 pub(super) fn probe_column(batch: &Batch, position: usize, rows: Option<&[u32]>) -> Result<Column> {
-    let column = batch.columns.get(position).ok_or(Error::Form("a column of a join's probe side"))?;
+    let column = batch.columns.get(position).ok_or(Error::Form("a probe-side batch lacks a column of the output"))?;
     match rows {
         None => Ok(column.clone()),
         Some(rows) => column.take(rows),
@@ -24,17 +25,18 @@ pub(super) fn probe_column(batch: &Batch, position: usize, rows: Option<&[u32]>)
 }
 
 impl JoinTable {
-    /// The columns of pairs.
+    /// Builds a batch of these columns from pairs.
     pub(super) fn pairs(&self, columns: &[OutputColumn], pairs: &Pairs<'_>) -> Result<Batch> {
         let rows = BuildRows::new(pairs.build_rows);
         let column = |column: &OutputColumn| match *column {
             OutputColumn::Build(position) => self.build_column(position, &rows),
             OutputColumn::Probe(position) => probe_column(pairs.probe, position, pairs.probe_rows),
-            OutputColumn::Mark => Err(Error::Form("a mark of pairs")),
+            OutputColumn::Mark => Err(Error::Form("a join that outputs pairs has a mark column")),
         };
         Ok(Batch { rows: pairs.build_rows.len(), columns: columns.iter().map(column).collect::<Result<_>>()? })
     }
 
+    /// Gathers a build column; pairs without a build row get NULL.
     fn build_column(&self, position: usize, rows: &BuildRows<'_>) -> Result<Column> {
         let column = self.column(position)?;
         let Some((present, some)) = &rows.partly else { return column.take(rows.rows) };
@@ -50,10 +52,10 @@ impl JoinTable {
     }
 }
 
-/// Build rows, some of which may be none.
+/// Build rows to gather, some of which may be [`NONE`].
 struct BuildRows<'a> {
     rows: &'a [u32],
-    /// Which are rows, and row 0 instead of the others.
+    /// If any row is [`NONE`]: bitmap of the other rows, and the rows with 0 in place of [`NONE`].
     partly: Option<(Arc<Bits>, Vec<u32>)>,
 }
 

@@ -1,6 +1,8 @@
-//! A build side that has no room as a whole: each piece of it is a table, and all probe rows go through one after the other.
+//! Joins whose build side exceeds memory: the build side is split into chunks, each chunk becomes a table, and every
+//! probe batch is joined with one table after the other.
 //!
-//! What becomes of a probe row may depend on all pieces: which rows have found a match is kept from one to the next.
+//! The output for a probe row may depend on all chunks, so the probe rows that have found a match are carried from
+//! one chunk to the next.
 
 use super::marks::Marks;
 use super::output::Pairs;
@@ -9,7 +11,7 @@ use super::residual::PairTest;
 use super::{JoinKind, JoinTable, ProbeScratch};
 use crate::{Batch, Bits, NONE, Result};
 
-/// The rows of a batch that have found a match in the pieces so far.
+/// Probe rows of a batch that have found a match in the chunks processed so far.
 #[derive(Debug)]
 pub struct Matched {
     rows: usize,
@@ -17,33 +19,36 @@ pub struct Matched {
 }
 
 impl Matched {
-    /// None of so many rows.
+    /// Creates the state of a batch of this many rows, none of them matched.
     #[must_use]
     pub fn none(rows: usize) -> Self {
         Self { rows, marks: Marks::new(rows) }
     }
 
-    /// What it takes in memory.
+    /// Returns the bytes of the state of a batch of this many rows.
     #[must_use]
     pub fn memory_bytes(rows: usize) -> usize {
         size_of::<Self>() + rows.div_ceil(64) * 8
     }
 
+    /// Marks rows as matched.
     fn add(&self, rows: &Bits) {
         rows.ones().for_each(|row| self.marks.set(row as u32));
     }
 
+    /// Returns the matched rows.
     fn bits(&self) -> Bits {
         Bits::of_words((0..self.marks.words()).map(|word| self.marks.word(word)).collect(), self.rows)
     }
 }
 
 impl JoinTable {
-    /// As [`JoinTable::probe`], where the table is of a piece of the build side, and the same batch goes through the tables of all. `matched` is
-    /// the batch's own; rows that no piece has matched are given with the last.
+    /// Works like [`JoinTable::probe`] for a table of one chunk of the build side; the same batch must be probed
+    /// against the tables of all chunks. `matched` belongs to the batch. Rows that no chunk has matched are output
+    /// with the last one.
     ///
     /// # Errors
-    /// As [`JoinTable::probe`].
+    /// Returns the errors of [`JoinTable::probe`].
     pub fn probe_piece(
         &self,
         batch: &Batch,
@@ -76,7 +81,7 @@ impl JoinTable {
             }
             return if is_last { self.alone(batch, &matched.bits(), next) } else { Ok(()) };
         }
-        // Of those that have a match already nothing is asked.
+        // Rows that already have a match need no further lookups.
         let before = matched.bits();
         before.ones().for_each(|row| found[row] = NONE);
         let now = match test {

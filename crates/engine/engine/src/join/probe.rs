@@ -1,4 +1,4 @@
-//! Batches of the probe side go through the table.
+//! Matching of probe batches against the hash table.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,63 +11,71 @@ use crate::expression::{Calls, Memory};
 use crate::pipeline::Now;
 use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, NONE, Result, run_part};
 
-/// What a worker keeps between the batches that it probes with.
+/// Buffers and caches that a worker reuses between the batches it probes with.
 #[derive(Debug, Default)]
 pub struct ProbeScratch {
-    /// The table that it was last used with.
+    /// Id of the table that the caches belong to.
     table: u64,
+    /// Cached lookups of dictionary entries, per key.
     seen: Vec<Remembered>,
+    /// Key code of each row.
     words: Vec<u64>,
-    /// Each row's group.
+    /// Group of each row, or [`NONE`] for a row without a match.
     pub(super) found: Vec<u32>,
+    /// Rows whose hash lookup is not finished yet.
     open: Vec<u32>,
+    /// Probe rows and build rows of the current pairs.
     pub(super) probe_rows: Vec<u32>,
     pub(super) build_rows: Vec<u32>,
-    /// Of the condition.
+    /// Evaluation state of the residual condition.
     pub(super) memory: Memory,
-    /// Set when nobody wants the rows any more.
+    /// Set when the query is cancelled or its rows are no longer wanted.
     pub(super) stop: Arc<AtomicBool>,
 }
 
 impl ProbeScratch {
-    /// Ends what takes long once `stop` is set. Has the time measured that functions over Arrow's arrays take.
+    /// Creates the buffers of a worker that `stop` cancels; `now` measures the time of Arrow functions.
     #[must_use]
     pub fn new(stop: &Arc<AtomicBool>, now: Option<Arc<Now>>) -> Self {
         Self { memory: Memory::timed_by(now), stop: Arc::clone(stop), ..Self::default() }
     }
 
-    /// What functions over Arrow's arrays have cost so far.
+    /// Returns the cost of Arrow functions so far.
     #[must_use]
     pub fn calls(&self) -> Calls {
         self.memory.calls()
     }
 }
 
-/// Probe rows without a match: whether they make pairs.
+/// Treatment of probe rows without a match in a list of pairs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unmatched {
+    /// Skipped.
     Left,
+    /// Paired with [`NONE`] instead of a build row.
     Paired,
 }
 
-/// Takes pairs, the probe rows and the build rows, which it may take some away from.
+/// Consumer of pairs, given as probe rows and build rows; it may remove pairs from both lists.
 pub(super) type TakePairs<'a> = dyn FnMut(&mut Vec<u32>, &mut Vec<u32>) -> Result<()> + 'a;
 
-/// Takes output batches.
+/// Consumer of output batches.
 pub(super) type Next<'a> = dyn FnMut(Batch) -> Result<()> + 'a;
 
 impl JoinTable {
-    /// Joins a batch, gives output batches of up to about [`BATCH_ROWS`] rows to `next`, whose error stops it.
+    /// Joins a probe batch and passes output batches of up to about [`BATCH_ROWS`] rows to `next`, whose error ends
+    /// the call.
     ///
     /// # Errors
-    /// Those of `next` and of the condition, [`Error::Stopped`], and where columns have other forms than the build side's keys.
+    /// Returns the errors of `next` and of the residual condition, [`Error::Stopped`], and [`Error::Form`] if key
+    /// columns differ in their physical types from the build side's.
     pub fn probe(&self, batch: &Batch, scratch: &mut ProbeScratch, next: &mut Next<'_>) -> Result<()> {
         if batch.rows == 0 {
             return Ok(());
         }
         if let Some(not_in) = &self.not_in {
             let key = self.spec.keys.first().and_then(|(_, probe)| batch.columns.get(*probe));
-            not_in.see(key.ok_or(Error::Form("a join's key is no column of its probe side"))?);
+            not_in.see(key.ok_or(Error::Form("a join key is not a column of the probe side"))?);
             if not_in.gives_nothing() {
                 return Ok(());
             }
@@ -98,10 +106,10 @@ impl JoinTable {
         }
     }
 
-    /// The groups of the rows' keys.
+    /// Looks up the group of each row's key in `scratch.found`.
     pub(super) fn find(&self, batch: &Batch, scratch: &mut ProbeScratch) -> Result<()> {
         if batch.columns.iter().any(|column| column.rows() != batch.rows) || u32::try_from(batch.rows).is_err() {
-            return Err(Error::Form("a batch of a join's probe side has columns of other lengths"));
+            return Err(Error::Form("a probe-side batch has columns of differing lengths"));
         }
         if scratch.table != self.id {
             scratch.table = self.id;
@@ -129,7 +137,7 @@ impl JoinTable {
         Ok(())
     }
 
-    /// Pairs where a probe row has at most one match.
+    /// Outputs the pairs if a probe row has at most one match.
     fn single(
         &self,
         batch: &Batch,
@@ -166,7 +174,7 @@ impl JoinTable {
         self.give_pairs(&pairs, next)
     }
 
-    /// Pairs where a probe row may have many matches.
+    /// Outputs the pairs if a probe row may have several matches.
     fn all_pairs(
         &self,
         batch: &Batch,
@@ -181,11 +189,11 @@ impl JoinTable {
         })
     }
 
-    /// Marks the build rows of groups that were found.
+    /// Marks all build rows of the groups that were found.
     fn mark_groups(&self, found: &[u32]) {
         let Some(marks) = &self.marks else { return };
         for group in found.iter().filter(|group| **group != NONE) {
-            // A group's rows are all marked by the one who marks its first.
+            // Only whole groups are marked here, so a group's first row tells whether all of them are.
             let rows = self.groups.rows(*group);
             if !marks.get(rows.start) {
                 rows.for_each(|row| marks.set(row));
@@ -193,7 +201,7 @@ impl JoinTable {
         }
     }
 
-    /// Gives the probe rows that a kind gives of those that have a match or have none.
+    /// Outputs the probe rows that the join kind selects, given which rows have a match.
     pub(super) fn probe_rows(&self, batch: &Batch, matched: Bits, next: &mut Next<'_>) -> Result<()> {
         let given = match self.spec.kind {
             JoinKind::RightSemi => matched.clone(),
@@ -204,7 +212,7 @@ impl JoinTable {
         self.some_probe_rows(batch, &rows, &Arc::new(matched), next)
     }
 
-    /// Gives these probe rows, the marks where they are all.
+    /// Outputs these probe rows; `marks` is used only by mark joins, which output all rows.
     fn some_probe_rows(&self, batch: &Batch, rows: &[u32], marks: &Arc<Bits>, next: &mut Next<'_>) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -213,12 +221,12 @@ impl JoinTable {
         let column = |column: &OutputColumn| match *column {
             OutputColumn::Probe(position) => probe_column(batch, position, some),
             OutputColumn::Mark => Ok(Column::new(Data::Bools(Arc::clone(marks)))),
-            OutputColumn::Build(_) => Err(Error::Form("a column of a join's build side")),
+            OutputColumn::Build(_) => Err(Error::Form("a join that outputs probe rows only has a build column")),
         };
         next(Batch { rows: rows.len(), columns: self.spec.output.iter().map(column).collect::<Result<_>>()? })
     }
 
-    /// Gives all pairs, about [`BATCH_ROWS`] at once.
+    /// Enumerates all pairs and passes them to `take` in chunks of about [`BATCH_ROWS`].
     pub(super) fn each_pairs(
         &self,
         found: &[u32],
@@ -259,13 +267,13 @@ impl JoinTable {
         if build_rows.is_empty() { Ok(()) } else { take(probe_rows, build_rows) }
     }
 
-    /// Gives pairs, whose build rows have found a match.
+    /// Marks the build rows of the pairs and outputs the pairs.
     pub(super) fn give_pairs(&self, pairs: &Pairs<'_>, next: &mut Next<'_>) -> Result<()> {
         self.mark(pairs.build_rows);
         next(self.pairs(&self.spec.output, pairs)?)
     }
 
-    /// Marks build rows of pairs, if anything is asked about them afterwards.
+    /// Marks the build rows of pairs if the join outputs build rows after probing.
     pub(super) fn mark(&self, build_rows: &[u32]) {
         if let Some(marks) = &self.marks {
             build_rows.iter().filter(|row| **row != NONE).for_each(|row| marks.set(*row));

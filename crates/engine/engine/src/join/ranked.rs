@@ -1,4 +1,4 @@
-//! Groups of words that are near each other: a bit for each word there may be.
+//! Bitmap with rank support: an index for dense key codes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,17 +6,17 @@ use std::sync::atomic::AtomicBool;
 use super::NO_WORD;
 use crate::{Result, STRETCH_ROWS, unless_stopped};
 
-/// A word's bit says whether it is there; the set bits before it are its group.
+/// Index that stores one bit per possible key code; the number of set bits before a key code's bit is its group.
 #[derive(Debug)]
 pub(super) struct Ranked {
     bits: Arc<Vec<u64>>,
-    /// The set bits before each 64.
+    /// Number of set bits before each word of 64 bits.
     ranks: Vec<u32>,
     groups: u32,
 }
 
 impl Ranked {
-    /// The distinct words, all less than `size`, in their order.
+    /// Builds the index of key codes less than `size`; groups are in the order of their key codes.
     pub(super) fn new(words: &[u64], size: u64, stop: &AtomicBool) -> Result<Self> {
         let bits = bits(words, size, stop)?;
         let mut groups = 0;
@@ -28,33 +28,33 @@ impl Ranked {
         Ok(Self { bits: Arc::new(bits), ranks, groups })
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub(super) fn groups(&self) -> u32 {
         self.groups
     }
 
-    /// The bits.
+    /// Returns the bitmap.
     pub(super) fn bits(&self) -> &Arc<Vec<u64>> {
         &self.bits
     }
 
-    /// What they take in memory.
+    /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.bits.capacity() * 8 + self.ranks.capacity() * 4
     }
 
-    /// A word's group.
+    /// Returns the group of a key code, or [`NONE`].
     #[inline]
     pub(super) fn find(&self, word: u64) -> u32 {
         let (bits, ranks) = (&*self.bits, &*self.ranks);
         let at = (word / 64).min(bits.len() as u64 - 1) as usize;
         let (before, is_set) = ((1 << (word % 64)) - 1, bits[at] >> (word % 64) & 1);
-        // All bits, which is NONE, where it is not set. No branch: whether words are there is often by chance.
+        // All bits set is NONE. Branchless, because hits and misses are often unpredictable.
         (ranks[at] + (bits[at] & before).count_ones()) | (is_set as u32).wrapping_sub(1)
     }
 }
 
-/// A bit for each word less than `size`, set for those that are there, and 64 more, not set.
+/// Builds a bitmap of the existing key codes less than `size`, with at least 64 unset bits after them.
 pub(super) fn bits(words: &[u64], size: u64, stop: &AtomicBool) -> Result<Vec<u64>> {
     let mut bits = none(size);
     for words in words.chunks(STRETCH_ROWS) {
@@ -64,18 +64,19 @@ pub(super) fn bits(words: &[u64], size: u64, stop: &AtomicBool) -> Result<Vec<u6
     Ok(bits)
 }
 
-/// As many bits as [`bits`], not set.
+/// Returns an empty bitmap of the size that [`bits`] uses.
 pub(super) fn none(size: u64) -> Vec<u64> {
     vec![0; size.div_ceil(64) as usize + 1]
 }
 
-/// Sets a word's bit.
+/// Sets the bit of a key code.
 #[inline]
 pub(super) fn set(bits: &mut [u64], word: u64) {
     bits[(word / 64) as usize] |= 1 << (word % 64);
 }
 
-/// Whether a word's bit is set, of [`bits`].
+/// Returns whether the bit of a key code is set in a bitmap built by [`bits`] or [`none`]; false for larger key
+/// codes.
 #[inline]
 pub(super) fn has(bits: &[u64], word: u64) -> bool {
     bits[(word / 64).min(bits.len() as u64 - 1) as usize] >> (word % 64) & 1 == 1

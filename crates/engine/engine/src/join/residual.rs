@@ -1,4 +1,4 @@
-//! Pairs of rows that fulfil a condition besides their keys.
+//! Joins with a residual condition beyond the equality of keys.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +8,7 @@ use super::{JoinKind, JoinTable, Residual};
 use crate::expression::Memory;
 use crate::{BATCH_ROWS, Batch, Bits, Error, NONE, Result, run_part, unless_stopped};
 
-/// The condition, and what the worker that asks remembers of it.
+/// Residual condition with the evaluation state of the probing worker.
 pub(super) struct PairTest<'a> {
     pub(super) residual: &'a Residual,
     pub(super) memory: &'a mut Memory,
@@ -16,7 +16,7 @@ pub(super) struct PairTest<'a> {
 }
 
 impl JoinTable {
-    /// Joins a batch whose rows have found these groups.
+    /// Joins a probe batch whose rows have found these groups.
     pub(super) fn fulfilling(
         &self,
         test: &mut PairTest<'_>,
@@ -41,7 +41,8 @@ impl JoinTable {
         }
     }
 
-    /// Gives the pairs; the probe rows that they have, of joins that keep the others too.
+    /// Outputs the pairs that fulfil the condition. Returns the probe rows that have such a pair if the join also
+    /// outputs probe rows without a match; otherwise the bitmap stays empty.
     pub(super) fn fulfilling_pairs(
         &self,
         test: &mut PairTest<'_>,
@@ -65,7 +66,7 @@ impl JoinTable {
         Ok(matched)
     }
 
-    /// Gives the probe rows that have no match, with NULLs for the build side.
+    /// Outputs the probe rows without a match, padded with NULLs.
     pub(super) fn alone(&self, batch: &Batch, matched: &Bits, next: &mut Next<'_>) -> Result<()> {
         if matched.count() == batch.rows {
             return Ok(());
@@ -75,7 +76,7 @@ impl JoinTable {
         self.give_pairs(&Pairs { probe: batch, probe_rows: Some(&alone), build_rows: &build_rows }, next)
     }
 
-    /// Marks the build rows of pairs that fulfil a condition; asks only about those not marked yet.
+    /// Marks the build rows of pairs that fulfil the condition; evaluates it only for rows not marked yet.
     fn mark_fulfilling(
         &self,
         test: &mut PairTest<'_>,
@@ -93,7 +94,8 @@ impl JoinTable {
         })
     }
 
-    /// The probe rows with a match that fulfils a condition. Asks about few matches of each row first: most often they decide.
+    /// Returns the probe rows that have a pair fulfilling the condition. Tries a few candidates of each row first,
+    /// because they usually decide.
     pub(super) fn first_fulfilling(
         &self,
         test: &mut PairTest<'_>,
@@ -124,7 +126,8 @@ impl JoinTable {
         Ok(matched)
     }
 
-    /// Keeps the pairs that fulfil a condition, of a few thousand. Millions may come here of which none is given on.
+    /// Removes the pairs, at most about [`BATCH_ROWS`], that do not fulfil the condition. Checks for cancellation,
+    /// because millions of pairs may be tested without any output.
     fn retain_fulfilling(
         &self,
         test: &mut PairTest<'_>,
@@ -140,7 +143,7 @@ impl JoinTable {
         let PairTest { residual, memory, .. } = test;
         let is_true = residual.condition.is_true_in_portions(&self.pairs(&residual.columns, &pairs)?, memory)?;
         if is_true.rows() != build_rows.len() {
-            return Err(Error::Form("a condition's answers are not as many as its rows"));
+            return Err(Error::Form("a residual condition returned the wrong number of rows"));
         }
         if is_true.count() < is_true.rows() {
             retain(probe_rows, build_rows, |pair, _| is_true.get(pair));
@@ -149,7 +152,7 @@ impl JoinTable {
     }
 }
 
-/// Keeps some of the pairs.
+/// Removes the pairs for which `is_kept` is false.
 fn retain(probe_rows: &mut Vec<u32>, build_rows: &mut Vec<u32>, is_kept: impl Fn(usize, &[u32]) -> bool) {
     let mut kept = 0;
     for pair in 0..build_rows.len() {

@@ -1,4 +1,4 @@
-//! The build rows that are given after all probing.
+//! Build rows that a join outputs after all probing.
 
 use std::sync::Arc;
 
@@ -7,12 +7,14 @@ use super::{JoinKind, JoinTable, OutputColumn};
 use crate::{BATCH_ROWS, Batch, Bits, Column, Data, Error, Form, Result, run_part};
 
 impl JoinTable {
-    /// Gives build rows to `next` once all probing is done: those without a match with NULLs for the probe side ([`JoinKind::Left`],
-    /// [`JoinKind::Full`]), with a match ([`JoinKind::LeftSemi`]), without ([`JoinKind::LeftAnti`]), without for sure
-    /// ([`JoinKind::LeftNotIn`]), or all, marked ([`JoinKind::LeftMark`]); nothing of other kinds. Workers divide the rows: each gives a `part` of `parts`.
+    /// Outputs build rows to `next` after all probing has finished: rows without a match, padded with NULLs
+    /// ([`JoinKind::Left`], [`JoinKind::Full`]); rows with a match ([`JoinKind::LeftSemi`]); rows without a match
+    /// ([`JoinKind::LeftAnti`]) or certainly without one ([`JoinKind::LeftNotIn`]); or all rows with their mark
+    /// ([`JoinKind::LeftMark`]). Outputs nothing for other kinds. Workers divide the rows into `parts` shares; this
+    /// call outputs share `part`.
     ///
     /// # Errors
-    /// Those of `next`, and where `probe_forms` lacks a column of the output.
+    /// Returns the errors of `next`, and [`Error::Form`] if `probe_forms` lacks a column of the output.
     pub fn rest(
         &self,
         part: usize,
@@ -48,15 +50,16 @@ impl JoinTable {
         if rows.is_empty() { Ok(()) } else { next(self.rest_batch(&rows, probe_forms)?) }
     }
 
+    /// Builds an output batch of these build rows.
     fn rest_batch(&self, rows: &[u32], probe_forms: &[Form]) -> Result<Batch> {
         let column = |column: &OutputColumn| match *column {
             OutputColumn::Build(position) => self.column(position)?.take(rows),
             OutputColumn::Probe(position) => {
-                let form = probe_forms.get(position).ok_or(Error::Form("a column of a join's probe side"))?;
+                let form = probe_forms.get(position).ok_or(Error::Form("a probe-side output column does not exist"))?;
                 Ok(form.nulls(rows.len()))
             }
             OutputColumn::Mark => {
-                let marks = self.marks.as_ref().ok_or(Error::Form("a mark of no row"))?;
+                let marks = self.marks.as_ref().ok_or(Error::Form("a mark join has no match bitmap"))?;
                 let bits = Bits::of(rows.len(), |row| marks.get(rows[row]));
                 Ok(Column::new(Data::Bools(Arc::new(bits))))
             }

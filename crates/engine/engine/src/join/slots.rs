@@ -1,31 +1,34 @@
-//! Groups of words that are far apart: a hash table with open addressing.
+//! Open-addressing hash table from sparse key codes to groups.
 
 use std::sync::atomic::AtomicBool;
 
 use super::NO_WORD;
 use crate::{NONE, Result, STRETCH_ROWS, unless_stopped};
 
-/// Words by their groups, and groups in slots by the words' hashes. What is looked up is small: most look-ups cost two lines of the
-/// cache, and many are under way at the same time.
+/// Hash table from key codes to groups. Slots are small (4 bytes): most lookups touch two cache lines, and the
+/// lookups of a batch overlap their cache misses.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// A group, and above it bits of its word's hash; [`NONE`] where free. Each is at its hash or after it. As many as a power of two,
-    /// at most half of them used.
+    /// Slots: a group number with bits of its key code's hash above it, or [`NONE`] if free. A group is in the slot
+    /// of its hash or in one after it (linear probing). Their number is a power of two, and at most half of them are
+    /// used.
     slots: Vec<u32>,
+    /// Key codes by group.
     words: Vec<u64>,
-    /// A hash's upper bits say where to begin.
+    /// Right shift that maps a hash to its first slot.
     shift: u32,
-    /// Bits of a group: never all set.
+    /// Bits of a slot that hold the group number; never all of them set in a used slot.
     group_bits: u32,
 }
 
-/// The most slots to begin with: a table of many rows may have few words.
+/// Maximum initial number of slots: a build side of many rows may have few distinct keys.
 const SLOTS_AT_FIRST: usize = 1 << 22;
 
-/// So many words are put at once.
+/// Key codes inserted between two checks of the fill factor.
 const AT_ONCE: usize = 64;
 
-/// Spreads a word over all bits. Words are often as far apart as each other: one multiplication leaves such ones in clusters.
+/// Spreads a key code over all bits (the finalizer of SplitMix64). Key codes are often equidistant, which a single
+/// multiplication would leave clustered.
 #[inline]
 pub(super) fn hash(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,12 +37,12 @@ pub(super) fn hash(word: u64) -> u64 {
 }
 
 impl Slots {
-    /// The distinct words, numbered in the order they come; `there` of them are words.
+    /// Numbers the distinct key codes in order of appearance; `there` of `words` differ from [`NO_WORD`].
     pub(super) fn new(words: &[u64], there: usize, stop: &AtomicBool) -> Result<Self> {
         Self::with_slots(words, there, stop, ((there + AT_ONCE) * 2).next_power_of_two().min(SLOTS_AT_FIRST))
     }
 
-    /// Begins with so many slots, a power of two.
+    /// Works like [`Slots::new`] with an initial number of slots, a power of two.
     pub(super) fn with_slots(words: &[u64], there: usize, stop: &AtomicBool, size: usize) -> Result<Self> {
         let mut slots = Self {
             slots: vec![NONE; size],
@@ -54,7 +57,7 @@ impl Slots {
             while (slots.words.len() + AT_ONCE) * 2 > slots.slots.len() {
                 slots.grow();
             }
-            // Brings the lines into the cache: these loads wait for none before them.
+            // Prefetches the slots: these loads do not depend on each other.
             let lines = words.iter().map(|word| slots.slots[(hash(*word) >> slots.shift) as usize]);
             std::hint::black_box(lines.fold(0, u32::wrapping_add));
             for word in words.iter().filter(|word| **word != NO_WORD) {
@@ -64,18 +67,19 @@ impl Slots {
         Ok(slots)
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub(super) fn groups(&self) -> u32 {
         self.words.len() as u32
     }
 
-    /// What they take in memory.
+    /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.slots.capacity() * 4 + self.words.capacity() * 8
     }
 
-    /// Gives each of the found words, one for each row, its group. Looks at one slot of all rows, then at the next one of those that
-    /// have found another word: without branches on what is loaded, so that the loads of later rows do not wait.
+    /// Looks up the group of each row's key code. Reads the first slot of all rows, then the next slot of the rows
+    /// that met another key code. There are no branches on loaded data, so that the loads of later rows do not wait
+    /// for it.
     #[inline]
     pub(super) fn find(&self, word: impl Fn(usize) -> u64, found: &mut [u32], open: &mut Vec<u32>) {
         let (slots, shift, end) = (&*self.slots, self.shift, self.slots.len() - 1);
@@ -110,18 +114,19 @@ impl Slots {
         }
     }
 
-    /// The group in a slot if it is the word's. In arithmetic, as a compiler makes branches of choices, and these are by chance.
+    /// Returns the group in a slot if it belongs to the key code, otherwise [`NONE`]. Pure arithmetic, because
+    /// branches on random data would be mispredicted.
     #[inline]
     fn group(&self, slot: u32, word: u64) -> u32 {
         let mask = self.group_mask();
         let is_like = u32::from(slot ^ self.tag(hash(word)) <= mask) & u32::from(slot != NONE);
         let group = slot & mask & is_like.wrapping_neg();
         let is_it = is_like & u32::from(self.words[group as usize] == word);
-        // All bits, which is NONE, where it is another's.
+        // All bits set is NONE.
         group | is_it.wrapping_sub(1)
     }
 
-    /// The group of a word that is at a slot or after it, otherwise the free slot there.
+    /// Returns the group of a key code found at a slot or after it, otherwise the free slot where it belongs.
     #[inline]
     fn find_from(&self, start: usize, word: u64, hash: u64) -> std::result::Result<u32, usize> {
         let (end, mask, tag) = (self.slots.len() - 1, self.group_mask(), self.tag(hash));
@@ -165,7 +170,7 @@ impl Slots {
         u32::MAX >> (32 - self.group_bits)
     }
 
-    /// A hash's lower bits, above a group's.
+    /// Returns the lower bits of a hash, shifted above the group number.
     #[inline]
     fn tag(&self, hash: u64) -> u32 {
         (hash << self.group_bits) as u32

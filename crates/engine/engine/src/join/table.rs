@@ -1,4 +1,4 @@
-//! The build side as one table that all workers read.
+//! Finished build side, shared by all probing workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,36 +13,39 @@ use super::{Build, JoinKind, JoinSpec, NO_WORD};
 use crate::vector::concat;
 use crate::{Batch, Column, Error, Form, NONE, Result, unless_stopped};
 
-/// A row's word, its places in the order and the groups, and its share of an index where no word comes twice.
+/// Bytes per row needed while the table is built: key code, positions in the order and in the groups, and the share
+/// of an index of unique keys.
 const ROOM_PER_ROW: usize = 8 + 8 + 32;
 
-/// A finished build side.
+/// Hash table of a join's finished build side.
 #[derive(Debug)]
 pub struct JoinTable {
     pub(super) spec: Arc<JoinSpec>,
-    /// What no other table of this process has.
+    /// Id that is unique among the tables of this process.
     pub(super) id: u64,
     pub(super) rows: usize,
-    /// The columns that output and condition need.
+    /// Build columns needed by the output or the residual condition; rows of a group are adjacent.
     pub(super) columns: Vec<Option<Column>>,
     pub(super) words: Words,
     pub(super) index: Index,
     pub(super) groups: Groups,
-    /// The build rows that have found a match, of joins that give build rows afterwards.
+    /// Build rows that have found a match, for joins that output build rows after probing.
     pub(super) marks: Option<Marks>,
-    /// Of [`JoinKind::LeftNotIn`].
+    /// State of a NOT IN join ([`JoinKind::LeftNotIn`]).
     pub(super) not_in: Option<NotIn>,
-    /// Whether rows that find nothing may be left out before they come here.
+    /// Whether scans may drop probe rows that cannot find a match.
     pub(super) has_filters: bool,
+    /// Runtime filter of each key, if it has one.
     filters: Vec<Option<Arc<KeyFilter>>>,
 }
 
 impl JoinTable {
-    /// Makes the table of what the workers have collected. What probe rows must fulfil is told by at most so many bytes for each key;
-    /// nobody asks where these are none.
+    /// Builds the hash table from the rows that the workers have collected. Each key's runtime filter takes at most
+    /// `filter_bytes_max` bytes; 0 builds none.
     ///
     /// # Errors
-    /// Where the parts of `spec` do not fit each other, or for more rows than a table can have; [`Error::Stopped`] once `stop` is set.
+    /// Returns [`Error::Form`] for an inconsistent `spec`, [`Error::Memory`] for more rows than a table can have, and
+    /// [`Error::Stopped`] once `stop` is set.
     pub fn finish(
         spec: Arc<JoinSpec>,
         mut builds: Vec<Build>,
@@ -61,8 +64,8 @@ impl JoinTable {
         }
     }
 
-    /// What [`JoinTable::finish`] may need, roughly, beside what has been collected: a column lies there twice, its pieces and the whole,
-    /// while the rows' words, order and index are made.
+    /// Estimates the bytes that [`JoinTable::finish`] needs in addition to the collected rows: one column exists
+    /// twice, in pieces and concatenated, while key codes, order and index are built.
     #[must_use]
     pub fn room_bytes<'a>(builds: impl Iterator<Item = &'a Build>) -> usize {
         let (mut rows, mut columns, mut collected) = (0, 1, 0);
@@ -74,19 +77,20 @@ impl JoinTable {
         collected.div_ceil(columns) + rows * ROOM_PER_ROW
     }
 
-    /// What a table of `build` and one more batch may need, with what these take.
+    /// Estimates the bytes of a table built from `build` and one more batch, including the rows themselves.
     #[must_use]
     pub fn room_bytes_with(build: &Build, batch: &Batch) -> usize {
         let bytes = build.memory_bytes() + batch.bytes_copied();
         bytes + bytes.div_ceil(batch.columns.len().max(1)) + (build.rows() + batch.rows) * ROOM_PER_ROW
     }
 
-    /// Whether a table can have so many rows.
+    /// Returns whether a table can have this many rows.
     #[must_use]
     pub fn can_have(rows: usize) -> bool {
         u32::try_from(rows).is_ok_and(|rows| rows < NONE - 2)
     }
 
+    /// Builds the hash table from concatenated columns.
     fn of_columns(
         spec: Arc<JoinSpec>,
         rows: usize,
@@ -95,13 +99,14 @@ impl JoinTable {
         stop: &AtomicBool,
         id: u64,
     ) -> Result<Self> {
-        let keys = spec.keys.iter().map(|(build, _)| columns[*build].as_ref().ok_or(Error::Form("a join's key")));
+        let keys = spec.keys.iter().map(|(build, _)| columns[*build].as_ref().ok_or(Error::Form("missing key column")));
         let keys = keys.collect::<Result<Vec<_>>>()?;
         let (words, of_rows) = Words::learn(&keys, rows, spec.nulls_are_equal, stop)?;
         let index = Index::new(&of_rows, words.size(), spec.asks_existence(), stop)?;
         let (groups, order) = Groups::new(&of_rows, &index, spec.asks_existence(), stop)?;
         let is_not_in = spec.kind == JoinKind::LeftNotIn;
-        // What becomes of a build row whose key is NULL depends on whether there are probe rows, whatever their keys.
+        // A build row with a NULL key is returned only if there are no probe rows at all, so every probe row must
+        // arrive.
         let has_filters =
             filter_bytes_max != 0 && !spec.kind.keeps_probe_rows() && !(is_not_in && of_rows.contains(&NO_WORD));
         let filter = |(position, key): (usize, &&Column)| {
@@ -130,21 +135,21 @@ impl JoinTable {
         Ok(Self { spec, id, rows, columns, words, index, groups, marks, not_in, has_filters, filters })
     }
 
-    /// How many rows the build side has.
+    /// Returns the number of build rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Says that there are probe rows, none of them with a NULL for a key, though they may never come to this table: it is of a part of the
-    /// build side.
+    /// Records that probe rows without NULL keys exist that may never reach this table, because it holds only a
+    /// partition of the build side.
     pub fn see_rows_elsewhere(&self) {
         if let Some(not_in) = &self.not_in {
             not_in.see_rows();
         }
     }
 
-    /// What the table takes in memory, roughly.
+    /// Returns the approximate bytes of the table.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().flatten().map(Column::memory_bytes).sum();
@@ -153,21 +158,22 @@ impl JoinTable {
         columns + filters + marks + self.words.memory_bytes() + self.index.memory_bytes() + self.groups.memory_bytes()
     }
 
-    /// What probe rows must fulfil on a key to find anything; `None` where rows that find nothing are given too, and for keys that are
-    /// no integers.
+    /// Returns the runtime filter that a key of the probe rows must pass to find a match. Returns `None` if the join
+    /// outputs probe rows without a match, and for keys that are not integers.
     #[must_use]
     pub fn key_filter(&self, key: usize) -> Option<Arc<KeyFilter>> {
         self.filters.get(key).cloned().flatten()
     }
 
-    /// A column of the build side.
+    /// Returns a column of the build side.
     pub(super) fn column(&self, position: usize) -> Result<&Column> {
         let column = self.columns.get(position).and_then(Option::as_ref);
-        column.ok_or(Error::Form("a column of a join's build side"))
+        column.ok_or(Error::Form("a build column was requested that the table does not store"))
     }
 }
 
-/// The columns that the join uses, each made of its pieces before the next one's, which takes the least memory.
+/// Concatenates the columns that the join uses, one after the other, so that only one column exists twice at any
+/// time.
 fn columns(spec: &JoinSpec, builds: &mut [Build], stop: &AtomicBool) -> Result<Vec<Option<Column>>> {
     let column = |(position, form): (usize, &Form)| {
         unless_stopped(stop)?;

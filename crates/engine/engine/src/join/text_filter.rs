@@ -1,4 +1,4 @@
-//! Which strings of a probe side find anything: what a scan asks about the dictionaries of its pages.
+//! Runtime filter on a string join key, applied by scans to the dictionaries of their pages.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use super::encoding::Remembered;
 use super::{JoinTable, NO_WORD};
 use crate::{Bits, Column, Result};
 
-/// The strings of one key of a build side, for one worker of a scan of the probe side: of a dictionary it asks about each string once.
+/// Runtime filter on a string key of the build side, for one worker of a scan of the probe side. Each dictionary
+/// entry is looked up once.
 #[derive(Debug)]
 pub struct TextFilter {
     table: Arc<JoinTable>,
@@ -15,7 +16,8 @@ pub struct TextFilter {
 }
 
 impl TextFilter {
-    /// `None` where rows that find nothing are given too, and for keys that are no strings.
+    /// Creates the filter. Returns `None` if the join outputs probe rows without a match, and for keys that are not
+    /// strings.
     #[must_use]
     pub fn of(table: &Arc<JoinTable>, key: usize) -> Option<Self> {
         let is_text = table.words.encoding(key).is_some_and(|encoding| encoding.is_of_texts());
@@ -23,13 +25,13 @@ impl TextFilter {
         has_filter.then(|| Self { table: Arc::clone(table), key, seen: Remembered::default() })
     }
 
-    /// The rows that may find something.
+    /// Returns the rows that may find a match.
     ///
     /// # Errors
-    /// Where the values are no strings.
+    /// Returns [`Error::Form`](crate::Error::Form) if the values are not strings.
     pub fn keep(&mut self, column: &Column) -> Result<Bits> {
         let mut kept = match (&column.validity, self.table.not_in.is_some()) {
-            // A NULL among the values decides about all rows.
+            // For NOT IN, a NULL key decides about all rows and must pass.
             (Some(valid), true) => valid.not(),
             _ => Bits::all(column.rows(), false),
         };

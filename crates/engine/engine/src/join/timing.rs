@@ -1,4 +1,4 @@
-//! What a probe row costs. Run as: `cargo test --release -p engine -- --ignored --nocapture join`.
+//! Benchmark of the cost per probe row. Run with `cargo test --release -p engine -- --ignored --nocapture join`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use crate::{BATCH_ROWS, Batch, Bounds, Column, Data, Form, GOES_ON};
 
 const PROBES: usize = 10_000_000;
 
-/// A key and a number.
+/// Builds batches of a key column and a number column.
 fn batches(keys: &[i64]) -> Vec<Batch> {
     let column = |keys: &[i64]| Column::new(Data::Ints { values: Arc::new(keys.to_vec()), bounds: Bounds::I64 });
     let batch = |keys: &[i64]| Batch { rows: keys.len(), columns: vec![column(keys), column(keys)] };
     keys.chunks(BATCH_ROWS).map(batch).collect()
 }
 
-/// The time that this thread ran: others may be running too.
+/// Returns the CPU time of this thread, which other processes do not distort.
 fn running() -> Duration {
-    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux provides schedstat");
     Duration::from_nanos(statistics.split(' ').next().and_then(|time| time.parse().ok()).expect("a number"))
 }
 
@@ -28,7 +28,7 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     (result, running() - start)
 }
 
-/// Joins and prints nanoseconds for each row of the build side and of the probe side.
+/// Joins, and prints nanoseconds per row of the build side and of the probe side.
 fn measure(name: &str, kind: JoinKind, build: &[i64], probe: &[i64], output: &[OutputColumn]) {
     let spec = Arc::new(JoinSpec {
         kind,

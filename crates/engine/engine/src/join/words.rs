@@ -1,4 +1,4 @@
-//! One word for all keys of a row.
+//! Packing of all key columns of a row into one 64-bit key code.
 
 use std::sync::atomic::AtomicBool;
 
@@ -7,31 +7,35 @@ use super::encoding::{Encoding, Remembered};
 use super::numbers::PairNumbers;
 use crate::{Batch, Column, Data, Error, NONE, Result, unless_stopped};
 
-/// How keys become a word: their codes are its digits, each to the base of its key's size. Where a word would be too small for the
-/// next digit, it and the digit are numbered.
+/// Packing of key columns into a mixed-radix number: the codes of the columns are its digits, and the base of each
+/// digit is the size of its column's encoding. Where the number would exceed 64 bits, the pair of the number so far
+/// and the next code is replaced by a dense number.
 #[derive(Debug)]
 pub(super) struct Words {
     keys: Vec<Key>,
-    /// Words are less.
+    /// Exclusive upper bound of key codes.
     size: u64,
 }
 
+/// One key column.
 #[derive(Debug)]
 struct Key {
     encoding: Encoding,
     joined: Joined,
 }
 
-/// How a code joins the word of the keys before it.
+/// Way in which the code of a column is combined with the key code of the columns before it.
 #[derive(Debug)]
 enum Joined {
-    /// The word is the sum of it and the code so many times.
+    /// Adds the code multiplied by this factor.
     Digit(u64),
+    /// Replaces the pair of key code and code by its number.
     Numbered(PairNumbers),
 }
 
 impl Words {
-    /// Learns from the build side's keys, gives their words too: [`NO_WORD`] for rows that match nothing.
+    /// Builds the packing from the build side's key columns. Also returns the build rows' key codes, [`NO_WORD`] for
+    /// rows that match nothing.
     pub(super) fn learn(
         columns: &[&Column],
         rows: usize,
@@ -80,17 +84,17 @@ impl Words {
         Ok((learnt, words))
     }
 
-    /// Words are less than this.
+    /// Returns the exclusive upper bound of key codes.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
 
-    /// The encoding of a key.
+    /// Returns the encoding of a key column.
     pub(super) fn encoding(&self, key: usize) -> Option<&Encoding> {
         self.keys.get(key).map(|key| &key.encoding)
     }
 
-    /// What it takes in memory.
+    /// Returns the allocated bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let of_key = |key: &Key| {
             key.encoding.memory_bytes()
@@ -102,8 +106,9 @@ impl Words {
         self.keys.iter().map(of_key).sum()
     }
 
-    /// Values and the least of the build side's where the key is one of integers and a row's word is just the distance between them.
-    /// What is no build row's key is then no build row's word either.
+    /// Returns the probe values and the least build value if the key is a single integer column without NULLs and its
+    /// key code is the distance between them. Values outside of the build side's range then give key codes that no
+    /// build row has.
     pub(super) fn plain<'a>(&self, batch: &'a Batch, positions: &[usize]) -> Option<(&'a [i64], i64)> {
         let ([key], [position]) = (&*self.keys, positions) else { return None };
         let column = batch.columns.get(*position)?;
@@ -113,7 +118,7 @@ impl Words {
         }
     }
 
-    /// The words of a probe batch's rows, [`NO_WORD`] where no build row has the keys.
+    /// Computes the key codes of a probe batch's rows, [`NO_WORD`] for rows whose key matches no build row.
     pub(super) fn of_batch(
         &self,
         batch: &Batch,
@@ -126,10 +131,10 @@ impl Words {
         seen.resize_with(self.keys.len(), Remembered::default);
         for (index, ((key, position), seen)) in self.keys.iter().zip(positions).zip(seen).enumerate() {
             let column =
-                batch.columns.get(*position).ok_or(Error::Form("a join's key is no column of its probe side"))?;
+                batch.columns.get(*position).ok_or(Error::Form("a join key is not a column of the probe side"))?;
             let words = &mut words[..batch.rows];
             if column.rows() != words.len() {
-                return Err(Error::Form("a batch of a join's probe side has columns of other lengths"));
+                return Err(Error::Form("a probe-side batch has columns of differing lengths"));
             }
             match &key.joined {
                 Joined::Digit(_) if index == 0 => {
@@ -149,12 +154,14 @@ impl Words {
     }
 }
 
+/// Adds a digit to a key code.
 #[inline]
 fn with_digit(word: u64, code: u64, base: u64) -> u64 {
     let sum = word.wrapping_add(code.wrapping_mul(base));
     if word == NO_WORD || code == NO_WORD { NO_WORD } else { sum }
 }
 
+/// Looks up the number of a key code and a column's code.
 #[inline]
 fn numbered(pairs: &PairNumbers, word: u64, code: u64) -> u64 {
     if word == NO_WORD || code == NO_WORD {

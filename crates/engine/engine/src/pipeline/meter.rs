@@ -1,27 +1,29 @@
-//! How long one worker is busy with each step.
+//! Per-worker measurement of the time spent in each step.
 
 use std::sync::Arc;
 
-/// Nanoseconds since some moment, the same for all workers of a program.
+/// Clock that returns nanoseconds since an arbitrary moment, the same for all workers of a program.
 pub type Now = dyn Fn() -> u64 + Send + Sync;
 
-/// When a step was busy, and how long.
+/// Time span and busy time of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy {
-    /// Without the steps that it hands batches to.
+    /// Nanoseconds spent in the step itself, without the steps downstream of it.
     pub own_ns: u64,
+    /// Clock value when the step was first entered.
     pub first_ns: u64,
+    /// Clock value when the step was last left.
     pub last_ns: u64,
 }
 
 impl Busy {
-    /// From one moment to another.
+    /// Creates a measurement of a step that was busy for the whole interval.
     #[must_use]
     pub fn between(first_ns: u64, last_ns: u64) -> Self {
         Self { own_ns: last_ns.saturating_sub(first_ns), first_ns, last_ns }
     }
 
-    /// Of both.
+    /// Combines two measurements: adds the busy times and covers both intervals.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -32,15 +34,16 @@ impl Busy {
     }
 }
 
-/// Time by the place that a batch is at: a step, the sink, or outside.
+/// Stopwatch that attributes elapsed time to the step, or the sink, that currently processes a batch.
 #[derive(Default)]
 pub(super) struct Meter {
-    /// `None` where nobody asks.
+    /// Clock; `None` if time is not measured.
     now: Option<Arc<Now>>,
-    /// By how many steps are ahead; the sink has none.
+    /// Measurements by the number of steps that are still ahead; index 0 is the sink.
     busy: Vec<Option<Busy>>,
-    /// Where the batch is; `None` outside.
+    /// Index into `busy` of the step that processes the batch; `None` outside of the pipeline.
     at: Option<usize>,
+    /// Clock value at which `at` last changed.
     since_ns: u64,
 }
 
@@ -49,18 +52,19 @@ impl Meter {
         Self { now, busy: vec![None; steps + 1], at: None, since_ns: 0 }
     }
 
-    /// A batch comes to where so many steps are ahead; gives where it comes from.
+    /// Enters the step with `ahead` steps after it; returns the previous position for [`Meter::leave`].
     #[inline]
     pub(super) fn enter(&mut self, ahead: usize) -> Option<usize> {
         self.go_to(Some(ahead))
     }
 
-    /// It is back where it has come from.
+    /// Returns to the position that [`Meter::enter`] returned.
     #[inline]
     pub(super) fn leave(&mut self, to: Option<usize>) {
         self.go_to(to);
     }
 
+    /// Attributes the time since the last switch to the current position, then moves to another.
     fn go_to(&mut self, to: Option<usize>) -> Option<usize> {
         let now_ns = self.now.as_ref()?();
         if let Some(at) = self.at {
@@ -72,7 +76,7 @@ impl Meter {
         std::mem::replace(&mut self.at, to)
     }
 
-    /// Of each step, and of the sink.
+    /// Returns the measurements of the steps in order, then the sink's.
     pub(super) fn of_steps(&self) -> impl Iterator<Item = Option<Busy>> {
         self.busy.iter().rev().copied()
     }
@@ -87,7 +91,7 @@ mod tests {
     #[test]
     fn a_step_is_busy_without_those_that_it_hands_batches_to() {
         let clock = AtomicU64::new(0);
-        // Each look at the clock is ten nanoseconds after the one before.
+        // Every reading of the clock advances it by ten nanoseconds.
         let mut meter = Meter::new(Some(Arc::new(move || clock.fetch_add(10, Ordering::Relaxed))), 2);
         for _ in 0..2 {
             let outside = meter.enter(2);

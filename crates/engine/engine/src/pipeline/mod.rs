@@ -1,4 +1,5 @@
-//! A pipeline: batches of a source go through steps into a sink. Each worker runs one of its own over its share of the source.
+//! Pipelines: batches of a source pass through steps into a sink. Each worker runs its own copy over its share of the
+//! source.
 
 mod meter;
 mod worker;
@@ -14,69 +15,75 @@ use crate::expression::Expression;
 use crate::join::JoinSpec;
 use crate::sort::SortSpec;
 
-/// What happens to a source's batches.
+/// Source, steps and sink of one pipeline.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
     pub source: Source,
     pub steps: Vec<Step>,
     pub sink: Sink,
-    /// Whether what its workers have collected is what those of the next pipeline, whose sink is the same, begin with: the two are inputs of
-    /// one union.
+    /// Whether the workers of the next pipeline, which has the same sink, continue with the sink state collected by
+    /// this one: both are inputs of one UNION ALL.
     pub goes_on: bool,
-    /// Whether its source has an order that must be kept: one worker takes it all.
+    /// Whether the order of the source must be preserved; a single worker then reads all of it.
     pub in_order: bool,
 }
 
-/// Where batches come from.
+/// Origin of a pipeline's batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// An input from outside, by its number.
+    /// Input from outside of the program, such as a scan, by its number.
     Input(usize),
-    /// The groups of an earlier pipeline.
+    /// Groups aggregated by the pipeline with this number.
     Groups(usize),
-    /// What an earlier pipeline has sorted.
+    /// Rows sorted by the pipeline with this number.
     Sorted(usize),
 }
 
-/// What is done with a batch.
+/// Streaming operator of a pipeline.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Rows for which all are true go on; what a later one reads is computed only for what earlier ones leave.
+    /// Passes on the rows for which all conditions are true. A condition is evaluated only for the rows that passed
+    /// the conditions before it.
     Filter(Vec<Expression>),
-    /// Other columns.
+    /// Replaces the columns by the values of the expressions.
     Project(Vec<Expression>),
-    /// All rows as often as there are lists, each time with the columns of one.
+    /// Passes on all rows once per list of expressions, with the columns of that list (several DISTINCT aggregates).
     Repeat(Vec<Vec<Expression>>),
-    /// Rows with what they find in the table that an earlier pipeline built.
+    /// Joins the rows with the hash table built by an earlier pipeline.
     Probe {
         spec: Arc<JoinSpec>,
+        /// Number of the pipeline that built the hash table.
         built_by: usize,
-        /// The forms of the probing batches' columns.
+        /// Physical types of the probe side's columns.
         forms: Vec<Form>,
     },
-    /// Rows but the first few, and no more than so many of these; all workers together, who count them by the step's number.
+    /// LIMIT and OFFSET: skips the first `skip` rows and passes on at most `fetch`. All workers share one row
+    /// counter, identified by `number`.
     Limit { number: usize, skip: u64, fetch: Option<u64> },
 }
 
 impl Step {
-    /// Whether it may let no more rows pass.
+    /// Returns whether the step may end the pipeline early.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::Limit { fetch: Some(_), .. })
     }
 }
 
-/// Where batches end.
+/// Final operator of a pipeline.
 #[derive(Debug, Clone)]
 pub enum Sink {
+    /// Aggregates rows into groups.
     Groups(Arc<AggregateSpec>),
+    /// Collects the build side of a hash join.
     Build(Arc<JoinSpec>),
+    /// Collects rows to be sorted.
     Sort(Arc<SortSpec>),
-    /// They leave the program.
+    /// Returns the rows as output of the program.
     Rows,
 }
 
-/// Pipelines in an order in which they can run; the last one's sink is [`Sink::Rows`].
+/// Pipelines in an executable order; the last one's sink is [`Sink::Rows`].
 #[derive(Debug, Clone)]
 pub struct Program {
     pub pipelines: Vec<Pipeline>,

@@ -1,4 +1,4 @@
-//! One worker's way through a pipeline.
+//! Worker that pushes batches through the steps of a pipeline into its sink.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,88 +16,91 @@ use crate::sort::Sorting;
 use crate::vector::bytes_copied;
 use crate::{Batch, Error, Result, Selection};
 
-/// A worker of a pipeline, and what it has collected so far.
+/// Worker of a pipeline with the state of its steps and sink.
 pub struct Worker {
     pipeline: Arc<Pipeline>,
+    /// State of each step.
     locals: Vec<Local>,
     collected: Collected,
-    /// Rows that have come to each step, and to the sink.
+    /// Number of rows that reached each step; the last entry is the sink's.
     rows: Vec<u64>,
     meter: Meter,
     border: Border,
-    /// A worker of the pipeline that reads this one's groups. Rows that reach its end stay there until this one is done.
+    /// Worker of the pipeline that reads this pipeline's groups. Its output rows are taken only after this worker has
+    /// finished.
     next: Option<Box<Worker>>,
-    /// Whether a limit lets no more rows pass.
+    /// Whether a LIMIT has been reached, so that no further row can pass.
     has_enough: bool,
 }
 
-/// What a worker asks while it is busy with one batch, which may become millions.
+/// Callbacks and shared state of a worker: cancellation, output, memory accounting, spilling and LIMIT counters. Also
+/// consulted within one batch, which a join may expand to millions of rows.
 #[derive(Default)]
 pub struct Border {
-    /// Set when nobody wants the rows any more.
+    /// Set when the query is cancelled or its rows are no longer wanted.
     pub stop: Arc<AtomicBool>,
-    /// Takes rows that have reached the end, where they have become many.
+    /// Receives output rows as soon as several batches are buffered; without it they stay in the worker.
     pub relief: Option<Box<Relief>>,
-    /// Is told of what has been collected, whenever that has become more.
+    /// Memory accounting, called with the bytes of the sink state whenever it grows.
     pub room: Option<Box<Room>>,
-    /// Takes what has been collected where there is no room for it; what it has taken is not the worker's any more.
+    /// Receives the sink state as rows if no memory is left for it; the worker's own state is empty afterwards.
     pub spill: Option<Box<Spill>>,
-    /// Takes what a sort has no room for.
+    /// Receives rows of a sort if no memory is left for them; the receiver sorts them and writes them as a run.
     pub sort: Option<Box<SpillSorted>>,
-    /// Build rows go there at once, for others have gone there.
+    /// Whether the worker has spilled: build-side rows then go straight to `spill`.
     is_spilling: bool,
-    /// By the numbers of limits: how many rows have come there, to all workers.
+    /// Row counters of LIMIT steps by the steps' numbers, shared by all workers.
     pub limits: Arc<[AtomicU64]>,
-    /// A step or the sink after a LIMIT failed: rows that the LIMIT counted are lost.
+    /// Whether a step or the sink after a LIMIT failed, which loses rows that the LIMIT has already counted.
     has_failed_after_limit: bool,
-    /// What the rows that lie at the end take, where nobody takes them.
+    /// Bytes of buffered output rows, if `relief` is not set.
     held: usize,
-    /// Tells the time, where it is measured.
+    /// Clock; `None` if time is not measured.
     now: Option<Arc<Now>>,
 }
 
 impl Border {
-    /// Asks these.
+    /// Creates a context that can be cancelled, accounts memory and cannot spill.
     #[must_use]
     pub fn new(stop: Arc<AtomicBool>, relief: Option<Box<Relief>>, room: Box<Room>, limits: Arc<[AtomicU64]>) -> Self {
         Self { stop, relief, room: Some(room), limits, ..Self::default() }
     }
 
-    /// Gives what has no room to `spill`.
+    /// Spills build sides, groups and output rows to `spill` when memory runs out.
     #[must_use]
     pub fn spilling_to(self, spill: Box<Spill>) -> Self {
         Self { spill: Some(spill), ..self }
     }
 
-    /// Gives what a sort has no room for to `sort`.
+    /// Spills the rows of a sort to `sort` when memory runs out.
     #[must_use]
     pub fn sorting_to(self, sort: Box<SpillSorted>) -> Self {
         Self { sort: Some(sort), ..self }
     }
 
-    /// Has the time measured that steps take.
+    /// Measures the time spent in each step with this clock.
     #[must_use]
     pub fn timed_by(self, now: Arc<Now>) -> Self {
         Self { now: Some(now), ..self }
     }
 }
 
-/// Takes all batches; may wait.
+/// Receives all buffered output batches; may block.
 pub type Relief = dyn FnMut(Vec<Batch>) -> Result<()> + Send;
 
-/// Takes the bytes that are held; [`Error::Memory`] where they are too many.
+/// Accounts the bytes that a sink holds; returns [`Error::Memory`] if they exceed the limit.
 pub type Room = dyn FnMut(usize) -> Result<()> + Send;
 
-/// Takes rows out of memory: those of a build side, groups as [`Groups::drain`] gives them, or those at the end.
+/// Receives spilled rows: rows of a build side, groups in the format of [`Groups::drain`], or output rows.
 pub type Spill = dyn FnMut(Batch) -> Result<()> + Send;
 
-/// Takes rows out of memory that are to be sorted with others.
+/// Receives spilled rows of a sort, which it sorts and writes as a run.
 pub type SpillSorted = dyn FnMut(Sorting) -> Result<()> + Send;
 
-/// Batches that lie at the end before somebody is asked to take them.
+/// Number of buffered output batches at which [`Border::relief`] is called.
 const HELD_MAX: usize = 32;
 
-/// What a step of one worker has to itself.
+/// Per-worker state of a step.
 enum Local {
     Filter(Memory, Conjuncts),
     Project(Memory),
@@ -105,27 +108,27 @@ enum Local {
     Limit,
 }
 
-/// Which of the pieces of a build side a batch goes through.
+/// Position of a build-side chunk among the chunks that a probe batch is joined with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
     pub is_first: bool,
     pub is_last: bool,
 }
 
-/// What became of the batches.
+/// State of a worker's sink.
 pub enum Collected {
     Groups(Box<Groups>),
     Build(Box<Build>),
     Sorting(Box<Sorting>),
-    /// To be taken by whoever drives the worker.
+    /// Output rows not yet taken by the caller.
     Rows(Vec<Batch>),
 }
 
 impl Worker {
-    /// A worker; `table_of` gives the tables that earlier pipelines built.
+    /// Creates a worker; `table_of` returns the hash tables built by earlier pipelines.
     ///
     /// # Errors
-    /// Where a table is not there.
+    /// Returns [`Error::Form`] if a hash table is missing.
     pub fn new(
         pipeline: &Arc<Pipeline>,
         table_of: impl Fn(usize) -> Option<Arc<JoinTable>>,
@@ -138,7 +141,7 @@ impl Worker {
             }
             Step::Project(_) | Step::Repeat(_) => Ok(Local::Project(Memory::timed_by(border.now.clone()))),
             Step::Probe { built_by, .. } => {
-                let table = table_of(*built_by).ok_or(Error::Form("a table that is not built yet"))?;
+                let table = table_of(*built_by).ok_or(Error::Form("a probe step's hash table has not been built"))?;
                 Ok(Local::Probe(table, Box::new(ProbeScratch::new(&border.stop, border.now.clone()))))
             }
             Step::Limit { .. } => Ok(Local::Limit),
@@ -155,26 +158,28 @@ impl Worker {
         Ok(Self { pipeline, locals, collected, rows, meter, border, next: None, has_enough: false })
     }
 
-    /// Begins with what a worker of the pipeline before has collected in the same sink.
+    /// Continues with the sink state of a worker of the previous pipeline, which has the same sink.
     #[must_use]
     pub fn beginning_with(self, collected: Collected) -> Self {
         Self { collected, ..self }
     }
 
-    /// Lets a worker of the pipeline that reads its groups have those that are complete before all rows are there.
+    /// Passes groups on to a worker of the pipeline that reads them as soon as they are complete, before all rows
+    /// have arrived.
     pub fn lead_to(&mut self, next: Self) {
         self.next = Some(Box::new(next));
     }
 
-    /// The worker that it leads to, taken away.
+    /// Removes and returns the downstream worker set by [`Worker::lead_to`].
     pub fn take_next(&mut self) -> Option<Self> {
         self.next.take().map(|next| *next)
     }
 
-    /// Says that rows from here on are of another stretch of the source.
+    /// Ends a run of the source, such as a page of a clustered table, and passes on the groups that no later run can
+    /// contain.
     ///
     /// # Errors
-    /// Those of the steps that complete groups go through.
+    /// Returns the errors of the downstream worker's steps.
     pub fn end_stretch(&mut self) -> Result<()> {
         let (Collected::Groups(groups), Some(next)) = (&mut self.collected, &mut self.next) else { return Ok(()) };
         let outside = self.meter.enter(0);
@@ -187,10 +192,10 @@ impl Worker {
         (0..).map_while(|number| ended.batch(number)).try_for_each(|batch| next.push(batch))
     }
 
-    /// Takes a batch of the source through all steps.
+    /// Pushes a batch of the source through all steps.
     ///
     /// # Errors
-    /// Those of the steps.
+    /// Returns the errors of the steps.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
         let mut end = End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter };
         let pushed = push(&self.pipeline.steps, &mut self.locals, &mut self.rows, &mut end, batch);
@@ -198,15 +203,16 @@ impl Worker {
         unless_enough(pushed)
     }
 
-    /// As [`Worker::push`], where the first step is a join with a piece of its build side, and the batch comes again with the others.
+    /// Pushes a batch through a pipeline whose first step probes one chunk of a build side. The same batch is pushed
+    /// for every chunk; `matched` carries its matches from one to the next.
     ///
     /// # Errors
-    /// Those of the steps.
+    /// Returns the errors of the steps.
     pub fn push_piece(&mut self, batch: &Batch, matched: &Matched, pass: Pass) -> Result<()> {
         let (Some((Local::Probe(table, scratch), locals)), Some((_, steps)), Some((came, rows))) =
             (self.locals.split_first_mut(), self.pipeline.steps.split_first(), self.rows.split_first_mut())
         else {
-            return Err(Error::Form("a piece of what is no join"));
+            return Err(Error::Form("a chunk of a build side was pushed, but the first step is no probe"));
         };
         if pass.is_first {
             *came += batch.rows as u64;
@@ -223,28 +229,29 @@ impl Worker {
         unless_enough(pushed)
     }
 
-    /// Returns whether an error can be ignored if other workers reach the limit: it is about values, and no row that was counted at a limit is missing.
+    /// Returns whether an error can be ignored if other workers reach the limit: it concerns values only, and no row
+    /// already counted by a LIMIT is missing.
     #[must_use]
     pub fn may_ignore(&self, error: &Error) -> bool {
         error.is_about_values() && !self.border.has_failed_after_limit
     }
 
-    /// Whether a limit lets no more rows pass, of whatever comes.
+    /// Returns whether a LIMIT has been reached, so that no further row can pass.
     #[must_use]
     pub fn has_enough(&self) -> bool {
         self.has_enough
     }
 
-    /// Takes a share of what the build side of a join still has to give through the steps after it, once all workers are done with their
-    /// batches.
+    /// Emits this worker's share of the build rows that a join returns after probing, and pushes them through the
+    /// steps after the join. Must be called after all workers have finished probing.
     ///
     /// # Errors
-    /// Those of the steps.
+    /// Returns the errors of the steps.
     pub fn push_rest(&mut self, step: usize, part: usize, parts: usize) -> Result<()> {
         let (Some(Local::Probe(table, _)), Some(Step::Probe { forms, .. })) =
             (self.locals.get(step), self.pipeline.steps.get(step))
         else {
-            return Err(Error::Form("a rest of what is no join"));
+            return Err(Error::Form("build rows were requested from a step that is no probe"));
         };
         let table = Arc::clone(table);
         let (steps, locals) = (&self.pipeline.steps[step + 1..], &mut self.locals[step + 1..]);
@@ -256,7 +263,7 @@ impl Worker {
         unless_enough(pushed)
     }
 
-    /// What it sorts, if it does.
+    /// Returns the rows collected for a sort; `None` for other sinks.
     #[must_use]
     pub fn sorting(&self) -> Option<&Sorting> {
         match &self.collected {
@@ -265,30 +272,30 @@ impl Worker {
         }
     }
 
-    /// Puts another table in the place of the one that a step probes.
+    /// Replaces the hash table of a probe step.
     ///
     /// # Errors
-    /// Where that step is no probe.
+    /// Returns [`Error::Form`] if the step is no probe.
     pub fn put_table(&mut self, step: usize, table: Arc<JoinTable>) -> Result<()> {
         let Some(Local::Probe(there, _)) = self.locals.get_mut(step) else {
-            return Err(Error::Form("a table for what is no join"));
+            return Err(Error::Form("a hash table was set for a step that is no probe"));
         };
         *there = table;
         Ok(())
     }
 
-    /// Gives what has been collected to whoever takes what has no room.
+    /// Spills the sink state.
     ///
     /// # Errors
-    /// Where nobody does, and theirs.
+    /// Returns [`Error::Memory`] if nothing receives spilled rows, and the errors of the receiver.
     pub fn spill(&mut self) -> Result<()> {
         End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter }.spill()
     }
 
-    /// Takes the groups away that it has collected so far; `None` where it collects something else.
+    /// Removes and returns the groups collected so far; `None` for other sinks.
     ///
     /// # Errors
-    /// Those of whoever counts what is collected.
+    /// Returns the errors of the memory accounting.
     pub fn take_groups(&mut self) -> Result<Option<Groups>> {
         let Collected::Groups(groups) = &mut self.collected else { return Ok(None) };
         let taken = groups.take();
@@ -298,19 +305,19 @@ impl Worker {
         Ok(Some(taken))
     }
 
-    /// Adds groups of the same kind to those that it has collected.
+    /// Merges groups of the same aggregation into the collected groups.
     ///
     /// # Errors
-    /// As [`Groups::merge`], and of those who count what is collected.
+    /// Returns the errors of [`Groups::merge`] and of the memory accounting.
     pub fn add_groups(&mut self, more: Groups) -> Result<()> {
         let stop = Arc::clone(&self.border.stop);
         self.add_to_groups(|groups| groups.merge(more, &stop))
     }
 
-    /// Likewise, of groups that are kept.
+    /// Merges cached groups of the same aggregation into the collected groups.
     ///
     /// # Errors
-    /// As [`Worker::add_groups`].
+    /// Returns the errors listed for [`Worker::add_groups`].
     pub fn add_compact(&mut self, more: &CompactGroups) -> Result<()> {
         let stop = Arc::clone(&self.border.stop);
         self.add_to_groups(|groups| groups.add_compact(more, &stop))
@@ -318,31 +325,31 @@ impl Worker {
 
     fn add_to_groups(&mut self, add: impl FnOnce(&mut Groups) -> Result<()>) -> Result<()> {
         let Collected::Groups(groups) = &mut self.collected else {
-            return Err(Error::Form("groups for what has none"));
+            return Err(Error::Form("groups were added to a sink that does not aggregate"));
         };
         add(groups)?;
         let bytes = groups.memory_bytes();
         End { collected: &mut self.collected, border: &mut self.border, meter: &mut self.meter }.hold(bytes)
     }
 
-    /// What it has collected so far.
+    /// Returns the sink state.
     #[must_use]
     pub fn collected(&self) -> &Collected {
         &self.collected
     }
 
-    /// How many rows have come to each step; the last number is the sink's.
+    /// Returns the number of rows that reached each step; the last number is the sink's.
     #[must_use]
     pub fn rows(&self) -> &[u64] {
         &self.rows
     }
 
-    /// When it was busy with each step; the last is the sink.
+    /// Returns the busy time of each step; the last one is the sink's.
     pub fn busy(&self) -> impl Iterator<Item = Option<Busy>> {
         self.meter.of_steps()
     }
 
-    /// What functions over Arrow's arrays have cost at each step.
+    /// Returns the cost of Arrow functions in each step.
     pub fn calls(&self) -> impl Iterator<Item = Calls> {
         self.locals.iter().map(|local| match local {
             Local::Filter(memory, _) | Local::Project(memory) => memory.calls(),
@@ -351,7 +358,7 @@ impl Worker {
         })
     }
 
-    /// Rows that have reached the end, taken away.
+    /// Removes and returns the buffered output rows.
     pub fn take_rows(&mut self) -> Vec<Batch> {
         match &mut self.collected {
             Collected::Rows(rows) => {
@@ -362,14 +369,14 @@ impl Worker {
         }
     }
 
-    /// What it has collected.
+    /// Returns the sink state and ends the worker.
     #[must_use]
     pub fn finish(self) -> Collected {
         self.collected
     }
 }
 
-/// Where batches end, and who is asked.
+/// Sink of a worker together with the callbacks it needs.
 struct End<'a> {
     collected: &'a mut Collected,
     border: &'a mut Border,
@@ -377,6 +384,7 @@ struct End<'a> {
 }
 
 impl End<'_> {
+    /// Adds a batch to the sink.
     fn take(&mut self, batch: Batch) -> Result<()> {
         let bytes = match self.collected {
             Collected::Groups(groups) => {
@@ -392,7 +400,7 @@ impl End<'_> {
             }
             Collected::Sorting(sorting) => {
                 sorting.push(batch)?;
-                // What is given away is sorted first.
+                // Memory for sorting a run before it is spilled is reserved in advance.
                 let room_bytes = if self.border.sort.is_some() { sorting.room_bytes() } else { 0 };
                 sorting.memory_bytes() + room_bytes
             }
@@ -410,7 +418,7 @@ impl End<'_> {
         self.hold(bytes)
     }
 
-    /// Asks for room for what has been collected; without it that is given away, where somebody takes it.
+    /// Accounts the bytes of the sink state, and spills the state if they exceed the limit.
     fn hold(&mut self, bytes: usize) -> Result<()> {
         let Some(room) = &mut self.border.room else { return Ok(()) };
         match room(bytes) {
@@ -425,7 +433,7 @@ impl End<'_> {
             (Collected::Build(build), Some(spill), _) => build.drain(spill)?,
             (Collected::Rows(rows), Some(spill), _) => rows.drain(..).try_for_each(spill)?,
             (Collected::Sorting(sorting), _, Some(sort)) => sorting.drain(sort)?,
-            _ => return Err(Error::Memory("what a program collects")),
+            _ => return Err(Error::Memory("the state of an operator")),
         }
         self.border.is_spilling = true;
         self.border.held = 0;
@@ -433,6 +441,7 @@ impl End<'_> {
     }
 }
 
+/// Pushes a batch through the remaining steps into the sink.
 fn push(steps: &[Step], locals: &mut [Local], rows: &mut [u64], end: &mut End<'_>, batch: Batch) -> Result<()> {
     if batch.rows == 0 {
         return Ok(());
@@ -440,7 +449,7 @@ fn push(steps: &[Step], locals: &mut [Local], rows: &mut [u64], end: &mut End<'_
     if end.border.stop.load(Ordering::Relaxed) {
         return Err(Error::Stopped);
     }
-    let (here, rows) = rows.split_first_mut().ok_or(Error::Form("a step that is not there"))?;
+    let (here, rows) = rows.split_first_mut().ok_or(Error::Form("a worker has fewer row counters than steps"))?;
     *here += batch.rows as u64;
     let before = end.meter.enter(steps.len());
     let pushed = match (steps.split_first(), locals.split_first_mut()) {
@@ -451,7 +460,7 @@ fn push(steps: &[Step], locals: &mut [Local], rows: &mut [u64], end: &mut End<'_
     pushed
 }
 
-/// Takes a batch through a step, and on to those after it.
+/// Runs one step on a batch and pushes its output through the steps after it.
 fn through(
     (step, local): (&Step, &mut Local),
     (steps, locals): (&[Step], &mut [Local]),
@@ -478,7 +487,7 @@ fn through(
             table.probe(&batch, scratch, &mut |batch| push(steps, locals, rows, end, batch))
         }
         (Step::Limit { number, skip, fetch }, Local::Limit) => {
-            let taken = end.border.limits.get(*number).ok_or(Error::Form("a limit that nobody counts for"))?;
+            let taken = end.border.limits.get(*number).ok_or(Error::Form("a LIMIT step has no row counter"))?;
             let (count, last) = (batch.rows as u64, fetch.map_or(u64::MAX, |fetch| skip.saturating_add(fetch)));
             let before = taken.fetch_add(count, Ordering::Relaxed);
             let place = |row: u64| row.saturating_sub(before).min(count) as usize;
@@ -490,11 +499,11 @@ fn through(
             }
             if last <= before.saturating_add(count) { Err(Error::Enough) } else { Ok(()) }
         }
-        _ => Err(Error::Form("a step without what it needs")),
+        _ => Err(Error::Form("a step's per-worker state is of another kind of step")),
     }
 }
 
-/// The rows for which all conditions are true.
+/// Returns the rows for which all conditions are true, and learns the cheapest order of the conditions.
 fn fulfilling(
     batch: Batch,
     conditions: &[Expression],
@@ -528,7 +537,7 @@ fn projected(expressions: &[Expression], batch: &Batch, memory: &mut Memory) -> 
     Ok(Batch { rows: batch.rows, columns: columns.collect::<Result<_>>()? })
 }
 
-/// That a limit has been reached ends what goes through the steps, and is no failure.
+/// Turns [`Error::Enough`] into success: a reached LIMIT ends the batch, but is no failure.
 fn unless_enough(pushed: Result<()>) -> Result<()> {
     match pushed {
         Err(Error::Enough) => Ok(()),

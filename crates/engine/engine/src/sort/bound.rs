@@ -1,20 +1,20 @@
-//! The last of the rows that are asked for, as far as they are known: rows after it are left out before they are collected.
+//! Top-N filter: rows that sort after the N-th row so far are skipped before they are collected.
 
 use std::cmp::Ordering;
 
 use super::SortKey;
 use crate::{Batch, Bits, Column, Data, Result};
 
-/// A row's keys.
+/// Sort keys of the N-th row so far.
 #[derive(Debug)]
 pub(super) struct Bound {
-    /// The keys, each by its place here.
+    /// Sort keys, each with its value as a column of one row.
     keys: Vec<(SortKey, Column)>,
 }
 
 impl Bound {
     pub(super) fn new(keys: &[SortKey], batch: &Batch, row: usize) -> Result<Self> {
-        let row = u32::try_from(row).map_err(|_| crate::Error::Memory("the first rows of many"))?;
+        let row = u32::try_from(row).map_err(|_| crate::Error::Memory("2^32 rows of a top-N sort"))?;
         let key = |key: &SortKey| Ok((*key, batch.columns[key.column].take(&[row])?));
         Ok(Self { keys: keys.iter().map(key).collect::<Result<_>>()? })
     }
@@ -23,10 +23,10 @@ impl Bound {
         self.keys.first().map(|(_, value)| value)
     }
 
-    /// The rows that come before it: as many as are asked for come before those that are equal.
+    /// Returns the rows that sort before the bound. Equal ones are not needed, as N rows up to the bound exist already.
     pub(super) fn keep(&mut self, batch: &Batch) -> Result<Bits> {
         let mut kept = Bits::all(batch.rows, false);
-        // Rows that the keys so far do not tell from it; `None` for all.
+        // Rows that equal the bound in the keys so far; `None` is all rows.
         let mut equal: Option<Vec<u32>> = None;
         for (key, value) in &self.keys {
             let column = &batch.columns[key.column];

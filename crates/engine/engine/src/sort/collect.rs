@@ -1,4 +1,4 @@
-//! What one worker collects.
+//! Collects the rows of one worker, all or only candidates for the first N.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,41 +8,41 @@ use super::{SortSpec, Sorter};
 use crate::vector::bytes_copied;
 use crate::{Batch, Column, Error, Result, Selection};
 
-/// So many rows more than are asked for, and as many as are asked for, are worth looking for the first ones anew.
+/// Minimum number of rows beyond the limit at which a top-N collector is cut back to its first N rows; at least N.
 const MORE_MIN: usize = 512;
 
-/// What is given away together, about. Sorting it takes some times as much where rows are narrow.
+/// Approximate size of a part that is drained, in bytes. Sorting narrow rows needs a multiple of that.
 const PART_BYTES: usize = 64 << 20;
 
-/// A worker's part of the rows. Of the first rows alone it keeps a few more than are asked for.
+/// Collector of one worker's rows. With a limit it keeps about twice as many rows as the limit.
 #[derive(Debug)]
 pub struct Sorting {
     spec: Arc<SortSpec>,
     rows: usize,
-    /// The pieces of each column.
+    /// Chunks of each column.
     columns: Vec<Vec<Column>>,
     bytes: usize,
-    /// The last of as many rows as are asked for: what comes after it is not kept.
+    /// Keys of the N-th row so far, with a limit of N: rows that do not sort before it are dropped.
     bound: Option<Bound>,
-    /// How often there has been another.
+    /// Number of times that the bound has been set.
     bounds: usize,
 }
 
 impl Sorting {
-    /// Nothing collected yet.
+    /// Creates an empty collector.
     #[must_use]
     pub fn new(spec: &Arc<SortSpec>) -> Self {
         let columns = vec![Vec::new(); spec.forms.len()];
         Self { spec: Arc::clone(spec), rows: 0, columns, bytes: 0, bound: None, bounds: 0 }
     }
 
-    /// Takes a batch.
+    /// Adds a batch.
     ///
     /// # Errors
-    /// Where its columns have other forms than the others'.
+    /// [`Error::Form`] if its columns have other forms than the sort specification.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
         if !self.spec.has_forms_of(&batch) {
-            return Err(Error::Form("a batch that is sorted has other columns"));
+            return Err(Error::Form("a batch to sort has other columns than the sort specification"));
         }
         let batch = match &mut self.bound {
             Some(bound) => {
@@ -65,7 +65,7 @@ impl Sorting {
         }
     }
 
-    /// Keeps the first rows alone.
+    /// Sorts the collected rows, keeps the first `fetch` and sets the bound.
     fn narrow(&mut self, fetch: usize) -> Result<()> {
         let spec = Arc::clone(&self.spec);
         let next = Self { bounds: self.bounds + 1, ..Self::new(&spec) };
@@ -83,12 +83,13 @@ impl Sorting {
         Ok(())
     }
 
-    /// Gives all rows away, in parts that are sorted alone, in the order that they have come in.
+    /// Passes all rows to `take` and removes them. Each part is to be sorted as a run of its own; parts are in arrival
+    /// order.
     ///
     /// # Errors
-    /// Those of `take`.
+    /// Errors of `take`.
     pub fn drain(&mut self, take: &mut dyn FnMut(Self) -> Result<()>) -> Result<()> {
-        // What comes after as many rows as are asked for is not wanted wherever these are.
+        // The bound stays valid: the first N rows exist, although not in memory.
         let next = Self { bound: self.bound.take(), bounds: self.bounds, ..Self::new(&self.spec) };
         let Self { rows, columns, .. } = std::mem::replace(self, next);
         let mut part = Self::new(&self.spec);
@@ -111,39 +112,39 @@ impl Sorting {
         if part.rows == 0 { Ok(()) } else { take(part) }
     }
 
-    /// What sorting takes, roughly, beside what a part that is given away takes itself.
+    /// Returns the approximate memory that sorting one drained part needs, beside the part itself.
     #[must_use]
     pub fn room_bytes(&self) -> usize {
         let whole = Sorter::room_bytes(std::iter::once(self));
         whole / (self.bytes / PART_BYTES).max(1)
     }
 
-    /// Of the first rows alone: the first key of the last of them so far, as a column of one row, and how often it has been another. Rows whose
-    /// key comes after it are not wanted.
+    /// Returns the bound of a top-N sort: the number of times that it has been set, and the first key of the N-th row
+    /// so far, as a column of one row. Rows whose first key sorts after it cannot be among the first N.
     #[must_use]
     pub fn bound(&self) -> Option<(usize, &Column)> {
         Some((self.bounds, self.bound.as_ref()?.first_key()?))
     }
 
-    /// How many rows are collected.
+    /// Returns the number of collected rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// What they take in memory, roughly.
+    /// Returns the approximate memory use in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What is sorted by what.
+    /// Returns the sort specification.
     #[must_use]
     pub fn spec(&self) -> &Arc<SortSpec> {
         &self.spec
     }
 
-    /// Gives the pieces of a column away.
+    /// Removes and returns the chunks of a column.
     pub(super) fn take_column(&mut self, position: usize) -> Vec<Column> {
         self.columns.get_mut(position).map(std::mem::take).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Which of two rows comes first.
+//! Comparison of rows and values in PostgreSQL's order.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use super::SortKey;
 use crate::expression::float_order;
 use crate::{Column, Data, Error, Result};
 
-/// The order of two rows, of one batch or of two whose columns have the same forms. `keys` are by the places of their columns.
+/// Compares two rows of one batch, or of two batches whose columns have the same forms.
 pub(super) fn rows(
     keys: &[SortKey],
     left: &[Column],
@@ -26,7 +26,7 @@ pub(super) fn rows(
 }
 
 impl SortKey {
-    /// The order of two values.
+    /// Compares two values in the order of this key, NULLs included.
     #[inline]
     pub(super) fn order(&self, left: &Column, x: usize, right: &Column, y: usize) -> Result<Ordering> {
         match (left.is_valid(x), right.is_valid(y)) {
@@ -40,7 +40,7 @@ impl SortKey {
     }
 }
 
-/// Strings by their bytes, floats as PostgreSQL orders them.
+/// Compares two values that are not NULL: strings by their bytes, floats as PostgreSQL does.
 #[inline]
 pub(crate) fn values(left: &Column, x: usize, right: &Column, y: usize) -> Result<Ordering> {
     Ok(match (&left.data, &right.data) {
@@ -54,7 +54,7 @@ pub(crate) fn values(left: &Column, x: usize, right: &Column, y: usize) -> Resul
     })
 }
 
-/// Whether two values are alike, as NULLs are.
+/// Returns whether two values are not distinct; NULLs are not distinct from each other.
 #[inline]
 pub(crate) fn is_same(column: &Column, x: usize, y: usize) -> Result<bool> {
     Ok(match (column.is_valid(x), column.is_valid(y)) {
@@ -69,6 +69,6 @@ fn text(data: &Data, row: usize) -> Result<&[u8]> {
         Data::Codes { codes, strings } if (codes[row] as usize) < strings.values().len() => {
             Ok(strings.get(codes[row]).as_bytes())
         }
-        _ => Err(Error::Form("a sort key of another form")),
+        _ => Err(Error::Form("values to compare are of different forms")),
     }
 }

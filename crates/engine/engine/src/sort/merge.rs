@@ -1,4 +1,4 @@
-//! Several runs of rows, each in order, as one: a tree of losers (Knuth, The Art of Computer Programming, 5.4.1).
+//! Merges sorted runs with a tree of losers (Knuth, The Art of Computer Programming, 5.4.1).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,45 +8,47 @@ use super::{SortSpec, compare};
 use crate::vector::interleave;
 use crate::{BATCH_ROWS, Batch, Column, Error, Form, Result};
 
-/// Merges runs, whose rows it is brought block by block. Rows that are equal come in the order of their runs.
+/// Merge of sorted runs, which the caller supplies block by block. Equal rows are returned in the order of their runs.
 #[derive(Debug)]
 pub struct Merge {
     spec: Arc<SortSpec>,
-    /// Rows that are still wanted.
+    /// Number of rows still to be returned.
     left: usize,
     runs: Vec<Run>,
-    /// Runs whose next block is not there.
+    /// Runs that need their next block.
     waiting: Vec<usize>,
-    /// The run whose row comes first, then those that have lost at each node of the tree; empty until all have come.
+    /// Winning run, then the loser at each node of the tree; empty until all runs have their first block.
     tree: Vec<usize>,
-    /// What rows have been picked of: the runs' blocks, and some that are used up.
+    /// Current blocks of the runs, and exhausted blocks that picked rows refer to.
     blocks: Vec<Batch>,
-    /// By block and row.
+    /// Picked rows, in order: block and row.
     picks: Vec<(u32, u32)>,
 }
 
-/// The rows of a run that are there.
+/// Cursor in the current block of a run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
     block: u32,
     row: u32,
     rows: u32,
-    /// Of the row's leading key.
+    /// Prefix of the row's leading key.
     prefix: u128,
     has_ended: bool,
 }
 
-/// What comes next of a merge.
+/// Step of a merge: rows, or a request to the caller.
 #[derive(Debug)]
 pub enum Merged {
+    /// Next rows in order.
     Rows(Batch),
-    /// The next block of a run is needed, by the run's number.
+    /// Request for the next block of the run with this number.
     Wants(usize),
+    /// All rows have been returned.
     End,
 }
 
 impl Merge {
-    /// Of so many runs, in the order of `spec`; of its first rows alone where it has a limit.
+    /// Creates a merge of `runs` runs in the order of `spec`, limited to `fetch` rows if it has a limit.
     #[must_use]
     pub fn new(spec: &Arc<SortSpec>, runs: usize) -> Self {
         Self {
@@ -60,18 +62,18 @@ impl Merge {
         }
     }
 
-    /// Takes the next block of a run that is waited for; `None` at its end.
+    /// Adds the next block of the run that was requested last; `None` ends the run.
     ///
     /// # Errors
-    /// Where its columns have other forms than the others', and where it is not waited for.
+    /// [`Error::Form`] if the block's columns have other forms than `spec`, or the block was not requested.
     pub fn put(&mut self, run: usize, block: Option<Batch>) -> Result<()> {
         if self.waiting.last() != Some(&run) {
-            return Err(Error::Form("a block that nobody waits for"));
+            return Err(Error::Form("a block of a run was not requested"));
         }
         match block {
             Some(block) => {
                 if !self.spec.has_forms_of(&block) {
-                    return Err(Error::Form("a block of a run has other columns"));
+                    return Err(Error::Form("a block of a run has other columns than the sort specification"));
                 }
                 if block.rows == 0 {
                     return Ok(());
@@ -88,18 +90,18 @@ impl Merge {
         if self.tree.is_empty() { Ok(()) } else { self.replay(run) }
     }
 
-    /// What comes next.
+    /// Returns the next rows, or requests a block.
     ///
     /// # Errors
-    /// None that well-formed columns meet.
-    #[expect(clippy::should_implement_trait, reason = "what it gives may be a question")]
+    /// Internal errors only.
+    #[expect(clippy::should_implement_trait, reason = "a step may request a block, unlike an iterator's item")]
     pub fn next(&mut self) -> Result<Merged> {
         if self.left == 0 || self.runs.is_empty() {
             return self.ended();
         }
         loop {
             if let Some(run) = self.waiting.last() {
-                // Blocks that are used up are kept until what was picked of them is given.
+                // Returns the picked rows once too many exhausted blocks are retained for them.
                 let is_full = 2 * self.runs.len() < self.blocks.len();
                 return if is_full && !self.picks.is_empty() { self.give() } else { Ok(Merged::Wants(*run)) };
             }
@@ -140,7 +142,7 @@ impl Merge {
         if self.picks.is_empty() { Ok(Merged::End) } else { self.give() }
     }
 
-    /// What has been picked.
+    /// Returns the picked rows as a batch.
     fn give(&mut self) -> Result<Merged> {
         let column = |(position, form): (usize, &Form)| {
             let columns: Vec<&Column> = self.blocks.iter().map(|block| &block.columns[position]).collect();
@@ -153,14 +155,14 @@ impl Merge {
         Ok(Merged::Rows(Batch { rows, columns }))
     }
 
-    /// Rows of the only run that has some.
+    /// Returns a slice of the only run that has not ended, without comparisons.
     fn give_last(&mut self, run: usize) -> Result<Merged> {
         let at = &mut self.runs[run];
         let (start, rows) = (at.row as usize, at.rows as usize);
         let end = rows.min(start + BATCH_ROWS.min(self.left));
         let batch = self.blocks[at.block as usize].clone().slice(start, end);
         self.left -= batch.rows;
-        at.row = u32::try_from(end).expect("a row of a block");
+        at.row = u32::try_from(end).expect("a block has fewer than 2^32 rows");
         if end == rows {
             self.waiting.push(run);
             self.forget();
@@ -170,24 +172,24 @@ impl Merge {
         Ok(Merged::Rows(batch))
     }
 
-    /// Forgets blocks that are used up.
+    /// Drops exhausted blocks.
     fn forget(&mut self) {
         let mut blocks = Vec::with_capacity(self.runs.len());
         for run in self.runs.iter_mut().filter(|run| run.row < run.rows) {
             blocks.push(self.blocks[run.block as usize].clone());
-            run.block = u32::try_from(blocks.len() - 1).expect("no more blocks than before");
+            run.block = u32::try_from(blocks.len() - 1).expect("blocks are numbered with 32 bits");
         }
         self.blocks = blocks;
     }
 
-    /// Sees what the leading key of a run's row is.
+    /// Updates the key prefix of a run's current row.
     fn look_at(&mut self, run: usize) {
         let Some(key) = self.spec.keys.first() else { return };
         let at = &mut self.runs[run];
         at.prefix = prefix(key, &self.blocks[at.block as usize].columns[key.column], at.row as usize);
     }
 
-    /// Has each play against its neighbour, and the winners against each other.
+    /// Builds the tree: each run plays against its neighbour, then the winners play against each other.
     fn play(&mut self) -> Result<()> {
         let leaves = self.runs.len();
         let mut winners: Vec<usize> = std::iter::repeat_n(0, leaves).chain(0..leaves).collect();
@@ -201,7 +203,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Plays the games of a run that has another row.
+    /// Replays the games on the path from a run, which has a new row, to the root.
     fn replay(&mut self, run: usize) -> Result<()> {
         let (mut winner, mut node) = (run, usize::midpoint(self.runs.len(), run));
         while 0 < node {

@@ -1,11 +1,17 @@
-//! Sorting: rows that workers have collected, in the order of some columns.
+//! Sorting: parallel sample sort in memory, top-N, and merging of spilled runs.
 //!
-//! A worker collects batches in [`Sorting`], of the first few rows alone those that may be among them (`bound.rs`). A [`Sorter`] has them all:
-//! `packed.rs` makes one number of the leading keys of a row, `compare.rs` decides between rows where that does not, `order.rs` sorts the
-//! numbers by buckets, each alone. Other columns are taken in that order when [`SortedRows`] are given,
-//! beside what window functions have computed of the rows in order.
+//! Each worker collects its batches. A [`Sorter`] takes the batches of all workers and sorts row numbers prefixed by
+//! normalized keys; columns are gathered in that order when [`SortedRows`] are read (late materialization), together
+//! with the columns of window functions. Rows that exceed memory are spilled as sorted runs, which a [`Merge`] combines
+//! block by block.
 //!
-//! Of what has no room a worker gives parts away, each of which is sorted alone. A [`Merge`] makes one of them, block by block.
+//! - `collect.rs`: collects the batches of one worker; `bound.rs`: skips rows that cannot be among the first N.
+//! - `order.rs`: sorts by buckets, which are divided by sampled splitters and sorted in parallel.
+//! - `packed.rs`: packs the leading keys of a row into one number; `ranks.rs`: ranks of dictionary entries, for string
+//!   keys.
+//! - `compare.rs`: compares rows by the keys that the packed number does not decide.
+//! - `sorted.rs`: the sorted rows and their window functions.
+//! - `merge.rs`: merges sorted runs; `prefix.rs`: key prefixes that make its comparisons cheap.
 
 mod bound;
 mod collect;
@@ -28,27 +34,27 @@ pub use sorted::SortedRows;
 use crate::window::{WindowSpec, form_of};
 use crate::{Batch, Column, Form};
 
-/// What is sorted by what.
+/// Sort specification: keys, limit, column forms and window functions.
 #[derive(Debug, Clone)]
 pub struct SortSpec {
-    /// The most significant first. Without keys rows stay as they come.
+    /// Sort keys, the most significant first. Without keys rows stay in arrival order.
     pub keys: Vec<SortKey>,
-    /// How many of the first rows are given; all without it.
+    /// Maximum number of rows to return, the first in order; `None` returns all.
     pub fetch: Option<usize>,
-    /// The forms of the batches' columns.
+    /// Forms of the batches' columns.
     pub forms: Vec<Form>,
-    /// What is computed of all rows in their order; its columns come after the batches'.
+    /// Window functions over the sorted rows; their columns follow those of the batches.
     pub windows: Option<WindowSpec>,
 }
 
 impl SortSpec {
-    /// Whether a batch has the columns that are sorted.
+    /// Returns whether the columns of a batch have the specified forms.
     pub(crate) fn has_forms_of(&self, batch: &Batch) -> bool {
         let is_fit = |(column, form): (&Column, &Form)| column.rows() == batch.rows && form.is_like(Form::of(column));
         batch.columns.len() == self.forms.len() && batch.columns.iter().zip(&self.forms).all(is_fit)
     }
 
-    /// What is left to do with rows in their order that have the window functions' columns: they stay as they come.
+    /// Returns the specification of sorted rows that have the window functions' columns already: it keeps their order.
     #[must_use]
     pub fn of_computed(&self) -> Self {
         let functions = self.windows.iter().flat_map(|windows| &windows.functions);
@@ -58,7 +64,7 @@ impl SortSpec {
     }
 }
 
-/// A column that rows are sorted by.
+/// Sort key: a column and its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortKey {
     pub column: usize,

@@ -1,4 +1,5 @@
-//! The order of rows: their numbers are divided among buckets that come one after the other, each of which is sorted alone.
+//! Sample sort: rows, as numbers of packed keys, are divided into consecutive buckets, which are sorted independently
+//! in parallel.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,37 +10,37 @@ use super::{SortKey, SortSpec, SortedRows, Sorting, compare};
 use crate::vector::concat;
 use crate::{BATCH_ROWS, Column, Error, NONE, Result};
 
-/// Rows of a bucket, about.
+/// Approximate number of rows in a bucket.
 const BUCKET_ROWS: usize = 1 << 15;
-/// More buckets cost more than they save.
+/// Maximum number of buckets; more would cost more than they save.
 const BUCKETS_MAX: usize = 1 << 10;
-/// Rows that are looked at for each bucket to find where it ends.
+/// Rows sampled for each bucket to find the splitters between buckets.
 const SAMPLES: usize = 16;
 
-/// All rows, to be sorted by parts.
+/// Parallel sort of all workers' rows: the caller scatters shares of the rows to buckets, then sorts each bucket.
 #[derive(Debug)]
 pub struct Sorter {
     spec: Arc<SortSpec>,
     rows: usize,
     columns: Vec<Column>,
     packed: Packed,
-    /// The first number of each bucket but the first.
+    /// Splitters: lower bound of each bucket but the first.
     borders: Vec<u128>,
 }
 
-/// A share of the rows' numbers, by buckets.
+/// Packed numbers of a share of the rows, by bucket.
 #[derive(Debug)]
 pub struct Scattered(Vec<Vec<u128>>);
 
 impl Sorter {
-    /// Has what the workers have collected, each column in one piece.
+    /// Concatenates the rows that the workers have collected and chooses the splitters.
     ///
     /// # Errors
-    /// For more rows than can be numbered.
+    /// [`Error::Memory`] for 2^32 rows or more.
     pub fn new(spec: &Arc<SortSpec>, mut parts: Vec<Sorting>) -> Result<Self> {
         let rows = parts.iter().map(Sorting::rows).sum();
         if !Self::can_have(rows) {
-            return Err(Error::Memory("rows that are sorted"));
+            return Err(Error::Memory("2^32 rows to sort"));
         }
         let column = |(position, form)| {
             concat(parts.iter_mut().flat_map(|part: &mut Sorting| part.take_column(position)).collect(), form)
@@ -52,8 +53,8 @@ impl Sorter {
         Ok(sorter)
     }
 
-    /// What [`Sorter::new`] may need, roughly, beside what has been collected, until the rows are in order: a column lies there twice, then a
-    /// row's number does.
+    /// Returns the approximate memory that sorting needs beside the collected rows, in bytes. One column exists twice
+    /// while it is concatenated; then the rows' numbers exist twice.
     #[must_use]
     pub fn room_bytes<'a>(parts: impl Iterator<Item = &'a Sorting>) -> usize {
         parts
@@ -66,31 +67,31 @@ impl Sorter {
             .sum()
     }
 
-    /// Whether so many rows can be sorted together: each has a number.
+    /// Returns whether so many rows can be sorted together: row numbers have 32 bits.
     #[must_use]
     pub fn can_have(rows: usize) -> bool {
         u32::try_from(rows).is_ok()
     }
 
-    /// Whether rows stay as they have come.
+    /// Returns whether rows stay in arrival order, as there are no keys.
     #[must_use]
     pub fn is_in_order(&self) -> bool {
         self.spec.keys.is_empty()
     }
 
-    /// How many shares the rows can be divided into.
+    /// Returns the number of shares of the rows that can be scattered in parallel.
     #[must_use]
     pub fn shares(&self) -> usize {
         self.rows.div_ceil(4 * BUCKET_ROWS)
     }
 
-    /// How many buckets there are.
+    /// Returns the number of buckets.
     #[must_use]
     pub fn buckets(&self) -> usize {
         self.borders.len() + 1
     }
 
-    /// Divides a share of the rows among the buckets.
+    /// Scatters a share of the rows to the buckets.
     #[must_use]
     pub fn scatter(&self, share: usize) -> Scattered {
         let (start, end) = (share * 4 * BUCKET_ROWS, self.rows.min((share + 1) * 4 * BUCKET_ROWS));
@@ -104,7 +105,7 @@ impl Sorter {
         Scattered(buckets)
     }
 
-    /// The rows of a bucket in their order; the shares are all there are.
+    /// Sorts a bucket and returns its rows in order. `shares` must be all shares.
     #[must_use]
     pub fn bucket(&self, bucket: usize, shares: &[Scattered]) -> Vec<u32> {
         let mut numbers = Vec::with_capacity(shares.iter().map(|Scattered(buckets)| buckets[bucket].len()).sum());
@@ -117,7 +118,7 @@ impl Sorter {
         numbers.into_iter().map(row).collect()
     }
 
-    /// The rows, whose buckets are in order.
+    /// Returns the sorted rows, given the rows of each bucket in order.
     #[must_use]
     pub fn in_order(self, buckets: &[Vec<u32>]) -> SortedRows {
         let mut order = if self.is_in_order() { None } else { Some(buckets.concat()) };
@@ -129,7 +130,7 @@ impl Sorter {
         SortedRows::new(self.spec, rows, self.columns, order)
     }
 
-    /// The rows in order, sorted by the caller alone.
+    /// Sorts the rows on the calling thread alone.
     ///
     /// # Errors
     /// [`Error::Stopped`] once `stop` is set.
@@ -145,7 +146,7 @@ impl Sorter {
         Ok(self.in_order(&buckets))
     }
 
-    /// What it takes in memory, roughly, with the rows' numbers.
+    /// Returns the approximate memory use in bytes, including the rows' numbers.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let functions = self.spec.windows.as_ref().map_or(0, |windows| windows.functions.len());
@@ -168,12 +169,12 @@ impl Sorter {
         sampled.into_iter().skip(SAMPLES).step_by(SAMPLES).collect()
     }
 
-    /// The keys that numbers do not tell all of.
+    /// Returns the keys that the packed numbers do not decide fully.
     fn open_keys(&self) -> &[SortKey] {
         &self.spec.keys[self.packed.first_open..]
     }
 
-    /// The order of two rows by their numbers, each of a row of its own.
+    /// Compares two rows by their packed numbers, then by the keys that these do not decide, then by arrival.
     #[inline]
     fn order(&self, x: &u128, y: &u128) -> Ordering {
         let keys = self.open_keys();
@@ -183,12 +184,12 @@ impl Sorter {
         (x >> ROW_BITS).cmp(&(y >> ROW_BITS)).then_with(|| {
             let (left, right) = (row(*x) as usize, row(*y) as usize);
             let decided = compare::rows(keys, &self.columns, left, &self.columns, right);
-            decided.expect("both are of one column").then(x.cmp(y))
+            decided.expect("both rows are of the same columns").then(x.cmp(y))
         })
     }
 }
 
-/// The row that a number is of.
+/// Returns the row of a packed number: its lower 32 bits.
 fn row(number: u128) -> u32 {
     (number & u128::from(NONE)) as u32
 }

@@ -1,4 +1,4 @@
-//! The leading keys of a row as one number, whose order is theirs.
+//! Normalized keys: the leading sort keys of a row, packed into one number of the same order.
 
 use std::ops::Range;
 
@@ -8,44 +8,47 @@ use super::SortKey;
 use super::ranks::ranks;
 use crate::{Column, Data, Error, Result};
 
-/// Bits that keys have in a number; the rest is the row's.
+/// Bits for keys in a packed number; the others hold the row number.
 const KEY_BITS: u32 = 96;
-/// Bits of a row's number.
+/// Bits for the row number.
 pub(super) const ROW_BITS: u32 = u128::BITS - KEY_BITS;
 
-/// How keys become numbers.
+/// Packing of the leading sort keys into a number.
 #[derive(Debug)]
 pub(super) struct Packed {
     parts: Vec<Part>,
-    /// Bits that no key needs.
+    /// Key bits that no key uses.
     free: u32,
-    /// The first key that the number does not tell all of; none where it tells of all.
+    /// First key that the number does not decide fully; the number of keys if it decides all.
     pub(super) first_open: usize,
 }
 
-/// How one key becomes bits.
+/// Packing of one key into bits.
 #[derive(Debug)]
 struct Part {
     key: SortKey,
     form: PartForm,
-    /// The greatest number that a value has.
+    /// Largest number of a value; the smallest is 0.
     span: u128,
     has_nulls: bool,
-    /// The lowest bits, which have no place.
+    /// Number of lowest bits that are cut off as they do not fit.
     dropped: u32,
+    /// Number of bits that are packed.
     bits: u32,
 }
 
 #[derive(Debug)]
 enum PartForm {
-    /// Less the least.
+    /// Distance from this minimum.
     Ints(i64),
+    /// Distance from this minimum.
     Wide(i128),
+    /// Distance from this minimum of the values' order-preserving bits.
     Floats(u64),
     Bools,
-    /// By code.
+    /// Rank of the string, by code.
     Ranks(Vec<u32>),
-    /// So many bytes from one on.
+    /// `bytes` bytes of the string, from byte `start` on: the prefix common to all strings is skipped.
     Texts {
         start: usize,
         bytes: usize,
@@ -56,9 +59,9 @@ impl Packed {
     pub(super) fn new(keys: &[SortKey], columns: &[Column]) -> Result<Self> {
         let mut packed = Self { parts: Vec::new(), free: KEY_BITS, first_open: keys.len() };
         for (place, key) in keys.iter().enumerate() {
-            let column = columns.get(key.column).ok_or(Error::Form("a sort key"))?;
+            let column = columns.get(key.column).ok_or(Error::Form("the column of a sort key is missing"))?;
             if matches!(column.data, Data::Opaque(_)) {
-                return Err(Error::Form("a sort key of values that are not compared"));
+                return Err(Error::Form("a sort key of a type without an order"));
             }
             let Some(mut part) = Part::new(*key, column, packed.free) else {
                 packed.first_open = place;
@@ -81,7 +84,7 @@ impl Packed {
         Ok(packed)
     }
 
-    /// The numbers of some rows, their own number in the lowest bits.
+    /// Packs the keys of some rows, with the row number in the lowest bits.
     pub(super) fn numbers(&self, columns: &[Column], rows: Range<usize>) -> Vec<u128> {
         let mut numbers = vec![0_u128; rows.len()];
         for part in &self.parts {
@@ -95,7 +98,8 @@ impl Packed {
 }
 
 impl Part {
-    /// `None` where the key is of a form without numbers, or there is no room for any of it.
+    /// Creates the packing of a key; `None` if its values have no numbers of 128 bits, or not a single byte of a string
+    /// fits in `free` bits.
     fn new(key: SortKey, column: &Column, free: u32) -> Option<Self> {
         let rows = column.rows();
         let has_nulls = column.validity.as_ref().is_some_and(|valid| valid.count() < rows);
@@ -128,12 +132,12 @@ impl Part {
             }
             Data::Opaque(_) => return None,
         };
-        // A number more stands for NULL.
+        // One more number stands for NULL.
         let last = span.checked_add(u128::from(has_nulls))?;
         Some(Self { key, form, span, has_nulls, dropped: 0, bits: u128::BITS - last.leading_zeros() })
     }
 
-    /// Puts the bits of some rows after those that are there.
+    /// Appends the bits of this key to the numbers of some rows.
     fn append(&self, column: &Column, rows: Range<usize>, numbers: &mut [u128]) {
         let start = rows.start;
         match (&self.form, &column.data) {
@@ -160,7 +164,7 @@ impl Part {
                 let of = |row: usize| if column.is_valid(row) { leading(texts.value(row), *from, *bytes) } else { 0 };
                 self.append_each(column, start, rows.map(of), numbers);
             }
-            _ => unreachable!("the form was made of this column"),
+            _ => unreachable!("the packing was created for this column"),
         }
     }
 
@@ -181,8 +185,7 @@ impl Part {
     }
 }
 
-/// The least and the greatest value of the rows that have one; `None` where they are too far apart to be numbered. Where no row has one, two
-/// that are alike.
+/// Returns the smallest and the largest of the non-NULL values; a pair of equal values if all are NULL.
 fn bounds<T: Copy + Ord + Default>(column: &Column, values: impl Iterator<Item = T>) -> Option<(T, T)> {
     let mut found: Option<(T, T)> = None;
     for (row, value) in values.enumerate() {
@@ -193,7 +196,7 @@ fn bounds<T: Copy + Ord + Default>(column: &Column, values: impl Iterator<Item =
     Some(found.unwrap_or_default())
 }
 
-/// A number whose order is PostgreSQL's: -0 is 0, NaN is itself and greater than all others.
+/// Maps a float to a number of PostgreSQL's order: -0 equals 0, NaN equals NaN and is greater than all other values.
 pub(super) fn ordered(value: f64) -> u64 {
     if value.is_nan() {
         return u64::MAX;
@@ -202,7 +205,7 @@ pub(super) fn ordered(value: f64) -> u64 {
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
-/// How many bytes all strings begin with.
+/// Returns the length in bytes of the prefix that all non-NULL strings have in common.
 fn common_prefix(column: &Column, texts: &StringViewArray) -> usize {
     let mut valid = (0..texts.len()).filter(|row| column.is_valid(*row)).map(|row| texts.value(row).as_bytes());
     let Some(first) = valid.next() else { return 0 };
@@ -219,7 +222,7 @@ fn common_prefix(column: &Column, texts: &StringViewArray) -> usize {
     common
 }
 
-/// So many bytes of a string from one on, as a number; zeros after its end.
+/// Returns `bytes` bytes of a string from byte `from` on, as a big-endian number; zeros after the end of the string.
 pub(super) fn leading(text: &str, from: usize, bytes: usize) -> u128 {
     let text = text.as_bytes().get(from..).unwrap_or_default();
     let mut padded = [0; 16];

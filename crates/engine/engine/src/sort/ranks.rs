@@ -1,8 +1,9 @@
-//! Which place a string of a dictionary has among the others.
+//! Ranks of dictionary entries in the order of their strings.
 
 use crate::Strings;
 
-/// By code the rank of its string, equal ones alike; and the greatest rank. Codes that no row has need none.
+/// Returns the rank of each code's string, and the largest rank. Equal strings have equal ranks; codes that no row uses
+/// have rank 0.
 pub(super) fn ranks(strings: &Strings, used: impl Iterator<Item = u32>) -> (Vec<u32>, u32) {
     let mut is_used = vec![false; strings.len()];
     for code in used {

@@ -1,4 +1,4 @@
-//! Rows in their order, to be given in parts.
+//! Sorted rows, read in ranges, and the columns of their window functions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use crate::vector::concat;
 use crate::window::{self, Ordered, WindowSpec};
 use crate::{BATCH_ROWS, Batch, Bits, Column, Error, Result};
 
-/// Rows that window functions are computed of together; whole words of bits.
+/// Rows whose window functions are computed together; a multiple of 64, so that shares of bitmaps concatenate by words.
 const SHARE_ROWS: usize = 1 << 17;
 
-/// Rows in order.
+/// Sorted rows: columns, the order of their rows, and columns of window functions.
 #[derive(Debug)]
 pub struct SortedRows {
     spec: Arc<SortSpec>,
     rows: usize,
     columns: Vec<Column>,
-    /// Where each row is in the columns; none where they are in order themselves.
+    /// Index of each row in the columns; `None` if the columns are in order themselves.
     order: Option<Vec<u32>>,
-    /// What window functions have computed, in order.
+    /// Columns of window functions, in order.
     windows: Vec<Column>,
 }
 
@@ -28,38 +28,38 @@ impl SortedRows {
         Self { spec, rows, columns, order, windows: Vec::new() }
     }
 
-    /// How many shares window functions can be computed by; none without such functions.
+    /// Returns the number of shares by which window functions are computed in parallel; 0 if there are none.
     #[must_use]
     pub fn shares(&self) -> usize {
         if self.spec.windows.is_some() { self.rows.div_ceil(SHARE_ROWS) } else { 0 }
     }
 
-    /// Which rows of a share are the first of their partition.
+    /// Returns which rows of a share are the first of their partition.
     ///
     /// # Errors
-    /// Where a partition's column is not there.
+    /// [`Error::Form`] if there are no window functions.
     pub fn partition_starts(&self, share: usize) -> Result<Bits> {
         window::starts(&self.ordered(), &self.windowed()?.partition_by, self.range(share))
     }
 
-    /// All shares' as one.
+    /// Concatenates the partition starts of all shares.
     #[must_use]
     pub fn all_starts(&self, shares: &[Bits]) -> Bits {
         Bits::of_words(shares.iter().flat_map(|share| share.words().iter().copied()).collect(), self.rows)
     }
 
-    /// The window functions' columns of a share: of the partitions that begin there.
+    /// Computes the window functions of the partitions that start in a share. `starts` covers all rows.
     ///
     /// # Errors
-    /// Those of the functions.
+    /// Errors of the functions.
     pub fn window_columns(&self, share: usize, starts: &Bits) -> Result<Vec<Column>> {
         window::columns(self.windowed()?, &self.ordered(), starts, self.range(share))
     }
 
-    /// With the window functions' columns, those of all shares in their order.
+    /// Adds the window functions' columns, given those of all shares in order.
     ///
     /// # Errors
-    /// None that well-formed columns meet.
+    /// Internal errors only.
     pub fn with_windows(mut self, shares: Vec<Vec<Column>>) -> Result<Self> {
         let functions = self.windowed()?.functions.clone();
         let mut shares: Vec<_> = shares.into_iter().map(Vec::into_iter).collect();
@@ -71,7 +71,7 @@ impl SortedRows {
     }
 
     fn windowed(&self) -> Result<&WindowSpec> {
-        self.spec.windows.as_ref().ok_or(Error::Form("window functions that are not there"))
+        self.spec.windows.as_ref().ok_or(Error::Form("a sort specification without window functions"))
     }
 
     fn ordered(&self) -> Ordered<'_> {
@@ -82,20 +82,20 @@ impl SortedRows {
         self.rows.min(share * SHARE_ROWS)..self.rows.min((share + 1) * SHARE_ROWS)
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// What they take in memory, roughly.
+    /// Returns the approximate memory use in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().chain(&self.windows).map(Column::memory_bytes).sum();
         columns + self.order.as_ref().map_or(0, |order| order.len() * size_of::<u32>())
     }
 
-    /// The rows by batches, counted from 0; `None` after the last.
+    /// Returns the batch with this number, counted from 0; `None` after the last.
     ///
     /// # Errors
     /// As [`Column::take`].
@@ -107,12 +107,12 @@ impl SortedRows {
         self.between(start, self.rows.min(start + BATCH_ROWS)).map(Some)
     }
 
-    /// All rows as one batch.
+    /// Returns all rows as one batch.
     pub(super) fn whole(&self) -> Result<Batch> {
         self.between(0, self.rows)
     }
 
-    /// The rows from one place to another.
+    /// Returns the rows from position `start` to `end`.
     ///
     /// # Errors
     /// As [`Column::take`].

@@ -9,7 +9,7 @@ use super::*;
 use crate::spill::{decode, encode};
 use crate::{BATCH_ROWS, Batch, Bits, Bounds, Column, Data, Selection, Strings};
 
-/// A value as the reference has it.
+/// Value of the reference implementation.
 #[derive(Debug, Clone, PartialEq)]
 enum Value {
     Int(i64),
@@ -37,7 +37,7 @@ impl Value {
     }
 }
 
-/// What a column holds.
+/// Type and representation of a column.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Ints,
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// A value that follows from a number.
+    /// Derives a value from a number.
     fn value(self, number: u64) -> Value {
         let small = (number % 17).cast_signed();
         match self {
@@ -105,7 +105,7 @@ impl Kind {
             }
             Self::Bools => Data::Bools(Arc::new(Bits::of(values.len(), |row| values[row] == Some(Value::Bool(true))))),
             Self::Codes => {
-                // Each row has a string of its own: equal ones have several codes.
+                // Each row has a dictionary entry of its own, so that equal strings have several codes.
                 let strings = Strings::new(StringViewArray::from_iter_values(texts().rev()));
                 let codes = (0..u32::try_from(values.len()).unwrap()).rev().collect();
                 Data::Codes { codes: Arc::new(codes), strings }
@@ -116,7 +116,7 @@ impl Kind {
     }
 }
 
-/// Rows of some columns; the last column, which is sorted by last, tells them apart.
+/// Test case: rows, and sort keys whose last one is the row number, so that no two rows are equal.
 #[derive(Debug)]
 struct Case {
     kinds: Vec<Kind>,
@@ -153,7 +153,7 @@ impl Case {
         self.keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// The rows' numbers, sorted.
+    /// Returns the row numbers in sorted order.
     fn expected(&self) -> Vec<i64> {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by(|x, y| self.order(*x, *y));
@@ -165,7 +165,7 @@ impl Case {
         Arc::new(SortSpec { keys: self.keys.clone(), fetch, forms, windows: None })
     }
 
-    /// Some rows, in columns of their own.
+    /// Creates a batch of some rows.
     fn batch(&self, rows: &[usize]) -> Batch {
         let kinds = self.kinds.iter().chain([&Kind::Ints]).enumerate();
         let columns = kinds.map(|(column, kind)| {
@@ -178,7 +178,7 @@ impl Case {
         (0..self.rows.len()).collect::<Vec<_>>().chunks(batch_rows).map(|rows| self.batch(rows)).collect()
     }
 
-    /// The rows' numbers, as they come.
+    /// Returns the row numbers of batches, in their order.
     fn numbers(&self, batches: impl Iterator<Item = Batch>) -> Vec<i64> {
         let mut numbers = Vec::new();
         for batch in batches {
@@ -201,7 +201,7 @@ impl Case {
         numbers
     }
 
-    /// The rows in runs, of which each has so many batches; the blocks of a run have so many rows.
+    /// Returns the rows as sorted runs of `run_batches` batches each, in blocks of `block_rows` rows.
     fn runs(&self, spec: &Arc<SortSpec>, batch_rows: usize, run_batches: usize, block_rows: usize) -> Vec<Vec<Batch>> {
         let mut runs = Vec::new();
         let mut sorting = Sorting::new(spec);
@@ -221,7 +221,7 @@ impl Case {
     }
 }
 
-/// What runs are as one.
+/// Merges runs.
 fn merged(spec: &Arc<SortSpec>, runs: Vec<Vec<Batch>>) -> Vec<Batch> {
     let mut merge = Merge::new(spec, runs.len());
     let mut runs: Vec<_> = runs.into_iter().map(Vec::into_iter).collect();
@@ -305,7 +305,7 @@ proptest! {
 
     #[test]
     fn rows_of_equal_keys_come_in_the_order_of_their_runs(mut case in case(0..300), passes in 0..3_usize) {
-        // Without the key that tells rows apart.
+        // Removes the last key, so that rows may be equal.
         case.keys.pop();
         let spec = case.spec(None);
         let mut runs = case.runs(&spec, 20, 1, 7);

@@ -1,14 +1,15 @@
-//! Numbers as few bytes: distances from the least, of as many bytes as the greatest needs.
+//! Encoding of integers by frame of reference: distances from the minimum, in as many bytes as the largest distance
+//! needs.
 
 use crate::{Error, Result};
 
-/// More rows are not encoded together.
+/// Maximum number of rows that are encoded together.
 pub(super) const ROWS_MAX: usize = 1 << 22;
 
-/// The widths that distances have.
+/// Possible widths of distances, in bytes.
 const WIDTHS: [usize; 5] = [0, 1, 2, 4, 8];
 
-/// Appends numbers: the least, a width, then the distances.
+/// Appends integers: the minimum, the width, then the distances.
 pub(super) fn put_numbers(bytes: &mut Vec<u8>, values: &[i64]) {
     let (min, max) = values.iter().fold((i64::MAX, i64::MIN), |(min, max), value| (min.min(*value), max.max(*value)));
     let span = if values.is_empty() { 0 } else { max.wrapping_sub(min).cast_unsigned() };
@@ -32,11 +33,11 @@ pub(super) fn put_count(bytes: &mut Vec<u8>, count: usize) {
     bytes.extend_from_slice(&(count as u64).to_le_bytes());
 }
 
-/// Bytes that are read from the front.
+/// Reader of encoded rows.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next bytes.
+    /// Reads `count` bytes.
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(DAMAGED)?;
         self.0 = rest;
@@ -47,7 +48,7 @@ impl<'a> Reader<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// So many items of some bytes each.
+    /// Reads `count` items of `N` bytes each.
     pub(super) fn items<const N: usize>(&mut self, count: usize) -> Result<impl Iterator<Item = [u8; N]> + 'a> {
         let taken = self.take(count.checked_mul(N).ok_or(DAMAGED)?)?;
         Ok(taken.chunks_exact(N).map(|item| item.try_into().expect("chunks of N bytes")))
@@ -58,13 +59,13 @@ impl<'a> Reader<'a> {
         words.next().map(u64::from_le_bytes).ok_or(DAMAGED)
     }
 
-    /// A count of things that have their room in memory.
+    /// Reads a count; fails if it exceeds [`ROWS_MAX`], so that damaged bytes do not allocate too much memory.
     pub(super) fn count(&mut self) -> Result<usize> {
         let count = self.word()?;
         usize::try_from(count).ok().filter(|count| *count <= ROWS_MAX).ok_or(DAMAGED)
     }
 
-    /// What [`put_numbers`] has put.
+    /// Reads `count` integers that [`put_numbers`] has written.
     pub(super) fn numbers(&mut self, count: usize) -> Result<Vec<i64>> {
         let min = self.word()?.cast_signed();
         let value = |distance: u64| min.wrapping_add(distance.cast_signed());
@@ -79,4 +80,4 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) const DAMAGED: Error = Error::Form("spilled rows that are damaged");
+pub(super) const DAMAGED: Error = Error::Form("damaged bytes of spilled rows");

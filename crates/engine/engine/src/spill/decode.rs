@@ -1,4 +1,4 @@
-//! Rows of bytes. What does not fit is an error.
+//! Decoding of rows from spill files. Damaged bytes are an error.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use super::bytes::{DAMAGED, Reader};
 use super::{kind, opaque};
 use crate::{Batch, Bits, Bounds, Column, Data, Result, Strings};
 
-/// Texts are copied to pieces of memory of so many bytes.
+/// Size of the memory blocks that strings are copied to, in bytes.
 const HEAP_BYTES: u32 = 1 << 20;
 
-/// The rows that [`super::encode`] has made bytes of.
+/// Decodes rows that [`super::encode`] has encoded.
 ///
 /// # Errors
-/// [`crate::Error::Form`] where they are damaged.
+/// [`crate::Error::Form`] if the bytes are damaged.
 pub fn decode(bytes: &[u8]) -> Result<Batch> {
     let mut reader = Reader(bytes);
     let (rows, count) = (reader.count()?, reader.count()?);
@@ -25,7 +25,7 @@ pub fn decode(bytes: &[u8]) -> Result<Batch> {
     if reader.0.is_empty() { Ok(Batch { rows, columns }) } else { Err(DAMAGED) }
 }
 
-/// A column, which is the elements of so many lists in each other.
+/// Reads a column of `rows` rows; `depth` is the number of enclosing lists.
 pub(super) fn column(reader: &mut Reader<'_>, rows: usize, depth: u32) -> Result<Column> {
     let (kind, has_null) = (reader.byte()?, reader.byte()?);
     let validity = match has_null {
@@ -52,7 +52,7 @@ pub(super) fn column(reader: &mut Reader<'_>, rows: usize, depth: u32) -> Result
                 code.ok_or(DAMAGED)
             };
             let codes = reader.numbers(rows)?.into_iter().map(code).collect::<Result<Vec<u32>>>()?;
-            // A code without a string stands where a NULL is.
+            // With an empty dictionary every row must be NULL.
             if count == 0 && validity.as_ref().is_none_or(|valid| valid.count() != 0) && rows != 0 {
                 return Err(DAMAGED);
             }

@@ -1,8 +1,8 @@
-//! Rows as bytes.
+//! Encoding of rows for spill files.
 //!
-//! Rows and columns are counted, then each column has its kind, whether there are NULLs and the bits of what is none, and its values:
-//! numbers as distances from the least, strings by their lengths and text, codes with those of their strings that come, arrays with their type
-//! (`opaque.rs`).
+//! The bytes are the numbers of rows and of columns, then for each column: its kind, whether it has NULLs, the validity
+//! bitmap if so, and its values. Integers are distances from the minimum; strings are lengths and text; dictionary
+//! codes follow the dictionary entries in use; arrays of other types start with the type (`opaque.rs`).
 
 use std::collections::HashMap;
 
@@ -11,32 +11,32 @@ use super::{kind, opaque};
 use crate::vector::concat;
 use crate::{Batch, Bits, Column, Data, Error, Form, Result};
 
-/// Strings with codes are written so where each comes so often, on average.
+/// Minimum number of rows per dictionary entry for which strings are written as codes.
 const REPEATED: usize = 2;
 
-/// The rows of all batches, which have the same columns, as bytes that [`super::decode`] reads.
+/// Encodes the rows of batches with the same columns; [`super::decode`] reads the bytes.
 ///
 /// # Errors
-/// Where batches have other columns than the first.
+/// [`Error::Form`] if batches have different columns, or more than 2^22 rows in total.
 pub fn encode(batches: &[Batch]) -> Result<Vec<u8>> {
     let rows = batches.iter().map(|batch| batch.rows).sum();
     let columns = batches.first().map_or(0, |batch| batch.columns.len());
     if ROWS_MAX < rows {
-        return Err(Error::Form("more rows than are encoded together"));
+        return Err(Error::Form("more than 2^22 rows to encode together"));
     }
     let mut bytes = Vec::new();
     put_count(&mut bytes, rows);
     put_count(&mut bytes, columns);
     for position in 0..columns {
         let pieces = batches.iter().map(|batch| batch.columns.get(position).cloned());
-        let pieces = pieces.collect::<Option<Vec<Column>>>().ok_or(Error::Form("rows of other columns"))?;
+        let pieces = pieces.collect::<Option<Vec<Column>>>().ok_or(Error::Form("batches of different columns"))?;
         let form = pieces.first().map_or(Form::Ints, Form::of);
         put_column(&mut bytes, &concat(pieces, form)?)?;
     }
     Ok(bytes)
 }
 
-/// Appends a column: its kind, whether there are NULLs and where, its values.
+/// Appends a column: its kind, whether it has NULLs, the validity bitmap if so, its values.
 pub(super) fn put_column(bytes: &mut Vec<u8>, column: &Column) -> Result<()> {
     let start = bytes.len();
     bytes.extend_from_slice(&[0, u8::from(column.validity.is_some())]);
@@ -87,7 +87,8 @@ fn put_texts(bytes: &mut Vec<u8>, texts: &[&str]) {
     texts.iter().for_each(|text| bytes.extend_from_slice(text.as_bytes()));
 }
 
-/// Codes with their strings; where few rows share one, texts.
+/// Appends dictionary codes with the entries in use, or the strings of all rows if entries hardly repeat. Returns the
+/// kind of column written.
 fn put_codes<'a>(
     bytes: &mut Vec<u8>,
     rows: usize,

@@ -1,7 +1,13 @@
-//! Rows that leave memory for a while: in parts by their keys ([`Parting`]), as bytes ([`encode`], [`decode`]).
+//! Spilling: hash partitioning of rows ([`Parting`]) and their encoding in spill files ([`encode`], [`decode`]).
 //!
-//! Rows whose keys are equal are in the same part, of whichever side of a join and in whatever form: a part of a join needs nothing but
-//! the same part of the other side, and a group's rows are all in one part.
+//! Rows with equal keys are in the same partition, on both sides of a join and in whatever form their columns are. A
+//! partition of the build side therefore only joins the same partition of the probe side, and all rows of a group are
+//! in one partition.
+//!
+//! - `parting.rs`: divides rows into hash partitions.
+//! - `encode.rs`: encodes batches; `decode.rs`: decodes them.
+//! - `bytes.rs`: integers with frame-of-reference compression.
+//! - `opaque.rs`: arrays of other types.
 
 mod bytes;
 mod decode;
@@ -16,7 +22,7 @@ pub use decode::decode;
 pub use encode::encode;
 pub use parting::{LEVELS, PARTS, Parting};
 
-/// Kinds of columns, as bytes say them.
+/// Column kinds, as they are encoded.
 mod kind {
     pub(super) const BOOLS: u8 = 0;
     pub(super) const INTS: u8 = 1;

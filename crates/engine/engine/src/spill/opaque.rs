@@ -1,5 +1,5 @@
-//! Arrays as bytes: their type as text, then of binary values lengths and bytes, of intervals their parts, of lists lengths and the elements
-//! as a column.
+//! Encoding of arrays of other types: the type as text, then the values. Binary values are lengths and bytes; intervals
+//! are months, days and nanoseconds; lists are lengths and one column of all elements.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::decode::column;
 use super::encode::put_column;
 use crate::{Bits, Column, Error, Result, arrow_form};
 
-/// Lists in lists, at most.
+/// Maximum nesting of lists.
 const DEPTH_MAX: u32 = 8;
 
-/// Appends an array; what is there for a NULL of `values` is nothing.
+/// Appends an array. Rows that are NULL in `values` have length 0, whatever the array has there.
 pub(super) fn put(bytes: &mut Vec<u8>, values: &Column, array: &ArrayRef) -> Result<()> {
     let name = array.data_type().to_string();
     put_count(bytes, name.len());
@@ -55,16 +55,17 @@ pub(super) fn put(bytes: &mut Vec<u8>, values: &Column, array: &ArrayRef) -> Res
             });
             let elements = take(lists.values(), &UInt32Array::from_iter_values(places), None)?;
             if ROWS_MAX < elements.len() {
-                return Err(Error::Form("more elements than are encoded together"));
+                return Err(Error::Form("more than 2^22 list elements to encode together"));
             }
             put_column(bytes, &arrow_form::column(&elements)?)?;
         }
-        _ => return Err(Error::Form("a type that has no bytes")),
+        _ => return Err(Error::Form("a column type that cannot be spilled")),
     }
     Ok(())
 }
 
-/// What [`put`] has put: so many rows, of which those that are not `valid` are NULL.
+/// Reads `rows` rows that [`put`] has written; rows that are not `valid` are NULL. `depth` is the number of enclosing
+/// lists.
 pub(super) fn read(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bits>, depth: u32) -> Result<ArrayRef> {
     let name = reader.count()?;
     let name = std::str::from_utf8(reader.take(name)?).map_err(|_| DAMAGED)?;
@@ -105,7 +106,7 @@ pub(super) fn read(reader: &mut Reader<'_>, rows: usize, valid: Option<&Bits>, d
     })
 }
 
-/// Where values end, of which there are lengths, and how much there is in all.
+/// Reads lengths and returns the offsets of the values and the total length, which must not exceed `most`.
 fn offsets<O: OffsetSizeTrait>(reader: &mut Reader<'_>, rows: usize, most: usize) -> Result<(OffsetBuffer<O>, usize)> {
     let lengths = reader.numbers(rows)?.into_iter().map(|length| usize::try_from(length).map_err(|_| DAMAGED));
     let lengths = lengths.collect::<Result<Vec<usize>>>()?;

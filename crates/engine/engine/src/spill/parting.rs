@@ -1,51 +1,51 @@
-//! Which part a row belongs to.
+//! Hash partitioning of rows that are spilled.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::aggregate::float_word;
 use crate::{Batch, Column, Data, Error, Result};
 
-/// Parts that rows are divided into at once.
+/// Partitions of one level.
 pub const PARTS: usize = 32;
 
-/// So often a part can be divided again.
+/// Maximum number of levels: a partition that exceeds memory is partitioned recursively.
 pub const LEVELS: u32 = 4;
 
-/// The bits of a hash that say the part of one level.
+/// Hash bits that select the partition of one level.
 const BITS: u32 = PARTS.trailing_zeros();
 
 const SEED: u64 = 0x51_7c_c1_b7_27_22_0a_95;
 const NULL: u64 = 0x9e6c_63d0_876a_46d1;
 
-/// How rows are divided.
+/// Hash partitioning: keys, treatment of NULLs and recursion level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parting {
-    /// The columns whose equal values belong together. Without any, all rows are in part 0.
+    /// Key columns: rows with equal keys are in the same partition. Without keys all rows are in partition 0.
     pub keys: Vec<usize>,
-    /// Whether NULLs are equal to each other; otherwise a row with a NULL may be in any part.
+    /// Whether NULLs are equal to each other; otherwise a row with a NULL key may be in any partition.
     pub nulls_are_equal: bool,
-    /// How often the rows have been divided before: each time it is done by other bits.
+    /// Number of times that the rows have been partitioned before: each level uses other hash bits.
     pub level: u32,
 }
 
 impl Parting {
-    /// The same rows in more parts; `None` where that has been done often enough, or does nothing.
+    /// Returns the partitioning of the next level; `None` after the last level or without keys.
     #[must_use]
     pub fn finer(&self) -> Option<Self> {
         let level = self.level + 1;
         (level < LEVELS && !self.keys.is_empty()).then(|| Self { level, ..self.clone() })
     }
 
-    /// Whether a key of some row is NULL.
+    /// Returns whether any row of a batch has a NULL key.
     #[must_use]
     pub fn has_null(&self, batch: &Batch) -> bool {
         self.keys.iter().filter_map(|key| batch.columns.get(*key)).any(Column::has_null)
     }
 
-    /// Gives the rows of each part that has some to `take`.
+    /// Partitions the rows of a batch and passes each nonempty partition to `take`.
     ///
     /// # Errors
-    /// Those of `take`, and where a key is no column.
+    /// Errors of `take`; [`Error::Form`] if a key column is missing.
     pub fn divide(&self, batch: &Batch, mut take: impl FnMut(usize, Batch) -> Result<()>) -> Result<()> {
         if batch.rows == 0 {
             return Ok(());
@@ -69,13 +69,13 @@ impl Parting {
         let mut loose = Vec::new();
         for key in &self.keys {
             let column = batch.columns.get(*key).filter(|column| column.rows() == batch.rows);
-            let column = column.ok_or(Error::Form("a key that is no column"))?;
+            let column = column.ok_or(Error::Form("the column of a partitioning key is missing"))?;
             add(&mut hashes, column)?;
             if let (false, Some(valid)) = (self.nulls_are_equal, &column.validity) {
                 loose.extend(valid.not().ones());
             }
         }
-        // They find nothing wherever they are: many of them are spread.
+        // Rows with NULL keys never match: spreads them, as there may be too many for one partition.
         for row in loose {
             hashes[row] = mixed(SEED, row as u64);
         }
@@ -83,7 +83,7 @@ impl Parting {
     }
 }
 
-/// Adds a column's values, which have the same hash in every form.
+/// Mixes a column's values into the hashes. Equal values have the same hash in every form.
 fn add(hashes: &mut [u64], column: &Column) -> Result<()> {
     let valid = column.validity.as_deref();
     let each = |hashes: &mut [u64], word: &dyn Fn(usize) -> u64| {
@@ -99,12 +99,12 @@ fn add(hashes: &mut [u64], column: &Column) -> Result<()> {
         Data::Floats(values) => each(hashes, &|row| float_word(values[row]).cast_unsigned()),
         Data::Texts(texts) => each(hashes, &|row| xxh3_64(texts.value(row).as_bytes())),
         Data::Codes { codes, strings } => each(hashes, &|row| xxh3_64(strings.get(codes[row]).as_bytes())),
-        Data::Opaque(_) => return Err(Error::Form("a key of values that are not compared")),
+        Data::Opaque(_) => return Err(Error::Form("a partitioning key of a type without equality")),
     }
     Ok(())
 }
 
-/// Of what 64 bits hold, these.
+/// Returns the hash word of a 128-bit integer; for one that fits in 64 bits, the word of the 64-bit integer.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the two halves")]
 fn wide(value: i128) -> u64 {
     match i64::try_from(value) {
@@ -113,7 +113,7 @@ fn wide(value: i128) -> u64 {
     }
 }
 
-/// A hash with one more word: all bits of both matter to all of its bits.
+/// Mixes one more word into a hash, so that all bits of both affect all bits of the result.
 #[inline]
 fn mixed(hash: u64, word: u64) -> u64 {
     let product = u128::from(hash ^ word) * u128::from(0xa076_1d64_78bd_642f_u64);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::{LEVELS, PARTS, Parting, decode, encode};
 use crate::{Batch, Bits, Bounds, Column, Data, Form, Strings, arrow_form};
 
-/// A value of each row, in any form.
+/// Value of a row in any form.
 #[derive(Debug, Clone, PartialEq)]
 enum Value {
     Null,
@@ -51,7 +51,7 @@ fn texts(numbers: &[i64]) -> Vec<String> {
     numbers.iter().map(|number| if number % 3 == 0 { String::new() } else { format!("a text ü {number}") }).collect()
 }
 
-/// The same numbers in columns of all forms.
+/// Creates columns of all forms with the same numbers.
 fn batch(numbers: &[i64], spread: i64, nulls: &[bool]) -> Batch {
     let rows = numbers.len();
     let few: Vec<i64> = numbers.iter().map(|number| number.rem_euclid(spread)).collect();
@@ -72,7 +72,7 @@ fn batch(numbers: &[i64], spread: i64, nulls: &[bool]) -> Batch {
     Batch { rows, columns: plain.chain(partly).chain(carried).collect() }
 }
 
-/// Columns that are only carried, of each type, some values NULL in the array, others beside it.
+/// Creates columns of each type that is not compared, with NULLs both in the arrays and in the columns' validity.
 fn arrays(numbers: &[i64], nulls: &[bool]) -> Vec<Column> {
     let rows = || numbers.iter().zip(nulls);
     let list = |number: i64| (0..number.rem_euclid(4)).map(move |at| (at != 1).then_some(number as i32));
@@ -146,7 +146,7 @@ proptest! {
         divided.sort();
         all.sort();
         prop_assert_eq!(divided, all);
-        // Rows of one key are together.
+        // Rows with equal keys are in the same partition.
         let mut part_of = std::collections::HashMap::new();
         for (part, batches) in parts.iter().enumerate() {
             for row in values(batches) {

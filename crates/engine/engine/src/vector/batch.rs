@@ -1,26 +1,27 @@
-//! Rows that go through the steps together.
+//! Batches of rows and selections of their rows.
 
 use super::{Bits, Column, bytes_copied};
 use crate::Result;
 
-/// Up to a few thousand rows.
+/// Rows in columnar form, usually up to a few thousand.
 #[derive(Debug, Clone)]
 pub struct Batch {
     pub rows: usize,
-    /// Each of `rows` rows.
+    /// The columns, each with `rows` rows.
     pub columns: Vec<Column>,
 }
 
-/// Which rows of a batch go on.
+/// Selected rows of a batch.
 #[derive(Debug, Clone)]
 pub enum Selection {
+    /// All rows of the batch.
     All,
-    /// These, ascending.
+    /// Rows with these numbers, in ascending order.
     Rows(Vec<u32>),
 }
 
 impl Selection {
-    /// The rows whose bits are set.
+    /// Selects the rows whose bits are set.
     #[must_use]
     pub fn of(bits: &Bits) -> Self {
         let count = bits.count();
@@ -34,23 +35,24 @@ impl Selection {
 }
 
 impl Batch {
-    /// What it takes in memory once it is copied, roughly: its values, without what others share.
+    /// Returns the approximate bytes of the batch after it has been copied, without buffers shared with other
+    /// batches.
     #[must_use]
     pub fn bytes_copied(&self) -> usize {
         self.rows + self.columns.iter().map(bytes_copied).sum::<usize>()
     }
 
-    /// The rows that are selected.
+    /// Returns the selected rows.
     ///
     /// # Errors
-    /// As [`Column::take`].
+    /// Returns the errors of [`Column::take`].
     pub fn select(self, selection: &Selection) -> Result<Self> {
         let Selection::Rows(rows) = selection else { return Ok(self) };
         let columns = self.columns.iter().map(|column| column.take(rows)).collect::<Result<_>>()?;
         Ok(Self { rows: rows.len(), columns })
     }
 
-    /// The rows from one to another.
+    /// Returns the rows in `start..end`.
     #[must_use]
     pub fn slice(self, start: usize, end: usize) -> Self {
         if start == 0 && end == self.rows {

@@ -1,6 +1,6 @@
-//! One bit for each row.
+//! Bitmap with one bit per row.
 
-/// A bit for each row, row `r` in bit `r % 64` of word `r / 64`; bits after the last row are zero.
+/// Bitmap with one bit per row: row `r` is bit `r % 64` of word `r / 64`. Bits after the last row are zero.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bits {
     words: Vec<u64>,
@@ -8,7 +8,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// `rows` bits, each `value`.
+    /// Creates a bitmap of `rows` bits that all equal `value`.
     #[must_use]
     pub fn all(rows: usize, value: bool) -> Self {
         let mut words = vec![if value { u64::MAX } else { 0 }; rows.div_ceil(64)];
@@ -16,18 +16,18 @@ impl Bits {
         Self { words, rows }
     }
 
-    /// The bits of these words.
+    /// Creates a bitmap from its words and clears the bits after the last row.
     ///
     /// # Panics
-    /// Where there are not as many words as rows need.
+    /// Panics if the number of words does not match the number of rows.
     #[must_use]
     pub fn of_words(mut words: Vec<u64>, rows: usize) -> Self {
-        assert_eq!(words.len(), rows.div_ceil(64), "a word for each 64 rows");
+        assert_eq!(words.len(), rows.div_ceil(64), "a bitmap needs one word per 64 rows");
         trim(&mut words, rows);
         Self { words, rows }
     }
 
-    /// A bit for each row, as `is_set` says.
+    /// Creates a bitmap whose bits are computed by `is_set` from the row number.
     #[inline]
     pub fn of(rows: usize, mut is_set: impl FnMut(usize) -> bool) -> Self {
         let mut words = Vec::with_capacity(rows.div_ceil(64));
@@ -44,7 +44,7 @@ impl Bits {
         Self { words, rows }
     }
 
-    /// A bit for each value, as `test` says.
+    /// Creates a bitmap with the result of `test` for each value.
     #[inline]
     pub fn of_values<T: Copy>(values: &[T], mut test: impl FnMut(T) -> bool) -> Self {
         let word =
@@ -52,7 +52,7 @@ impl Bits {
         Self { words: values.chunks(64).map(word).collect(), rows: values.len() }
     }
 
-    /// A bit for each pair of values, as `test` says.
+    /// Creates a bitmap with the result of `test` for each pair of values.
     #[inline]
     pub fn of_pairs<T: Copy>(left: &[T], right: &[T], mut test: impl FnMut(T, T) -> bool) -> Self {
         let word = |(left, right): (&[T], &[T])| {
@@ -62,74 +62,74 @@ impl Bits {
         Self { words: left.chunks(64).zip(right.chunks(64)).map(word).collect(), rows: left.len() }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The words.
+    /// Returns the words of the bitmap.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// How many bits are set.
+    /// Returns the number of set bits.
     #[must_use]
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// A row's bit.
+    /// Returns the bit of a row.
     #[inline]
     #[must_use]
     pub fn get(&self, row: usize) -> bool {
         self.words[row / 64] >> (row % 64) & 1 == 1
     }
 
-    /// A row's bit; false where there is no such row.
+    /// Returns the bit of a row, or false if the row does not exist.
     #[must_use]
     pub fn get_or_false(&self, row: usize) -> bool {
         row < self.rows && self.get(row)
     }
 
-    /// Sets a row's bit.
+    /// Sets the bit of a row.
     #[inline]
     pub fn set(&mut self, row: usize) {
         self.words[row / 64] |= 1 << (row % 64);
     }
 
-    /// Bits that are set in both.
+    /// Returns the intersection of two bitmaps.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         self.merge(other, |a, b| a & b)
     }
 
-    /// Bits that are set in either.
+    /// Returns the union of two bitmaps.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         self.merge(other, |a, b| a | b)
     }
 
-    /// Bits that are set here and not there.
+    /// Returns the bits set in `self` but not in `other`.
     #[must_use]
     pub fn and_not(&self, other: &Self) -> Self {
         self.merge(other, |a, b| a & !b)
     }
 
-    /// The other bits.
+    /// Returns the complement.
     #[must_use]
     pub fn not(&self) -> Self {
         Self::of_words(self.words.iter().map(|word| !word).collect(), self.rows)
     }
 
     fn merge(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
-        debug_assert_eq!(self.rows, other.rows, "bits of the same rows");
+        debug_assert_eq!(self.rows, other.rows, "bitmaps must have the same number of rows");
         let words = self.words.iter().zip(&other.words).map(|(a, b)| of(*a, *b)).collect();
         Self { words, rows: self.rows }
     }
 
-    /// The rows whose bits are set, ascending.
+    /// Iterates over the rows whose bits are set, in ascending order.
     pub fn ones(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(word, bits)| {
             let mut bits = *bits;
@@ -142,6 +142,7 @@ impl Bits {
     }
 }
 
+/// Clears the bits after the last row.
 fn trim(words: &mut [u64], rows: usize) {
     if !rows.is_multiple_of(64)
         && let Some(last) = words.last_mut()

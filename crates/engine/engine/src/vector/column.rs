@@ -1,4 +1,4 @@
-//! A column of a batch.
+//! Columns of a batch and their values.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use arrow::compute::take;
 use super::{Bits, Form, Strings, opaque};
 use crate::Result;
 
-/// The least and the greatest value there may be. Bounds hold of every value of a column, also of what lies where a NULL is; no value
-/// need be there.
+/// Inclusive lower and upper bound of integers. Bounds cover every value of a column, including the placeholders of
+/// NULL rows; they need not be tight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bounds {
     pub min: i128,
@@ -17,64 +17,65 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Of any `i64`.
+    /// Bounds that cover every `i64`.
     pub const I64: Self = Self { min: i64::MIN as i128, max: i64::MAX as i128 };
 
-    /// Of one value.
+    /// Returns the bounds of a single value.
     #[must_use]
     pub fn of(value: i128) -> Self {
         Self { min: value, max: value }
     }
 
-    /// Whether all values within are `i64`s.
+    /// Returns whether every value within the bounds fits in an `i64`.
     #[must_use]
     pub fn are_narrow(self) -> bool {
         Self::I64.min <= self.min && self.max <= Self::I64.max
     }
 
-    /// Of the values of both.
+    /// Returns the smallest bounds that cover both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 }
 
-/// Values of one column. Cheap to clone. What lies where a NULL is may be anything that the form allows (a code is one of its strings',
-/// unless there are no strings).
+/// Values of one column with their validity; cheap to clone. NULL rows have arbitrary placeholder values that are
+/// valid for the physical type (an index within the dictionary, unless the dictionary is empty).
 #[derive(Debug, Clone)]
 pub struct Column {
     pub data: Data,
-    /// The rows that are not NULL; `None` where no row is.
+    /// Bitmap of the rows that are not NULL; `None` if no row is NULL.
     pub validity: Option<Arc<Bits>>,
 }
 
-/// The values, a form for several SQL types.
+/// Values by physical type; several SQL types share one.
 #[derive(Debug, Clone)]
 pub enum Data {
-    /// Truth values.
+    /// Boolean values.
     Bools(Arc<Bits>),
-    /// Integers, dates, times, timestamps; digits of a numeric without its point.
+    /// Integers, dates, times and timestamps, and the unscaled digits of numerics that fit in 64 bits.
     Ints { values: Arc<Vec<i64>>, bounds: Bounds },
-    /// Digits of a numeric that may need more than 64 bits.
+    /// Unscaled digits of numerics that may need more than 64 bits, and `uuid`s.
     Wide(Arc<Vec<i128>>),
-    /// `float8`.
+    /// Floating-point values: `float8`, and `real` widened to it.
     Floats(Arc<Vec<f64>>),
-    /// Strings of which there are few.
+    /// Dictionary-encoded strings with few distinct values.
     Codes { codes: Arc<Vec<u32>>, strings: Arc<Strings> },
-    /// Other strings.
+    /// Plain strings.
     Texts(StringViewArray),
-    /// What is only carried, as an array: its own NULLs are among the column's.
+    /// Values the engine only passes through, as an Arrow array. The array's NULLs are NULL in the column's validity
+    /// too.
     Opaque(ArrayRef),
 }
 
 impl Column {
-    /// A column without NULLs.
+    /// Creates a column without NULLs.
     #[must_use]
     pub fn new(data: Data) -> Self {
         Self { data, validity: None }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         match &self.data {
@@ -88,23 +89,24 @@ impl Column {
         }
     }
 
-    /// Whether a row is not NULL.
+    /// Returns whether a row is not NULL.
     #[inline]
     #[must_use]
     pub fn is_valid(&self, row: usize) -> bool {
         self.validity.as_ref().is_none_or(|bits| bits.get(row))
     }
 
-    /// Whether some row is NULL.
+    /// Returns whether any row is NULL.
     #[must_use]
     pub fn has_null(&self) -> bool {
         self.validity.as_ref().is_some_and(|bits| bits.count() < bits.rows())
     }
 
-    /// The values of these rows, in their order; a row may come more than once. A column without rows, which nobody reads, stays so.
+    /// Gathers the values of these rows in the given order; a row may occur repeatedly. A column without rows, which
+    /// is never read, stays empty.
     ///
     /// # Errors
-    /// None that well-formed columns meet.
+    /// Returns no error for well-formed columns.
     pub fn take(&self, rows: &[u32]) -> Result<Self> {
         if self.rows() == 0 {
             return Ok(self.clone());
@@ -120,7 +122,7 @@ impl Column {
             Data::Texts(texts) => {
                 let rows = UInt32Array::from_iter_values(rows.iter().copied());
                 let taken = take(texts, &rows, None)?;
-                let taken = taken.as_any().downcast_ref::<StringViewArray>().expect("an array of its own type");
+                let taken = taken.as_any().downcast_ref::<StringViewArray>().expect("take preserves the array's type");
                 Data::Texts(taken.clone())
             }
             Data::Opaque(array) => Data::Opaque(opaque::taken(array, rows)?),
@@ -128,7 +130,7 @@ impl Column {
         Ok(Self { data, validity })
     }
 
-    /// The values of the rows from one to another; a column without rows, which nobody reads, stays so.
+    /// Returns the values of the rows in `start..end`; a column without rows, which is never read, stays empty.
     #[must_use]
     pub fn slice(&self, start: usize, end: usize) -> Self {
         if self.rows() == 0 {
@@ -151,20 +153,20 @@ impl Column {
         Self { data, validity: self.validity.as_deref().map(bits) }
     }
 
-    /// The same value so many times, the NULL where `column` is one of one row.
+    /// Repeats the first row's value, or its NULL, `rows` times.
     ///
     /// # Errors
-    /// As [`Column::take`].
+    /// Returns the errors of [`Column::take`].
     pub fn repeated(&self, rows: usize) -> Result<Self> {
         self.take(&vec![0; rows])
     }
 
-    /// NULLs, in the form of this column.
+    /// Returns a column of NULLs with the physical type of this column.
     #[must_use]
     pub fn nulls_like(&self, rows: usize) -> Self {
         let nulls = Form::of(self).nulls(rows);
         match &self.data {
-            // Strings that were shared still are.
+            // The dictionary stays shared.
             Data::Codes { strings, .. } => {
                 let data = Data::Codes { codes: Arc::new(vec![0; rows]), strings: Arc::clone(strings) };
                 Self { data, ..nulls }
@@ -174,7 +176,7 @@ impl Column {
         }
     }
 
-    /// What it takes in memory, roughly; strings that codes share aside.
+    /// Returns the approximate bytes of the column, without the entries of its dictionary.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let values = match &self.data {
@@ -190,6 +192,7 @@ impl Column {
     }
 }
 
+/// Gathers the values of these rows.
 fn picked<T: Copy>(values: &[T], rows: &[u32]) -> Arc<Vec<T>> {
     Arc::new(rows.iter().map(|row| values[*row as usize]).collect())
 }

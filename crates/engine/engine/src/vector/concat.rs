@@ -1,4 +1,4 @@
-//! Pieces of a column as one column.
+//! Concatenation of several columns into one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,13 +9,15 @@ use types::ValueGuard;
 use super::opaque;
 use crate::{Bits, Bounds, Column, Data, Error, Form, NONE, Result, Strings, TextNumbers};
 
-/// More distinct strings than this, and more than an eighth of the rows, are no longer few.
+/// A merged dictionary with more entries than this, and more than an eighth of the rows, is replaced by plain
+/// strings.
 const FEW_STRINGS: usize = 1 << 16;
 
-/// Where texts are copied to, so much at a time.
+/// Block size in bytes of the buffers that strings are copied to.
 const HEAP_BYTES: u32 = 1 << 22;
 
-/// All pieces' rows, in their order.
+/// Concatenates the rows of all pieces in order. Strings and opaque values are always copied, so that large shared
+/// buffers are released.
 pub(crate) fn concat(pieces: Vec<Column>, form: Form) -> Result<Column> {
     if pieces.len() == 1
         && let Some(piece) = pieces.first()
@@ -38,7 +40,8 @@ pub(crate) fn concat(pieces: Vec<Column>, form: Form) -> Result<Column> {
     Ok(Column { data, validity })
 }
 
-/// What a column takes once it is copied: texts are often few of those in their buffers, which many batches share.
+/// Returns the approximate bytes of a column after it has been copied. String arrays often use only a small part of
+/// buffers shared by many batches.
 pub(crate) fn bytes_copied(column: &Column) -> usize {
     match &column.data {
         Data::Texts(texts) => texts.len() * 16 + texts.total_buffer_bytes_used(),
@@ -54,7 +57,7 @@ fn validity(pieces: &[Column], rows: usize) -> Option<Arc<Bits>> {
     Some(Arc::new(append(bits, rows)))
 }
 
-/// Bits one after the other; where there are none, all are set.
+/// Concatenates bitmaps; a missing bitmap counts as all bits set.
 pub(crate) fn append<'a>(pieces: impl Iterator<Item = (usize, Option<&'a Bits>)>, rows: usize) -> Bits {
     let mut words = vec![0; rows.div_ceil(64)];
     let mut start = 0;
@@ -114,7 +117,8 @@ fn floats(pieces: &[Column], rows: usize) -> Result<Data> {
     Ok(Data::Floats(Arc::new(all)))
 }
 
-/// Codes of strings that all pieces share; `None` where not all have codes or the strings are not few.
+/// Concatenates dictionary-encoded pieces under one dictionary. Returns `None` if a piece is not dictionary-encoded
+/// or the merged dictionary has too many entries.
 fn codes(pieces: &[Column], rows: usize) -> Result<Option<Data>> {
     let mut first: Option<&Arc<Strings>> = None;
     let mut are_shared = true;
@@ -141,7 +145,7 @@ fn codes(pieces: &[Column], rows: usize) -> Result<Option<Data>> {
         for (row, code) in codes.iter().enumerate() {
             let Some(number) = numbers.get_mut(*code as usize) else {
                 if piece.is_valid(row) {
-                    return Err(Error::Form("a code without a string"));
+                    return Err(Error::Form("a dictionary index is out of range"));
                 }
                 all.push(0);
                 continue;
@@ -160,7 +164,7 @@ fn codes(pieces: &[Column], rows: usize) -> Result<Option<Data>> {
     Ok(Some(Data::Codes { codes: Arc::new(all), strings: Strings::new(strings.finish()) }))
 }
 
-/// Texts in memory of their own: pieces are often few rows of large buffers.
+/// Copies strings into new buffers, because pieces often use only few rows of large buffers.
 fn texts(pieces: &[Column]) -> Result<Data> {
     let mut all = builder();
     for piece in pieces {
@@ -182,6 +186,7 @@ fn arrays(pieces: &[Column]) -> Result<Data> {
     Ok(Data::Opaque(opaque::together(&arrays)?))
 }
 
+/// Appends the strings of one piece; `position` maps a row to the index of its string.
 fn copy(
     piece: &Column,
     texts: &StringViewArray,
@@ -191,7 +196,7 @@ fn copy(
     let mut guard = ValueGuard::default();
     for row in 0..piece.rows() {
         let position = position(row);
-        // What lies where a NULL is need not be kept, nor be there.
+        // The placeholder of a NULL row need not be a valid index.
         let is_there = piece.is_valid(row) && position < texts.len();
         let text = if is_there { texts.value(position) } else { "" };
         guard.add(text.len())?;
@@ -205,5 +210,5 @@ fn builder() -> StringViewBuilder {
 }
 
 fn other_form() -> Error {
-    Error::Form("pieces of a column")
+    Error::Form("pieces of a column differ in their physical type")
 }

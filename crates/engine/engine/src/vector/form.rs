@@ -1,4 +1,4 @@
-//! How values are held, of columns whose batches are still to come.
+//! Physical types: the representation of a column's values in memory.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use arrow::array::StringViewArray;
 
 use super::{Bits, Bounds, Column, Data, opaque};
 
-/// How values of a column are held where no batch tells.
+/// Physical type of a column, for columns that have no batch yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Truth values.
+    /// Boolean values.
     Bools,
-    /// Numbers, also of columns that are sometimes wide.
+    /// Numbers stored in 64 bits; batches with large values may use 128 bits.
     Ints,
-    /// Numbers, also of columns that are sometimes narrow.
+    /// Numbers stored in 128 bits; batches whose values fit may use 64 bits.
     Wide,
-    /// `float8`.
+    /// Floating-point values.
     Floats,
-    /// Strings, also those with codes.
+    /// Strings, plain or dictionary-encoded.
     Texts,
-    /// Values of any other type, which are neither compared nor computed with.
+    /// Values of any other type, which are passed through but neither compared nor computed with.
     Opaque,
 }
 
 impl Form {
-    /// The form of a column.
+    /// Returns the physical type of a column.
     #[must_use]
     pub fn of(column: &Column) -> Self {
         match &column.data {
@@ -37,7 +37,7 @@ impl Form {
         }
     }
 
-    /// A column of NULLs.
+    /// Returns a column of NULLs.
     #[must_use]
     pub fn nulls(self, rows: usize) -> Column {
         let data = match self {
@@ -51,7 +51,7 @@ impl Form {
         Column { data, validity: Some(Arc::new(Bits::all(rows, false))) }
     }
 
-    /// Whether values of both can be compared and be in one column.
+    /// Returns whether values of both types are comparable and may share a column.
     pub(crate) fn is_like(self, other: Self) -> bool {
         let family = |form| if form == Self::Wide { Self::Ints } else { form };
         family(self) == family(other)

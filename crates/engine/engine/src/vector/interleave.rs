@@ -1,4 +1,4 @@
-//! Rows of several columns as one column.
+//! Gathering of rows from several columns into one, as merging sorted runs needs it.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use types::ValueGuard;
 use super::opaque;
 use crate::{Bits, Bounds, Column, Data, Error, Form, Result};
 
-/// Where texts are copied to, so much at a time.
+/// Block size in bytes of the buffers that strings are copied to.
 const HEAP_BYTES: u32 = 1 << 20;
 
-/// The picked rows in their order, each by the place of its column and its own. All columns are of the form.
+/// Gathers the picked rows in order; a pick is the index of a column and a row in it. All columns have the given
+/// physical type.
 pub(crate) fn interleave(columns: &[&Column], picks: &[(u32, u32)], form: Form) -> Result<Column> {
     let is_valid = |pick: usize| {
         let (column, row) = picks[pick];
@@ -57,20 +58,20 @@ fn numbers(columns: &[&Column], picks: &[(u32, u32)]) -> Result<Data> {
     Ok(Data::Ints { values: Arc::new(picked(&values, picks)), bounds })
 }
 
-/// Copied: the columns are of memory that is about to be used for others.
+/// Gathers strings into new buffers, because the source columns' memory is about to be reused.
 fn texts(columns: &[&Column], picks: &[(u32, u32)]) -> Result<Data> {
     let mut all = StringViewBuilder::with_capacity(picks.len()).with_fixed_block_size(HEAP_BYTES);
     let mut guard = ValueGuard::default();
     for (column, row) in picks {
         let (column, row) = (columns[*column as usize], *row as usize);
         let text = match &column.data {
-            // What lies where a NULL is need not be there.
+            // The placeholder of a NULL row need not be a valid index.
             _ if !column.is_valid(row) => "",
             Data::Texts(texts) => texts.value(row),
             Data::Codes { codes, strings } => {
                 let code = codes[row] as usize;
                 if strings.len() <= code {
-                    return Err(Error::Form("a code without a string"));
+                    return Err(Error::Form("a dictionary index is out of range"));
                 }
                 strings.values().value(code)
             }
@@ -82,13 +83,14 @@ fn texts(columns: &[&Column], picks: &[(u32, u32)]) -> Result<Data> {
     Ok(Data::Texts(all.finish()))
 }
 
-/// The values of all columns.
+/// Returns the values of all columns, or an error if one has another physical type.
 fn all<'a, T>(columns: &[&'a Column], values: impl Fn(&'a Data) -> Option<T>) -> Result<Vec<T>> {
     columns.iter().map(|column| values(&column.data)).collect::<Option<Vec<T>>>().ok_or(OTHER_FORM)
 }
 
+/// Gathers the picked values.
 fn picked<T: Copy>(values: &[&[T]], picks: &[(u32, u32)]) -> Vec<T> {
     picks.iter().map(|(column, row)| values[*column as usize][*row as usize]).collect()
 }
 
-const OTHER_FORM: Error = Error::Form("columns that are merged");
+const OTHER_FORM: Error = Error::Form("merged columns differ in their physical type");

@@ -1,6 +1,6 @@
-//! Values that rows only carry: arrays as they came from outside, of whatever type.
+//! Values that the engine passes through without interpreting them: Arrow arrays of any type.
 //!
-//! Where nothing but NULLs is known the type is not known either: an array of Arrow's type of no values.
+//! While only NULLs have been seen, the Arrow type is unknown, and the array is a `NullArray`.
 
 use std::sync::Arc;
 
@@ -12,18 +12,19 @@ use types::ValueGuard;
 
 use crate::{Error, Result};
 
-/// NULLs of a type that is not known yet.
+/// Returns NULLs of a type that is not known yet.
 pub(crate) fn none(rows: usize) -> ArrayRef {
     Arc::new(NullArray::new(rows))
 }
 
-/// The values of these rows, in memory of their own.
+/// Copies the values of these rows into a new array.
 pub(crate) fn taken(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
     check_taken(array, rows)?;
     Ok(take(array, &UInt32Array::from_iter_values(rows.iter().copied()), None)?)
 }
 
-/// Asks before values of these rows are copied, of which some may come often.
+/// Checks the memory limit and Arrow's 31-bit offsets before values are copied; rows may repeat, so the copies may be
+/// much larger than the array.
 fn check_taken(array: &ArrayRef, rows: &[u32]) -> Result<()> {
     let (offsets, bytes) = match array.data_type() {
         DataType::Binary => (array.as_binary::<i32>().value_offsets(), 1),
@@ -36,14 +37,14 @@ fn check_taken(array: &ArrayRef, rows: &[u32]) -> Result<()> {
     };
     let length = |row: &u32| offsets.get(*row as usize + 1).map_or(0, |end| end - offsets[*row as usize]);
     let elements: usize = rows.iter().map(|row| length(row).unsigned_abs() as usize).sum();
-    // The places of all of them in one array have 31 bits.
+    // Arrow's offsets within one array have 31 bits.
     if i32::MAX as usize <= elements {
-        return Err(Error::Memory("copies of long values"));
+        return Err(Error::Memory("copies of variable-length values"));
     }
     Ok(ValueGuard::default().add(elements.saturating_mul(bytes))?)
 }
 
-/// All values, in memory of their own.
+/// Concatenates all values into a new array.
 pub(crate) fn together(arrays: &[&ArrayRef]) -> Result<ArrayRef> {
     match arrays {
         [] => Ok(none(0)),
@@ -52,18 +53,18 @@ pub(crate) fn together(arrays: &[&ArrayRef]) -> Result<ArrayRef> {
     }
 }
 
-/// The picked values, each by its array's place and its own.
+/// Gathers the picked values; a pick is the index of an array and a position in it.
 pub(crate) fn interleaved(arrays: &[&ArrayRef], picks: &[(u32, u32)]) -> Result<ArrayRef> {
     let picks: Vec<(usize, usize)> = picks.iter().map(|(array, row)| (*array as usize, *row as usize)).collect();
     Ok(interleave(&borrowed(&typed(arrays)), &picks)?)
 }
 
-/// What the values take in memory, of buffers that others may share.
+/// Returns the bytes of the values, including those in buffers shared with other arrays.
 pub(crate) fn memory_bytes(array: &ArrayRef) -> usize {
     array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size())
 }
 
-/// As an array of a type, NULL where `nulls` are, among which the array's own are.
+/// Converts to an array of the given type that is NULL where `nulls` says; `nulls` includes the array's own NULLs.
 pub(crate) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>, data_type: &DataType) -> Result<ArrayRef> {
     let array = if array.data_type() == data_type { Arc::clone(array) } else { cast(array, data_type)? };
     match nulls {
@@ -74,7 +75,7 @@ pub(crate) fn with_nulls(array: &ArrayRef, nulls: Option<&NullBuffer>, data_type
     }
 }
 
-/// With the type of the others where one has none.
+/// Gives untyped NULL arrays the type of the other arrays.
 fn typed(arrays: &[&ArrayRef]) -> Vec<ArrayRef> {
     let known = arrays.iter().map(|array| array.data_type()).find(|data_type| **data_type != DataType::Null);
     let typed = |array: &&ArrayRef| match known {

@@ -1,11 +1,12 @@
-//! The distinct strings that codes stand for.
+//! Dictionaries of distinct strings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{Array, StringViewArray};
 
-/// Strings by their codes. Two batches whose `Arc`s of it are one share its codes, whose meaning may be remembered by `id`.
+/// Dictionary: strings by their index. Columns that share the same `Arc` share their indices, so that results per
+/// entry can be cached by `id`.
 #[derive(Debug)]
 pub struct Strings {
     id: u64,
@@ -13,42 +14,42 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// The strings of an array without NULLs, each by its position.
+    /// Creates a dictionary from an array without NULLs; positions are the indices.
     #[must_use]
     pub fn new(values: StringViewArray) -> Arc<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        debug_assert_eq!(values.null_count(), 0, "a NULL has no code");
+        debug_assert_eq!(values.null_count(), 0, "dictionary entries must not be NULL");
         Arc::new(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), values })
     }
 
-    /// A number that no other strings of this process have.
+    /// Returns an id that is unique among the dictionaries of this process.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// How many there are.
+    /// Returns the number of dictionary entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the dictionary has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The strings, in the order of their codes.
+    /// Returns the entries in the order of their indices.
     #[must_use]
     pub fn values(&self) -> &StringViewArray {
         &self.values
     }
 
-    /// The string of a code.
+    /// Returns the string at an index.
     ///
     /// # Panics
-    /// Where there is no such code.
+    /// Panics if the index is out of range.
     #[must_use]
     pub fn get(&self, code: u32) -> &str {
         self.values.value(code as usize)

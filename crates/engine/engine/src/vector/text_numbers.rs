@@ -1,4 +1,4 @@
-//! Numbers for distinct strings.
+//! Dense numbering of distinct strings.
 
 use std::ops::Range;
 
@@ -7,17 +7,18 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Error, NONE, Result};
 
-/// Numbers distinct strings from 0 in the order they come.
+/// Hash table that assigns distinct strings consecutive numbers in order of first appearance.
 #[derive(Debug, Default)]
 pub(crate) struct TextNumbers {
-    /// A number and the upper half of its string's hash; as many as a power of two, at most half of them used.
+    /// Slots of the open-addressing hash table; their number is a power of two, and at most half of them are used.
     slots: Vec<Slot>,
-    /// All strings, one after the other.
+    /// All strings, concatenated.
     text: String,
-    /// Where each string ends, and its hash.
+    /// End offset of each string in `text`, and its hash.
     ends: Vec<(usize, u64)>,
 }
 
+/// Number of a string, and the upper half of its hash for quick rejection.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     tag: u32,
@@ -27,44 +28,44 @@ struct Slot {
 const FREE: Slot = Slot { tag: 0, number: NONE };
 
 impl TextNumbers {
-    /// How many strings have numbers.
+    /// Returns the number of distinct strings.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The string of a number.
+    /// Returns the string with this number.
     pub(crate) fn get(&self, number: usize) -> &str {
         &self.text[self.range(number)]
     }
 
-    /// The hash of a number's string.
+    /// Returns the hash of the string with this number.
     pub(crate) fn hash_of(&self, number: usize) -> Option<u64> {
         self.ends.get(number).map(|(_, hash)| *hash)
     }
 
-    /// The hashes of all strings, in the order of their numbers.
+    /// Iterates over the hashes of all strings in the order of their numbers.
     pub(crate) fn hashes(&self) -> impl Iterator<Item = u64> {
         self.ends.iter().map(|(_, hash)| *hash)
     }
 
-    /// The strings, in the order of their numbers.
+    /// Iterates over the strings in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|number| self.get(number))
     }
 
-    /// The same as an array.
+    /// Returns all strings as an array in the order of their numbers.
     pub(crate) fn array(&self) -> StringViewArray {
         let mut builder = StringViewBuilder::with_capacity(self.len());
         self.iter().for_each(|string| builder.append_value(string));
         builder.finish()
     }
 
-    /// A string's number, a new one where it has none.
+    /// Returns the number of a string, assigning the next one to a new string.
     pub(crate) fn number(&mut self, text: &str) -> Result<u32> {
         self.number_hashed(text, xxh3_64(text.as_bytes()))
     }
 
-    /// As [`TextNumbers::number`], of a string with this hash.
+    /// Works like [`TextNumbers::number`] for a string whose hash is already computed.
     pub(crate) fn number_hashed(&mut self, text: &str, hash: u64) -> Result<u32> {
         if self.len() * 2 >= self.slots.len() {
             self.grow();
@@ -81,7 +82,7 @@ impl TextNumbers {
         Ok(number)
     }
 
-    /// A string's number, [`NONE`] where it has none.
+    /// Returns the number of a string, or [`NONE`] if it has none.
     #[inline]
     pub(crate) fn find(&self, text: &str) -> u32 {
         if self.slots.is_empty() {
@@ -90,12 +91,12 @@ impl TextNumbers {
         self.slots[self.slot(text, xxh3_64(text.as_bytes()))].number
     }
 
-    /// What it takes in memory.
+    /// Returns the allocated bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>() + self.text.capacity() + self.ends.capacity() * 16
     }
 
-    /// The slot that has the string, or the free one where it would be.
+    /// Returns the slot of the string, or the free slot where it would be inserted.
     #[inline]
     fn slot(&self, text: &str, hash: u64) -> usize {
         let mask = self.slots.len() - 1;

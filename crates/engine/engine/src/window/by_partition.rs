@@ -1,5 +1,7 @@
-//! Rows in order that come batch by batch: those of a partition go on, with what is computed of them, when all of them have come; of a long
-//! one sooner, where the functions look at no row that is far away (`part.rs`).
+//! Window functions over sorted rows that arrive batch by batch.
+//!
+//! Rows are buffered until their partition is complete. Those of a long partition are computed earlier if the functions
+//! only look at nearby rows (`part.rs`).
 
 use std::sync::Arc;
 
@@ -9,28 +11,29 @@ use crate::sort::SortSpec;
 use crate::vector::concat;
 use crate::{Batch, Error, Form, Result};
 
-/// With so many rows partitions are looked for.
+/// Minimum number of buffered rows at which complete partitions are looked for.
 const ROWS_MIN: usize = 1 << 14;
 
-/// Times that rows lie in memory while functions are computed of them: as they came, and together.
+/// Copies of the rows in memory while functions are computed: the batches, and their concatenation.
 const COPIES: usize = 2;
 
-/// Rows whose partition may not have ended.
+/// Buffer of sorted rows whose partition may be incomplete.
 #[derive(Debug)]
 pub struct ByPartition {
     spec: Arc<SortSpec>,
-    /// None where functions may need all rows of a partition.
+    /// Nearby rows that the functions need; `None` if they may need all rows of a partition.
     reach: Option<Reach>,
     batches: Vec<Batch>,
     rows: usize,
     bytes: usize,
+    /// Number of rows at which complete partitions are looked for next.
     rows_due: usize,
-    /// Of the partition that the first rows belong to, where some of it is gone.
+    /// State of the first rows' partition, if some of its rows have been returned.
     carried: Option<Carried>,
 }
 
 impl ByPartition {
-    /// No rows yet, of those that `spec` sorts.
+    /// Creates an empty buffer for rows sorted by `spec`.
     #[must_use]
     pub fn new(spec: &Arc<SortSpec>) -> Self {
         Self {
@@ -44,20 +47,21 @@ impl ByPartition {
         }
     }
 
-    /// Returns what it sorts by and computes.
+    /// Returns the sort specification, with the window functions.
     #[must_use]
     pub fn spec(&self) -> &Arc<SortSpec> {
         &self.spec
     }
 
-    /// Takes the rows that come next.
+    /// Appends the next rows.
     pub fn push(&mut self, batch: Batch) {
         self.rows += batch.rows;
         self.bytes += batch.bytes_copied();
         self.batches.push(batch);
     }
 
-    /// Takes away the rows of a partition that has not ended; none where some of its rows are gone already.
+    /// Removes and returns the buffered rows of an incomplete partition; none if some of its rows have been returned
+    /// already.
     pub fn take_partition(&mut self) -> Vec<Batch> {
         if self.carried.is_some() {
             return Vec::new();
@@ -66,31 +70,31 @@ impl ByPartition {
         std::mem::take(&mut self.batches)
     }
 
-    /// What computing the functions of its rows takes in memory, roughly.
+    /// Returns the approximate memory needed to compute the functions of the buffered rows, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let functions = self.spec.windows.as_ref().map_or(0, |windows| windows.functions.len());
         COPIES * self.bytes + self.rows * functions * size_of::<i128>()
     }
 
-    /// Whether there are rows enough to look for partitions that have ended.
+    /// Returns whether enough rows are buffered to look for complete partitions.
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.rows_due <= self.rows
     }
 
-    /// The rows of partitions that have ended, with the functions' columns, and of a long one what can be known already; none where there are
-    /// no such rows. `is_last` says that all partitions have ended.
+    /// Returns the rows of complete partitions with the functions' columns, and those rows of a long partition whose
+    /// functions can be computed already. `is_last` means that no more rows come, so that all partitions are complete.
     ///
     /// # Errors
-    /// Those of the functions, and where rows have other columns than those that are sorted.
+    /// Errors of the functions; [`Error::Form`] if the rows have other columns than the sort specification.
     pub fn ended(&mut self, is_last: bool) -> Result<Vec<Batch>> {
         if self.rows == 0 {
             return Ok(Vec::new());
         }
         let all = self.together()?;
         let spec = Arc::clone(&self.spec);
-        let windows = spec.windows.as_ref().ok_or(Error::Form("window functions that are not there"))?;
+        let windows = spec.windows.as_ref().ok_or(Error::Form("a sort specification without window functions"))?;
         let ordered = Ordered { rows: all.rows, columns: &all.columns, order: None };
         let starts = starts(&ordered, &windows.partition_by, 0..all.rows)?;
         let (mut given, mut from) = (Vec::new(), 0);
@@ -112,12 +116,13 @@ impl ByPartition {
             from = self.give_part(windows, None, all.clone(), is_last, &mut given)?;
         }
         self.push(all.clone().slice(from, all.rows));
-        // The more there are, the less often they are looked at.
+        // Doubling keeps the repeated searches linear in the number of rows.
         self.rows_due = if given.is_empty() { 2 * all.rows } else { ROWS_MIN.max(2 * self.rows) };
         Ok(given)
     }
 
-    /// Gives of the rows of one partition what can be known: all, if it `has_ended`. How many these are.
+    /// Computes the rows of one partition that can be computed, all of them if it `has_ended`, and returns their
+    /// number.
     fn give_part(
         &mut self,
         windows: &WindowSpec,
@@ -140,11 +145,11 @@ impl ByPartition {
         Ok(end)
     }
 
-    /// All its rows, which it has no more.
+    /// Removes all buffered rows and concatenates them.
     fn together(&mut self) -> Result<Batch> {
         let batches = std::mem::take(&mut self.batches);
         if !batches.iter().all(|batch| self.spec.has_forms_of(batch)) {
-            return Err(Error::Form("rows that window functions are computed of have other columns"));
+            return Err(Error::Form("rows of window functions have other columns than the sort specification"));
         }
         self.bytes = 0;
         let column = |(position, form): (usize, Form)| {

@@ -1,4 +1,4 @@
-//! The columns of a share of the partitions.
+//! Computes the result columns of a share of the partitions.
 
 use std::ops::Range;
 
@@ -8,55 +8,55 @@ use super::{WindowFunction, WindowSpec, pick, place, total};
 use crate::aggregate::Kept;
 use crate::{Bits, Column, Error, Form, Result};
 
-/// Rows in order.
+/// Sorted rows: columns and the order of their rows.
 pub(crate) struct Ordered<'a> {
     pub(crate) rows: usize,
     pub(crate) columns: &'a [Column],
-    /// Where each row is in the columns; none where they are in order themselves.
+    /// Index of each row in the columns; `None` if the columns are in order themselves.
     pub(crate) order: Option<&'a [u32]>,
 }
 
 impl Ordered<'_> {
-    /// Where the row at a place lies.
+    /// Returns the index in the columns of the row at a position in the order.
     #[inline]
     pub(crate) fn row(&self, place: usize) -> usize {
         self.order.map_or(place, |order| order[place] as usize)
     }
 }
 
-/// What functions are of: some partitions, which follow each other.
+/// Consecutive partitions that functions are computed of together.
 pub(super) struct Share<'a> {
     pub(super) rows: &'a Ordered<'a>,
     pub(super) partitions: &'a [Range<usize>],
-    /// By place, from the first partition's first row on.
+    /// Whether each row is the first of its peers, counted from the first row of the share.
     pub(super) peer_starts: &'a Bits,
 }
 
 impl Share<'_> {
-    /// Where its rows are.
+    /// Returns the positions of the share's rows in the order of all rows.
     pub(super) fn range(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |partition| partition.start);
         start..self.partitions.last().map_or(start, |partition| partition.end)
     }
 
-    /// The partitions by places in the share itself.
+    /// Iterates over the partitions as ranges of positions in the share.
     pub(super) fn within(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let first = self.range().start;
         self.partitions.iter().map(move |partition| partition.start - first..partition.end - first)
     }
 
-    /// Where the row at a place of the share lies.
+    /// Returns the index in the columns of the row at a position in the share.
     #[inline]
     pub(super) fn row(&self, place: usize) -> usize {
         self.rows.row(self.range().start + place)
     }
 
     pub(super) fn column(&self, column: usize) -> Result<&Column> {
-        self.rows.columns.get(column).ok_or(Error::Form("a window function's column"))
+        self.rows.columns.get(column).ok_or(Error::Form("an input column of a window function is missing"))
     }
 }
 
-/// The functions' columns of those partitions that begin in `range`; `partition_starts` are of all rows.
+/// Computes the functions' columns for the partitions that start in `range`. `partition_starts` covers all rows.
 pub(crate) fn columns(
     spec: &WindowSpec,
     rows: &Ordered<'_>,
@@ -88,7 +88,7 @@ fn column(function: &WindowFunction, share: &Share<'_>) -> Result<Column> {
     }
 }
 
-/// The form of a function's values.
+/// Returns the form of a function's result.
 pub(crate) fn form_of(function: &WindowFunction, forms: &[Form]) -> Form {
     let of = |column: &usize| forms.get(*column).copied().unwrap_or(Form::Ints);
     match function {

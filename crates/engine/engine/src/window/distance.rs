@@ -1,4 +1,4 @@
-//! Frames by the distance of their rows' keys.
+//! Frame bounds in RANGE mode with an offset: by the distance of ORDER BY keys.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,26 +10,27 @@ use crate::expression::float_order;
 use crate::sort::SortKey;
 use crate::{Column, Data, Error, Result};
 
-/// An edge of a frame: keys that come no later, or no earlier, than the current row's and a distance.
+/// Frame bound in RANGE mode: the key of the current row plus a distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Near {
-    /// The one that the rows of a partition are in the order of.
+    /// ORDER BY key, by which the rows of a partition are sorted.
     pub key: SortKey,
-    /// How far after the current row's, before it where that is negative.
+    /// Distance after the current row's key; before it if negative.
     pub distance: Distance,
 }
 
-/// How far keys are from each other.
+/// Distance between two keys.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distance {
-    /// Of integers, or of digits of numerics.
+    /// Distance of integers or of unscaled numerics.
     Exact(i128),
+    /// Distance of `float8`.
     Float(f64),
-    /// Of moments.
+    /// Distance of timestamps.
     Span(Interval),
 }
 
-/// Looks for the rows of a partition that are not too far away. Keys are in order, so that it never goes back.
+/// Cursor to one bound of a RANGE frame in a partition. Keys are sorted, so that it only moves forward.
 pub(super) struct Nearby<'a> {
     key: SortKey,
     distance: Distance,
@@ -39,7 +40,7 @@ pub(super) struct Nearby<'a> {
     last: usize,
 }
 
-/// A key; `None` is NULL.
+/// ORDER BY key of a row; `None` is NULL.
 type Key = Option<Number>;
 
 #[derive(Clone, Copy)]
@@ -56,17 +57,17 @@ impl<'a> Nearby<'a> {
         Ok(Self { key, distance, column, share, found: partition.start, last: partition.end })
     }
 
-    /// The first row that a frame starts with.
+    /// Returns the first row of the frame of `row`.
     pub(super) fn start(&mut self, row: usize) -> Result<usize> {
         self.skip(row, Ordering::is_lt)
     }
 
-    /// The first row that comes after the frame.
+    /// Returns the first row after the frame of `row`.
     pub(super) fn end(&mut self, row: usize) -> Result<usize> {
         self.skip(row, Ordering::is_le)
     }
 
-    /// Goes on while keys compare with where the edge of a row is so that they are to be left behind.
+    /// Advances past the keys whose order relative to the bound of `row` satisfies `is_behind`.
     fn skip(&mut self, row: usize, is_behind: fn(Ordering) -> bool) -> Result<usize> {
         let edge = self.value(row)?.map(|value| self.distance.from(value)).transpose()?;
         while self.found < self.last && is_behind(self.order(self.value(self.found)?, edge)?) {
@@ -84,11 +85,11 @@ impl<'a> Nearby<'a> {
             Data::Ints { values, .. } => Number::Exact(values[row].into()),
             Data::Wide(values) => Number::Exact(values[row]),
             Data::Floats(values) => Number::Float(values[row]),
-            _ => return Err(Error::Form("a key without distances")),
+            _ => return Err(Error::Form("the key of a RANGE frame is not numeric")),
         }))
     }
 
-    /// Which of two keys comes first in the window's order.
+    /// Compares two keys in the window's order.
     fn order(&self, left: Key, right: Key) -> Result<Ordering> {
         let (left, right) = match (left, right) {
             (Some(left), Some(right)) => (left, right),
@@ -100,7 +101,7 @@ impl<'a> Nearby<'a> {
         let order = match (left, right) {
             (Number::Exact(left), Number::Exact(right)) => left.cmp(&right),
             (Number::Float(left), Number::Float(right)) => float_order(left, right),
-            _ => return Err(Error::Form("keys of two forms")),
+            _ => return Err(Error::Form("keys of a RANGE frame in different forms")),
         };
         Ok(if self.key.is_descending { order.reverse() } else { order })
     }
@@ -120,10 +121,10 @@ impl Distance {
             (Self::Exact(distance), Number::Exact(value)) => Ok(Number::Exact(value.saturating_add(distance))),
             (Self::Float(distance), Number::Float(value)) => Ok(Number::Float(value + distance)),
             (Self::Span(distance), Number::Exact(value)) => {
-                let us = i64::try_from(value).map_err(|_| Error::Form("a moment of 128 bits"))?;
+                let us = i64::try_from(value).map_err(|_| Error::Form("a timestamp that exceeds 64 bits"))?;
                 Ok(Number::Exact(distance.add_to_timestamp(us)?.into()))
             }
-            _ => Err(Error::Form("a distance of another form")),
+            _ => Err(Error::Form("the offset and the key of a RANGE frame in different forms")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which rows a frame has.
+//! Window frames: the range of rows that a function sees.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::compute::Share;
 use super::distance::{Near, Nearby};
 use crate::{Bits, Result};
 
-/// The rows around a row that a function is of.
+/// Frame clause: its mode and both bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Frame {
     pub units: Units,
@@ -14,27 +14,28 @@ pub struct Frame {
     pub end: Edge,
 }
 
-/// What a frame's edges are counted in.
+/// Frame mode: the unit of a frame's bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Units {
+    /// ROWS mode.
     Rows,
-    /// The current row stands for all its peers; distances are of groups of peers.
+    /// RANGE and GROUPS modes: the current row means all its peers, and [`Edge::At`] counts groups of peers.
     Peers,
 }
 
-/// Where a frame starts or ends.
+/// Bound of a frame: its start or its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Edge {
-    /// With the partition.
+    /// UNBOUNDED PRECEDING as a start, UNBOUNDED FOLLOWING as an end.
     Partition,
-    /// So many rows, or groups of peers, after the current one, before where that is negative.
+    /// So many rows, or groups of peers, after the current one; before it if negative. 0 is CURRENT ROW.
     At(i64),
-    /// With the rows whose key is no further away.
+    /// RANGE mode with an offset: rows whose ORDER BY key is within a distance of the current row's.
     Near(Near),
 }
 
 impl Frame {
-    /// With the columns of its edges at other places.
+    /// Returns the frame with the column indices of its bounds mapped by `place`.
     #[must_use]
     pub fn moved(mut self, place: impl Fn(usize) -> usize) -> Self {
         for edge in [&mut self.start, &mut self.end] {
@@ -46,7 +47,7 @@ impl Frame {
     }
 }
 
-/// Walks through the frames of a partition's rows. Both edges never go back.
+/// Cursor over the frames of a partition's rows, in order. Both bounds only move forward.
 pub(super) struct Frames<'a> {
     frame: Frame,
     partition: Range<usize>,
@@ -57,7 +58,7 @@ pub(super) struct Frames<'a> {
     end: Option<Nearby<'a>>,
 }
 
-/// Where the groups of peers of a partition begin, and the one that was looked at last.
+/// Starts of a partition's groups of peers, and the index of the current row's group.
 struct Groups {
     starts: Vec<usize>,
     current: usize,
@@ -81,7 +82,8 @@ impl<'a> Frames<'a> {
         Ok(Self { frame, partition, peer_starts, peers, groups, start, end })
     }
 
-    /// The frame of the partition's next row, all rows before having been asked for. Empty ones lie where they would be.
+    /// Returns the frame of `row`. Must be called for the rows of the partition in order. An empty frame is an empty
+    /// range at the position of its start.
     pub(super) fn of(&mut self, row: usize) -> Result<Range<usize>> {
         if self.frame.units == Units::Peers && self.peers.end <= row {
             let end = (row + 1..self.partition.end).find(|next| self.peer_starts.get(*next));
@@ -110,7 +112,8 @@ impl<'a> Frames<'a> {
         Ok(start..end.max(start))
     }
 
-    /// Where the group begins that comes so many after the current row's, and some more.
+    /// Returns the start of the group of peers that is `distance` plus `more` groups after the current row's, clamped
+    /// to the partition.
     fn group_start(&self, distance: i64, more: usize) -> usize {
         let Some(groups) = &self.groups else { return self.partition.start };
         let is_before = distance < 0 && groups.current < shifted(0, distance.saturating_neg());
@@ -119,7 +122,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// A place so much further on, no less than 0.
+/// Adds an offset to a position; saturates at 0.
 fn shifted(from: usize, by: i64) -> usize {
     let distance = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
     if by < 0 { from.saturating_sub(distance) } else { from.saturating_add(distance) }

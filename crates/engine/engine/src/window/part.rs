@@ -1,4 +1,4 @@
-//! Window functions of a part of a partition: what they need of the rows before it is carried on.
+//! Window functions of one part of a long partition: state is carried over from the preceding parts.
 
 use super::compute::Share;
 use super::pick::Picked;
@@ -8,30 +8,34 @@ use crate::sort::compare;
 use crate::vector::concat;
 use crate::{Batch, Bits, Column, Data, Error, Form, Result};
 
-/// Rows further away are not waited for, nor kept.
+/// Maximum `lag` or `lead` distance for which parts are computed; functions that look further need all rows of the
+/// partition.
 const DISTANCE_MAX: u64 = 1 << 14;
 
-/// What is known of the rows of a partition that have been given.
+/// State carried over from the rows of a partition that have been returned.
 #[derive(Debug)]
 pub(super) struct Carried {
+    /// Number of these rows.
     rows: i64,
-    /// The last of them, as many as functions look back to, and one at least.
+    /// Last of these rows: as many as functions look back to, at least one.
     last: Batch,
-    /// The functions' values of the last one, columns of one row.
+    /// Functions' values for the last row, as columns of one row.
     values: Vec<Column>,
 }
 
-/// What functions need of the rows around a part.
+/// Rows around a part that the functions need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reach {
+    /// Number of preceding rows.
     before: usize,
+    /// Number of following rows.
     after: usize,
-    /// Whether rows that are peers have to be together.
+    /// Whether peers must be in one part.
     peers: bool,
 }
 
 impl Reach {
-    /// `None` where a function may need all rows of a partition.
+    /// Returns the rows that the functions need; `None` if one may need all rows of a partition.
     pub(super) fn of(spec: &WindowSpec) -> Option<Self> {
         let none = Self { before: 0, after: 0, peers: false };
         spec.functions.iter().try_fold(none, |all, function| {
@@ -43,7 +47,7 @@ impl Reach {
                     let rows = usize::try_from(rows).ok().filter(|_| rows <= DISTANCE_MAX)?;
                     if 0 < *before { Self { before: rows, ..none } } else { Self { after: rows, ..none } }
                 }
-                // A sum of so many digits is no value that others could be added to as one more row's.
+                // An encoded 256-bit sum cannot be carried over as the value of one more input row.
                 WindowFunction::Kept { kept: Kept::Sum256 { .. }, .. } => return None,
                 WindowFunction::First { frame, .. }
                 | WindowFunction::Last { frame, .. }
@@ -64,7 +68,7 @@ impl Reach {
         })
     }
 
-    /// How many of the first rows of a partition, whose others are still to come, can be given.
+    /// Returns how many leading rows of an incomplete partition can be computed.
     pub(super) fn end(self, spec: &WindowSpec, rows: &Batch) -> Result<usize> {
         let most = rows.rows.saturating_sub(self.after);
         if !self.peers {
@@ -76,13 +80,13 @@ impl Reach {
 }
 
 impl Carried {
-    /// Whether the first of some rows belongs to the partition.
+    /// Returns whether the first of `rows` belongs to the partition.
     pub(super) fn is_continued_by(&self, spec: &WindowSpec, rows: &Batch) -> Result<bool> {
         is_continued(spec, &self.last, rows)
     }
 }
 
-/// Returns whether the first of some rows is of the partition that the last row before is of.
+/// Returns whether the first of `rows` belongs to the same partition as the last row of `before`.
 pub(super) fn is_continued(spec: &WindowSpec, before: &Batch, rows: &Batch) -> Result<bool> {
     let (Some(last), true) = (before.rows.checked_sub(1), 0 < rows.rows) else { return Ok(false) };
     for column in &spec.partition_by {
@@ -98,8 +102,8 @@ pub(super) fn is_continued(spec: &WindowSpec, before: &Batch, rows: &Batch) -> R
     Ok(true)
 }
 
-/// The functions' columns of the first rows of a part of a partition up to `end`; the others may be looked at. Where rows are peers of each
-/// other, all of them are before `end`, or none.
+/// Computes the functions' columns for the rows of a part up to `end`, and the state to carry over; rows from `end` on
+/// may be read by `lead`. If the functions depend on peers, `end` must not split a group of peers.
 pub(super) fn columns_of_part(
     spec: &WindowSpec,
     reach: Reach,
@@ -143,7 +147,7 @@ impl Part<'_> {
                 let column = column.map(|column| self.values(column));
                 self.share(0, |share| plus(&total::kept(share, Kept::Count, column.as_ref(), *frame)?, counted))
             }
-            // What is known of the rows before is one more row.
+            // The carried value stands for all preceding rows, as one more row in front.
             WindowFunction::First { column, frame } => {
                 self.beginning_with(value, *column, |share, column| pick::one(share, column, *frame, Picked::Number(1)))
             }
@@ -154,16 +158,16 @@ impl Part<'_> {
                 let column = self.values(*column);
                 self.share(0, |share| pick::one(share, &column, *frame, Picked::Last))
             }
-            _ => Err(Error::Form("a window function of a part of a partition")),
+            _ => Err(Error::Form("a window function that needs an entire partition")),
         }
     }
 
-    /// The values of the rows that are given.
+    /// Returns a column of the rows up to `end`.
     fn values(&self, column: usize) -> Column {
         self.rows.columns[column].slice(0, self.end)
     }
 
-    /// What `of` gives of the rows after so many others.
+    /// Calls `of` with a share of the rows up to `end`, preceded by `others` more rows.
     fn share<T>(&self, others: usize, of: impl FnOnce(&Share<'_>) -> Result<T>) -> Result<T> {
         let rows = others + self.end;
         let peer_starts = Bits::of(rows, |row| row.checked_sub(others).is_none_or(|row| self.peer_starts.get(row)));
@@ -199,7 +203,7 @@ impl Part<'_> {
         Ok(pick::shifted(&share, &values, before, otherwise)?.slice(others, others + self.end))
     }
 
-    /// The last rows that are given, with those that were given before.
+    /// Returns the last rows up to `end`, filled up with carried rows.
     fn last(&self, rows: usize) -> Result<Batch> {
         let before = self.carried.map(|carried| &carried.last);
         let others = before.map_or(0, |before| before.rows);
@@ -220,13 +224,13 @@ fn ordered(rows: &Batch) -> Ordered<'_> {
 }
 
 fn plus(column: &Column, more: i64) -> Result<Column> {
-    let Data::Ints { values, .. } = &column.data else { return Err(Error::Form("numbers of rows")) };
+    let Data::Ints { values, .. } = &column.data else { return Err(Error::Form("a row count in another form")) };
     Ok(ints(values.iter().map(|value| value + more).collect()))
 }
 
 fn number_of(column: &Column) -> Result<i64> {
     match &column.data {
         Data::Ints { values, .. } if !values.is_empty() => Ok(values[0]),
-        _ => Err(Error::Form("a number of rows")),
+        _ => Err(Error::Form("a carried row count in another form")),
     }
 }

@@ -1,4 +1,4 @@
-//! Where partitions and peers begin.
+//! Finds the starts of partitions and of groups of peers.
 
 use std::ops::Range;
 
@@ -6,7 +6,8 @@ use crate::sort::compare;
 use crate::window::Ordered;
 use crate::{Bits, Column, Result};
 
-/// Which of some rows differ from the row before in one of the columns; the first of all does.
+/// Returns which rows of `range` differ from the previous row in one of the columns; the first of all rows counts as
+/// different.
 pub(crate) fn starts(rows: &Ordered<'_>, columns: &[usize], range: Range<usize>) -> Result<Bits> {
     let columns: Vec<&Column> = columns.iter().map(|column| &rows.columns[*column]).collect();
     let mut failed = Ok(());
@@ -25,7 +26,7 @@ pub(crate) fn starts(rows: &Ordered<'_>, columns: &[usize], range: Range<usize>)
     failed.map(|()| starts)
 }
 
-/// The partitions of which `range` has the starts, one after the other.
+/// Iterates over the partitions that start in `range`.
 pub(super) fn partitions(starts: &Bits, range: Range<usize>, rows: usize) -> impl Iterator<Item = Range<usize>> + '_ {
     let next = move |from: usize| (from..rows).find(|row| starts.get(*row)).unwrap_or(rows);
     let mut start = next(range.start);

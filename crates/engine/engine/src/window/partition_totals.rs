@@ -1,4 +1,5 @@
-//! Aggregates over all rows of a partition that has no room in memory: the rows go to a file, and come back with the aggregates' values.
+//! Aggregates over all rows of a partition that exceeds memory: the caller spills the rows and reads them a second time
+//! to append the values.
 
 use std::sync::Arc;
 
@@ -9,21 +10,21 @@ use crate::aggregate::{AggregateSpec, Groups, Kept, StateSpec};
 use crate::sort::SortSpec;
 use crate::{Batch, Column, Error, Form, Result};
 
-/// Aggregates of one partition, whose rows come batch by batch.
+/// Aggregates over one partition, updated batch by batch.
 #[derive(Debug)]
 pub struct PartitionTotals {
     spec: Arc<SortSpec>,
     groups: Groups,
-    /// The last row that has come.
+    /// Last row added, to detect the end of the partition.
     last: Option<Batch>,
 }
 
 impl PartitionTotals {
-    /// Begins a partition; `None` where a function needs more than aggregates over the whole partition.
+    /// Starts a partition; `None` if a function is not an aggregate over the entire partition.
     #[must_use]
     pub fn new(spec: &Arc<SortSpec>) -> Option<Self> {
         let state = |function: &WindowFunction| match function {
-            // Of equal floats, which may be 0 and -0, a frame has the last and a group the first.
+            // Of 0 and -0, which compare equal, a frame returns the last and a group the first.
             WindowFunction::Kept { kept: Kept::Min(Form::Floats) | Kept::Max(Form::Floats), .. } => None,
             WindowFunction::Kept { kept, column, frame }
                 if frame.start == Edge::Partition && frame.end == Edge::Partition =>
@@ -37,10 +38,10 @@ impl PartitionTotals {
         Some(Self { spec: Arc::clone(spec), groups, last: None })
     }
 
-    /// Adds the rows at the start of a batch that belong to the partition, and returns how many these are.
+    /// Adds the leading rows of a batch that belong to the partition, and returns their number.
     ///
     /// # Errors
-    /// Those of the aggregates.
+    /// Errors of the aggregates.
     pub fn add(&mut self, batch: &Batch) -> Result<usize> {
         let rows = self.own_rows(batch)?;
         if 0 < rows {
@@ -64,16 +65,16 @@ impl PartitionTotals {
     }
 
     fn windows(&self) -> Result<&WindowSpec> {
-        self.spec.windows.as_ref().ok_or(Error::Form("window functions that are not there"))
+        self.spec.windows.as_ref().ok_or(Error::Form("a sort specification without window functions"))
     }
 
     /// Returns the value of each function, as a column of one row.
     ///
     /// # Errors
-    /// Those of the aggregates.
+    /// Errors of the aggregates.
     pub fn finish(self) -> Result<Vec<Column>> {
         let rows = self.groups.finish()?;
-        let batch = rows.batch(0).ok_or(Error::Form("a partition without totals"))?;
+        let batch = rows.batch(0).ok_or(Error::Form("an aggregation without keys has no row"))?;
         Ok(batch.columns)
     }
 }

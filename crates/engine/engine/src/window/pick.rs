@@ -1,4 +1,4 @@
-//! Values of other rows.
+//! Window functions that return the value of another row.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use super::frame::Frames;
 use crate::vector::concat;
 use crate::{Bits, Column, Form, NONE, Result};
 
-/// The values of rows so far before; negative for after.
+/// Computes `lag`: the value `before` rows earlier; `lead` if that is negative.
 pub(super) fn shifted(share: &Share<'_>, column: &Column, before: i64, otherwise: Option<&Column>) -> Result<Column> {
-    // It lies after all rows.
+    // The default value is appended as one more row.
     let (none, column) = match otherwise {
         Some(value) => {
             let form = Form::of(column);
@@ -29,15 +29,16 @@ pub(super) fn shifted(share: &Share<'_>, column: &Column, before: i64, otherwise
     taken(&column, &picked)
 }
 
-/// Which row of a frame is meant.
+/// Row of a frame whose value is returned.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Picked {
-    /// Counted from 1.
+    /// Row with this number, counted from 1.
     Number(u64),
+    /// Last row.
     Last,
 }
 
-/// The value of one of each frame's rows.
+/// Returns the value of one row of each row's frame; NULL if the frame has no such row.
 pub(super) fn one(share: &Share<'_>, column: &Column, frame: Frame, which: Picked) -> Result<Column> {
     let mut picked = Vec::with_capacity(share.range().len());
     for partition in share.within() {
@@ -60,7 +61,7 @@ pub(super) fn number(row: usize) -> u32 {
     u32::try_from(row).expect("fewer than 2^32 rows are sorted")
 }
 
-/// The values of these rows, NULL where there is none.
+/// Gathers the values of rows; NULL for [`NONE`].
 pub(super) fn taken(column: &Column, rows: &[u32]) -> Result<Column> {
     if !rows.contains(&NONE) {
         return column.take(rows);

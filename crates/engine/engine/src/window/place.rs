@@ -1,4 +1,4 @@
-//! Functions of a row's place in its partition.
+//! Ranking functions: depend only on the position of a row in its partition.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::WindowFunction;
 use super::compute::Share;
 use crate::{Bounds, Column, Data};
 
-/// The column of a function that reads no values.
+/// Computes the column of a ranking function.
 pub(super) fn column(function: &WindowFunction, share: &Share<'_>) -> Column {
     if matches!(function, WindowFunction::PercentRank | WindowFunction::CumeDist) {
         let mut values = Vec::with_capacity(share.range().len());
@@ -36,7 +36,8 @@ fn numbers(function: &WindowFunction, share: &Share<'_>, partition: Range<usize>
     }
 }
 
-/// The first parts have a row more where they cannot all have as many.
+/// Returns the bucket of the row at `place`, counted from 1. If rows do not divide evenly, the first buckets have one
+/// row more.
 fn ntile(place: i64, rows: usize, parts: i64) -> i64 {
     let (rows, parts) = (i128::from(i64::try_from(rows).unwrap_or(i64::MAX)), i128::from(parts.max(1)));
     let (size, larger, place) = (rows / parts, rows % parts, i128::from(place));

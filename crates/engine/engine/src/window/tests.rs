@@ -10,7 +10,7 @@ use crate::expression::float_order;
 use crate::sort::{SortKey, SortSpec, SortedRows, Sorter, Sorting};
 use crate::{Batch, Bits, Bounds, Data, Form};
 
-/// A row: its partition, its place in the order, two values, and a number of its own.
+/// Row: partition, ORDER BY key, an integer and a float.
 type Row = (i64, i64, Option<i64>, Option<f64>);
 
 fn frames() -> Vec<Frame> {
@@ -33,7 +33,7 @@ fn frames() -> Vec<Frame> {
     rows.chain(peers.map(|(start, end)| Frame { units: Units::Peers, start, end })).collect()
 }
 
-/// The rows of the frame, by their places in the partition.
+/// Returns the positions in the partition of the frame's rows.
 fn frame_of(frame: Frame, order: &[i64], place: usize) -> Vec<usize> {
     let changes = order.windows(2).scan(0, |group, pair| {
         *group += i64::from(pair[0] != pair[1]);
@@ -65,7 +65,7 @@ fn frame_of(frame: Frame, order: &[i64], place: usize) -> Vec<usize> {
     (0..order.len()).filter(|other| is_in(*other)).collect()
 }
 
-/// A value as text, so that all columns compare alike.
+/// Formats a value as text, so that columns of all forms can be compared.
 fn shown(column: &Column, row: usize) -> String {
     if !column.is_valid(row) {
         return "NULL".to_owned();
@@ -177,7 +177,7 @@ fn functions() -> Vec<WindowFunction> {
     places.into_iter().chain(framed).collect()
 }
 
-/// The columns of rows; the last is their own number.
+/// Creates the columns of rows; the last column is the row number.
 fn batch(rows: &[Row]) -> Batch {
     let ints = |of: &dyn Fn(usize) -> Option<i64>| {
         let values = (0..rows.len()).map(|row| of(row).unwrap_or(77)).collect();
@@ -202,7 +202,7 @@ fn row() -> impl Strategy<Value = Row> {
     (0..4_i64, 0..6_i64, value, float)
 }
 
-/// The rows as they come when each partition goes on as soon as it has ended, as text.
+/// Returns the rows as text, computed partition by partition.
 fn by_partition(spec: &Arc<SortSpec>, sorted: &SortedRows, batch_rows: usize) -> Vec<Vec<String>> {
     let mut pending = ByPartition::new(spec);
     let (mut given, mut pushed) = (Vec::new(), 0);
@@ -332,7 +332,7 @@ fn shares_of_many_partitions_are_computed_alone() {
         forms: vec![Form::Ints, Form::Ints],
         windows: Some(WindowSpec { partition_by: vec![0], order_by: vec![1], functions }),
     });
-    // Partitions of a thousand rows, but one of most.
+    // Partitions of a thousand rows each, and one with most of the rows.
     let rows: i64 = 400_000;
     let part_of = |row: i64| if (50_000..350_000).contains(&row) { 50 } else { row / 1000 };
     let ints = |of: &dyn Fn(i64) -> i64| {
@@ -362,7 +362,7 @@ fn shares_of_many_partitions_are_computed_alone() {
     assert_eq!(row, rows);
 }
 
-/// Of keys in an order the rows of each row's frame, by places.
+/// Returns the frame of each row, for sorted keys.
 fn near(keys: &Column, key: SortKey, by: (Distance, Distance)) -> Vec<std::ops::Range<usize>> {
     let rows = keys.rows();
     let columns = [keys.clone()];

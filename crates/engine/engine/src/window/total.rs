@@ -1,4 +1,4 @@
-//! What is kept of frames, by adding the rows that come into a frame and taking away those that leave it.
+//! Aggregates over frames, updated incrementally: rows that enter the frame are added, rows that leave it are removed.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -15,10 +15,10 @@ use crate::aggregate::{Kept, float_sum, ints, narrowest, numeric_overflow, squar
 use crate::sort::compare;
 use crate::{Column, Data, Error, NONE, Result};
 
-/// One value for each row.
+/// Computes an aggregate over the frame of each row of a share.
 pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame: Frame) -> Result<Column> {
     let rows = share.range().len();
-    let value = || column.ok_or(Error::Form("a window function of nothing"));
+    let value = || column.ok_or(Error::Form("a window aggregate without an input column"));
     match kept {
         Kept::Count => {
             let mut count = Count { column, count: 0 };
@@ -44,7 +44,7 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
             each(share, frame, &mut sum, |sum| sums.push(sum.sum))?;
             Ok(Column::new(Data::Floats(Arc::new(sums))))
         }
-        Kept::Moments => Err(Error::Form("the spread of a frame")),
+        Kept::Moments => Err(Error::Form("variance states are not computed over frames")),
         Kept::Min(_) | Kept::Max(_) => {
             let wanted = if matches!(kept, Kept::Min(_)) { Ordering::Less } else { Ordering::Greater };
             let mut best = Best { column: value()?, wanted, rows: VecDeque::new() };
@@ -55,21 +55,21 @@ pub(super) fn kept(share: &Share<'_>, kept: Kept, column: Option<&Column>, frame
     }
 }
 
-/// What is kept of a frame.
+/// Aggregate state of a frame.
 trait State {
-    /// Whether rows can leave.
+    /// Whether rows can be removed; if not, the state is recomputed when a frame's start moves.
     const CAN_REMOVE: bool;
 
     fn clear(&mut self);
 
-    /// Takes the row at a place of the share in, which lies at `row`.
+    /// Adds the row at a position in the share, which is at index `row` of the columns.
     fn add(&mut self, place: usize, row: usize) -> Result<()>;
 
-    /// Takes the first row away.
+    /// Removes the first row.
     fn remove(&mut self, place: usize, row: usize) -> Result<()>;
 }
 
-/// Tells `give` of the state of each row's frame.
+/// Calls `give` with the state of each row's frame.
 fn each<S: State>(share: &Share<'_>, frame: Frame, state: &mut S, mut give: impl FnMut(&S)) -> Result<()> {
     for partition in share.within() {
         let mut frames = Frames::new(frame, partition.clone(), share)?;
@@ -105,7 +105,7 @@ fn move_to<S: State>(share: &Share<'_>, state: &mut S, held: &mut Range<usize>, 
 }
 
 struct Count<'a> {
-    /// NULLs of it do not count.
+    /// Column whose NULLs are not counted; `None` counts rows.
     column: Option<&'a Column>,
     count: i64,
 }
@@ -134,7 +134,7 @@ impl State for Count<'_> {
     }
 }
 
-/// The exact number of a row; 0 for a NULL.
+/// Returns the exact number of a row; 0 for a NULL.
 fn exact(column: &Column, row: usize) -> Result<i128> {
     if !column.is_valid(row) {
         return Ok(0);
@@ -142,11 +142,11 @@ fn exact(column: &Column, row: usize) -> Result<i128> {
     match &column.data {
         Data::Ints { values, .. } => Ok(values[row].into()),
         Data::Wide(values) => Ok(values[row]),
-        _ => Err(Error::Form("a sum of what is no exact number")),
+        _ => Err(Error::Form("the input of an exact sum is not an exact number")),
     }
 }
 
-/// The sum of exact numbers in 128 bits; 0 if there are none.
+/// Sum of exact numbers in 128 bits; 0 if there are none.
 struct Sum<'a> {
     column: &'a Column,
     sum: i128,
@@ -170,7 +170,7 @@ impl State for Sum<'_> {
     }
 }
 
-/// The sum of exact numbers, or of their squares, in 256 bits; 0 if there are none.
+/// Sum of exact numbers, or of their squares, in 256 bits; 0 if there are none.
 struct Sum256<'a> {
     column: &'a Column,
     of_squares: bool,
@@ -202,7 +202,7 @@ impl State for Sum256<'_> {
     }
 }
 
-/// Of `float8`, added in the rows' order: what has been added cannot be taken away exactly.
+/// Sum of `float8`, added in row order. Rows are never removed, as subtraction would not be exact.
 struct FloatSum<'a> {
     column: &'a Column,
     sum: f64,
@@ -216,7 +216,7 @@ impl State for FloatSum<'_> {
     }
 
     fn add(&mut self, _: usize, row: usize) -> Result<()> {
-        let Data::Floats(values) = &self.column.data else { return Err(Error::Form("a sum of what is no float8")) };
+        let Data::Floats(values) = &self.column.data else { return Err(Error::Form("a float8 sum of another form")) };
         if self.column.is_valid(row) {
             self.sum = float_sum(self.sum, values[row])?;
         }
@@ -224,15 +224,15 @@ impl State for FloatSum<'_> {
     }
 
     fn remove(&mut self, _: usize, _: usize) -> Result<()> {
-        Err(Error::Form("a float8 that is taken away"))
+        Err(Error::Form("a float8 sum cannot remove a row"))
     }
 }
 
-/// The least or the greatest value.
+/// Minimum or maximum of the frame's values.
 struct Best<'a> {
     column: &'a Column,
     wanted: Ordering,
-    /// Places and rows of values that are better than all that come after them, the best first.
+    /// Monotonic queue: positions and rows of the values that are better than all values after them, the best first.
     rows: VecDeque<(usize, usize)>,
 }
 

@@ -7,7 +7,7 @@ use types::random::SeededRandom;
 use super::*;
 use crate::verifier::{SALT_BYTES, decoy, parse_verifier, verifier};
 
-/// The verifier PostgreSQL 15 keeps for `pencil` with this salt.
+/// The text is the verifier that PostgreSQL 15 stores for `pencil` with this salt.
 #[test]
 fn a_verifier_in_postgresql_form_is_taken_over() {
     let text = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$\

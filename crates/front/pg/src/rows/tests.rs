@@ -14,7 +14,7 @@ use types::{ObjectNames, SessionZone, SqlType, SystemClock};
 
 use super::*;
 
-/// As much as is sent at a time.
+/// Bytes of a row: as many as are sent at a time.
 const ROW_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl ObjectNames for NoNames {
     }
 }
 
-/// Batches of one long row, without end; `drawn` counts them.
+/// Returns endless batches of one long row; `drawn` counts them.
 fn endless(drawn: &Arc<AtomicUsize>) -> BoxStream<'static, SqlResult<RecordBatch>> {
     let row: ArrayRef = Arc::new(StringViewArray::from(vec!["x".repeat(ROW_BYTES)]));
     let schema = Arc::new(Schema::new(vec![Field::new("a", DataType::Utf8View, true)]));
@@ -39,7 +39,8 @@ fn endless(drawn: &Arc<AtomicUsize>) -> BoxStream<'static, SqlResult<RecordBatch
     .boxed()
 }
 
-/// Whoever stops a statement is heard when its session looks up: it does so though there are rows and the socket takes them all.
+/// A statement yields after each buffer, so that it can be stopped even if there are always rows and the socket takes
+/// them all.
 #[tokio::test]
 async fn between_two_looks_at_a_stop_one_buffer_is_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");

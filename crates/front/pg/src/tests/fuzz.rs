@@ -1,4 +1,4 @@
-//! Whatever bytes arrive: an error or a hang-up for who sent them, and nothing for anybody else.
+//! Fuzz tests: arbitrary bytes cause an error or a disconnect for their sender and do not affect other clients.
 
 use types::Random;
 use types::random::SeededRandom;
@@ -14,7 +14,7 @@ fn bytes(random: &SeededRandom, most: u64) -> Vec<u8> {
     bytes
 }
 
-/// Sends and reads until the server hangs up or has nothing more to say.
+/// Sends bytes and reads until the server disconnects or sends nothing more.
 async fn throw(door: &Door, mut wire: Wire, bytes: &[u8]) {
     wire.throw(bytes).await;
     wire.finish().await;

@@ -1,4 +1,4 @@
-//! The front door on a real socket, over a warehouse in a temporary folder.
+//! Tests of the PostgreSQL port on a real socket, over a warehouse in a temporary folder.
 
 mod fuzz;
 mod protocol;
@@ -29,7 +29,7 @@ use types::{Clock, Random, SystemClock, SystemRandom};
 use self::wire::Wire;
 use crate::PgSettings;
 
-/// The settings of a test server.
+/// Settings of a test server.
 struct DoorConfig {
     connections_max: usize,
     connections_reserved: usize,
@@ -50,7 +50,7 @@ impl Default for DoorConfig {
     }
 }
 
-/// A server on a loopback port.
+/// Server on a loopback port.
 struct Door {
     address: SocketAddr,
     instance: Arc<Instance>,
@@ -123,12 +123,12 @@ impl Door {
         Self { address, instance, shutdown, served, folder }
     }
 
-    /// A client that may ask.
+    /// Connects a client that is ready for queries.
     async fn client(&self) -> Wire {
         Wire::start(self.address).await
     }
 
-    /// Makes a role that may log in, with a password where one is given.
+    /// Creates a role that may log in, with an optional password.
     async fn add_role(&self, name: &str, password: Option<&str>) {
         let role = Role {
             oid: self.instance.transactions.allocate_oid(),

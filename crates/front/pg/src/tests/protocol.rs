@@ -1,9 +1,9 @@
-//! The order of messages, in both protocols; what PostgreSQL 15 answers to the same bytes.
+//! Tests of the order of messages in both protocols, as PostgreSQL 15 responds to the same bytes.
 
 use super::Door;
 use super::wire::{Said, Wire, bind, close, describe, execute, flush, kinds, parse, sync};
 
-/// Sends a batch and gives the answers as kinds.
+/// Sends a batch and returns the messages up to ReadyForQuery.
 async fn batch(wire: &mut Wire, messages: &[bytes::BytesMut]) -> Vec<Said> {
     wire.send_raw(&messages.concat()).await;
     wire.until_ready().await
@@ -36,7 +36,7 @@ async fn statements_of_one_string_are_answered_one_by_one() {
     assert_eq!(kinds(&said), "TDCTDCZ");
     assert_eq!(tags(&said), ["SELECT 1", "SELECT 1"]);
     assert_eq!(rows(&said)[1], [Some("a".to_owned()), None]);
-    // What came before the failure was answered.
+    // Statements before the failure have sent their results.
     let said = wire.query("select 1; select 1/0; select 3").await;
     assert_eq!(kinds(&said).replace("TE", "E"), "TDCEZ");
     assert_eq!((code(&said).as_str(), status(&said)), ("22012", 'I'));
@@ -90,7 +90,7 @@ async fn names_that_are_taken_or_unknown() {
         let said = batch(&mut wire, &[messages, vec![sync()]].concat()).await;
         assert_eq!((code(&said).as_str(), status(&said)), (expected, 'I'), "{said:?}");
     }
-    // Closing what is not there is no error; what was prepared before a failure stays.
+    // Closing an unknown name is no error; a statement that was prepared before a failure stays.
     let said = batch(&mut wire, &[close('S', "no"), close('P', "no"), describe('S', "s"), sync()]).await;
     assert_eq!(kinds(&said), "33tTZ");
 }
@@ -119,7 +119,7 @@ async fn a_portal_gives_its_rows_in_parts() {
     assert_eq!(tags(&said), ["SELECT 3", "SELECT 1", "SELECT 0"]);
     // The implicit transaction has ended, and its portals with it.
     assert_eq!(code(&batch(&mut wire, &[execute("a", 0), sync()]).await), "34000");
-    // Negative is all, and a large limit costs nothing.
+    // A negative limit means all rows, and a large limit costs nothing.
     for rows_max in [-1, i32::MAX] {
         let said =
             batch(&mut wire, &[parse("", sql, &[]), bind("", "", &[], &[]), execute("", rows_max), sync()]).await;
@@ -229,7 +229,8 @@ async fn a_limit_of_time_stops_a_statement() {
     assert_eq!((said.field('S').unwrap(), said.field('C').unwrap()), ("FATAL".into(), "57P05".into()));
 }
 
-/// Numerics come with the digits they are sent with, of no type but what the column says; all ways to store them round alike.
+/// Numeric parameters arrive with the digits they were sent with; all kinds of storage round them to the type of the
+/// column alike.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numeric_parameters_are_rounded_to_their_column() {
     let door = Door::open().await;

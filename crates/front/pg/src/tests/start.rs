@@ -1,4 +1,4 @@
-//! Who gets in, and what they are told at the door.
+//! Tests of startup, authentication and shutdown.
 
 use std::fs;
 use std::sync::Arc;
@@ -121,7 +121,7 @@ async fn the_last_connections_are_reserved_and_one_more_is_refused() {
     door.client().await;
 }
 
-/// A certificate for `localhost` and the files the server reads.
+/// Creates a certificate for `localhost` and the files that the server reads.
 fn certificate() -> (TempDir, TlsFiles, CertificateDer<'static>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = TempDir::new().unwrap();
@@ -131,7 +131,7 @@ fn certificate() -> (TempDir, TlsFiles, CertificateDer<'static>) {
     (folder, files, made.cert.der().clone())
 }
 
-/// How the role `ada` comes in with this password, who trusts `root` and nobody else, by SCRAM that is bound to the certificate.
+/// Logs in as the role `ada` with this password, trusting only `root`, by SCRAM with channel binding.
 async fn enter(door: &Door, root: &CertificateDer<'static>, password: &str) -> Result<(), tokio_postgres::Error> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).unwrap();
@@ -168,7 +168,7 @@ async fn a_certificate_that_is_replaced_is_shown_to_those_that_come_after() {
     door.add_role("ada", Some("pencil")).await;
     assert!(enter(&door, &first, "pencil").await.is_ok());
 
-    // The key alone does not fit, and nothing at all is no certificate: what was before is shown.
+    // Neither a key without its certificate nor a missing certificate can be used: the previous certificate stays.
     let (_others, other, second) = certificate();
     fs::copy(&other.key, &tls.key).unwrap();
     door.instance.credentials.look_at_certificate(&health).await;
@@ -207,12 +207,12 @@ async fn the_superusers_password_is_that_of_its_file() {
     let client = connect("pencil").await.unwrap();
     assert_eq!(code(connect("pen").await.map(drop).unwrap_err()), "28P01");
 
-    // The same again changes nothing, as after a start.
+    // Setting the same password again, as at a restart, changes nothing.
     let before = role();
     door.instance.credentials.set_superuser_password().await.unwrap();
     assert!(Arc::ptr_eq(&before, &role()));
 
-    // SQL says other things of the role, and passwords of others.
+    // SQL can still change the role's settings, and other roles' passwords.
     for statement in
         ["ALTER ROLE kiln PASSWORD 'x'", "ALTER ROLE kiln PASSWORD NULL", "ALTER USER kiln NOCREATEDB PASSWORD ''"]
     {
@@ -223,7 +223,7 @@ async fn the_superusers_password_is_that_of_its_file() {
         .await
         .unwrap();
 
-    // What is no password leaves the one before in force, and is refused at the start.
+    // An invalid file leaves the previous password in force, but is an error at the start.
     let health = types::Health::default();
     fs::write(&file, "").unwrap();
     door.instance.credentials.look_at_superuser_password(&health).await;
@@ -235,7 +235,7 @@ async fn the_superusers_password_is_that_of_its_file() {
     let refused = door.instance.credentials.set_superuser_password().await.unwrap_err();
     assert!(matches!(refused, authentication::PasswordError::Read { .. }), "{refused}");
 
-    // Another one, and a verifier in its place.
+    // Then another password, and a verifier in place of a password.
     fs::write(&file, "quill").unwrap();
     door.instance.credentials.look_at_superuser_password(&health).await;
     assert_eq!(code(connect("pencil").await.map(drop).unwrap_err()), "28P01");

@@ -3,9 +3,9 @@ use maintenance::FreshLimits;
 
 use super::Door;
 
-/// Fresh rows of a table at which writers wait.
+/// Number of unflushed rows of a table at which writers wait.
 const ROWS: usize = 20;
-/// More than come between two looks.
+/// Upper bound of the rows inserted between two checks of the limit.
 const ROWS_BETWEEN: usize = 200;
 
 fn fresh(state: &CatalogState) -> usize {
@@ -20,7 +20,7 @@ async fn writers_wait_for_settling_and_readers_do_not() {
     let mut writer = door.client().await;
     writer.query("create table t (n int)").await;
     writer.query("set statement_timeout = '1s'").await;
-    // Nothing settles here by itself.
+    // Nothing is flushed in the background here.
     let mut stopped = None;
     for _ in 0..ROWS + ROWS_BETWEEN {
         let said = writer.query("insert into t values (1)").await;

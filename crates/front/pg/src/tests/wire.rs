@@ -1,4 +1,4 @@
-//! A client that says exactly what a test wants, well-formed or not.
+//! Client that sends exactly the bytes of a test, well-formed or not.
 
 use std::net::SocketAddr;
 
@@ -6,13 +6,13 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A connection without any protocol of its own.
+/// Raw connection without protocol logic.
 pub(super) struct Wire {
     stream: TcpStream,
     read: BytesMut,
 }
 
-/// One message of the server.
+/// Message of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) kind: char,
@@ -20,7 +20,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// A field of an error or a notice.
+    /// Returns a field of an error or a notice.
     pub(super) fn field(&self, code: char) -> Option<String> {
         let mut rest = &self.body[..];
         while let Some((&found, after)) = rest.split_first() {
@@ -36,13 +36,13 @@ impl Said {
         None
     }
 
-    /// The first text in it: a tag, a setting's name.
+    /// Returns the first text of the body: a command tag, a setting's name.
     pub(super) fn text(&self) -> String {
         let end = self.body.iter().position(|byte| *byte == 0).unwrap_or(self.body.len());
         String::from_utf8_lossy(&self.body[..end]).into_owned()
     }
 
-    /// The values of a row.
+    /// Returns the values of a row.
     pub(super) fn values(&self) -> Vec<Option<Bytes>> {
         let mut body = self.body.clone();
         (0..body.get_u16())
@@ -59,7 +59,7 @@ impl Wire {
         Self { stream: TcpStream::connect(address).await.unwrap(), read: BytesMut::new() }
     }
 
-    /// Connects as `kiln` and waits until it may ask.
+    /// Connects as `kiln` and waits until the server is ready for queries.
     pub(super) async fn start(address: SocketAddr) -> Self {
         let mut wire = Self::open(address).await;
         wire.send_raw(&startup(&[("user", "kiln"), ("database", "kiln")])).await;
@@ -72,17 +72,17 @@ impl Wire {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// Sends what may be refused half-way.
+    /// Sends bytes that the server may refuse before it has read all.
     pub(super) async fn throw(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
 
-    /// Says that nothing more will come.
+    /// Closes the sending direction.
     pub(super) async fn finish(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// One byte outside of any message, as requests for encryption are answered.
+    /// Reads one byte outside of any message, the response to a request for encryption.
     pub(super) async fn byte(&mut self) -> u8 {
         self.stream.read_u8().await.unwrap()
     }
@@ -92,7 +92,7 @@ impl Wire {
         self.until_ready().await
     }
 
-    /// The next message; `None` once the server has hung up.
+    /// Reads the next message; `None` once the server has disconnected.
     pub(super) async fn next(&mut self) -> Option<Said> {
         loop {
             if self.read.len() >= 5 {
@@ -111,7 +111,7 @@ impl Wire {
         }
     }
 
-    /// Everything up to ReadyForQuery, or to the end.
+    /// Reads all messages up to ReadyForQuery or the end of the connection.
     pub(super) async fn until_ready(&mut self) -> Vec<Said> {
         let mut said = Vec::new();
         while let Some(next) = self.next().await {
@@ -164,7 +164,7 @@ pub(super) fn parse(name: &str, sql: &str, types: &[u32]) -> BytesMut {
     message('P', &body)
 }
 
-/// A Bind with text parameters and the result formats given.
+/// Builds a Bind message with text parameters and these result formats.
 pub(super) fn bind(portal: &str, statement: &str, parameters: &[Option<&str>], formats: &[i16]) -> BytesMut {
     let mut body = BytesMut::new();
     body.put_slice(&text(portal));

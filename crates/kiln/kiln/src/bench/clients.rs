@@ -1,4 +1,4 @@
-//! The benchmarks with many clients: YCSB, TPC-C, ingestion.
+//! Benchmarks with many clients: YCSB, TPC-C, ingestion, unflushed rows; and planning.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use types::{Clock, SystemClock};
 
 use super::{BenchArguments, SuiteName};
 
-/// The options of benchmarks with many clients.
+/// Options of benchmarks with many clients.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "ycsb, tpcc, ingest and unsettled")]
 pub(super) struct ClientArguments {
-    /// Clients at once [default: 16]
+    /// Number of concurrent clients [default: 16; for ingest 1]
     #[arg(long, value_name = "N")]
     clients: Option<usize>,
 
-    /// Measured seconds, of each workload where there are several; with --streams, of the short query
+    /// Seconds of measurement, for each workload; with --streams, for the short query
     #[arg(long, default_value_t = 30, value_name = "N")]
     pub(super) seconds: u64,
 
-    /// Seconds before that in which clients run unmeasured
+    /// Seconds of warm-up before the measurement
     #[arg(long, default_value_t = 5, value_name = "N")]
     pub(super) warm: u64,
 
-    /// How Kiln keeps the tables' rows; nothing on other servers
+    /// Storage format of the tables in Kiln; ignored on other servers
     #[arg(long, value_enum, default_value = "default")]
     storage: StorageName,
 
-    /// ycsb, unsettled: rows of each table
+    /// ycsb, unsettled: number of rows of each table
     #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     rows: u64,
 
-    /// ycsb: only these workloads
+    /// ycsb: workloads to run [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LETTERS")]
     workloads: Vec<WorkloadName>,
 
-    /// tpcc: warehouses
+    /// tpcc: number of warehouses
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=10_000))]
     warehouses: i32,
 
@@ -49,7 +49,7 @@ pub(super) struct ClientArguments {
     #[arg(long, default_value = "read committed", value_name = "LEVEL")]
     isolation: String,
 
-    /// tpcc: the tables are there from an earlier run
+    /// tpcc: use the tables of an earlier run instead of loading
     #[arg(long)]
     loaded: bool,
 }
@@ -73,7 +73,7 @@ enum WorkloadName {
     F,
 }
 
-/// Runs the benchmark on the server; fails when anything did.
+/// Runs the benchmark on the server. The exit code is a failure if anything failed.
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
 pub(super) async fn run(arguments: &BenchArguments, url: &str) -> anyhow::Result<ExitCode> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -133,9 +133,9 @@ async fn measure(
         }
         SuiteName::Unsettled => unsettled::run(server, given.rows.max(100), clock, say).await?,
         SuiteName::Planning => planning::run(server, clock, say).await?,
-        SuiteName::Recovery => anyhow::bail!("recovery is measured with a server of its own"),
+        SuiteName::Recovery => anyhow::bail!("the benchmark recovery starts its own server"),
         SuiteName::Tpch | SuiteName::Tpcds | SuiteName::Dashboard => {
-            anyhow::bail!("TPC-H, TPC-DS and the dashboard are measured query by query")
+            anyhow::bail!("TPC-H, TPC-DS and the dashboard are not benchmarks with many clients")
         }
     })
 }

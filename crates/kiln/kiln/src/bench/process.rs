@@ -1,4 +1,4 @@
-//! A server as a process of its own, for what one in this process cannot show: being killed, and remembering nothing.
+//! Server in a separate process, for benchmarks that kill it or need an empty memory.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,16 +8,16 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio_postgres::Client;
 
-/// A server that ends with this value.
+/// Server process, killed on drop.
 pub(super) struct Process {
     child: Child,
     pub(super) url: String,
 }
 
 impl Process {
-    /// A server over `data`, on free loopback ports, with further options of `kiln serve`, and a connection to it.
+    /// Starts a server over `data` on free loopback ports, with further options of `kiln serve`, and connects to it.
     pub(super) async fn start(data: &Path, options: &[String]) -> anyhow::Result<(Self, Client)> {
-        let mut child = Command::new(std::env::current_exe().context("a running program has a path")?)
+        let mut child = Command::new(std::env::current_exe().context("cannot find this program's path")?)
             .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data"])
             .arg(data)
             .args(options)
@@ -26,7 +26,7 @@ impl Process {
             .kill_on_drop(true)
             .spawn()
             .context("cannot start a server")?;
-        let mut lines = BufReader::new(child.stderr.take().context("its log was asked for")?).lines();
+        let mut lines = BufReader::new(child.stderr.take().context("standard error is not piped")?).lines();
         let mut log = String::new();
         let address = loop {
             let Some(line) = lines.next_line().await? else { anyhow::bail!("the server ended:\n{log}") };
@@ -37,14 +37,14 @@ impl Process {
             log.push_str(&line);
             log.push('\n');
         };
-        // What it goes on to log has to go somewhere.
+        // The rest of the log must be drained, or the server would block when the pipe is full.
         drop(tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} }));
         let url = format!("postgresql://kiln@{address}/kiln");
         let client = sql_client::connect(&url).await?;
         Ok((Self { child, url }, client))
     }
 
-    /// Ends it as a crash does.
+    /// Kills the server, like a crash.
     pub(super) async fn kill(&mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("cannot kill the server")
     }

@@ -1,4 +1,5 @@
-//! TPC-H and TPC-DS: hot, cold, many streams, or the load or the plans alone; and a dashboard over the tables of TPC-H.
+//! TPC-H and TPC-DS: warm, cold, in concurrent streams, on clusters, or only loading or planning; and the dashboard
+//! over the tables of TPC-H.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ use super::process::Process;
 use super::{BenchArguments, SuiteName, own_server};
 use crate::serve;
 
-/// Runs it in `workspace`; fails where an answer differs from a peer's.
+/// Runs the benchmark in `workspace`. The exit code is a failure if a result differs from another system's.
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
 pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: PathBuf) -> anyhow::Result<ExitCode> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -29,11 +30,11 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
     let data = workspace.join(format!("{purpose}-{suite}-{}{layout}", arguments.sf));
     let loaded_mark = data.join("loaded");
     if arguments.load && arguments.connect.is_none() {
-        // What an earlier run loaded is garbage that the storage would keep for a while.
+        // Dropped tables of an earlier run would take up space in the storage until their retention ends.
         remove(&data)?;
     }
     let (server, url) = match &arguments.connect {
-        Some(_) if arguments.cold => anyhow::bail!("--cold starts servers of its own, so that it cannot --connect"),
+        Some(_) if arguments.cold => anyhow::bail!("--cold starts its own servers and cannot be used with --connect"),
         Some(url) => (None, url.clone()),
         None => {
             let server = serve::start(Config::load(own_server(&data, arguments))?).await?;
@@ -98,7 +99,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
         if let Some(server) = server {
             server.stop().await;
         }
-        // What an earlier server has packed would be found again.
+        // Without a disk cache, so that a restarted server does not find the columns of an earlier one.
         let memory = arguments.memory_mb.map(|megabytes| format!("--memory-mb={megabytes}"));
         let serving = memory.into_iter().chain(["--cache-disk-mb=0".to_owned()]).collect();
         let mut processes = Processes { data, options: serving, running: None };
@@ -113,7 +114,7 @@ pub(super) async fn run(arguments: &BenchArguments, suite: Suite, workspace: Pat
     finish(arguments, &report)
 }
 
-/// Several streams at once, or a cluster beside the server alone.
+/// Measures concurrent streams, or a cluster in comparison with the server alone.
 async fn at_once(
     arguments: &BenchArguments,
     server: &Server,
@@ -149,7 +150,7 @@ fn finish(arguments: &BenchArguments, report: &Report) -> anyhow::Result<ExitCod
     arguments.write_json(&report.json())?;
     let differences = report.differences().count();
     if 0 < differences {
-        println!("{differences} queries differ from a peer");
+        println!("{differences} results differ from another system's");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
@@ -171,7 +172,7 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Server processes over one folder, one after the other.
+/// Server processes over one folder, started one at a time.
 struct Processes {
     data: PathBuf,
     options: Vec<String>,

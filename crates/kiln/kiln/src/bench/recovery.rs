@@ -1,4 +1,5 @@
-//! How soon a server that was killed answers again: a table of some gigabytes, and as many fresh rows as there can be.
+//! Recovery time of a killed server, with a table of several gigabytes and almost as many unflushed rows as there can
+//! be.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,16 +11,17 @@ use types::{Clock, SystemClock};
 
 use super::process::Process;
 
-/// Rows that one statement adds.
+/// Rows that one statement adds when the table is filled.
 const STEP: u64 = 2_000_000;
-/// Fresh rows: fewer than settle by themselves.
+/// Unflushed rows: just below the number that triggers a flush.
 const FRESH: u64 = 99_000;
+/// Unflushed rows that one statement adds.
 const FRESH_STEP: u64 = 9_000;
-/// Rows that are changed where they have settled.
+/// Flushed rows that are updated and thereby become unflushed.
 const CHANGED: u64 = 900;
 const KILLS: usize = 3;
 
-/// Fills the table, unless it is there from an earlier run, kills the server and prints how long the next one took.
+/// Fills the table, unless an earlier run has done so, kills the server repeatedly and prints the recovery times.
 #[expect(clippy::print_stdout, reason = "the report is what the user asked for")]
 pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::new();
@@ -29,7 +31,7 @@ pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode>
     for kill in 0..KILLS {
         if kill == 0 {
             add_fresh(&process, rows).await?;
-            println!("{FRESH} rows fresh, {CHANGED} of them changed where they had settled");
+            println!("{FRESH} rows not flushed, {CHANGED} of them updates of flushed rows");
         }
         process.kill().await?;
         let begun = clock.monotonic();
@@ -41,7 +43,7 @@ pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode>
         by_key.context("cannot read a row")?;
         let read = clock.monotonic() - begun;
         println!(
-            "kill {}: serves after {}, first answer after {} ({found} rows), a settled row by its key after {}",
+            "kill {}: serves after {}, first answer after {} ({found} rows), a flushed row by its key after {}",
             kill + 1,
             seconds(served),
             seconds(answered),
@@ -53,11 +55,11 @@ pub(super) async fn run(data: &Path, gigabytes: f64) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes the table; its rows, the bytes of its shards, and their number.
+/// Creates and fills the table, and returns the numbers of its rows, of the bytes of its shards, and of its shards.
 async fn fill(client: &Client, gigabytes: f64) -> anyhow::Result<(u64, u64, u64)> {
     let create = "CREATE TABLE IF NOT EXISTS big (id bigint PRIMARY KEY, device integer NOT NULL, at timestamptz NOT NULL, \
                   value double precision, note text) SORT ON (id)";
-    client.batch_execute(create).await.context("cannot make the table")?;
+    client.batch_execute(create).await.context("cannot create the table")?;
     loop {
         let rows = number(client, "SELECT count(*) FROM big WHERE id < 1000000000000").await?;
         let bytes = number(client, "SELECT coalesce(sum(bytes), 0)::bigint FROM sys.shard").await?;
@@ -73,7 +75,7 @@ async fn fill(client: &Client, gigabytes: f64) -> anyhow::Result<(u64, u64, u64)
     }
 }
 
-/// Adds the fresh rows.
+/// Adds the unflushed rows.
 async fn add_fresh(process: &Process, rows: u64) -> anyhow::Result<()> {
     let client = sql_client::connect(&process.url).await?;
     let first = 1_000_000_000_000;

@@ -1,4 +1,4 @@
-//! Who this warehouse is: a UUID drawn once and kept in the data folder. The storage's claim names it.
+//! Id of the instance: a UUID that is generated once and stored in the data folder. The claim on the storage names it.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -14,7 +14,8 @@ mod tests;
 /// Name of the file in the data folder.
 const NAME: &str = "instance";
 
-/// The instance's id; drawn and made durable on the first start, so that a claim on the storage is recognised ever after.
+/// Returns the instance's id. The first start generates it and makes it durable, so that later starts recognise the
+/// instance's own claim on the storage.
 pub(crate) fn load_or_draw(data: &Path, random: &dyn Random) -> anyhow::Result<Uuid> {
     let path = file(data);
     match fs::read_to_string(&path) {
@@ -31,7 +32,7 @@ pub(crate) fn load_or_draw(data: &Path, random: &dyn Random) -> anyhow::Result<U
     }
 }
 
-/// Whole or not at all, whenever the machine stops.
+/// Writes the file atomically and durably.
 pub(crate) fn write(data: &Path, instance: Uuid) -> std::io::Result<()> {
     let draft = draft(data);
     let mut written = File::create(&draft)?;
@@ -41,12 +42,12 @@ pub(crate) fn write(data: &Path, instance: Uuid) -> std::io::Result<()> {
     File::open(data)?.sync_all()
 }
 
-/// Where it lies.
+/// Returns the path of the file with the id.
 pub(crate) fn file(data: &Path) -> PathBuf {
     data.join(NAME)
 }
 
-/// Where it is written first.
+/// Returns the path of the temporary file that is renamed to [`file`].
 pub(crate) fn draft(data: &Path) -> PathBuf {
     data.join(format!("{NAME}.new"))
 }

@@ -1,4 +1,4 @@
-//! The background services of a server: what each runs, and under which name `sys.service` shows it.
+//! Background services of a server, with the names by which `sys.service` shows them.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ use types::{Clock, Reserve};
 
 use crate::pods;
 
-/// Copies the log of commits to the storage.
+/// Name of the service that copies the log of commits to the storage.
 const ARCHIVER: &str = "archiver";
-/// Writes checkpoints to the storage.
+/// Name of the service that writes checkpoints to the storage.
 const CHECKPOINTER: &str = "checkpointer";
 
-/// True for the services that keep the history. They stop last, because commits are copied while everything else is taken down.
+/// Returns whether a service archives the history. Those stop last, because commits are still copied while all else
+/// shuts down.
 pub(super) fn keeps_history(name: &str) -> bool {
     matches!(name, ARCHIVER | CHECKPOINTER)
 }
 
-/// Starts the services of every server, `reserve` being what they leave free of the data folder's disk.
+/// Starts the services of a server. `reserve` is the space that they keep free on the data folder's disk.
 pub(super) fn start(instance: &Arc<Instance>, settle: SettleSettings, reserve: Option<Reserve>) {
-    // The first four end by themselves where the server may write no more: it stops then.
+    // The first four end by themselves when the server can no longer write; it then stops.
     let (services, transactions, execution) = (&instance.services, &instance.transactions, &instance.execution);
     services.start_until_done(ARCHIVER, transactions, |transactions, health| async move {
         transactions.keep_log_copied(&health).await;
@@ -61,7 +62,7 @@ pub(super) fn start(instance: &Arc<Instance>, settle: SettleSettings, reserve: O
     }
 }
 
-/// Starts what says by which certificate the workers of a warehouse in Kubernetes know it.
+/// Starts the service that publishes the certificate by which workers in Kubernetes verify the warehouse.
 pub(super) fn start_authority(services: &Supervisor, warehouse: Warehouse, certificate: String, clock: Arc<dyn Clock>) {
     let parts = Arc::new((warehouse, certificate, clock));
     services.start_until_done("authority keeper", &parts, |parts, health| async move {

@@ -1,4 +1,4 @@
-//! Whether the data folder and the storage belong together, and what to do where they do not.
+//! Check at the start that the data folder and the storage belong together.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use serde_json::Value;
 use server_config::Config;
 use uuid::Uuid;
 
-/// The name of the claim below the storage prefix.
+/// Name of the claim object below the storage's prefix.
 const CLAIM: &str = "kiln-claim.json";
 
-/// Refuses a data folder that is older than its storage, has lost something, or is another's; with `--new-timeline` lets it begin one.
+/// Refuses a data folder that is older than its storage, has lost commits, or belongs to another warehouse. With
+/// `--new-timeline`, begins a new timeline instead.
 ///
 /// # Errors
-/// Where the start is refused, and where the storage cannot be asked.
+/// Returns an error if the start is refused or the storage cannot be read.
 pub(super) async fn check(
     kv: &Arc<dyn kv::TxKv>,
     objects: &Objects,
@@ -25,7 +26,7 @@ pub(super) async fn check(
     let (data, storage) = (config.data.display(), &config.storage);
     match history::compare_with_storage(&**kv, objects).await {
         Ok(()) => Ok(()),
-        // The claim, which is not taken from another instance, says who that is.
+        // Acquiring the claim fails next and names the other instance.
         Err(divergence) if divergence.is_divergence() && is_claimed_by_other(objects, instance).await? => Ok(()),
         Err(divergence) if divergence.is_divergence() && config.new_timeline => {
             let error = &divergence as &dyn Error;
@@ -45,7 +46,7 @@ pub(super) async fn check(
     }
 }
 
-/// Whether another instance has the storage.
+/// Returns whether another instance has claimed the storage.
 async fn is_claimed_by_other(objects: &Objects, instance: Uuid) -> anyhow::Result<bool> {
     let bytes = match objects.get(CLAIM).await {
         Ok(bytes) => bytes,

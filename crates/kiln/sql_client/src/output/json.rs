@@ -1,16 +1,17 @@
-//! A row as a JSON object on one line: columns in their order, each value in JSON's own kind where it has one.
+//! Formatting of a row as a JSON object on one line, with columns in their order and values as JSON types where
+//! possible.
 
 use tokio_postgres::types::{Kind, Type};
 
-/// How values of a column stand in JSON.
+/// JSON form of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As a string of PostgreSQL's text form.
+    /// String with PostgreSQL's text form of the value.
     Text,
     Boolean,
-    /// With all of its digits; what JSON has no number for (`NaN`, `Infinity`) is a string.
+    /// Number with all its digits. `NaN` and `Infinity`, which are not JSON numbers, are strings.
     Number,
-    /// As it is: a JSON document.
+    /// JSON document, unchanged but for line breaks.
     Document,
 }
 
@@ -28,7 +29,7 @@ impl Form {
     }
 }
 
-/// One object and its line end.
+/// Appends a row to `text` as one JSON object and a line break.
 pub(super) fn row(columns: &[String], forms: &[Form], values: &[Option<String>], text: &mut String) {
     text.push('{');
     for (at, (name, value)) in columns.iter().zip(values).enumerate() {
@@ -42,7 +43,7 @@ pub(super) fn row(columns: &[String], forms: &[Form], values: &[Option<String>],
             (Some("t"), Form::Boolean) => text.push_str("true"),
             (Some("f"), Form::Boolean) => text.push_str("false"),
             (Some(value), Form::Number) if is_number(value) => text.push_str(value),
-            // A line end in a document is space: its strings hold none.
+            // Line breaks in a JSON document are insignificant, because its strings cannot contain them unescaped.
             (Some(value), Form::Document) => text.push_str(&value.replace(['\n', '\r'], " ")),
             (Some(value), _) => text.push_str(&string(value)),
         }
@@ -54,7 +55,7 @@ fn string(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
-/// Whether a number's text is JSON's too: PostgreSQL's are, but for those that are none.
+/// Returns whether PostgreSQL's text of a number is a JSON number. All are except `NaN` and `Infinity`.
 fn is_number(value: &str) -> bool {
     value.ends_with(|last: char| last.is_ascii_digit())
 }

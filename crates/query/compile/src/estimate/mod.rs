@@ -1,4 +1,7 @@
-//! What operators are expected to give and to cost, in PostgreSQL's units: a page of 8 KB read is 1.
+//! Estimates rows and costs of operators, in PostgreSQL's units: reading a page of 8 KB costs 1.
+//!
+//! - `operators.rs` finds the operators of a plan as EXPLAIN shows them.
+//! - `rows.rs` matches them with the optimizer's row estimates.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -27,32 +30,34 @@ const PAGE_BYTES: f64 = 8192.0;
 const ROW_COST: f64 = 0.01;
 const OPERATOR_COST: f64 = 0.0025;
 
-/// Expected work of an operator and all below it.
+/// Estimated work of an operator and everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Estimate {
     /// Cost until the first row.
     pub startup: f64,
-    /// Cost until the last.
+    /// Cost until the last row.
     pub total: f64,
     pub rows: u64,
     /// Mean bytes of a row.
     pub width: u64,
 }
 
-/// Makes estimates, each once.
+/// Memoizing estimator.
 pub struct Estimates<'a> {
     operators: &'a Operators,
-    /// By the plan.
+    /// Rows by operator, from the optimizer.
     expected: HashMap<OperatorId, f64>,
     known: RefCell<HashMap<OperatorId, Estimate>>,
     statistics: StatisticsContext,
 }
 
 impl<'a> Estimates<'a> {
+    /// Returns an estimator; `expected` holds the optimizer's row estimates.
     pub fn new(operators: &'a Operators, expected: HashMap<OperatorId, f64>) -> Self {
         Self { operators, expected, known: RefCell::default(), statistics: StatisticsContext::default() }
     }
 
+    /// Returns the estimate of an operator.
     pub fn of(&self, operator: &Arc<dyn ExecutionPlan>) -> Estimate {
         let operator = self.operators.shown(operator);
         let own = OperatorId::of(operator.as_ref());
@@ -78,7 +83,7 @@ impl<'a> Estimates<'a> {
         Estimate { startup: startup.clamp(0.0, total), total, rows, width: width(&operator.schema()) }
     }
 
-    /// By the plan, by what comes in, or else by DataFusion's statistics.
+    /// Estimates rows from the optimizer's estimate, else from the input, else from DataFusion's statistics.
     fn rows(&self, operator: &dyn ExecutionPlan, own: OperatorId, rows_in: u64) -> u64 {
         let limit = operator.fetch().map_or(u64::MAX, |fetch| fetch as u64);
         if let Some(rows) = self.expected.get(&own) {
@@ -99,7 +104,8 @@ impl<'a> Estimates<'a> {
     }
 }
 
-/// How many bytes the inputs of hash joins are expected to have, where `plan` says what its parts give; else by DataFusion's statistics.
+/// Returns the estimated bytes of the build and the probe side of hash joins, by the optimizer's estimates in `plan` or
+/// else by DataFusion's statistics.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 pub fn join_sizes(plan: Option<&Expected>, root: &Arc<dyn ExecutionPlan>) -> HashMap<OperatorId, (f64, f64)> {
     let operators = Operators::of(root);
@@ -116,10 +122,11 @@ pub fn join_sizes(plan: Option<&Expected>, root: &Arc<dyn ExecutionPlan>) -> Has
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor of joins returns no error");
     sizes
 }
 
+/// Returns the cost of an operator without its inputs.
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
 fn own_cost(operator: &dyn ExecutionPlan, rows_in: u64, rows: u64) -> f64 {
     let (rows_in, rows) = (rows_in as f64, rows as f64);
@@ -138,7 +145,7 @@ fn own_cost(operator: &dyn ExecutionPlan, rows_in: u64, rows: u64) -> f64 {
     }
 }
 
-/// Mean bytes of a row: exact where all values of a type have one size, PostgreSQL's guess of 32 elsewhere.
+/// Returns the mean bytes of a row: exact for types of fixed size, 32 bytes for other columns as in PostgreSQL.
 fn width(schema: &Schema) -> u64 {
     let bytes = |data_type: &DataType| match data_type {
         DataType::Boolean => 1,

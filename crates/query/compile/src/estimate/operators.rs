@@ -1,4 +1,5 @@
-//! The operators that are shown: those that programs stand for, with the ones in their midst that gave programs rows.
+//! Operators of a plan as EXPLAIN shows them: those that fragments were compiled from, and below them those that
+//! provide their rows.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,17 +10,18 @@ use operators::SharedScanExec;
 use crate::fragment::FragmentExec;
 use crate::plan::OperatorId;
 
-/// The programs of a plan, and what is below them.
+/// Fragments of a plan and the operators around them.
 #[derive(Debug, Default)]
 pub struct Operators {
     fragments: Vec<Arc<dyn ExecutionPlan>>,
-    /// What runs in the place of operators that programs read.
+    /// Operators that run in place of compiled ones, as inputs of fragments.
     instead: HashMap<OperatorId, Arc<dyn ExecutionPlan>>,
-    /// What programs stand for.
+    /// Operators that fragments were compiled from, by fragment.
     covered: HashMap<OperatorId, Arc<dyn ExecutionPlan>>,
 }
 
 impl Operators {
+    /// Collects the fragments of a plan.
     pub fn of(root: &Arc<dyn ExecutionPlan>) -> Self {
         let mut all = Self::default();
         all.add(root, &mut HashSet::new());
@@ -28,7 +30,7 @@ impl Operators {
 
     fn add(&mut self, operator: &Arc<dyn ExecutionPlan>, seen: &mut HashSet<OperatorId>) {
         if !seen.insert(OperatorId::of(operator.as_ref())) {
-            // Rows that several read are made once.
+            // Shared rows are computed once.
             return;
         }
         if let Some(fragment) = operator.downcast_ref::<FragmentExec>() {
@@ -45,17 +47,18 @@ impl Operators {
         operator.children().into_iter().for_each(|child| self.add(child, seen));
     }
 
-    /// All programs.
+    /// Returns all fragments.
     pub fn fragments(&self) -> impl Iterator<Item = &FragmentExec> {
         self.fragments.iter().filter_map(|operator| operator.downcast_ref::<FragmentExec>())
     }
 
-    /// What gives a program rows in the place of an operator that it stands for.
+    /// Returns the operator that provides rows to a fragment in place of a compiled one.
     pub fn instead(&self, operator: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
         self.instead.get(&OperatorId::of(operator.as_ref()))
     }
 
-    /// What is shown of an operator: what runs in its place, and of a program what it stands for.
+    /// Returns the operator that EXPLAIN shows: the one that runs in its place, or the one that a fragment was compiled
+    /// from.
     pub fn shown<'a>(&'a self, operator: &'a Arc<dyn ExecutionPlan>) -> &'a Arc<dyn ExecutionPlan> {
         let mut shown = self.instead(operator).unwrap_or(operator);
         while let Some(covered) = self.covered.get(&OperatorId::of(shown.as_ref())) {

@@ -1,5 +1,5 @@
-//! The rows that operators are expected to give, by the estimates that their plan was made with: plan and operators are gone through side by
-//! side, as far as they have the same shape.
+//! Matches the optimizer's row estimates with physical operators, by walking logical and physical plan in parallel as
+//! far as their shapes agree.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,13 +17,14 @@ use scan::ShardScanExec;
 use super::operators::Operators;
 use crate::plan::OperatorId;
 
-/// The rows of the operators that parts of the plan are known for.
+/// Returns the estimated rows of the operators that match a part of the logical plan.
 pub fn expected(plan: &Expected, root: &Arc<dyn ExecutionPlan>, operators: &Operators) -> HashMap<OperatorId, f64> {
     let mut matching = Matching { operators, rows: HashMap::new() };
     matching.operator(plan, root);
     matching.rows
 }
 
+/// State of the walk.
 struct Matching<'a> {
     operators: &'a Operators,
     rows: HashMap<OperatorId, f64>,
@@ -41,12 +42,12 @@ impl Matching<'_> {
                     inputs.into_iter().zip(&part.inputs).for_each(|(input, part)| self.operator(part, input));
                 }
             }
-            // The operator below it has taken the condition.
+            // The operator below has taken over the condition.
             Some(_) if part.of == ExpectedOf::Filter => {
                 part.inputs.iter().for_each(|input| self.operator(input, operator));
                 self.rows.entry(own).and_modify(|rows| *rows = rows.min(part.rows));
             }
-            // One that the plan does not have, or what changes nothing.
+            // An operator that the logical plan does not have, or that changes no row count.
             Some(ExpectedOf::Filter) | None => {
                 if let [input] = inputs(operator).as_slice() {
                     self.operator(part, input);
@@ -57,7 +58,7 @@ impl Matching<'_> {
     }
 }
 
-/// What an operator stands for; `None` for those that are beside the plan's parts.
+/// Returns the kind of logical operator that a physical one implements; `None` for those without a counterpart.
 fn does(operator: &dyn ExecutionPlan) -> Option<ExpectedOf> {
     if operator.is::<ShardScanExec>() || operator.is::<SharedScanExec>() {
         return Some(ExpectedOf::Scan);
@@ -80,7 +81,7 @@ fn does(operator: &dyn ExecutionPlan) -> Option<ExpectedOf> {
     is_last.then_some(ExpectedOf::Groups)
 }
 
-/// What an operator reads; of shared rows what makes them.
+/// Returns the inputs of an operator; for shared rows, the operators that compute them.
 fn inputs(operator: &Arc<dyn ExecutionPlan>) -> Vec<&Arc<dyn ExecutionPlan>> {
     if let Some(shared) = operator.downcast_ref::<SharedScanExec>() {
         return vec![shared.rows().operators()];

@@ -1,4 +1,4 @@
-//! Calls of functions of dates and of moments.
+//! Compiles date and timestamp functions.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use types::Interval;
 use super::lower_part;
 use super::text::literal;
 
+/// Compiles a call of a date or timestamp function.
 pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
     let [first, second] = call.args() else { return None };
     if let Some(shift) = shift_call(call.fun()) {
@@ -32,7 +33,7 @@ fn unit(is_moment: bool) -> TimeUnit {
     if is_moment { TimeUnit::Microseconds } else { TimeUnit::Days }
 }
 
-/// Whether the values of an expression are counted in a unit; NULL of no type is not.
+/// Returns whether an expression has this time unit; an untyped NULL has none.
 fn is_of(value: &Arc<dyn PhysicalExpr>, unit: TimeUnit, schema: &Schema) -> bool {
     match value.data_type(schema) {
         Ok(DataType::Date32) => unit == TimeUnit::Days,
@@ -41,7 +42,7 @@ fn is_of(value: &Arc<dyn PhysicalExpr>, unit: TimeUnit, schema: &Schema) -> bool
     }
 }
 
-/// An interval that is written out.
+/// Returns a literal interval.
 fn interval(expression: &Arc<dyn PhysicalExpr>) -> Option<Interval> {
     match expression.downcast_ref::<Literal>()?.value() {
         ScalarValue::IntervalMonthDayNano(Some(by)) => {

@@ -1,4 +1,5 @@
-//! DataFusion's expressions as the engine's: those of numbers in `numbers.rs`, of strings in `text.rs`, of dates in `date.rs`.
+//! Compiles DataFusion's expressions to the engine's: numeric functions in `numbers.rs`, string functions in `text.rs`,
+//! date functions in `date.rs`.
 
 mod date;
 mod numbers;
@@ -22,7 +23,8 @@ use functions::hides_key;
 use crate::foreign;
 use crate::foreign::PlannedExpression;
 
-/// The expression over columns of `schema`; `None` where it, or a column that it reads, is of a type that has no form in the engine.
+/// Compiles an expression over `schema`, with the planned expression as fallback where it may fail; `None` if a type
+/// has no form in the engine.
 pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Option<Expression> {
     let lowered = lower_part(expression, schema)?;
     if lowered.never_fails() || matches!(lowered, Expression::Foreign { .. }) {
@@ -32,11 +34,12 @@ pub(super) fn lower(expression: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> O
     Some(Expression::Fallible { value: Box::new(lowered), fallback })
 }
 
-/// An expression that may be a part of another.
+/// Compiles an expression that may be part of another one.
 fn lower_part(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
     native(expression, schema).or_else(|| foreign::call(expression, schema))
 }
 
+/// Compiles an expression to a native one; `None` if there is none.
 fn native(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
     let boxed = |part: &Arc<dyn PhysicalExpr>| lower_part(part, schema).map(Box::new);
     if let Some(column) = expression.downcast_ref::<Column>() {
@@ -91,7 +94,7 @@ fn constant(value: &ScalarValue) -> Option<Expression> {
     arrow_form::column(&array).ok().map(Expression::Constant)
 }
 
-/// Types that are held as integers, whose order is that of the integers.
+/// Returns whether a type is represented as integers with the same order.
 fn is_integer(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -106,6 +109,7 @@ fn is_integer(data_type: &DataType) -> bool {
     ) && arrow_form::has_form(data_type)
 }
 
+/// Compiles a comparison, AND, OR or concatenation.
 fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
     let comparison = match binary.op() {
         Operator::And => return Some(Expression::And(parts(binary, Operator::And, schema)?)),
@@ -138,7 +142,7 @@ fn operation(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
     Some(Expression::Compare { comparison, left, right, factors })
 }
 
-/// All parts that one operator joins.
+/// Flattens nested operands of AND or OR.
 fn parts(binary: &BinaryExpr, operator: Operator, schema: &Schema) -> Option<Vec<Expression>> {
     let mut all = Vec::new();
     for side in [binary.left(), binary.right()] {
@@ -154,6 +158,7 @@ fn power_of_ten(exponent: i8) -> Option<i64> {
     10_i64.checked_pow(u32::try_from(exponent).ok()?)
 }
 
+/// Compiles a cast that loses no digits.
 fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
     let (from, to) = (cast.expr().data_type(schema).ok()?, cast.cast_type());
     let value = || lower_part(cast.expr(), schema);
@@ -178,12 +183,13 @@ fn widening_cast(cast: &CastExpr, schema: &Schema) -> Option<Expression> {
     }
 }
 
-/// All numbers of so many digits.
+/// Returns the smallest and the largest integer of this many digits.
 fn digits(precision: u8) -> Option<(i128, i128)> {
     let beyond = 10_i128.checked_pow(precision.into())?;
     Some((1 - beyond, beyond - 1))
 }
 
+/// Compiles an IN list.
 fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
     if text::is_text(list.expr(), schema) {
         return text::among(list, schema);
@@ -210,7 +216,7 @@ fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
     Some(Expression::In { value, list: values.into(), is_negated })
 }
 
-/// The integer that the engine holds for a value; `None` for NULL and for what has no such form.
+/// Returns the integer that represents a value in the engine; `None` for NULL and for other types.
 fn digits_of(value: &ScalarValue) -> Option<i64> {
     match value {
         ScalarValue::Int16(value) => value.map(i64::from),
@@ -221,10 +227,11 @@ fn digits_of(value: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// The operand of a simple CASE that a program compares with each WHEN: a larger one is computed once, over arrays.
+/// Maximum number of nodes of a simple CASE's operand that is compared with each WHEN natively; a larger one is
+/// evaluated once, over arrays.
 const OPERAND_NODES_MAX: usize = 8;
 
-/// Whether an expression has more nodes than `most`.
+/// Returns whether an expression has more than `most` nodes.
 fn nodes_exceed(expression: &Arc<dyn PhysicalExpr>, most: usize) -> bool {
     let mut nodes = 0;
     let mut open = vec![expression];
@@ -238,14 +245,15 @@ fn nodes_exceed(expression: &Arc<dyn PhysicalExpr>, most: usize) -> bool {
     false
 }
 
+/// Compiles a CASE, rewriting a simple one to a searched one.
 fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
-    // What is only carried is chosen over arrays.
+    // Values of types that the engine only carries are chosen over arrays.
     if !arrow_form::is_compared(&case.data_type(schema).ok()?) {
         return None;
     }
     let branches = case.when_then_expr().iter().map(|(condition, value)| {
         let condition = match case.expr() {
-            // The value that is compared is computed for each branch.
+            // The operand is evaluated for each branch.
             Some(compared) if is_volatile(compared) || nodes_exceed(compared, OPERAND_NODES_MAX) => return None,
             Some(compared) => {
                 let is_equal = BinaryExpr::new(Arc::clone(compared), Operator::Eq, Arc::clone(condition));
@@ -256,7 +264,7 @@ fn searched_case(case: &CaseExpr, schema: &Schema) -> Option<Expression> {
         Some((condition, lower_part(value, schema)?))
     });
     let otherwise = match case.else_expr() {
-        // NULL of no type stands for no value.
+        // An untyped NULL means no ELSE.
         Some(value) if value.downcast_ref::<Literal>().is_some_and(|literal| literal.value().is_null()) => None,
         Some(value) => Some(Box::new(lower_part(value, schema)?)),
         None => None,

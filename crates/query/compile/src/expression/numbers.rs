@@ -1,4 +1,4 @@
-//! Calls of functions of numbers.
+//! Compiles numeric functions.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use types::numeric::checked_power_of_ten;
 
 use super::{constant, lower_part};
 
+/// Compiles a call of a numeric function.
 pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
     let (number, takes) = number_call(call.fun())?;
     let fits = |(argument, taken): (&Arc<dyn PhysicalExpr>, &types::SqlType)| {
@@ -71,7 +72,7 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
             if dropped == 0 {
                 return Some(*value);
             }
-            // The type keeps its scale: digits beyond the wanted ones are zero.
+            // The result retains its scale; the dropped digits are zero.
             let (unit, limits) = (checked_power_of_ten(dropped)?, Bounds { min, max });
             Some(Expression::Rounded { rounding: rounding(how), value, divisor: unit, factor: unit, limits })
         }
@@ -101,7 +102,7 @@ fn sign(becomes: NumberSign) -> Sign {
     }
 }
 
-/// A value times a factor.
+/// Returns a value multiplied by a factor.
 pub(super) fn scaled(value: Expression, factor: i64, (min, max): (i128, i128)) -> Option<Expression> {
     let zero = constant(&ScalarValue::Int64(Some(0)))?;
     Some(Expression::Arithmetic {

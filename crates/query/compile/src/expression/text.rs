@@ -1,4 +1,4 @@
-//! Conditions on strings, and calls of functions of strings.
+//! Compiles conditions on strings and string functions.
 
 use std::sync::Arc;
 
@@ -12,21 +12,24 @@ use functions::{self, text_call};
 
 use super::lower_part;
 
+/// Returns whether an expression is a string.
 pub(super) fn is_text(expression: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let is_text = |of: DataType| matches!(of, DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8);
     expression.data_type(schema).is_ok_and(is_text)
 }
 
-/// A string that is written out; `None` for all else, also for NULL.
+/// Returns a literal string; `None` for anything else and for NULL.
 pub(super) fn literal(expression: &Arc<dyn PhysicalExpr>) -> Option<&str> {
     expression.downcast_ref::<Literal>()?.value().try_as_str().flatten()
 }
 
+/// Returns a call of a string function.
 fn of(function: TextFunction, value: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Expression> {
     let value = Box::new(lower_part(value, schema)?);
     Some(Expression::Text { call: Arc::new(TextCall::new(function)), value })
 }
 
+/// Compiles a comparison of strings.
 pub(super) fn compared(
     comparison: Comparison,
     left: &Arc<dyn PhysicalExpr>,
@@ -46,7 +49,7 @@ pub(super) fn compared(
     }
 }
 
-/// The comparison with its sides exchanged.
+/// Returns the comparison with swapped sides.
 fn turned(comparison: Comparison) -> Comparison {
     match comparison {
         Comparison::Less => Comparison::Greater,
@@ -57,13 +60,15 @@ fn turned(comparison: Comparison) -> Comparison {
     }
 }
 
+/// Compiles an IN list of strings.
 pub(super) fn among(list: &InListExpr, schema: &Schema) -> Option<Expression> {
     let values = list.list().iter().map(|item| Some(literal(item)?.as_bytes().to_vec()));
     let among = of(TextFunction::Is(TextCondition::In(values.collect::<Option<_>>()?)), list.expr(), schema)?;
     Some(if list.negated() { Expression::Not(Box::new(among)) } else { among })
 }
 
-/// Patterns that bytes alone tell; others, and those that take no notice of case, are matched over arrays.
+/// Compiles LIKE for patterns that can be matched byte by byte; others, and case-insensitive ones, are matched over
+/// arrays.
 pub(super) fn like(like: &LikeExpr, schema: &Schema) -> Option<Expression> {
     if like.case_insensitive() || !is_text(like.expr(), schema) {
         return None;
@@ -72,7 +77,7 @@ pub(super) fn like(like: &LikeExpr, schema: &Schema) -> Option<Expression> {
     of(TextFunction::Is(TextCondition::Like { pattern, is_negated: like.negated() }), like.expr(), schema)
 }
 
-/// Strings one after the other; all but one of which may be constants.
+/// Compiles a concatenation. If one part is computed and the others are constants, dictionaries are preserved.
 pub(super) fn joined(binary: &BinaryExpr, schema: &Schema) -> Option<Expression> {
     let mut parts = Vec::new();
     collect(binary, &mut parts);
@@ -90,6 +95,7 @@ pub(super) fn joined(binary: &BinaryExpr, schema: &Schema) -> Option<Expression>
     }
 }
 
+/// Collects the parts of a concatenation.
 fn collect<'a>(binary: &'a BinaryExpr, parts: &mut Vec<&'a Arc<dyn PhysicalExpr>>) {
     for side in [binary.left(), binary.right()] {
         match side.downcast_ref::<BinaryExpr>().filter(|inner| *inner.op() == Operator::StringConcat) {
@@ -99,7 +105,7 @@ fn collect<'a>(binary: &'a BinaryExpr, parts: &mut Vec<&'a Arc<dyn PhysicalExpr>
     }
 }
 
-/// A function of a string whose other arguments are constants.
+/// Compiles a call of a string function whose other arguments are constants.
 pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Expression> {
     let (value, rest) = call.args().split_first()?;
     let text = text_call(call.fun()).filter(|_| is_text(value, schema))?;
@@ -110,7 +116,7 @@ pub(super) fn call(call: &ScalarFunctionExpr, schema: &Schema) -> Option<Express
         (functions::TextCall::Substring, [from]) => TextFunction::Cut { from: integer(from)?, end: i64::MAX },
         (functions::TextCall::Substring, [from, count]) => {
             let from = integer(from)?;
-            // A negative number of characters is an error.
+            // A negative length is an error.
             let count = integer(count).filter(|count| 0 <= *count)?;
             TextFunction::Cut { from, end: from + count }
         }

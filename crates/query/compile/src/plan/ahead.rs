@@ -1,8 +1,9 @@
-//! Which pipelines can take groups before all of them are known.
+//! Finds pipelines that can read groups before all groups are complete.
 
 use engine::pipeline::{Program, Sink, Source, Step};
 
-/// For each pipeline whose groups become complete while it runs, the one that reads them, where that needs no table that is made later.
+/// Returns, for each pipeline whose groups become complete while it runs, the pipeline that reads them, unless that
+/// needs a hash table that is built later.
 pub(super) fn of(program: &Program) -> Vec<Option<usize>> {
     let reader = |number: usize| {
         let is_reader = |pipeline: &engine::pipeline::Pipeline| pipeline.source == Source::Groups(number);
@@ -13,7 +14,7 @@ pub(super) fn of(program: &Program) -> Vec<Option<usize>> {
             .flatten()
             .any(is_shared)
         {
-            // Its workers begin with what those of another pipeline have collected, or others begin with theirs.
+            // The workers of union inputs share sink states with other pipelines.
             return None;
         }
         let is_there = |step: &Step| !matches!(step, Step::Probe { built_by, .. } if number <= *built_by);

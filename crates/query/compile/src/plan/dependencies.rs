@@ -1,29 +1,30 @@
-//! What values of one column say of another's: which keys of a group need not be compared.
+//! Functional dependencies between columns: finds group keys that need not be hashed.
 
 use std::collections::HashSet;
 
-/// A column of an input, by their numbers.
+/// A column of an input: number of the input, position of the column.
 pub(super) type SourceColumn = (usize, usize);
 
-/// What is known of the columns of inputs, wherever in a plan their values have come to.
+/// Equalities between columns of inputs.
 #[derive(Debug, Default)]
 pub(super) struct Dependencies {
-    /// Pairs that inner joins leave equal.
+    /// Pairs of columns that inner joins make equal.
     equal: Vec<(SourceColumn, SourceColumn)>,
 }
 
 impl Dependencies {
+    /// Records that two columns are equal.
     pub(super) fn add_equal(&mut self, one: SourceColumn, other: SourceColumn) {
         self.equal.push((one, other));
     }
 
-    /// Forgets what it knows of the inputs from a number on.
+    /// Removes the facts about inputs from this number on.
     pub(super) fn truncate(&mut self, inputs: usize) {
         self.equal.retain(|(one, other)| one.0.max(other.0) < inputs);
     }
 
-    /// Which of the keys have one value wherever the others are equal; `is_unique` tells of a column whether each of its values is in one row
-    /// alone. Those for which `is_costly` go first.
+    /// Returns which keys functionally depend on the other keys. `is_unique` returns whether each value of a column
+    /// occurs in one row only. Keys for which `is_costly` holds are dropped first.
     pub(super) fn redundant(
         &self,
         keys: &[Option<SourceColumn>],
@@ -42,7 +43,8 @@ impl Dependencies {
         redundant
     }
 
-    /// Whether rows with these values have one value of another column: they are of one row of an input, which says what it equals.
+    /// Returns whether the `known` columns determine `wanted`: a unique column determines all columns of its input, and
+    /// equal columns determine each other.
     fn determine(
         &self,
         mut known: HashSet<SourceColumn>,
@@ -78,7 +80,8 @@ mod tests {
 
     const IS_UNIQUE: fn(SourceColumn) -> bool = |column| matches!(column, (0 | 1, 0));
 
-    /// Customers, orders, lines: keys first; of orders the customer next, of lines the order is first.
+    /// Customers, orders, lines. Column 0 is the key of customers and orders; orders reference customers by column 1,
+    /// lines reference orders by column 0.
     fn sold() -> Dependencies {
         let mut known = Dependencies::default();
         known.add_equal((1, 1), (0, 0));

@@ -1,4 +1,4 @@
-//! Joins: one side becomes a table, the other side's rows go through it.
+//! Compiles joins: the left side becomes a hash table, which the rows of the right side probe.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use plan::stop::unwatched;
 use super::{Builder, Chain, SourceColumn};
 use crate::expression;
 
-/// What a join is, of whichever operator.
+/// Properties of a join, whichever operator implements it.
 pub(super) struct JoinOperator<'a> {
     kind: JoinKind,
     left: &'a Arc<dyn ExecutionPlan>,
@@ -29,13 +29,13 @@ pub(super) struct JoinOperator<'a> {
 }
 
 impl<'a> JoinOperator<'a> {
-    /// `None` for all other operators, and for joins that the engine has not.
+    /// Returns the join of an operator; `None` for other operators and for joins that the engine does not support.
     pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
             let kind = match (join.null_aware, join.join_type()) {
                 (false, join_type) => kind(*join_type),
                 (true, JoinType::LeftAnti) if join.filter().is_none() && join.on().len() == 1 => JoinKind::LeftNotIn,
-                // A NULL then says something of the rows that fulfil a condition alone.
+                // A NULL key would then count only among the rows that pass the filter.
                 (true, _) => return None,
             };
             return Some(Self {
@@ -59,7 +59,7 @@ impl<'a> JoinOperator<'a> {
         Some(Self { kind, left, right, on, nulls_are_equal, filter: None, projection: None })
     }
 
-    /// The columns that it gives, by their places among those of a side.
+    /// Returns the output columns, by side and position.
     fn output(&self) -> Vec<OutputColumn> {
         let count = |side: &Arc<dyn ExecutionPlan>| side.schema().fields().len();
         let columns = |side, is_given| (0..count(side)).filter(move |_| is_given);
@@ -73,7 +73,7 @@ impl<'a> JoinOperator<'a> {
         }
     }
 
-    /// The columns that its condition besides the keys is about.
+    /// Returns the columns that the join's filter reads.
     fn filtered(&self) -> Option<Vec<OutputColumn>> {
         let column = |index: &ColumnIndex| match index.side {
             JoinSide::Left => Some(OutputColumn::Build(index.index)),
@@ -85,6 +85,7 @@ impl<'a> JoinOperator<'a> {
 }
 
 impl Builder<'_> {
+    /// Compiles a join.
     pub(super) fn join(&mut self, join: &JoinOperator<'_>) -> Option<Chain> {
         let kind = join.kind;
         let build = self.below(join.left)?;
@@ -97,11 +98,12 @@ impl Builder<'_> {
         };
         let build_forms = forms(&build_schema)?;
         let (output, filtered) = (join.output(), join.filtered()?);
-        // Which build columns are used is known before the build ends: these alone are kept.
+        // Only the build columns that are used are stored in the hash table; they are known before the build side ends.
         let kept = BuildColumns::of(&build_keys, output.iter().chain(&filtered));
         let columns = kept.columns.iter().map(|column| Expression::Column(*column)).collect();
         let build = build.projected(columns, Arc::new(Schema::empty()));
-        // Before the pipelines of the other side, which may ask for its keys; what it is to be is known after them.
+        // The build pipeline comes before those of the probe side, whose scans may use its keys; its final sink is set
+        // below.
         let built_by = self.end(build, &Sink::Rows);
         let probe = self.below(join.right)?;
         let (mut probe, probe_keys) = probe.with_keys(join.on.iter().map(|(_, key)| key))?;
@@ -139,7 +141,7 @@ impl Builder<'_> {
             self.filter_source(&probe, built_by, &probe_keys);
         }
         for branch in &mut probe.branches {
-            // The rest that a join gives must not depend on rows that a later one would have left out before.
+            // Unmatched rows of a join must not depend on rows that a later join would have filtered before it.
             let origin = |column: &OutputColumn| match column {
                 OutputColumn::Probe(column) if !kind.gives_rest() => branch.origins[*column],
                 OutputColumn::Build(column) => build_origins[*column],
@@ -176,7 +178,8 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a row of the build side makes rows of its own alone: without it these are missing, and no others are there or changed.
+/// Returns whether a build row only contributes output rows of its own, so that filtering it removes these and changes
+/// no others.
 fn lets_build_rows_go(kind: JoinKind) -> bool {
     match kind {
         JoinKind::Inner
@@ -189,9 +192,9 @@ fn lets_build_rows_go(kind: JoinKind) -> bool {
     }
 }
 
-/// The columns of the build side that its table keeps.
+/// Columns of the build side that are stored in the hash table.
 struct BuildColumns {
-    /// Ascending.
+    /// Positions in ascending order.
     columns: Vec<usize>,
 }
 
@@ -207,9 +210,9 @@ impl BuildColumns {
         Self { columns }
     }
 
-    /// Where a column is among those that are kept.
+    /// Returns the position of a build column among the stored columns.
     fn moved(&self, column: usize) -> usize {
-        self.columns.binary_search(&column).expect("a column that is used is kept")
+        self.columns.binary_search(&column).expect("a build column that is used is stored")
     }
 
     fn moved_all(&self, columns: &[OutputColumn]) -> Vec<OutputColumn> {
@@ -240,7 +243,7 @@ fn kind(join_type: JoinType) -> JoinKind {
     }
 }
 
-/// Whether equal keys of the types are held alike.
+/// Returns whether equal keys of these types have the same representation.
 fn comparable(left: &DataType, right: &DataType) -> bool {
     match (left, right) {
         (DataType::Decimal128(_, x), DataType::Decimal128(_, y)) => x == y,

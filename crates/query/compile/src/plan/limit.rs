@@ -1,4 +1,4 @@
-//! Limits.
+//! Compiles LIMIT and OFFSET.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use engine::pipeline::Step;
 
 use super::{Builder, Chain};
 
-/// What lets some of the rows pass.
+/// A limit, whichever operator implements it.
 pub(super) struct Limit<'a> {
     input: &'a Arc<dyn ExecutionPlan>,
     skip: usize,
@@ -17,6 +17,7 @@ pub(super) struct Limit<'a> {
 }
 
 impl<'a> Limit<'a> {
+    /// Returns the limit of an operator; `None` for other operators.
     pub(super) fn of(plan: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>() {
             return Some(Self { input: limit.input(), skip: limit.skip(), fetch: limit.fetch() });
@@ -30,15 +31,16 @@ impl<'a> Limit<'a> {
 }
 
 impl Builder<'_> {
+    /// Compiles a limit over rows in the order that its input declares.
     pub(super) fn limit(&mut self, limit: &Limit<'_>) -> Option<Chain> {
         let chain = self.below(limit.input)?.in_order_of(limit.input)?;
         self.limited(chain, limit.skip, limit.fetch)
     }
 
-    /// Rows but the first few, and no more than so many of these.
+    /// Appends a LIMIT step.
     pub(super) fn limited(&mut self, mut chain: Chain, skip: usize, fetch: Option<usize>) -> Option<Chain> {
         let (skip, fetch) = (u64::try_from(skip).ok()?, fetch.map(u64::try_from).transpose().ok()?);
-        // Others would take the places of rows that were left out before.
+        // Filtering rows below the limit would let other rows take their place.
         chain.forget_origins();
         chain.push(&Step::Limit { number: self.limits, skip, fetch });
         self.limits += 1;

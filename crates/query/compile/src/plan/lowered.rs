@@ -1,4 +1,4 @@
-//! A fragment's program, and where its rows come from.
+//! Compiled form of a fragment: its program and inputs.
 
 use std::sync::Arc;
 
@@ -10,73 +10,76 @@ use shards::Test;
 
 use crate::top::Top;
 
-/// The program of a fragment.
+/// Compiled form of a fragment.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) program: Program,
     pub(crate) inputs: Vec<Input>,
-    /// For each pipeline, whose rows come to which of its steps: what EXPLAIN ANALYZE shows.
+    /// Per pipeline, the operators whose output arrives at its steps, for EXPLAIN ANALYZE.
     pub(crate) marks: Vec<Vec<Mark>>,
-    /// The number of limits in its steps.
+    /// Number of LIMIT steps.
     pub(crate) limits: usize,
-    /// Bounds on the first rows that scans are told of, with the pipelines that sort for them.
+    /// Top-k filters that scans receive, with the pipelines that sort.
     pub(crate) tops: Vec<(usize, Top)>,
-    /// For each pipeline, the one that can take its groups while it runs.
+    /// Per pipeline, the one that can read its groups while it runs.
     pub(crate) ahead: Vec<Option<usize>>,
 }
 
-/// The rows that come to a step are those that an operator gives.
+/// The rows that arrive at a step are the output of an operator.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
     pub(crate) operator: OperatorId,
     pub(crate) step: usize,
 }
 
-/// An operator of the plan that a fragment stands for, which lives as long as the fragment: its address.
+/// Identity of an operator, by its address. A fragment retains the operators that it was compiled from, so the address
+/// stays unique.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OperatorId(usize);
 
 impl OperatorId {
+    /// Returns the identity of an operator.
     pub fn of(operator: &dyn ExecutionPlan) -> Self {
         Self(std::ptr::from_ref(operator).cast::<()>().addr())
     }
 }
 
-/// A source of a program's rows.
+/// Source of a program's rows.
 #[derive(Debug)]
 pub(crate) enum Input {
     Scan(ScanInput),
     Foreign(ForeignInput),
 }
 
-/// Operators of DataFusion's, with programs in the place of what the engine can run of them.
+/// Input from operators that are not compiled; their compilable parts are fragments of their own.
 #[derive(Debug)]
 pub(crate) struct ForeignInput {
-    /// The operator of the plan that they stand for.
+    /// Operator of the original plan in whose place they run.
     pub(crate) stands_for: OperatorId,
     pub(crate) operators: Arc<dyn ExecutionPlan>,
 }
 
-/// A scan, and what is done with its pages before rows go on.
+/// Scan with the filters that are applied to its pages.
 #[derive(Debug)]
 pub(crate) struct ScanInput {
     pub(crate) scan: Arc<dyn ExecutionPlan>,
-    /// Conditions over its columns.
+    /// Conditions on its columns.
     pub(crate) filters: Vec<ScanFilter>,
-    /// Columns whose values must be keys of tables that earlier pipelines built: column, pipeline, key.
+    /// Columns that must match keys of hash tables: column, pipeline that builds the hash table, key.
     pub(crate) keys: Vec<(usize, usize, usize)>,
-    /// The columns that are read after the filters.
+    /// Columns that are read for rows that pass the filters.
     pub(crate) wanted: Vec<bool>,
-    /// The operator of the filters.
+    /// Operator that the filters come from.
     pub(crate) filter: Option<OperatorId>,
 }
 
-/// A condition over the columns of a scan.
+/// Condition on the columns of a scan.
 #[derive(Debug, Clone)]
 pub(crate) struct ScanFilter {
     pub(crate) condition: Expression,
-    /// The same as a test of one column, by its position, that the scan makes anyway: where blocks answer it, nothing is left to do.
+    /// The condition as a test of one column, by position, that the scan evaluates itself: if blocks decide it, nothing
+    /// is left to do.
     pub(crate) test: Option<(usize, Test)>,
-    /// The same where it is that a column, by its position, has one of some keys.
+    /// The condition as membership of a column, by position, in a key set.
     pub(crate) keys: Option<(usize, Arc<KeySet>)>,
 }

@@ -1,7 +1,13 @@
-//! Operators as pipelines.
+//! Compiles operators into pipelines.
 //!
-//! Each kind of operator has a file: `scan.rs` also for filters, which scans make where they can, `project.rs`, `join.rs`, `aggregate.rs`,
-//! `sort.rs`, `window.rs`, `limit.rs`, `union.rs`. What EXPLAIN says of them is found by `operators.rs`.
+//! In reading order:
+//!
+//! - `lowered.rs` is the result: a program of pipelines and the inputs that they read.
+//! - `scan.rs` compiles scans and filters, which are evaluated by the scan where possible; `project.rs`, `join.rs`,
+//!   `sort.rs`, `window.rs`, `limit.rs`, `union.rs` and `aggregate/` compile the other operators.
+//! - `order.rs` determines the order that a plan declares, `dependencies.rs` finds group keys that functionally depend
+//!   on others, `ahead.rs` the pipelines that can read groups before all groups are complete.
+//! - `operators.rs` maps steps back to operators, for EXPLAIN.
 
 mod aggregate;
 mod ahead;
@@ -47,13 +53,15 @@ use crate::cover::cover_with;
 use crate::refusals::Refusals;
 use crate::top::Top;
 
-/// Leaves out rows that a condition above would: that takes longer than to sort them here.
+/// Name of the operator that removes rows before a window by its rank condition. It is skipped: a sort in the engine is
+/// faster than the check.
 const RANK_LIMIT: &str = "RankLimitExec";
 
-/// The program of a plan; `None` where the engine cannot run it, or has nothing to do in it.
+/// Compiles a plan; `None` if the engine cannot run it or would do nothing but filter.
 pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> Option<Lowered> {
     let (mut lowered, _) = lowered(plan, refusals).filter(|(_, has_work)| *has_work)?;
-    // Only now: many a program is given up half way, and what it would read is partitioned with the operators above.
+    // Only now: many plans turn out not to be compilable halfway, and their inputs are then partitioned with the
+    // operators above.
     let pipelines = &lowered.program.pipelines;
     for (number, input) in lowered.inputs.iter_mut().enumerate() {
         if let Input::Foreign(input) = input {
@@ -65,7 +73,7 @@ pub(super) fn lower(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> O
     Some(lowered)
 }
 
-/// The program of a plan that filters what it scans, and does nothing else; `None` of others, and where the engine cannot run it.
+/// Compiles a plan that only filters a scan; `None` for other plans, and if the engine cannot run it.
 pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
     let (mut below, mut is_filtered) = (plan, false);
     while !below.is::<ShardScanExec>() {
@@ -79,12 +87,12 @@ pub(super) fn lower_filter(plan: &Arc<dyn ExecutionPlan>) -> Option<Lowered> {
     is_filtered.then(|| lowered(plan, &Refusals::default())).flatten().map(|(lowered, _)| lowered)
 }
 
-/// The program of a plan, and whether the engine has anything to do in it but to filter rows.
+/// Compiles a plan. Returns also whether the engine does anything but filter rows.
 fn lowered(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> Option<(Lowered, bool)> {
     let mut builder = Builder { refusals: refusals.clone(), ..Builder::default() };
-    // A reader may rely on the order of rows.
+    // The reader may rely on the order of rows.
     let mut chain = builder.operator(plan)?;
-    // Operators sort what a join reads where it is to keep that order, which programs' do not.
+    // DataFusion sorts the input of a join that has to preserve the order; the engine's joins do not preserve it.
     if let Some(order) = declared_order(plan)
         && !chain.is_ordered
         && JoinOperator::of(plan).is_some()
@@ -100,26 +108,27 @@ fn lowered(plan: &Arc<dyn ExecutionPlan>, refusals: &Refusals<'_>) -> Option<(Lo
     Some((Lowered { program, inputs, marks, limits, tops, ahead }, has_work))
 }
 
-/// Pipelines without their end, which is one.
+/// Unfinished pipelines, which will end in one sink.
 struct Chain {
-    /// More than one are the inputs of a union, one after the other.
+    /// Pipelines; several are the inputs of a union, in order.
     branches: Vec<Branch>,
     schema: SchemaRef,
-    /// The input and its column that each column's values are from.
+    /// For each column, the input and its column that the values come from.
     sources: Vec<Option<SourceColumn>>,
-    /// Inputs instead of whose rows an outer join may have given NULLs.
+    /// Inputs whose rows an outer join may have replaced by NULLs.
     padded: Vec<usize>,
-    /// Whether rows come in the order that the operator declares, if one worker takes those of a pipeline through its steps.
+    /// True if rows come in the order that the operator declares, provided that one worker runs each pipeline.
     is_ordered: bool,
 }
 
-/// One of the pipelines.
+/// One unfinished pipeline.
 struct Branch {
     source: Source,
     steps: Vec<Step>,
-    /// Whether something relies on the order of the source.
+    /// True if the order of the source must be preserved.
     in_order: bool,
-    /// The input and its column that each column is, where it is one and rows that it rules out may be left out there.
+    /// For each column, the input and its column that it equals, if rows that a filter on it excludes may be skipped
+    /// there.
     origins: Vec<Option<SourceColumn>>,
     marks: Vec<Mark>,
 }
@@ -131,23 +140,24 @@ impl Branch {
 }
 
 impl Chain {
+    /// Appends a step to all branches.
     fn push(&mut self, step: &Step) {
         self.branches.iter_mut().for_each(|branch| branch.steps.push(step.clone()));
     }
 
-    /// Says that rows that an operator gives come here.
+    /// Records that the rows at this point are the output of an operator.
     fn mark(&mut self, operator: OperatorId) {
         for branch in &mut self.branches {
             branch.marks.push(Mark { operator, step: branch.steps.len() });
         }
     }
 
-    /// Lets no rows be left out before they come here.
+    /// Prevents filters above from being pushed below this point.
     fn forget_origins(&mut self) {
         self.branches.iter_mut().for_each(|branch| branch.origins.fill(None));
     }
 
-    /// With rows in the order that `plan` declares, if it declares one; `None` where they have none.
+    /// Requires the order that `plan` declares, if it declares one; `None` if the rows do not have it.
     fn in_order_of(mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         if declared_order(plan).is_none() {
             return Some(self);
@@ -157,6 +167,7 @@ impl Chain {
     }
 }
 
+/// State of the compilation of one plan.
 #[derive(Default)]
 struct Builder<'a> {
     pipelines: Vec<Pipeline>,
@@ -166,12 +177,12 @@ struct Builder<'a> {
     tops: Vec<(usize, Top)>,
     dependencies: Dependencies,
     refusals: Refusals<'a>,
-    /// Whether anything is joined, grouped or sorted.
+    /// True if anything is joined, grouped or sorted.
     has_work: bool,
 }
 
 impl Builder<'_> {
-    /// The rows of a plan: by the engine where it can, else from outside.
+    /// Compiles a plan if the engine can run it; otherwise it becomes an input of the program.
     fn rows(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
         let (pipelines, inputs, limits, has_work) =
             (self.pipelines.len(), self.inputs.len(), self.limits, self.has_work);
@@ -194,6 +205,7 @@ impl Builder<'_> {
         Some(Chain { is_ordered, ..self.input(Input::Foreign(input), schema, false) })
     }
 
+    /// Starts a pipeline from a new input.
     fn input(&mut self, input: Input, schema: SchemaRef, is_scan: bool) -> Chain {
         let (columns, number) = (schema.fields().len(), self.inputs.len());
         self.inputs.push(input);
@@ -203,7 +215,7 @@ impl Builder<'_> {
         Chain { branches: vec![branch], schema, sources, padded: Vec::new(), is_ordered: false }
     }
 
-    /// Ends pipelines, which have one sink; gives the number of the last.
+    /// Ends pipelines in a common sink; returns the number of the last.
     fn end(&mut self, chain: Chain, sink: &Sink) -> usize {
         let last = chain.branches.len() - 1;
         for (number, mut branch) in chain.branches.into_iter().enumerate() {
@@ -215,13 +227,14 @@ impl Builder<'_> {
         self.pipelines.len() - 1
     }
 
-    /// Gives pipelines another sink, by the number of the last.
+    /// Replaces the sink of pipelines, given the number of the last.
     fn end_in(&mut self, last: usize, sink: &Sink) {
         self.pipelines[last].sink = sink.clone();
         let before = self.pipelines[..last].iter_mut().rev();
         before.take_while(|pipeline| pipeline.goes_on).for_each(|pipeline| pipeline.sink = sink.clone());
     }
 
+    /// Compiles an operator and marks its output, unless it is known not to be compilable.
     fn operator(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
         if self.refusals.cannot_lower(plan) {
             return None;
@@ -238,6 +251,7 @@ impl Builder<'_> {
         Some(chain)
     }
 
+    /// Compiles an operator by its kind.
     fn lowered(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
         if let Some(scan) = plan.downcast_ref::<ShardScanExec>() {
             return self.scan(plan, scan);
@@ -273,19 +287,20 @@ impl Builder<'_> {
         if plan.fetch().is_some() { self.limited(chain, 0, plan.fetch()) } else { Some(chain) }
     }
 
-    /// What lies below, where exchanges between threads are none of the engine's business.
+    /// Compiles the input of an operator, ignoring exchanges between threads.
     fn below(&mut self, plan: &Arc<dyn ExecutionPlan>) -> Option<Chain> {
         self.rows(through_exchanges(plan))
     }
 }
 
-/// Whether rows come in an order that is declared, in one partition.
+/// Returns whether rows have a declared order, in a single partition.
 fn is_in_order(operators: &Arc<dyn ExecutionPlan>) -> bool {
     declared_order(operators).is_some() && operators.output_partitioning().partition_count() == 1
 }
 
 impl ForeignInput {
-    /// Has its operators run with several partitions where that is wanted; `in_order` is whether the program relies on the order of their rows.
+    /// Partitions its operators where that is wanted, unless the fragment relies on an order (`in_order`) that would be
+    /// lost.
     fn partition(&mut self, in_order: bool, refusals: &Refusals<'_>) -> DfResult<()> {
         let partitioned = refusals.partitioned(Arc::clone(&self.operators))?;
         let keeps_order = match declared_order(&self.operators) {
@@ -302,7 +317,7 @@ impl ForeignInput {
     }
 }
 
-/// What the exchanges between threads above it read.
+/// Skips exchanges between threads at the top of a plan.
 fn through_exchanges(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let is_exchange = plan.is::<RepartitionExec>()
         || plan.is::<CoalescePartitionsExec>()

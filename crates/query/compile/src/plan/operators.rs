@@ -1,4 +1,4 @@
-//! Which operator each part of a program stands for: what EXPLAIN asks.
+//! Maps steps and sinks of a program to the operators that they were compiled from, for EXPLAIN.
 
 use engine::expression::{Expression, Foreign};
 use engine::pipeline::{Pipeline, Sink, Source, Step};
@@ -6,14 +6,14 @@ use engine::pipeline::{Pipeline, Sink, Source, Step};
 use super::{Input, Lowered, OperatorId};
 
 impl Lowered {
-    /// The operator that a step of a pipeline is a part of: the first whose rows come after it, else the one that collects them.
+    /// Returns the operator of a step: the first whose output follows it, else that of the sink.
     pub(crate) fn operator_of_step(&self, number: usize, step: usize) -> Option<OperatorId> {
         let later = self.marks[number].iter().filter(|mark| step < mark.step);
         let next = later.min_by_key(|mark| mark.step).map(|mark| mark.operator);
         next.or_else(|| self.operator_of_sink(number))
     }
 
-    /// The operator that collects what a pipeline ends in.
+    /// Returns the operator of a pipeline's sink.
     pub(crate) fn operator_of_sink(&self, number: usize) -> Option<OperatorId> {
         let pipelines = &self.program.pipelines;
         let last = (number..pipelines.len()).find(|number| !pipelines[*number].goes_on)?;
@@ -22,7 +22,7 @@ impl Lowered {
             |reader: usize| self.marks[reader].iter().min_by_key(|mark| mark.step).map(|mark| mark.operator);
         match &pipelines[last].sink {
             Sink::Rows => None,
-            // Its first step finishes the aggregates, or groups the groups.
+            // The first step of its reader finalizes aggregates, or groups the groups again.
             Sink::Groups(_) => {
                 let reader = reads(Source::Groups(last))?;
                 first_mark(reader).or_else(|| self.operator_of_sink(reader))
@@ -35,7 +35,7 @@ impl Lowered {
         }
     }
 
-    /// The operators some of whose expressions are computed over Arrow's arrays, with each of these as SQL.
+    /// Returns the operators with expressions that are evaluated over Arrow arrays, with these expressions as SQL.
     pub(crate) fn over_arrays(&self) -> Vec<(OperatorId, String)> {
         let mut all = Vec::new();
         for (number, pipeline) in self.program.pipelines.iter().enumerate() {
@@ -51,7 +51,7 @@ impl Lowered {
         all
     }
 
-    /// The scan that a pipeline reads, and the conditions that its pages are tested by.
+    /// Returns the scan that a pipeline reads and its filter conditions.
     fn filters(&self, pipeline: &Pipeline) -> Option<(OperatorId, impl Iterator<Item = &Expression>)> {
         let Source::Input(input) = pipeline.source else { return None };
         let Input::Scan(input) = &self.inputs[input] else { return None };
@@ -59,6 +59,7 @@ impl Lowered {
     }
 }
 
+/// Returns the expressions of a step.
 fn expressions(step: &Step) -> Vec<&Expression> {
     match step {
         Step::Filter(expressions) | Step::Project(expressions) => expressions.iter().collect(),
@@ -68,6 +69,7 @@ fn expressions(step: &Step) -> Vec<&Expression> {
     }
 }
 
+/// Returns the functions in an expression that are evaluated over Arrow arrays.
 fn foreign(expression: &Expression) -> Vec<&dyn Foreign> {
     let mut functions = Vec::new();
     expression.foreign(&mut functions);

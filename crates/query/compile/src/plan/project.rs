@@ -1,4 +1,4 @@
-//! Projections, and columns that other operators compute or choose.
+//! Compiles projections and the columns that other operators compute or select.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,13 +14,14 @@ use engine::pipeline::Step;
 use super::{Builder, Chain, SourceColumn};
 use crate::expression;
 
-/// Places of computed columns among those of an input: no column has one, and no two of them have the same.
+/// Returns a unique position for a computed column, beyond those of real columns.
 fn computed_place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1 << 32);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Builder<'_> {
+    /// Compiles a projection.
     pub(super) fn projection(&mut self, projection: &ProjectionExec) -> Option<Chain> {
         let chain = self.below(projection.input())?;
         let expressions = projection.expr().iter().map(|named| expression::lower(&named.expr, &chain.schema));
@@ -30,7 +31,7 @@ impl Builder<'_> {
 }
 
 impl Chain {
-    /// With other columns.
+    /// Projects rows to these expressions.
     pub(super) fn projected(self, expressions: Vec<Expression>, schema: SchemaRef) -> Self {
         let mut chain = self;
         let source = |expression: &Expression| match expression {
@@ -49,24 +50,26 @@ impl Chain {
         Self { schema, ..chain }
     }
 
-    /// What is computed of one input's columns alone is like one more of these: whoever knows the input's row knows it.
+    /// Returns the source of an expression that depends on columns of one input alone: it is determined by the input's
+    /// row, like any column of the input.
     fn computed(&self, expression: &Expression) -> Option<SourceColumn> {
         let mut columns = Vec::new();
         expression.columns(&mut columns);
         let input = |column: &usize| self.sources[*column].map(|(input, _)| input);
         let first = columns.first().and_then(input)?;
-        // Of NULLs instead of a row it may be computed here, and be NULL itself further up.
+        // In rows that an outer join padded with NULLs, the expression is computed from NULLs here, but may be NULL
+        // itself if it was computed below.
         let is_its = !self.padded.contains(&first) && columns.iter().all(|column| input(column) == Some(first));
         (is_its && expression.is_immutable()).then(|| (first, computed_place()))
     }
 
-    /// With some of the columns.
+    /// Selects some of the columns.
     pub(super) fn chosen(self, columns: &[usize]) -> Option<Self> {
         let schema = Arc::new(self.schema.project(columns).ok()?);
         Some(self.projected(columns.iter().map(|column| Expression::Column(*column)).collect(), schema))
     }
 
-    /// With the keys among its columns, and where they are.
+    /// Appends computed keys to the columns; returns the positions of all keys.
     pub(super) fn with_keys<'a>(
         self,
         keys: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>,

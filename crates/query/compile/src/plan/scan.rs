@@ -1,4 +1,4 @@
-//! Scans, what filters leave of them, and which columns are read of the rows that are left.
+//! Compiles scans and filters, and determines the columns that are materialized late.
 
 use std::sync::Arc;
 
@@ -21,9 +21,10 @@ use super::{Branch, Builder, Chain, Input, Mark, OperatorId, ScanFilter, ScanInp
 use crate::expression;
 
 impl Builder<'_> {
+    /// Compiles a scan; `None` if a column has no form in the engine.
     pub(super) fn scan(&mut self, plan: &Arc<dyn ExecutionPlan>, scan: &ShardScanExec) -> Option<Chain> {
         let schema = plan.schema();
-        // Columns without a form have no use here, unless they are asked for.
+        // A column whose type has no form in the engine cannot be read.
         if !schema.fields().iter().all(|field| has_form(field.data_type())) {
             return None;
         }
@@ -34,6 +35,7 @@ impl Builder<'_> {
         if scan.fetch().is_some() { self.limited(chain, 0, scan.fetch()) } else { Some(chain) }
     }
 
+    /// Compiles a filter: into the scan below, if there is nothing between, else as a step.
     pub(super) fn filter(&mut self, filter: &FilterExec, fetch: Option<usize>) -> Option<Chain> {
         let mut chain = self.below(filter.input())?;
         let parts = split_conjunction(filter.predicate());
@@ -50,7 +52,7 @@ impl Builder<'_> {
                 });
                 let filters: Vec<_> = filters.collect();
                 scan.filters.extend(filters);
-                // Where other steps follow, its rows are counted at their end.
+                // If other steps follow, the filter's rows are counted after them.
                 let is_all = filter.projection().is_none() && fetch.is_none();
                 scan.filter = is_all.then(|| OperatorId::of(filter));
             }
@@ -63,8 +65,8 @@ impl Builder<'_> {
         if fetch.is_some() { self.limited(chain, 0, fetch) } else { Some(chain) }
     }
 
-    /// Moves conditions that may fail from the scan into a filter step, in a pipeline with a LIMIT: a scan evaluates them for whole pages, a step batch by
-    /// batch, and the rows before a failing one may be enough.
+    /// In a pipeline with a LIMIT, moves conditions that may fail from the scan into a filter step. A scan evaluates
+    /// them for whole pages, a step batch by batch, and the rows before a failing one may be enough.
     pub(super) fn filter_after_scan(&mut self, branch: &mut Branch) {
         let Source::Input(number) = branch.source else { return };
         let Input::Scan(scan) = &mut self.inputs[number] else { return };
@@ -77,12 +79,12 @@ impl Builder<'_> {
         branch.marks.extend(scan.filter.take().map(|operator| Mark { operator, step: 1 }));
     }
 
-    /// Lets the scan that a probing pipeline reads leave out rows that find nothing.
+    /// Adds a runtime filter by the keys of a hash table to the scan at the source of a probing pipeline.
     pub(super) fn filter_source(&mut self, probe: &Chain, built_by: usize, keys: &[usize]) {
         for (key, column) in keys.iter().enumerate() {
             for (number, column) in probe.branches.iter().filter_map(|branch| branch.origins[*column]) {
                 if let Input::Scan(scan) = &mut self.inputs[number]
-                    // Numbers that stand for other values say nothing to the scan.
+                    // Keys of this type are numbered by the engine; the numbers mean nothing to the scan.
                     && !matches!(scan.scan.schema().field(column).data_type(), DataType::FixedSizeBinary(_))
                 {
                     scan.keys.push((column, built_by, key));
@@ -91,7 +93,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Says of each scan which of its columns its pipeline reads after the filters.
+    /// Marks the columns of scans that pipelines read after the filters.
     pub(super) fn want(&mut self) {
         for pipeline in &self.pipelines {
             let Source::Input(number) = pipeline.source else { continue };
@@ -105,7 +107,7 @@ impl Builder<'_> {
 }
 
 impl ScanFilter {
-    /// The rows that pass.
+    /// Returns the rows of a batch that pass.
     pub(crate) fn passes(&self, batch: &Batch, memory: &mut Memory) -> engine::Result<Bits> {
         if let Some((column, keys)) = &self.keys
             && let engine::Column { data: Data::Ints { values, .. }, validity } = &batch.columns[*column]
@@ -120,7 +122,7 @@ impl ScanFilter {
     }
 }
 
-/// The test of a column that a condition is no more than, if the scan makes it.
+/// Returns the column test that a condition is equivalent to, if the scan evaluates it.
 fn tested_by(scan: &Arc<dyn ExecutionPlan>, condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, Test)> {
     let scan = &scan.downcast_ref::<ShardScanExec>()?.scan;
     let is_plain = condition.downcast_ref::<BinaryExpr>().is_some_and(|binary| {
@@ -133,20 +135,20 @@ fn tested_by(scan: &Arc<dyn ExecutionPlan>, condition: &Arc<dyn PhysicalExpr>) -
     let mut found =
         if is_plain || is_list || is_pattern { predicates::of(condition, &scan.columns) } else { Vec::new() };
     let predicate = found.pop().filter(|predicate| found.is_empty() && scan.predicates.contains(predicate))?;
-    // Long lists are tested by their bounds alone.
+    // Long lists are tested by their bounds only.
     let is_exact = matches!(&predicate.test, Test::Compare(..) | Test::In(_) | Test::Like { .. });
     let column = scan.columns.iter().position(|column| column.id == predicate.column)?;
     is_exact.then_some((column, predicate.test))
 }
 
-/// The column and the keys of a condition that the one has one of the others.
+/// Returns the column and the key set of a membership condition.
 fn keys_of(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, Arc<KeySet>)> {
     let call = condition.downcast_ref::<ScalarFunctionExpr>()?;
     let (keys, [argument]) = (keys_asked(call.fun())?, call.args()) else { return None };
     Some((argument.downcast_ref::<Column>()?.index(), Arc::clone(keys)))
 }
 
-/// The columns that steps read of their source; `None` for all.
+/// Returns the columns of the source that steps read; `None` for all.
 fn read_first(steps: &[Step]) -> Option<Vec<usize>> {
     let mut columns = Vec::new();
     for step in steps {

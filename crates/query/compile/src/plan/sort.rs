@@ -1,4 +1,4 @@
-//! Sorts, and merges of what is sorted: what is collected in the order of keys is the source of another pipeline.
+//! Compiles sorts and merges: sorted rows are the source of another pipeline.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::top::Top;
 use crate::whole_sorts::is_of_partitions;
 
 impl Builder<'_> {
-    /// What is in order one by one is in order together.
+    /// Compiles a merge of sorted partitions, which in the engine is one sort or an input that already has the order.
     pub(super) fn merge(&mut self, merge: &SortPreservingMergeExec) -> Option<Chain> {
         let input = merge.input();
         if let Some(sort) = input.downcast_ref::<SortExec>() {
@@ -29,14 +29,14 @@ impl Builder<'_> {
         let chain = self.operator(through_exchanges(input))?;
         let is_sorted = ordered(input).ordering_satisfy(merge.expr().iter().cloned()).unwrap_or(false);
         if !chain.is_ordered || !is_sorted {
-            // What came between has not kept the order, as joins do not.
+            // An operator in between, such as a join, has not preserved the order.
             return self.sorted_by(chain, merge.expr(), merge.fetch());
         }
         let chain = chain.in_order_of(input)?;
         if merge.fetch().is_some() { self.limited(chain, 0, merge.fetch()) } else { Some(chain) }
     }
 
-    /// What a sort reads, by keys that order its partitions together.
+    /// Compiles a sort, with keys that order all partitions together.
     pub(super) fn sort(&mut self, sort: &SortExec, keys: &LexOrdering) -> Option<Chain> {
         if is_of_partitions(sort, keys) {
             return None;
@@ -50,7 +50,7 @@ impl Builder<'_> {
         Some(chain)
     }
 
-    /// The first rows, or all, by keys.
+    /// Sorts rows by keys; with `fetch`, only the first rows are retained.
     pub(super) fn sorted_by(&mut self, mut chain: Chain, keys: &LexOrdering, fetch: Option<usize>) -> Option<Chain> {
         let (schema, columns) = (Arc::clone(&chain.schema), chain.schema.fields().len());
         if fetch.is_some() {
@@ -62,11 +62,11 @@ impl Builder<'_> {
         if chain.schema.fields().len() == columns {
             return Some(Chain { schema, ..chain });
         }
-        // Keys that were computed have done their work.
+        // Computed keys are not needed after the sort.
         chain.chosen(&(0..columns).collect::<Vec<_>>()).map(|chain| Chain { schema, ..chain })
     }
 
-    /// What is collected, in the order of keys, and what is computed of it then.
+    /// Sorts rows by key columns and evaluates window functions over them.
     pub(super) fn sorted(
         &mut self,
         chain: Chain,
@@ -97,7 +97,7 @@ impl Builder<'_> {
     }
 }
 
-/// A key whose values a column has.
+/// Returns a sort key on a column.
 pub(super) fn key(sort: &PhysicalSortExpr, column: usize) -> SortKey {
     SortKey { column, is_descending: sort.options.descending, nulls_first: sort.options.nulls_first }
 }

@@ -1,4 +1,4 @@
-//! UNION ALL: pipelines that end in one sink.
+//! Compiles UNION ALL: pipelines that end in one sink.
 
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
@@ -6,6 +6,7 @@ use datafusion::physical_plan::union::UnionExec;
 use super::{Builder, Chain};
 
 impl Builder<'_> {
+    /// Compiles a UNION ALL whose inputs have the column types of the result.
     pub(super) fn union(&mut self, union: &UnionExec) -> Option<Chain> {
         let schema = union.schema();
         let mut branches = Vec::new();
@@ -19,7 +20,7 @@ impl Builder<'_> {
             }
             branches.extend(chain.branches);
         }
-        // A value may be of any input: none says anything of the others.
+        // A value may come from any input, so it determines no other column.
         let sources = vec![None; schema.fields().len()];
         Some(Chain { branches, schema, sources, padded: Vec::new(), is_ordered: false })
     }

@@ -1,4 +1,4 @@
-//! What an expression over Arrow's arrays computes, as a number. Only of what is known to give the same in every statement.
+//! Digest of an expression over Arrow arrays. Only expressions that give the same result in every statement have one.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use engine::{Digest, Digesting};
 use functions::portable::PortableScalar;
 
-/// Of columns that are known by what they hold, and whose types `schema` says.
+/// Returns the digest of an expression over columns with these digests and the types in `schema`; `None` if it has
+/// none.
 pub(crate) fn digest(expression: &Arc<dyn PhysicalExpr>, schema: &Schema, columns: &[Digest]) -> Option<Digest> {
     let of = |part: &Arc<dyn PhysicalExpr>| digest(part, schema, columns);
     let all = |parts: &[Arc<dyn PhysicalExpr>]| parts.iter().map(of).collect::<Option<Vec<_>>>();
@@ -25,7 +26,7 @@ pub(crate) fn digest(expression: &Arc<dyn PhysicalExpr>, schema: &Schema, column
         return constant(literal.value());
     }
     if let Some(binary) = expression.downcast_ref::<BinaryExpr>() {
-        // One that does not wrap around has no other sign of it.
+        // Whether it wraps around is visible only by comparison.
         let plain = BinaryExpr::new(Arc::clone(binary.left()), *binary.op(), Arc::clone(binary.right()));
         let (left, right) = (of(binary.left())?, of(binary.right())?);
         let mut sides = [left, right];
@@ -73,7 +74,7 @@ pub(crate) fn digest(expression: &Arc<dyn PhysicalExpr>, schema: &Schema, column
     Some(Digesting::new("call").with(form).with(all(call.args())?).with(call.return_type()).end())
 }
 
-/// `None` for values within values: `Hash` takes too little of them.
+/// Returns the digest of a constant; `None` for nested types, whose `Hash` covers too little.
 fn constant(value: &ScalarValue) -> Option<Digest> {
     let data_type = value.data_type();
     let is_plain = !data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..));

@@ -1,5 +1,5 @@
-//! What a pipeline computes of the rows of a scan, as a number: whatever its columns are called and numbered, and in whatever order its
-//! conditions were written.
+//! Digest of what a pipeline computes from a scan, independent of names and numbers of columns and of the order of
+//! conditions.
 
 use engine::aggregate::{AggregateSpec, StateSpec};
 use engine::expression::Expression;
@@ -11,8 +11,8 @@ use shards::{ColumnDef, ORDINAL_COLUMN, Predicate, ROW_ID_COLUMN, Test};
 
 use crate::plan::ScanFilter;
 
-/// The groups that `spec` makes of what the filters and the steps leave and make of a scan's rows; `None` where they depend on more than these rows.
-/// Grouping sets are made of groups, so they are none of it.
+/// Returns the digest of the groups that `spec` makes from a scan after filters and steps; `None` if they depend on
+/// more than the scan's rows. Grouping sets are derived from groups, so they are not part of it.
 pub(super) fn digest(
     scan: &ShardScanExec,
     filters: &[ScanFilter],
@@ -20,14 +20,14 @@ pub(super) fn digest(
     spec: &AggregateSpec,
 ) -> Option<Digest> {
     let columns = scan.scan.columns.iter().map(column).collect::<Option<Vec<_>>>()?;
-    // What fails them is left out of the shards already; filters say the same, mostly.
+    // The scan prunes shards by these predicates. The filters are mostly the same conditions.
     let predicates = scan.scan.predicates.iter().map(predicate).collect::<Option<Vec<_>>>()?;
     let predicates = set("predicates", predicates);
     let conditions = filters.iter().map(|filter| &filter.condition);
     Some(Digesting::new("scan").with(predicates).with(of_steps(columns, conditions, steps, spec)?).end())
 }
 
-/// Likewise, of rows with these columns.
+/// Returns the digest for rows with these columns.
 pub(super) fn of_steps<'a>(
     columns: Vec<Digest>,
     conditions: impl Iterator<Item = &'a Expression>,
@@ -36,7 +36,7 @@ pub(super) fn of_steps<'a>(
 ) -> Option<Digest> {
     let mut columns: Vec<Option<Digest>> = columns.into_iter().map(Some).collect();
     let mut known = Vec::new();
-    // Rows that come several times may pass a condition some of the times.
+    // Rows that are repeated may pass a condition some of the times only.
     let mut times = 0_u64;
     let condition = |condition: &Expression, columns: &[Option<Digest>], times: u64, known: &mut Vec<Digest>| {
         for part in condition.conjuncts() {
@@ -89,7 +89,8 @@ fn repeated(lists: &[Vec<Option<Digest>>], column: usize) -> Option<Digest> {
     Some(Digesting::new("repeat").with(times).end())
 }
 
-/// A column of shards, whatever it is called now; `None` for places, which are not the shard's own.
+/// Returns the digest of a stored column by its id; `None` for positions and row ids, which are not stored in the
+/// shard.
 fn column(column: &ColumnDef) -> Option<Digest> {
     let is_own = column.id != ORDINAL_COLUMN && column.id != ROW_ID_COLUMN;
     is_own.then(|| stored("column", &(column.id, &column.sql_type, &column.missing))).flatten()
@@ -99,7 +100,7 @@ fn predicate(predicate: &Predicate) -> Option<Digest> {
     Some(Digesting::new("predicate").with(predicate.column).with(test(&predicate.test)?).end())
 }
 
-/// A test, in whatever order its parts are.
+/// Returns the digest of a test, independent of the order of its parts.
 fn test(of: &Test) -> Option<Digest> {
     let all = |tests: &[Test]| tests.iter().map(test).collect::<Option<Vec<_>>>();
     Some(match of {
@@ -116,7 +117,7 @@ fn set(kind: &str, mut parts: Vec<Digest>) -> Digest {
     Digesting::new(kind).with(parts).end()
 }
 
-/// What has a form that is stored.
+/// Returns the digest of a serializable value.
 fn stored(kind: &str, what: &impl Serialize) -> Option<Digest> {
     Some(Digest::of_bytes(kind, &rmp_serde::to_vec(what).ok()?))
 }

@@ -1,8 +1,14 @@
-//! Groups of shards that earlier queries have made, in the place of their rows; and groups of the others, kept for later ones.
+//! Cache of partial aggregates per shard: replaces the scan of a shard by the groups that an earlier query made of it,
+//! and stores the groups of other shards.
 //!
-//! What takes part is a pipeline from a scan to groups that nothing from outside narrows. `form.rs` says what it computes, as a number; `unit.rs` of
-//! which rows of which shard. A worker that goes on from one shard to the next gives away what it has of the first; once all parts of a
-//! shard have come together its groups are kept. Where groups are many nothing more is given away, and the cache remembers that.
+//! It applies to pipelines from a scan to an aggregation that no join filters.
+//!
+//! - `form.rs` and `foreign.rs` compute the digest of what a pipeline computes.
+//! - `unit.rs` identifies the rows of a shard that it reads.
+//!
+//! A worker that moves on to another shard hands over its groups of the previous one; a shard's groups are cached once
+//! all of its parts have been handed over. If there are too many groups, workers stop handing them over, and the cache
+//! remembers that.
 
 mod foreign;
 mod form;
@@ -31,20 +37,20 @@ use unit::{Unit, few_of_clustered, is_worth, units};
 
 pub(super) use foreign::digest as foreign_digest;
 
-/// A result takes at most this part of the cache.
+/// Maximum size of a result, as a fraction of the cache.
 const RESULT_PART: u64 = 16;
 
-/// The shards of a scan whose rows a pipeline groups.
+/// State of the cache for one pipeline and the shards that it scans.
 pub(super) struct Reuse {
     results: Arc<FragmentCache>,
     table: Oid,
-    /// What the pipeline computes.
+    /// Digest of what the pipeline computes.
     fragment: Digest,
-    /// By the shard's position among those of the scan.
+    /// Shards, by their position in the scan.
     shards: Vec<OfShard>,
-    /// Groups are many: workers keep what they have.
+    /// True once there are too many groups: workers keep theirs.
     has_given_up: AtomicBool,
-    /// For what workers have given away.
+    /// Memory of the groups that workers have handed over.
     held: MemoryReservation,
     stop: Arc<AtomicBool>,
 }
@@ -52,41 +58,41 @@ pub(super) struct Reuse {
 struct OfShard {
     unit: Unit,
     key: ResultKey,
-    /// What an earlier query has made of it.
+    /// Groups from the cache.
     known: Option<Arc<CompactGroups>>,
     made: Mutex<Made>,
 }
 
-/// What this query has made of a shard.
+/// Groups that this query has made of a shard so far.
 #[derive(Default)]
 struct Made {
     /// Parts whose rows are among the groups.
     parts: usize,
     groups: Option<Groups>,
-    /// All of them, once they are.
+    /// Final groups, once all parts are there.
     whole: Option<Arc<CompactGroups>>,
     bytes: usize,
 }
 
-/// What one worker does with the shards that it reads.
+/// One worker's progress through the shards that it reads.
 pub(super) struct Collecting {
     reuse: Arc<Reuse>,
-    /// The shard whose rows it has groups of; `None` before the first, and of fresh rows.
+    /// Shard of the current groups; `None` before the first shard and for unflushed rows.
     shard: Option<usize>,
-    /// Parts of the shard that it has begun.
+    /// Parts of the current shard that were begun.
     parts: usize,
-    /// Fresh rows are among its groups.
+    /// True if unflushed rows are among the groups.
     has_fresh: bool,
 }
 
 impl Run {
-    /// What is known of the shards that a pipeline reads; `None` where it takes no part.
+    /// Looks up the shards of a pipeline in the cache; `None` if the pipeline is not eligible.
     pub(super) fn reuse(&self, number: usize, pipeline: &Pipeline) -> Option<Arc<Reuse>> {
         let (Source::Input(input), Sink::Groups(spec)) = (pipeline.source, &pipeline.sink) else { return None };
         let Input::Scan(input) = &self.lowered.inputs[input] else { return None };
         let before = number.checked_sub(1).map(|before| &self.lowered.program.pipelines[before]);
         let is_alone = !pipeline.goes_on && !before.is_some_and(|before| before.goes_on) && !pipeline.in_order;
-        // Groups that keys of joins leave few of are of this query alone.
+        // Groups that depend on runtime filters of joins are specific to this query.
         if !is_alone || !input.keys.is_empty() || !spec.carried.is_empty() {
             return None;
         }
@@ -120,7 +126,7 @@ impl Run {
     }
 }
 
-/// The pipeline with groups that stay until all rows are there: those of a shard are one result.
+/// Returns the pipeline without early output of complete groups: the groups of a shard are one result.
 pub(super) fn unclustered(pipeline: &Pipeline) -> Pipeline {
     let sink = match &pipeline.sink {
         Sink::Groups(spec) => Sink::Groups(Arc::new(AggregateSpec { clustered: None, ..(**spec).clone() })),
@@ -130,12 +136,12 @@ pub(super) fn unclustered(pipeline: &Pipeline) -> Pipeline {
 }
 
 impl Reuse {
-    /// Whether the groups of a shard are known, so that it need not be read.
+    /// Returns whether a shard's groups come from the cache, so that it need not be scanned.
     pub(super) fn is_known(&self, shard: usize) -> bool {
         self.shards.get(shard).is_some_and(|shard| shard.known.is_some())
     }
 
-    /// Gives a worker the groups of all shards, those of each after those of the shards before it.
+    /// Adds the groups of all shards to a worker, in the order of shards.
     pub(super) async fn give_to(&self, member: &mut Member) -> Result<(), Ended> {
         for shard in &self.shards {
             let made = std::mem::take(&mut *shard.made.lock());
@@ -155,18 +161,18 @@ impl Reuse {
         self.has_given_up.load(Ordering::Relaxed)
     }
 
-    /// From now on workers keep what they have.
+    /// Makes workers keep their groups from now on.
     fn give_up(&self) {
         self.has_given_up.store(true, Ordering::Relaxed);
     }
 
-    /// And later queries do not begin.
+    /// Does the same for later queries, by marking the computation in the cache.
     fn refuse(&self) {
         self.give_up();
         self.results.refuse(*self.fragment.bytes());
     }
 
-    /// Adds what a worker has grouped of so many parts of a shard.
+    /// Adds the groups that a worker made of `parts` parts of a shard.
     fn add(&self, shard: usize, groups: Option<Groups>, parts: usize) -> engine::Result<()> {
         let of_shard = &self.shards[shard];
         let mut made = of_shard.made.lock();
@@ -187,17 +193,17 @@ impl Reuse {
         self.held.shrink(before.saturating_sub(bytes));
         let more = bytes.saturating_sub(before);
         if self.held.try_grow(more).is_err() {
-            // They are the query's all the same.
+            // The query needs the groups anyway.
             self.held.grow(more);
             self.give_up();
         }
         Ok(())
     }
 
-    /// Keeps the groups of a shard all of whose parts are there.
+    /// Caches the groups of a shard, all of whose parts have been added.
     fn keep(&self, of_shard: &OfShard, made: &mut Made) -> engine::Result<()> {
         let whole = match made.groups.take() {
-            Some(groups) => groups.compact()?.ok_or(engine::Error::Form("groups that are aside"))?,
+            Some(groups) => groups.compact()?.ok_or(engine::Error::Form("cached groups were flushed"))?,
             None => CompactGroups::default(),
         };
         let (bytes, whole) = (whole.memory_bytes() as u64, Arc::new(whole));
@@ -212,16 +218,17 @@ impl Reuse {
 }
 
 impl Collecting {
+    /// Returns the state of a worker that has read nothing.
     pub(super) fn new(reuse: &Arc<Reuse>) -> Self {
         Self { reuse: Arc::clone(reuse), shard: None, parts: 0, has_fresh: false }
     }
 
-    /// The rows that come from here on are of a part of a shard, or fresh.
+    /// Begins a part of a shard, or unflushed rows.
     pub(super) fn begin(&mut self, shard: Option<usize>, member: &mut Member) -> engine::Result<()> {
         self.look(member);
         self.has_fresh |= shard.is_none();
         if self.has_fresh && shard.is_some() {
-            // They come last; if they do not, nobody can tell them from the shard's.
+            // Unflushed rows normally come last. Otherwise, they cannot be separated from the shard's rows.
             self.reuse.give_up();
         }
         if shard != self.shard {
@@ -232,28 +239,29 @@ impl Collecting {
         Ok(())
     }
 
-    /// A part of a shard has no rows for anyone.
+    /// Records a part of a shard without rows.
     pub(super) fn pass(&self, shard: usize) -> engine::Result<()> {
         self.reuse.add(shard, None, 1)
     }
 
-    /// All rows have come.
+    /// Hands over the last groups.
     pub(super) fn end(mut self, member: &mut Member) -> engine::Result<()> {
         self.look(member);
         self.give_away(member)
     }
 
-    /// Gives up where groups are many, or are not all where they can be given away.
+    /// Stops using the cache if there are too many groups, or if groups were spilled.
     fn look(&self, member: &Member) {
         let Some(shard) = self.shard else { return };
         if member.has_spilled() {
-            // What is left is not all, and memory may be there next time.
+            // The groups in memory are incomplete; a later query may have more memory.
             self.reuse.give_up();
         } else if member.groups().is_none_or(|groups| self.reuse.shards[shard].unit.are_many(groups)) {
             self.reuse.refuse();
         }
     }
 
+    /// Hands over the groups of the current shard.
     fn give_away(&mut self, member: &mut Member) -> engine::Result<()> {
         let (shard, parts) = (self.shard.take(), std::mem::take(&mut self.parts));
         let Some(shard) = shard.filter(|_| !self.reuse.has_given_up()) else { return Ok(()) };

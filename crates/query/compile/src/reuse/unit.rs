@@ -1,7 +1,8 @@
-//! What of a shard a scan reads: the rows that groups are kept of.
+//! Unit of caching: the rows of one shard that a scan reads.
 //!
-//! That is all of the scan's parts of the shard, mostly the whole shard: of fewer rows there would be more results to look for and to put together, and of
-//! more rows one deletion would take more away. On one of several workers it is the parts that are the worker's.
+//! It consists of all parts of the shard in the scan, mostly the whole shard. Smaller units would mean more results to
+//! look up and merge; larger ones would lose more to one deletion. On one of several workers it consists of the parts
+//! that the worker owns.
 
 use datafusion::physical_plan::ExecutionPlan;
 use engine::aggregate::{AggregateSpec, Groups};
@@ -13,28 +14,28 @@ use scan::{Part, ScanShard, ShardScanExec, predicates};
 use shards::{Datum, ResultKey};
 use types::ShardId;
 
-/// Scans of fewer settled rows are read again as soon as anything is found.
+/// Flushed rows of a scan from which the cache is used; smaller scans are as fast as a lookup.
 const SCAN_ROWS_MIN: u64 = 1_024;
-/// And those whose shards have fewer, on average.
+/// Average rows of its shards from which the cache is used.
 const SHARD_ROWS_MIN: u64 = 256;
-/// Groups for which so many rows are read are few.
+/// Rows per group from which groups are few enough to be cached.
 const ROWS_OF_GROUP: usize = 64;
-/// So many always are.
+/// Number of groups that is always few enough.
 const GROUPS_FEW: usize = 64;
 
-/// The parts of a shard that a scan reads.
+/// Rows of a shard that a scan reads.
 #[derive(Debug)]
 pub(super) struct Unit {
     shard: ShardId,
-    /// Where rows begin and end, by row groups, neighbours together; none where it is all rows.
+    /// Row ranges by row group, with neighbours merged; empty for all rows.
     ranges: Vec<(usize, usize, usize)>,
-    /// Of the rows that are not to be seen.
+    /// Digest of the deleted rows.
     deleted: Option<Digest>,
     pub(super) parts: usize,
     rows: usize,
 }
 
-/// The units of a scan, by the shards' positions.
+/// Returns the units of a scan, by shard position.
 pub(super) fn units(scan: &ShardScanExec) -> Vec<Unit> {
     let unit = |shard: &ScanShard| Unit {
         shard: shard.meta.id,
@@ -63,21 +64,21 @@ pub(super) fn units(scan: &ShardScanExec) -> Vec<Unit> {
 }
 
 impl Unit {
-    /// Where the groups are kept that something makes of it.
+    /// Returns the cache key for the result of a computation on the unit.
     pub(super) fn key(&self, fragment: &Digest) -> ResultKey {
         let all = Digesting::new("unit").with(fragment).with(&self.ranges).with(self.deleted);
         ResultKey { shard: self.shard, digest: *all.end().bytes() }
     }
 
-    /// Whether groups are too many for their rows to be kept.
+    /// Returns whether groups are too many to be cached for their rows.
     pub(super) fn are_many(&self, groups: &Groups) -> bool {
         groups.is_aside() || few(self.rows) < groups.len()
     }
 }
 
-/// Whether there is enough to read that it is worth asking.
+/// Returns whether a scan reads enough for the cache to pay, and reads it independently of other operators.
 pub(super) fn is_worth(scan: &ShardScanExec) -> bool {
-    // What is known of other operators' rows leaves groups out that others want. A filter that says nothing yet is not waited for.
+    // Dynamic filters remove groups that other queries need. A filter without a bound so far is accepted.
     if scan.fetch().is_some() || !scan.dynamic().iter().all(predicates::passes_all) {
         return false;
     }
@@ -86,12 +87,13 @@ pub(super) fn is_worth(scan: &ShardScanExec) -> bool {
     SCAN_ROWS_MIN <= rows && SHARD_ROWS_MIN * shards.len() as u64 <= rows
 }
 
-/// Whether there are few groups, as far as the shards' statistics say, where they could go on before all are known: they cannot if they are kept.
+/// Returns whether statistics predict few groups. Required where complete groups could leave early, which caching
+/// prevents.
 pub(super) fn few_of_clustered(scan: &ShardScanExec, spec: &AggregateSpec, steps: &[Step]) -> bool {
     let Some(key) = spec.clustered else { return true };
     let Some(column) = spec.keys.get(key).and_then(|key| source(steps, *key)) else { return false };
     let Some(column) = scan.scan.columns.get(column) else { return false };
-    // A filter that grows stricter meanwhile would leave out more.
+    // A dynamic filter that tightens during the scan would remove more.
     scan.dynamic().is_empty()
         && scan.scan.shards.iter().all(|shard| {
             let Some(stats) = shard.meta.column(column.id) else { return true };
@@ -104,7 +106,7 @@ pub(super) fn few_of_clustered(scan: &ShardScanExec, spec: &AggregateSpec, steps
         })
 }
 
-/// The column of the source that a column is after some steps.
+/// Returns the source column that a column after some steps comes from.
 fn source(steps: &[Step], column: usize) -> Option<usize> {
     steps.iter().rev().try_fold(column, |column, step| match step {
         Step::Filter(_) => Some(column),
@@ -116,13 +118,13 @@ fn source(steps: &[Step], column: usize) -> Option<usize> {
     })
 }
 
-/// How many groups of so many rows are few.
+/// Returns the number of groups up to which they are few for this many rows.
 fn few(rows: usize) -> usize {
     GROUPS_FEW.max(rows / ROWS_OF_GROUP)
 }
 
 fn mask(deleted: &RoaringBitmap) -> Digest {
     let mut bytes = Vec::with_capacity(deleted.serialized_size());
-    deleted.serialize_into(&mut bytes).expect("a vector takes all bytes");
+    deleted.serialize_into(&mut bytes).expect("writing to a vector returns no error");
     Digest::of_bytes("deleted", &bytes)
 }

@@ -1,7 +1,8 @@
-//! Rows in a file, in parts.
+//! Spill files: rows in partitions or runs.
 //!
-//! A worker has one file for all its parts or runs: pieces of them one after the other, each compressed. Where a piece lies, and its checksum, is
-//! known in memory alone. A file is deleted when nobody has a piece of it any more; what a killed server leaves goes at the next start.
+//! A worker has one file for all of its partitions or runs: pieces of them in any order, each compressed. Offsets and
+//! checksums of pieces exist in memory only. A file is deleted when its last piece is dropped; files of a killed server
+//! are deleted at the next start.
 
 use std::fs::File;
 use std::io;
@@ -20,21 +21,22 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::failed;
 use crate::memory;
 
-/// The part of all memory that rows may take that wait to be written, of all workers.
+/// Fraction of all memory, as a divisor, for rows of all workers that wait to be written.
 const WAITING_SHARE: usize = 32;
 const WAITING_MIN: usize = 64 << 10;
 const WAITING_MAX: usize = 8 << 20;
 
-/// A piece has so many bytes or rows, about, before it is compressed.
+/// Approximate maximum bytes of a piece before compression.
 pub(super) const PIECE_BYTES: usize = 256 << 10;
+/// Approximate maximum rows of a piece.
 pub(super) const PIECE_ROWS: usize = 1 << 16;
 
-/// Takes one worker's rows to a file.
+/// Spills the rows of one worker, partitioned.
 pub(crate) struct Spiller {
     context: Arc<TaskContext>,
     parting: Parting,
     stop: Arc<AtomicBool>,
-    /// Rows that are not written yet, by part.
+    /// Rows that are not written yet, by partition.
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
     waiting_max: usize,
@@ -49,50 +51,50 @@ struct Waiting {
     bytes: usize,
 }
 
-/// A file that is written.
+/// File that is being written.
 pub(super) struct OpenFile {
     stored: Arc<Stored>,
     writer: Box<dyn SpillWriter>,
     end: u64,
 }
 
-/// A file, for as long as somebody reads it.
+/// Spill file, deleted when nobody reads it any more.
 struct Stored {
     file: File,
-    /// Deletes it in the end.
+    /// Deletes the file on drop.
     _kept: Arc<dyn SpillFile>,
 }
 
-/// Rows by part, of one worker or of several.
+/// Spilled rows by partition, of one or more workers.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) parts: Vec<Part>,
-    /// Whether some row has a NULL for a key.
+    /// True if some row has a NULL key.
     pub(crate) has_null_keys: bool,
 }
 
-/// The rows of a part.
+/// Rows of one partition.
 #[derive(Clone, Default)]
 pub(crate) struct Part {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) rows: usize,
-    /// In files.
+    /// Bytes in files.
     pub(crate) bytes: u64,
 }
 
-/// Some of a part's rows.
+/// Some rows of a partition or run, in a file.
 #[derive(Clone)]
 pub(crate) struct Piece {
     stored: Arc<Stored>,
     start: u64,
-    /// In the file, and decompressed.
+    /// Length in the file, and decompressed.
     length: usize,
     whole: usize,
     checksum: u64,
 }
 
 impl Spiller {
-    /// Has no file yet. `workers` others may do the same.
+    /// Returns a spiller without a file. `workers` spillers share the memory for rows that wait.
     pub(crate) fn new(
         context: &Arc<TaskContext>,
         memory: &Arc<dyn MemoryPool>,
@@ -117,18 +119,18 @@ impl Spiller {
         }
     }
 
-    /// Whether it has rows.
+    /// Returns whether it has received rows.
     pub(crate) fn has_rows(&self) -> bool {
         self.parts.has_rows()
     }
 
-    /// Takes rows to their parts.
+    /// Adds rows to their partitions.
     pub(crate) fn push(&mut self, batch: &Batch) -> engine::Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(engine::Error::Stopped);
         }
         if self.held.size() == 0 {
-            // Little, and needed for there to be more.
+            // The amount is small, and freeing memory needs it.
             self.held.grow(self.waiting_max);
         }
         let Self { parting, waiting, waiting_bytes, parts, .. } = self;
@@ -144,7 +146,7 @@ impl Spiller {
         if self.waiting_max < self.waiting_bytes { self.write(self.waiting_max / 2) } else { Ok(()) }
     }
 
-    /// What it has taken.
+    /// Writes what is left and returns all partitions.
     pub(crate) fn finish(&mut self) -> engine::Result<Parts> {
         self.write(0)?;
         self.file = None;
@@ -152,7 +154,7 @@ impl Spiller {
         Ok(std::mem::replace(&mut self.parts, Parts::none()))
     }
 
-    /// Writes the largest parts until no more than so many bytes wait.
+    /// Writes the largest partitions until at most `rest` bytes wait.
     fn write(&mut self, rest: usize) -> engine::Result<()> {
         if self.waiting_bytes <= rest {
             return Ok(());
@@ -183,7 +185,7 @@ impl Spiller {
     }
 }
 
-/// Neighbours that make a piece together.
+/// Groups neighbouring batches into pieces.
 fn pieces(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
     let (mut bytes, mut rows) = (0, 0);
     batches.chunk_by(move |before, next| {
@@ -198,15 +200,16 @@ fn pieces(batches: &[Batch]) -> impl Iterator<Item = &[Batch]> {
 }
 
 impl OpenFile {
+    /// Creates a spill file.
     pub(super) fn create(context: &TaskContext) -> engine::Result<Self> {
-        let kept = context.runtime_env().disk_manager.create_tmp_file("spilling of a program").map_err(failed)?;
-        let path = kept.path().ok_or_else(|| failed(io::Error::other("spilled rows have no file")))?;
+        let kept = context.runtime_env().disk_manager.create_tmp_file("spilled rows of a fragment").map_err(failed)?;
+        let path = kept.path().ok_or_else(|| failed(io::Error::other("a spill file has no path")))?;
         let file = File::open(path).map_err(failed)?;
         let writer = kept.open_writer().map_err(failed)?;
         Ok(Self { stored: Arc::new(Stored { file, _kept: kept }), writer, end: 0 })
     }
 
-    /// Writes rows.
+    /// Writes a piece of rows.
     pub(super) fn put(&mut self, rows: &Batch) -> engine::Result<Piece> {
         blocking(|| {
             let mut bytes = Vec::new();
@@ -222,7 +225,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Compresses rows to the end of what is to be written.
+    /// Compresses rows and appends them to `bytes`.
     fn piece(&self, rows: &[u8], bytes: &mut Vec<u8>) -> Piece {
         let compressed = lz4_flex::block::compress(rows);
         let (start, length) = (self.end + bytes.len() as u64, compressed.len());
@@ -233,15 +236,17 @@ impl OpenFile {
 }
 
 impl Parts {
+    /// Returns empty partitions.
     fn none() -> Self {
         Self { parts: vec![Part::default(); PARTS], has_null_keys: false }
     }
 
+    /// Returns whether there are rows.
     pub(crate) fn has_rows(&self) -> bool {
         self.parts.iter().any(|part| part.rows != 0)
     }
 
-    /// With the rows of others.
+    /// Adds the rows of `others`.
     pub(crate) fn and(mut self, others: Self) -> Self {
         for (part, other) in self.parts.iter_mut().zip(others.parts) {
             part.pieces.extend(other.pieces);
@@ -252,7 +257,7 @@ impl Parts {
         self
     }
 
-    /// All of them, of all workers.
+    /// Combines the partitions of all workers.
     pub(crate) fn of(spillers: impl Iterator<Item = engine::Result<Self>>) -> engine::Result<Self> {
         let mut all = Self::none();
         for parts in spillers {
@@ -261,7 +266,7 @@ impl Parts {
         Ok(all)
     }
 
-    /// How many bytes there are, and how many parts that are not empty.
+    /// Returns the total bytes and the number of non-empty partitions.
     pub(crate) fn size(&self) -> (u64, u64) {
         let there = self.parts.iter().filter(|part| part.rows != 0);
         there.fold((0, 0), |(bytes, parts), part| (bytes + part.bytes, parts + 1))
@@ -269,12 +274,12 @@ impl Parts {
 }
 
 impl Piece {
-    /// In the file.
+    /// Returns the bytes in the file.
     pub(super) fn bytes(&self) -> u64 {
         self.length as u64
     }
 
-    /// Its rows.
+    /// Reads its rows.
     pub(crate) fn read(&self) -> engine::Result<Batch> {
         blocking(|| {
             let mut bytes = vec![0; self.length];
@@ -289,10 +294,10 @@ impl Piece {
 }
 
 fn damaged() -> engine::Error {
-    failed(io::Error::new(io::ErrorKind::InvalidData, "a temporary file is damaged"))
+    failed(io::Error::new(io::ErrorKind::InvalidData, "a temporary file with spilled rows is damaged"))
 }
 
-/// Does what may take long where that holds nobody else up.
+/// Runs blocking work without blocking other tasks of the runtime.
 fn blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),

@@ -1,4 +1,4 @@
-//! A join whose build side is in parts: of each the table is made, the same part of the probe side goes through it.
+//! Hash join on disk: partition by partition, the hash table is built from the build side and probed by the probe side.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,56 +18,56 @@ use crate::measure::Spills;
 use crate::memory;
 use crate::source::Given;
 
-/// What the workers of a join share.
+/// Partitions of a join, shared by the workers.
 pub(crate) struct JoinParts {
     context: Arc<TaskContext>,
     stop: Arc<AtomicBool>,
     spec: Arc<JoinSpec>,
-    /// A table without rows.
+    /// Hash table without rows.
     none: Arc<JoinTable>,
-    /// Whether there are probe rows, in whatever part.
+    /// True if the probe side has rows in any partition.
     has_probe_rows: bool,
     open: Mutex<Vec<JoinPart>>,
     rooms: Arc<Rooms>,
     spills: Spills,
 }
 
-/// The same part of both sides.
+/// The same partition of both sides.
 struct JoinPart {
     build: Part,
     probe: Part,
-    /// How it was divided; `None` where that was of no use.
+    /// Current partitioning; `None` if further partitioning is of no use.
     parting: Option<Parting>,
-    /// What the probe rows have found, where others of the build rows had their turn.
+    /// Matches so far, if the build side is processed in several chunks.
     matches: Option<Matches>,
 }
 
-/// Which probe rows of a part have found a match in the pieces of its build side that had their turn.
+/// Matches that the probe rows of a partition found in earlier chunks of the build side.
 struct Matches {
-    /// By the pieces of the probe side; made when they are first read.
+    /// Matches by probe-side piece, created when a piece is first read.
     of_pieces: Vec<Arc<Matched>>,
     pass: Pass,
 }
 
-/// One worker's way through parts.
+/// One worker's reader of the partitions.
 pub(crate) struct JoinedBatches {
     shared: Arc<JoinParts>,
     current: Option<Current>,
     room: Room,
 }
 
-/// A part whose table is made.
+/// Partition whose hash table is built.
 struct Current {
     probe: Part,
     next: usize,
     has_ended: bool,
-    /// Build rows for which there was no room beside the others.
+    /// Build rows for which there was no memory yet.
     later: Vec<Piece>,
-    /// Where these matter to the rows of this turn.
+    /// Matches, if they are needed for the remaining chunks.
     matches: Option<Matches>,
 }
 
-/// How the rows of a build side are divided, and those of the probe side alike.
+/// Returns the partitioning of the build side and the matching one of the probe side.
 pub(crate) fn partings(spec: &JoinSpec) -> (Parting, Parting) {
     let of = |keys: Vec<usize>| Parting { keys, nulls_are_equal: spec.nulls_are_equal, level: 0 };
     (of(spec.keys.iter().map(|(build, _)| *build).collect()), of(spec.keys.iter().map(|(_, probe)| *probe).collect()))
@@ -102,12 +102,12 @@ impl JoinParts {
         })
     }
 
-    /// How many parts there are to go through.
+    /// Returns the number of partitions to process.
     pub(crate) fn len(&self) -> usize {
         self.open.lock().len()
     }
 
-    /// Divides a part by more of its keys' bits.
+    /// Partitions a partition further, by more bits of its key hashes.
     async fn divide(&self, part: JoinPart, finer: &Parting) -> Result<(), Ended> {
         let (_, probe_keys) = partings(&self.spec);
         let divided = async |side: Part, parting: Parting| {
@@ -124,7 +124,7 @@ impl JoinParts {
         let rows = part.build.rows;
         let probe = divided(part.probe, Parting { level: finer.level, ..probe_keys }).await?;
         let build = divided(part.build, finer.clone()).await?;
-        // Rows that stay together have one key.
+        // Rows that stay together have the same key.
         let is_of_use = build.parts.iter().all(|part| part.rows < rows);
         let parts = pairs(self.spec.kind, build.parts.into_iter(), probe, is_of_use.then_some(finer));
         self.open.lock().extend(parts);
@@ -132,12 +132,12 @@ impl JoinParts {
     }
 }
 
-/// A table of no rows.
+/// Returns a hash table without rows.
 pub(crate) fn no_rows(spec: &Arc<JoinSpec>) -> engine::Result<JoinTable> {
     JoinTable::finish(Arc::clone(spec), Vec::new(), 0, &AtomicBool::new(false))
 }
 
-/// The parts that give anything.
+/// Returns the partition pairs that can produce output.
 fn pairs(kind: JoinKind, build: impl Iterator<Item = Part>, probe: Parts, parting: Option<&Parting>) -> Vec<JoinPart> {
     let gives = |part: &JoinPart| {
         (part.build.rows != 0 || kind.keeps_probe_rows()) && (part.probe.rows != 0 || kind.gives_rest())
@@ -147,7 +147,7 @@ fn pairs(kind: JoinKind, build: impl Iterator<Item = Part>, probe: Parts, partin
 }
 
 impl Matches {
-    /// A piece of the probe side, by its number, with what its rows have found.
+    /// Returns a piece of the probe side with the matches of its rows.
     fn given(&mut self, number: usize, rows: Batch) -> Given {
         if self.of_pieces.len() == number {
             self.of_pieces.push(Arc::new(Matched::none(rows.rows)));
@@ -162,7 +162,7 @@ impl JoinedBatches {
         Self { shared: Arc::clone(shared), current: None, room: shared.rooms.room(held) }
     }
 
-    /// What comes next: a table, the rows that go through it, its end; `None` after the last part.
+    /// Returns the next item: a hash table, the rows that probe it, its end; `None` after the last partition.
     pub(crate) async fn next(&mut self) -> Result<Option<Given>, Ended> {
         loop {
             if let Some(current) = &mut self.current {
@@ -195,7 +195,7 @@ impl JoinedBatches {
         }
     }
 
-    /// Makes the table of a part; `None` where it is in more parts now.
+    /// Builds the hash table of a partition; `None` if the partition was partitioned further.
     async fn begin(&mut self, mut part: JoinPart) -> Result<Option<Arc<JoinTable>>, Ended> {
         let shared = Arc::clone(&self.shared);
         let (mut build, mut loaded) = self.load(&part.build.pieces).await?;
@@ -213,14 +213,14 @@ impl JoinedBatches {
                 (build, loaded) = self.load(&part.build.pieces).await?;
             }
             if loaded == 0 {
-                return Err(engine::Error::Memory("the rows of a join's build side that have one key").into());
+                return Err(engine::Error::Memory("the build rows of a join that have the same key").into());
             }
         }
         let table = JoinTable::finish(Arc::clone(&shared.spec), vec![build], 0, &shared.stop)?;
         if shared.has_probe_rows {
             table.see_rows_elsewhere();
         }
-        // Less than what making it took.
+        // Building it took more.
         self.room.shrink(table.memory_bytes());
         let later = part.build.pieces[loaded..].to_vec();
         let matches = part.matches.map(|matches| {
@@ -231,7 +231,7 @@ impl JoinedBatches {
         Ok(Some(Arc::new(table)))
     }
 
-    /// Room for what a probe side finds in pieces of the build side.
+    /// Reserves memory for the matches of a probe side.
     async fn matches(&mut self, probe: &Part) -> Result<Matches, Ended> {
         let bytes = Matched::memory_bytes(probe.rows) + Matched::memory_bytes(1) * probe.pieces.len();
         if !self.room.keep(bytes).await {
@@ -240,7 +240,7 @@ impl JoinedBatches {
         Ok(Matches { of_pieces: Vec::new(), pass: Pass { is_first: true, is_last: false } })
     }
 
-    /// Build rows, as many pieces as there is room for, and room for their table.
+    /// Loads as many build pieces as fit in memory together with their hash table.
     async fn load(&mut self, pieces: &[Piece]) -> Result<(Build, usize), Ended> {
         let mut build = Build::new(&self.shared.spec);
         for (number, piece) in pieces.iter().enumerate() {

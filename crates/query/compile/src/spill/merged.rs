@@ -1,4 +1,4 @@
-//! Runs as rows in order: as many at once as there is room for their blocks, those of each pass making one.
+//! Merges runs from disk: as many at once as have room for their blocks, in several passes if needed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use crate::measure::Spills;
 use crate::memory;
 use crate::source::Given;
 
-/// The part of all memory that the blocks of runs may take, where that is enough for two.
+/// Fraction of all memory, as a divisor, that the blocks of runs may take if that suffices for two runs.
 const BLOCKS_SHARE: usize = 4;
 
-/// Rows of a long partition are aggregated and written by so many: about a turn's work.
+/// Rows of a long partition that are aggregated and written in one turn.
 const ROWS_AT_ONCE: usize = 1 << 14;
 
-/// What merges runs to others where they are too many.
+/// Merges runs, in several passes if they are too many.
 pub(crate) struct Merging {
     context: Arc<TaskContext>,
     stop: Arc<AtomicBool>,
     spills: Spills,
 }
 
-/// All rows of a sort in their order.
+/// All rows of a sort in order.
 pub(crate) struct MergedBatches {
     merging: Merging,
-    /// Until the first row is asked for: what comes before that may need the memory.
+    /// Runs that are not opened before the first row is requested, since their memory may be needed until then.
     runs: Option<Runs>,
     last: Option<OpenRuns>,
 }
 
-/// Runs that are merged.
+/// Runs that are being merged.
 struct OpenRuns {
     merge: Merge,
     blocks: Vec<std::vec::IntoIter<Piece>>,
@@ -51,10 +51,10 @@ impl Merging {
         Self { context: Arc::clone(context), stop: Arc::clone(stop), spills }
     }
 
-    /// Runs that can be merged at once.
+    /// Merges runs until the rest can be merged at once.
     async fn open(&self, Runs { spec, mut runs }: Runs) -> Result<OpenRuns, Ended> {
         loop {
-            // Neighbours: rows that are equal stay in the order in which they have come.
+            // Only neighbouring runs are merged, so that the sort is stable.
             let (mut left, mut merged) = (VecDeque::from(runs), Vec::new());
             loop {
                 let held = memory::reservation(&self.spills.memory(&self.context));
@@ -79,7 +79,7 @@ impl Merging {
         }
     }
 
-    /// How many of the first runs there is room for.
+    /// Returns how many of the first runs fit in memory.
     fn fitting(&self, runs: &VecDeque<SortedRun>, held: &MemoryReservation) -> usize {
         let most = match self.context.memory_pool().memory_limit() {
             MemoryLimit::Finite(bytes) => bytes / BLOCKS_SHARE,
@@ -92,6 +92,7 @@ impl Merging {
         runs.iter().enumerate().take_while(fits).count()
     }
 
+    /// Merges runs into one.
     async fn as_one(&self, mut open: OpenRuns) -> Result<SortedRun, Ended> {
         let (mut writer, mut run) = (RunWriter::new(&self.context, &self.stop), SortedRun::default());
         while let Some(rows) = open.next().await? {
@@ -101,7 +102,7 @@ impl Merging {
         Ok(run)
     }
 
-    /// With what window functions compute of the rows: they come in order once more.
+    /// Evaluates window functions over the merged rows and writes a new run.
     pub(crate) async fn with_windows(self, runs: Runs) -> Result<Runs, Ended> {
         let spec = Arc::clone(&runs.spec);
         let mut open = self.open(runs).await?;
@@ -129,7 +130,7 @@ impl Merging {
                 if is_last {
                     break;
                 }
-                // At most one batch is left. Without room for it, it goes to a file next.
+                // At most one batch is left. If it does not fit, it is written next.
                 let _ = held.try_resize(pending.memory_bytes());
             }
             pause().await;
@@ -140,8 +141,9 @@ impl Merging {
 }
 
 impl Merging {
-    /// Writes a partition without room in memory in two passes: its rows go to a file of their own while they are aggregated, then to the run with the
-    /// values. Rows of the next partition are left in `pending`; returns whether there is none.
+    /// Writes a partition that does not fit in memory in two passes: its rows go to a temporary file while they are
+    /// aggregated, and then to the run together with the values. Rows of the next partition stay in `pending`; returns
+    /// whether there is none.
     async fn with_totals(
         &self,
         open: &mut OpenRuns,
@@ -200,7 +202,7 @@ impl OpenRuns {
         Self { merge, blocks: runs.into_iter().map(|run| run.blocks.into_iter()).collect(), _held: held }
     }
 
-    /// The rows that come next; `None` after the last.
+    /// Returns the next rows; `None` at the end.
     async fn next(&mut self) -> Result<Option<Batch>, Ended> {
         loop {
             match self.merge.next()? {
@@ -221,7 +223,7 @@ impl MergedBatches {
         Self { merging, runs: Some(runs), last: None }
     }
 
-    /// The rows that come next; `None` after the last.
+    /// Returns the next rows; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Given>, Ended> {
         if let Some(runs) = self.runs.take() {
             self.last = Some(self.merging.open(runs).await?);

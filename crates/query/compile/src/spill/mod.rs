@@ -1,6 +1,10 @@
-//! What has no room in memory: rows go to files in parts by their keys (`file.rs`), joins (`joined.rs`) and groups (`regrouped.rs`) are made
-//! part by part. A worker takes a part for itself, from its file to the end of the pipeline. What is sorted goes to files in runs (`runs.rs`),
-//! which one worker merges (`merged.rs`).
+//! Spills to disk. A worker takes a partition for itself, from its file to the end of the pipeline.
+//!
+//! - `file.rs` writes and reads rows in partitions by their keys.
+//! - `joined.rs` joins partition by partition.
+//! - `regrouped.rs` merges groups partition by partition.
+//! - `runs.rs` writes sorted runs, which `merged.rs` merges in one worker.
+//! - `room.rs` shares memory between the workers that read partitions.
 
 mod file;
 mod joined;
@@ -21,7 +25,7 @@ pub(super) use merged::{MergedBatches, Merging};
 pub(super) use regrouped::{GroupParts, RegroupedBatches, parting as parting_of_groups};
 pub(super) use runs::{RunWriter, Runs, SortedRun};
 
-/// The error of a file that cannot be made, written or read.
+/// Returns the error of a file that cannot be created, written or read.
 pub(super) fn failed(error: impl Into<DataFusionError>) -> engine::Error {
     from_datafusion(error.into()).into()
 }

@@ -1,4 +1,4 @@
-//! Groups that workers have given away, part by part: those of a part are grouped again, and are rows then.
+//! Merges spilled groups partition by partition.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,30 +15,30 @@ use crate::measure::Spills;
 use crate::memory;
 use crate::source::Given;
 
-/// What the workers that read groups share.
+/// Partitions of spilled groups, shared by the workers that read them.
 pub(crate) struct GroupParts {
     context: Arc<TaskContext>,
     stop: Arc<AtomicBool>,
-    /// Groups what was given away.
+    /// Specification that merges the spilled states.
     spec: Arc<AggregateSpec>,
     open: Mutex<Vec<(Part, Parting)>>,
     rooms: Arc<Rooms>,
     spills: Spills,
 }
 
-/// One worker's way through parts.
+/// One worker's reader of the partitions.
 pub(crate) struct RegroupedBatches {
     shared: Arc<GroupParts>,
     current: Option<(GroupRows, usize, Room)>,
 }
 
-/// How groups that are given away are divided.
+/// Returns the partitioning of spilled groups.
 pub(crate) fn parting(spec: &AggregateSpec) -> Parting {
     Parting { keys: spec.of_partial().keys, nulls_are_equal: true, level: 0 }
 }
 
 impl GroupParts {
-    /// Of groups by `spec`.
+    /// Returns the partitions of groups by `spec`.
     pub(crate) fn new(
         context: &Arc<TaskContext>,
         stop: &Arc<AtomicBool>,
@@ -59,7 +59,7 @@ impl GroupParts {
         }
     }
 
-    /// How many parts there are to go through.
+    /// Returns the number of partitions to process.
     pub(crate) fn len(&self) -> usize {
         self.open.lock().len()
     }
@@ -70,7 +70,7 @@ impl RegroupedBatches {
         Self { shared: Arc::clone(shared), current: None }
     }
 
-    /// The next groups; `None` after the last part.
+    /// Returns the next groups; `None` after the last partition.
     pub(crate) async fn next(&mut self) -> Result<Option<Given>, Ended> {
         loop {
             if let Some((rows, next, _)) = &mut self.current {
@@ -86,7 +86,7 @@ impl RegroupedBatches {
         }
     }
 
-    /// Groups the rows of a part; `None` where it is in more parts now.
+    /// Merges the groups of a partition; `None` if it was partitioned further.
     async fn group(&self, part: Part, parting: &Parting) -> Result<Option<(GroupRows, usize, Room)>, Ended> {
         let shared = &self.shared;
         let memory = shared.spills.memory(&shared.context);
@@ -95,7 +95,7 @@ impl RegroupedBatches {
         let mut pieces = part.pieces.into_iter();
         while let Some(piece) = pieces.next() {
             groups.add(&piece.read()?)?;
-            // Beside the groups, their rows.
+            // The rows of the groups need room beside the groups.
             if room.has(groups.memory_bytes() * 2).await {
                 tokio::task::yield_now().await;
                 continue;

@@ -1,4 +1,4 @@
-//! Memory for parts that were spilled: a worker that has too little waits for those that will give theirs back.
+//! Memory for reading spilled partitions: a worker that has too little waits for others to give theirs back.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The workers that have memory for parts.
+/// Workers that hold memory for partitions.
 #[derive(Default)]
 pub(super) struct Rooms {
     workers: Mutex<Workers>,
@@ -15,47 +15,47 @@ pub(super) struct Rooms {
 
 #[derive(Debug, Default)]
 struct Workers {
-    /// They have memory and will give it back.
+    /// Number of workers that hold memory and will give it back.
     busy: usize,
-    /// They have memory and wait for more.
+    /// Number of workers that hold memory and wait for more.
     waiting: usize,
 }
 
-/// One worker's memory. Who waits is told when it is gone.
+/// Memory of one worker. Waiting workers are notified when it is released.
 pub(super) struct Room {
     rooms: Arc<Rooms>,
     held: MemoryReservation,
-    /// Of it, what stays when a part's table goes.
+    /// Bytes that stay when the hash table of a partition is dropped.
     kept: usize,
     standing: Standing,
 }
 
-/// What a worker is to the others.
+/// State of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It has nothing.
+    /// It holds no memory.
     Apart,
     Busy,
     Waiting,
 }
 
 impl Rooms {
-    /// Room for a worker, none yet, of what `held` is taken of.
+    /// Returns an empty room for a worker, backed by `held`.
     pub(super) fn room(self: &Arc<Self>, held: MemoryReservation) -> Room {
         Room { rooms: Arc::clone(self), held, kept: 0, standing: Standing::Apart }
     }
 }
 
 impl Room {
-    /// Lets it be so many bytes, beside what is kept. Waits for others where that is too much; `false` where no other will give anything
-    /// back before this one goes on with what it has.
+    /// Grows to `bytes` beside what is kept. Waits for others if that is too much; `false` if no other worker will give
+    /// anything back before this one continues with what it has.
     pub(super) async fn has(&mut self, bytes: usize) -> bool {
         let rooms = Arc::clone(&self.rooms);
         let wanted = self.kept + bytes;
         loop {
             let freed = rooms.freed.notified();
             tokio::pin!(freed);
-            // Before it is tried: what is given back in between is not missed.
+            // Registered before the attempt, so that no notification is missed.
             freed.as_mut().enable();
             if wanted <= self.held.size() || self.held.try_resize(wanted).is_ok() {
                 if wanted != 0 {
@@ -73,14 +73,14 @@ impl Room {
         }
     }
 
-    /// Lets it be so many bytes more, that stay until [`clear`](Self::clear).
+    /// Grows by `bytes` that stay until [`clear`](Self::clear).
     pub(super) async fn keep(&mut self, bytes: usize) -> bool {
         let has = self.has(bytes).await;
         self.kept += if has { bytes } else { 0 };
         has
     }
 
-    /// Gives back what is more than so many bytes beside what is kept.
+    /// Gives back everything beyond `bytes` and what is kept.
     pub(super) fn shrink(&mut self, bytes: usize) {
         self.held.shrink(self.held.size().saturating_sub(self.kept + bytes));
         if self.held.size() == 0 {
@@ -89,7 +89,7 @@ impl Room {
         self.rooms.freed.notify_waiters();
     }
 
-    /// Takes so many bytes beside what is kept, whether they are there or not: they are in use already.
+    /// Takes `bytes` beside what is kept, even beyond the limit: they are in use already.
     pub(super) fn resize(&mut self, bytes: usize) {
         self.held.resize(self.kept + bytes);
         self.stand(Standing::Busy);
@@ -102,7 +102,7 @@ impl Room {
         self.shrink(0);
     }
 
-    /// Whether to wait: another goes on, or has something and will when this one waits too.
+    /// Returns whether to wait: another worker is active, or holds memory and will continue once this one waits too.
     fn waits(&mut self) -> bool {
         let mut workers = self.rooms.workers.lock();
         let is_busy = self.standing == Standing::Busy;

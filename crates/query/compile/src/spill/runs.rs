@@ -1,6 +1,6 @@
-//! What a sort has no room for: runs of rows in order, in files.
+//! Sorted runs on disk, written by sorts without room in memory.
 //!
-//! A run is in blocks, of which those who merge runs have one of each in memory.
+//! A run consists of blocks; merging holds one block of each run in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,37 +13,37 @@ use scheduler::at_length;
 
 use super::file::{OpenFile, PIECE_BYTES, PIECE_ROWS, Piece};
 
-/// The part of all memory that a block has, about.
+/// Approximate fraction of all memory, as a divisor, for one block.
 const BLOCK_SHARE: usize = 256;
 const BLOCK_BYTES_MIN: usize = 4 << 10;
 
-/// Rows are put in order by so many, from wherever they lie.
+/// Rows that are gathered in order at a time.
 const ROWS_AT_ONCE: usize = 1 << 14;
 
-/// What a string takes in memory beside its text.
+/// Bytes of a string in memory beside its text.
 const STRING_BYTES: usize = 16;
 
-/// Writes one worker's runs to a file.
+/// Writes the runs of one worker to a file.
 pub(crate) struct RunWriter {
     context: Arc<TaskContext>,
     stop: Arc<AtomicBool>,
     file: Option<OpenFile>,
     block_bytes: usize,
-    /// In the order in which their rows have come.
+    /// Finished runs, in the order of arrival of their rows.
     runs: Vec<SortedRun>,
 }
 
-/// Rows in order.
+/// Sorted rows.
 #[derive(Clone, Default)]
 pub(crate) struct SortedRun {
     pub(super) blocks: Vec<Piece>,
-    /// In the file.
+    /// Bytes in the file.
     pub(crate) bytes: u64,
-    /// What the largest block takes in memory, roughly.
+    /// Approximate memory of the largest block.
     pub(super) block_bytes: usize,
 }
 
-/// The runs of all workers.
+/// Runs of all workers.
 #[derive(Clone)]
 pub(crate) struct Runs {
     pub(crate) spec: Arc<SortSpec>,
@@ -51,7 +51,7 @@ pub(crate) struct Runs {
 }
 
 impl RunWriter {
-    /// Has no file yet.
+    /// Returns a writer without a file.
     pub(crate) fn new(context: &Arc<TaskContext>, stop: &Arc<AtomicBool>) -> Self {
         let most = match context.memory_pool().memory_limit() {
             MemoryLimit::Finite(bytes) => bytes / BLOCK_SHARE,
@@ -66,7 +66,7 @@ impl RunWriter {
         }
     }
 
-    /// Whether there are runs.
+    /// Returns whether there are runs.
     pub(crate) fn has_runs(&self) -> bool {
         !self.runs.is_empty()
     }
@@ -87,7 +87,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Writes rows that come after those of a run so far.
+    /// Appends rows that follow those of a run.
     pub(super) fn append(&mut self, run: &mut SortedRun, rows: Batch) -> engine::Result<()> {
         let block_rows = (self.block_bytes / (bytes_read(&rows) / rows.rows.max(1)).max(1)).clamp(1, PIECE_ROWS);
         for start in (0..rows.rows).step_by(block_rows) {
@@ -107,7 +107,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// All runs that it has written.
+    /// Returns all runs that were written.
     pub(crate) fn finish(&mut self) -> Vec<SortedRun> {
         self.file = None;
         std::mem::take(&mut self.runs)
@@ -115,13 +115,14 @@ impl RunWriter {
 }
 
 impl SortedRun {
-    /// What merging it takes in memory: a block that is used up may stay until the next is there, beside its bytes.
+    /// Returns the memory for merging it: a block that is used up may stay until the next one, with its bytes, is
+    /// there.
     pub(super) fn room_bytes(&self) -> usize {
         3 * self.block_bytes
     }
 }
 
-/// What rows take, roughly, when they have been read again: strings that they share now may not be shared then.
+/// Returns the approximate memory of rows after they are read back: shared strings may no longer be shared.
 fn bytes_read(batch: &Batch) -> usize {
     let shared = batch.columns.iter().map(|column| match &column.data {
         Data::Codes { codes, strings } => {

@@ -16,7 +16,7 @@ use crate::measure::{Measured, Spills};
 use crate::plan::OperatorId;
 use crate::source::Given;
 
-/// Blocks of few runs have room.
+/// Memory for the blocks of a few runs.
 const MEMORY_BYTES: usize = 256 << 10;
 const RUNS: i64 = 40;
 const ROWS: i64 = 1_000;
@@ -37,7 +37,7 @@ fn spec() -> Arc<SortSpec> {
     Arc::new(SortSpec { keys, fetch: None, forms: vec![Form::Ints], windows: None })
 }
 
-/// Each run has numbers from all over.
+/// Returns runs with interleaved numbers.
 fn runs(context: &Arc<TaskContext>, stop: &Arc<AtomicBool>) -> engine::Result<Runs> {
     let spec = spec();
     let mut writer = RunWriter::new(context, stop);

@@ -1,4 +1,4 @@
-//! Claims about who reads what.
+//! Tests for the assignment of parts and tasks to workers.
 
 use proptest::prelude::*;
 use scan::PartKey;
@@ -23,7 +23,7 @@ impl Cluster for ByRow {
     }
 
     fn bucket_owners(&self, among: &[Url]) -> Vec<usize> {
-        // The last has more than its share.
+        // The last worker owns more than its share.
         (0..BUCKETS).map(|bucket| (bucket % (among.len() + 1)).min(among.len() - 1)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Claims about connections to workers: how long they are known.
+//! Tests for the pool of connections to workers.
 
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_distributed::TaskKey;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, DuplexStream};
 use super::*;
 use crate::failure::lost_worker;
 
-/// Opens streams and keeps their other ends, until it is told to open none any more.
+/// Dialer that retains the other ends of its streams, and refuses to open any once it has `None`.
 #[derive(Debug, Default)]
 struct Ends(Mutex<Option<Vec<DuplexStream>>>);
 
@@ -37,7 +37,7 @@ async fn a_connection_is_forgotten_when_it_ends_or_cannot_be_opened() {
         let (channels, worker) = (channels.clone(), worker.clone());
         async move { ask(&channels, &worker).await }
     });
-    // The first words of HTTP/2 have come: it is connected.
+    // The HTTP/2 preface has arrived: the channel is connected.
     let mut end = loop {
         if let Some(end) = ends.0.lock().as_mut().and_then(Vec::pop) {
             break end;
@@ -46,12 +46,12 @@ async fn a_connection_is_forgotten_when_it_ends_or_cannot_be_opened() {
     };
     end.read_exact(&mut [0; 24]).await.expect("it speaks");
     assert_eq!(channels.open.count(), 1);
-    // It may be tried again.
+    // The client may reconnect.
     *ends.0.lock() = None;
     drop(end);
     asking.await.expect("it does not panic").expect_err("the worker is gone");
     while channels.open.count() != 0 {
-        // The end is noticed by a task of its own.
+        // A background task notices the end.
         tokio::task::yield_now().await;
     }
     for worker in [&worker, &other] {
@@ -61,7 +61,7 @@ async fn a_connection_is_forgotten_when_it_ends_or_cannot_be_opened() {
     assert_eq!(channels.open.count(), 0);
 }
 
-/// What becomes of a task: its plan does not arrive, or its connection breaks afterwards.
+/// Worker channel that fails: the plan does not arrive, or the connection breaks afterwards.
 struct Breaks {
     before: bool,
 }

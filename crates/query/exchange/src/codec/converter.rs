@@ -1,7 +1,8 @@
-//! Plans and expressions as messages: in DataFusion's form where that has all of them, in Kiln's own where it lacks or narrows a field.
+//! Converts plans and expressions to messages: in DataFusion's form if it is complete, in Kiln's where it lacks or
+//! narrows a field.
 //!
-//! `prost` decodes at most a hundred nested messages. A subtree below every sixteenth level is therefore encoded as a byte string, which the receiver
-//! decodes as a message of its own.
+//! `prost` decodes at most a hundred nested messages. A subtree below every sixteenth level is therefore encoded as a
+//! byte string, which the receiver decodes as a message of its own.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -30,20 +31,23 @@ use super::expression::Expression;
 use super::operator::Operator;
 use super::{APART, OWN, message, other, read, write};
 
-/// Nested operators and expressions in one message before the next level is encoded as bytes. A level takes two to four messages, an aggregate with
-/// ORDER BY and grouping sets up to seven.
+/// Nested operators and expressions in one message before the next level is encoded as bytes. A level takes two to four
+/// messages, an aggregate with ORDER BY and grouping sets up to seven.
 const LEVELS_MAX: usize = 16;
 
-/// Converts one plan to a message or from one. Expressions that several operators share by their ids are shared again.
+/// Converter of one plan to a message or from one. Expressions that several operators share, by id, are shared again
+/// after decoding.
 #[derive(Default)]
 pub struct Converter {
+    /// Decoded expressions that have an id.
     shared: RefCell<HashMap<u64, Arc<dyn PhysicalExpr>>>,
     /// Nesting level within the current message.
     levels: Cell<usize>,
 }
 
 impl Converter {
-    /// Encodes a subtree one level deeper; `apart` wraps it as bytes where the limit is reached. Fails with `54001` where the stack is used up.
+    /// Encodes a subtree one level deeper; `apart` wraps it as bytes where the limit is reached. Fails with `54001`
+    /// where the stack is used up.
     fn deeper<T>(&self, message: impl FnOnce() -> DfResult<T>, apart: impl FnOnce(T) -> DfResult<T>) -> DfResult<T> {
         stack::check().map_err(to_datafusion)?;
         let levels = self.levels.get();
@@ -87,7 +91,7 @@ impl Converter {
     }
 }
 
-/// An operator in Kiln's form.
+/// Encodes an operator in Kiln's form.
 fn own(form: &Operator, inputs: Vec<PhysicalPlanNode>) -> DfResult<PhysicalPlanNode> {
     let mut node = vec![OWN];
     write(form, &mut node)?;
@@ -143,7 +147,7 @@ impl PhysicalProtoConverterExtension for Converter {
                         return self.proto_to_physical_expr(&message(message_bytes)?, schema, context);
                     }
                     Some((&OWN, form)) => read::<Expression>(form)?,
-                    _ => return Err(other("nobody writes expressions like this one").into()),
+                    _ => return Err(other("an expression is encoded by an unknown codec").into()),
                 };
                 let inputs = own.inputs.iter().map(|input| self.proto_to_physical_expr(input, schema, context));
                 let inputs = inputs.collect::<DfResult<_>>()?;
@@ -155,7 +159,7 @@ impl PhysicalProtoConverterExtension for Converter {
         let Some(id) = proto.expr_id else { return Ok(decoded) };
         let mut shared = self.shared.borrow_mut();
         match shared.get(&id) {
-            // The columns of each place are its own, and the state is that of all.
+            // The columns differ at each use; the state of the expression is shared.
             Some(first) => {
                 let children = decoded.children().into_iter().map(Arc::clone).collect();
                 Arc::clone(first).with_new_children(children)

@@ -1,5 +1,5 @@
-//! Expressions as plain data where DataFusion's form lacks a part of them: it has no place for what a field says besides its type, and jsonb, json and
-//! char(n) are known by that.
+//! Expressions as plain data where DataFusion's message is incomplete: it drops the metadata of fields, by which jsonb,
+//! json and char(n) are recognized.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,17 +20,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{FormError, Written, message, other, unportable};
 
-/// One of them, but for its inputs.
+/// Encoded form of an expression, without its inputs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Expression {
-    /// A condition that is watched goes as the condition: who runs it watches it himself.
+    /// Condition that measures its cost and selectivity, encoded as the plain condition: the receiver adds the
+    /// measuring again.
     Watched,
-    /// A cast that is more than its type.
+    /// Cast with a target field or options that DataFusion's message drops.
     Cast {
         field: Written,
-        /// Whether the field says everything of the result, or its type alone.
+        /// True if the field describes the result completely, false if only its type counts.
         is_field: bool,
-        /// Whether what cannot be cast becomes NULL.
+        /// True if values that cannot be cast become NULL.
         is_safe: bool,
     },
     TryCast {
@@ -47,7 +48,7 @@ pub(super) enum Expression {
 }
 
 impl Expression {
-    /// The form of an expression; `None` where DataFusion's has all of it.
+    /// Returns the encoded form of an expression; `None` if DataFusion's message is complete.
     pub(super) fn of(expr: &Arc<dyn PhysicalExpr>) -> DfResult<Option<Self>> {
         if is_watched(expr) {
             return Ok(Some(Self::Watched));
@@ -55,7 +56,7 @@ impl Expression {
         if let Some(cast) = expr.downcast_ref::<CastExpr>() {
             let options = cast.cast_options();
             if options.format_options != DEFAULT_CAST_OPTIONS.format_options {
-                return Err(other(&format!("{expr} does not travel: its values have a format of their own")).into());
+                return Err(other(&format!("{expr} cannot be sent to another process: it has format options")).into());
             }
             let (is_field, is_safe) = (cast.has_explicit_metadata(), options.safe);
             let is_plain = !is_field && !is_safe;
@@ -83,14 +84,14 @@ impl Expression {
         Ok(None)
     }
 
-    /// The expression over its inputs, a function with the options of who runs it.
+    /// Returns the expression over its inputs; functions get the receiver's options.
     pub(super) fn over(
         self,
         mut inputs: Vec<Arc<dyn PhysicalExpr>>,
         options: &Arc<ConfigOptions>,
     ) -> DfResult<Arc<dyn PhysicalExpr>> {
         if let Self::Function { function, field } = self {
-            let (field, unknown) = (read_field(&field)?, || other("there is no such function"));
+            let (field, unknown) = (read_field(&field)?, || other("no function has the encoded form"));
             let function = function.function().ok_or_else(unknown)?;
             let name = function.name().to_owned();
             return Ok(Arc::new(ScalarFunctionExpr::new(&name, function, inputs, field, Arc::clone(options))));
@@ -101,7 +102,7 @@ impl Expression {
             return Ok(Arc::new(Literal::new_with_metadata(value, Some(FieldMetadata::from(metadata)))));
         }
         let (Some(input), true) = (inputs.pop(), inputs.is_empty()) else {
-            return Err(other("an expression has other inputs").into());
+            return Err(other("an encoded expression has the wrong number of inputs").into());
         };
         Ok(match self {
             Self::Cast { field, is_field, is_safe } => {

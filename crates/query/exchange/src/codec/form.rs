@@ -1,34 +1,35 @@
-//! Plain data as bytes: a version, a checksum, then MessagePack with names.
+//! Records of plain data as bytes: a version, a checksum, then MessagePack with field names.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Of the forms that this program writes, and the only one that it reads: workers are of the coordinator's version.
+/// Version of the records that this program writes, and the only one that it reads: workers have the coordinator's
+/// version.
 const VERSION: u8 = 1;
 
-/// What is nested deeper than this was written by nobody.
+/// Maximum nesting of a record: a deeper one is malformed.
 const DEPTH_MAX: usize = 128;
 
 const CHECKSUM_BYTES: usize = 8;
 
-/// Bytes that are no form.
+/// Error of bytes that are not a valid record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
-    #[error("the form is cut off after {0} bytes")]
+    #[error("the encoded record ends early, after {0} bytes")]
     Short(usize),
-    #[error("the form is of version {0}, not {VERSION}")]
+    #[error("the encoded record has version {0}, not {VERSION}")]
     Version(u8),
-    #[error("the form is damaged")]
+    #[error("the encoded record is damaged: its checksum does not match")]
     Damaged,
-    #[error("the form is not what it should be: {0}")]
+    #[error("the encoded record is malformed: {0}")]
     Other(String),
 }
 
-/// `form` as bytes, after those of `out`.
+/// Appends the encoded `form` to `out`.
 ///
 /// # Errors
-/// What has no form in MessagePack.
+/// If `form` cannot be represented in MessagePack.
 pub fn write(form: &impl Serialize, out: &mut Vec<u8>) -> Result<(), FormError> {
     let bytes = rmp_serde::to_vec_named(form).map_err(|error| FormError::Other(error.to_string()))?;
     out.push(VERSION);
@@ -37,10 +38,10 @@ pub fn write(form: &impl Serialize, out: &mut Vec<u8>) -> Result<(), FormError> 
     Ok(())
 }
 
-/// What [`write`] wrote.
+/// Decodes a record that [`write`] encoded.
 ///
 /// # Errors
-/// Bytes that are cut off, damaged, of another version, or of another form.
+/// For bytes that are cut off, damaged, of another version, or of another record type.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormError> {
     let short = || FormError::Short(bytes.len());
     let (version, rest) = bytes.split_first().ok_or_else(short)?;
@@ -54,10 +55,10 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormError> {
     read_unchecked(rest)
 }
 
-/// What is behind the version and the checksum.
+/// Decodes the MessagePack of a record, without version and checksum.
 ///
 /// # Errors
-/// Bytes of another form.
+/// For bytes of another record type.
 pub fn read_unchecked<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FormError> {
     let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
     reader.set_max_depth(DEPTH_MAX);

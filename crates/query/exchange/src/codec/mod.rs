@@ -1,9 +1,14 @@
-//! Plans on their way between processes.
+//! Encodes plans for other processes.
 //!
-//! DataFusion writes its own operators and expressions, but for those whose message lacks or narrows a field (`converter.rs`, `expression.rs`). What Kiln
-//! has put among them is written here: scans (`scan/portable.rs`), Kiln's own operators and functions (`operators::portable`,
-//! `functions::portable`), each as a small form (`form.rs`). Nothing is known by the text that debugging prints, and bytes that nobody wrote are an
-//! error.
+//! DataFusion encodes its own operators and expressions, except those whose message lacks or narrows a field. Kiln
+//! encodes its own operators, scans and functions, each as a small record. Debug texts are never parsed, and malformed
+//! bytes are an error.
+//!
+//! - `form.rs` reads and writes records: version, checksum, MessagePack.
+//! - `operator.rs` and `expression.rs` define the records of operators and expressions. Those of scans are in
+//!   `scan/portable.rs`, those of Kiln's operators and functions in `operators::portable` and `functions::portable`.
+//! - `converter.rs` converts between plans and messages and limits their nesting.
+//! - `sealed.rs` hides a whole plan from the library's own codec.
 
 mod converter;
 mod expression;
@@ -34,41 +39,43 @@ use self::operator::Operator;
 pub(crate) use self::form::{FormError, read, write};
 pub(crate) use self::sealed::Sealed;
 
-/// Writes plans, and reads them where there is a storage to read shards of.
+/// Codec that encodes plans, and decodes them if it has a storage to read shards from.
 pub struct Codec {
-    /// `None` where plans are only written.
+    /// Planner of decoded scans; `None` if plans are only encoded.
     scans: Option<Arc<ScanPlanner>>,
 }
 
-/// How many bytes the operators of `plan` take on their way to a worker.
+/// Returns the number of bytes of the encoded operators of `plan`.
 ///
 /// # Errors
-/// For what does not travel.
+/// For operators, functions and expressions that cannot be sent.
 pub fn message_bytes(plan: &Arc<dyn ExecutionPlan>) -> DfResult<usize> {
     let codec = Codec::writing();
     let bytes = physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &codec, &Converter::default())?;
     Ok(bytes.len())
 }
 
-/// An expression, a field or a value as DataFusion writes it.
+/// An expression, a field or a value in DataFusion's encoding.
 type Written = Vec<u8>;
 
-/// First byte of an extension message: names the codec that wrote it. This one is the codec of `datafusion-distributed`.
+/// First byte of an extension message: names the codec that wrote it. This one is the codec of
+/// `datafusion-distributed`.
 const LIBRARY: u8 = 0;
+/// First byte of an operator or an expression in Kiln's form.
 pub const OWN: u8 = 1;
-/// A whole plan.
+/// First byte of a whole plan in [`Sealed`].
 const SEALED: u8 = 2;
-/// A subtree beyond the nesting limit of protobuf messages, encoded as a message of its own.
+/// First byte of a subtree beyond the nesting limit of protobuf messages, encoded as a message of its own.
 const APART: u8 = 3;
 
 impl Codec {
-    /// For who sends plans.
+    /// Returns a codec for coordinators, which only encode.
     #[must_use]
     pub fn writing() -> Self {
         Self { scans: None }
     }
 
-    /// For who runs them, over the storage and cache of `scans`.
+    /// Returns a codec for workers, which decode scans over the storage and cache of `scans`.
     #[must_use]
     pub fn reading(scans: Arc<ScanPlanner>) -> Self {
         Self { scans: Some(scans) }
@@ -111,13 +118,13 @@ impl PhysicalExtensionCodec for Codec {
             SEALED => with_planning_stack(|| Converter::default().proto_to_execution_plan(&message(rest)?, &decoding)),
             OWN => {
                 let operator: Operator = read(rest)?;
-                let scans = self.scans.as_ref().ok_or_else(|| other("plans are only written here"))?;
+                let scans = self.scans.as_ref().ok_or_else(|| other("this codec only encodes plans"))?;
                 let expression = |node: &_, schema: &_| converter.proto_to_physical_expr(node, schema, &decoding);
                 operator.over(inputs, scans, &expression)
             }
             APART => converter.proto_to_execution_plan(&message(rest)?, &decoding),
             LIBRARY => DistributedCodec.try_decode(rest, inputs, context, converter),
-            writer => Err(other(&format!("nobody writes operators as {writer}")).into()),
+            writer => Err(other(&format!("an operator is encoded by an unknown codec: {writer}")).into()),
         }
     }
 
@@ -155,11 +162,11 @@ fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, FormError> {
 }
 
 fn unportable(name: &str) -> FormError {
-    other(&format!("the function {name} does not travel"))
+    other(&format!("the function {name} cannot be sent to another process"))
 }
 
 fn unknown(name: &str) -> FormError {
-    other(&format!("there is no function {name} like that"))
+    other(&format!("no function {name} has the encoded form"))
 }
 
 fn other(message: &str) -> FormError {

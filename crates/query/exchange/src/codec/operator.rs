@@ -1,4 +1,4 @@
-//! Kiln's own operators as plain data.
+//! Operators as plain data: Kiln's own, and those of DataFusion whose message is incomplete.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::{FormError, Written, message, other};
 use crate::{ToOwnersExec, WithinTasksExec};
 
-/// One of them, but for its inputs.
+/// Encoded form of an operator, without its inputs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Operator {
     Scan {
@@ -38,7 +38,7 @@ pub(super) enum Operator {
         order: Vec<Key>,
         most: usize,
     },
-    /// Limits and conditions are DataFusion's, whose messages cut counts of rows to 32 bits.
+    /// DataFusion's messages for limits and filters cut row counts to 32 bits.
     GlobalLimit {
         skip: usize,
         fetch: Option<usize>,
@@ -56,23 +56,24 @@ pub(super) enum Operator {
     CoalescePartitions {
         fetch: Option<usize>,
     },
-    /// Makes the aggregation below one of so many grouping sets without keys: DataFusion's message writes these as no sets at all.
+    /// Replaces the grouping sets of the aggregation below by `sets` empty ones: DataFusion's message encodes these as
+    /// no sets at all.
     EmptyGroupingSets {
         sets: usize,
     },
-    /// An exchange that stays one between threads.
+    /// Exchange between the threads of a task.
     WithinTasks {
         keys: Vec<Written>,
         partitions: usize,
     },
-    /// What says which task a row goes to.
+    /// Routing of rows to the owners of their buckets.
     ToOwners {
         keys: Vec<usize>,
         numbers: Vec<i16>,
     },
 }
 
-/// A column of rows of series.
+/// Output column of a set-returning projection.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Column {
     Passed(Written),
@@ -80,7 +81,7 @@ pub(super) enum Column {
     Ordinal,
 }
 
-/// What rows rank by.
+/// Sort key of a rank.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Key {
     expression: Written,
@@ -88,13 +89,13 @@ pub(super) struct Key {
     nulls_first: bool,
 }
 
-/// Writes an expression.
+/// Encodes an expression.
 type Writing<'a> = &'a dyn Fn(&Arc<dyn PhysicalExpr>) -> DfResult<protobuf::PhysicalExprNode>;
-/// Reads one over columns.
+/// Decodes an expression over the columns of a schema.
 type Reading<'a> = &'a dyn Fn(&protobuf::PhysicalExprNode, &Schema) -> DfResult<Arc<dyn PhysicalExpr>>;
 
 impl Operator {
-    /// The form of an operator; `None` where it is none of Kiln's.
+    /// Returns the encoded form of an operator of Kiln; `None` for others.
     pub(super) fn of(operator: &dyn ExecutionPlan, expression: Writing<'_>) -> DfResult<Option<Self>> {
         let write = |expr: &Arc<dyn PhysicalExpr>| Ok(expression(expr)?.encode_to_vec());
         let all = |all: &[Arc<dyn PhysicalExpr>]| all.iter().map(write).collect::<DfResult<Vec<_>>>();
@@ -130,7 +131,7 @@ impl Operator {
         })
     }
 
-    /// The form of an operator of DataFusion's; `None` where DataFusion's message has all of it.
+    /// Returns the encoded form of an operator of DataFusion; `None` if DataFusion's message is complete.
     pub(super) fn of_library(operator: &dyn ExecutionPlan, expression: Writing<'_>) -> DfResult<Option<Self>> {
         let keys = |order: &Option<LexOrdering>| {
             order.iter().flatten().map(|key| Key::of(key, expression)).collect::<DfResult<Vec<_>>>()
@@ -153,14 +154,15 @@ impl Operator {
         Ok(coalesce.map(|coalesce| Self::CoalescePartitions { fetch: coalesce.fetch() }))
     }
 
-    /// The fields of an aggregation that DataFusion's message lacks; that message is the input of this form.
+    /// Returns the fields of an aggregation that DataFusion's message lacks; that message becomes the input of this
+    /// form.
     pub(super) fn beside_library(operator: &dyn ExecutionPlan) -> Option<Self> {
         let group_by = operator.downcast_ref::<AggregateExec>()?.group_expr();
         let sets = group_by.groups().len();
         (group_by.has_grouping_set() && group_by.expr().is_empty()).then_some(Self::EmptyGroupingSets { sets })
     }
 
-    /// The operator over its inputs, a scan over the storage of `scans`.
+    /// Returns the operator over its inputs; scans read from `scans`.
     pub(super) fn over(
         self,
         inputs: &[Arc<dyn ExecutionPlan>],
@@ -197,7 +199,7 @@ impl Operator {
             (Self::Filter { predicate, projection, fetch }, [input]) => {
                 let columns = input.schema().fields().len();
                 if projection.iter().flatten().any(|column| columns <= *column) {
-                    return Err(other("a condition passes on columns that there are not").into());
+                    return Err(other("an encoded filter projects columns that its input does not have").into());
                 }
                 let filter = FilterExecBuilder::new(read(&predicate, &input.schema())?, Arc::clone(input))
                     .apply_projection(projection)?
@@ -209,8 +211,8 @@ impl Operator {
             }
             (Self::EmptyGroupingSets { sets }, [input]) => {
                 let aggregate = input.downcast_ref::<AggregateExec>().filter(|it| it.group_expr().expr().is_empty());
-                let aggregate =
-                    aggregate.ok_or_else(|| other("grouping sets are not of an aggregation without keys"))?;
+                let aggregate = aggregate
+                    .ok_or_else(|| other("encoded grouping sets are not above an aggregation without keys"))?;
                 let with_sets = AggregateExec::try_new(
                     *aggregate.mode(),
                     PhysicalGroupBy::new(Vec::new(), Vec::new(), vec![Vec::new(); sets], true),
@@ -233,7 +235,7 @@ impl Operator {
                 let proto: protobuf::Schema = message(&schema)?;
                 let schema = Schema::try_from(&proto).map_err(|error| other(&error.to_string()))?;
                 if schema.fields().len() != columns.len() {
-                    return Err(other("each column of a series has a field").into());
+                    return Err(other("an encoded projection of sets needs a field for each column").into());
                 }
                 let below = input.schema();
                 let column = |column: &Column| {
@@ -251,9 +253,9 @@ impl Operator {
                 let order = keys(&order, &below)?;
                 OwnOperator::RankLimit { parts: all(&parts, &below)?, order, most }
             }
-            _ => return Err(other("an operator has other inputs").into()),
+            _ => return Err(other("an encoded operator has the wrong inputs or parameters").into()),
         };
-        let [input] = inputs else { return Err(other("an operator has other inputs").into()) };
+        let [input] = inputs else { return Err(other("an encoded operator has the wrong number of inputs").into()) };
         Ok(own.over(Arc::clone(input)))
     }
 }

@@ -1,7 +1,7 @@
-//! A whole plan in the place of one operator, so that nobody but [`Codec`](super::Codec) looks into it on its way.
+//! A whole plan as one operator, which only [`Codec`](super::Codec) encodes.
 //!
-//! The library writes plans by its own codec first and by those of its users last. Its own says of every function that it needs no bytes, so that no
-//! other is asked.
+//! The library applies its own codec before those of its users. Its own codec claims that no function needs any bytes,
+//! so the user's codec would never be called for functions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-/// It is written, and never run.
+/// Operator that wraps a plan for encoding; it is never executed.
 #[derive(Debug)]
 pub(crate) struct Sealed(pub(crate) Arc<dyn ExecutionPlan>);
 
@@ -47,6 +47,6 @@ impl ExecutionPlan for Sealed {
     }
 
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> DfResult<SendableRecordBatchStream> {
-        internal_err!("a sealed plan is for another process")
+        internal_err!("a sealed plan cannot be executed: it is for another process")
     }
 }

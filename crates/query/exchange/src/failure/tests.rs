@@ -1,4 +1,4 @@
-//! Claims about errors that cross a process's border.
+//! Tests for errors that cross process boundaries.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn what_a_client_is_told_stays_the_same_on_the_way() {
 fn a_connection_that_breaks_is_an_error_that_says_whose() {
     let broken = DataFusionError::External(Box::new(tonic::Status::unavailable("connection reset")));
     let broken = arrived(DataFusionError::Context("a task".to_owned(), Box::new(broken)), &worker());
-    // By way of a worker that read the other's rows.
+    // Through a worker that read the other worker's rows.
     let other = Url::parse("http://127.0.0.1:7002/").expect("it is an address");
     let error = from_datafusion(arrived(leaving(broken), &other));
     assert_eq!(error.condition, Condition::IoError);
@@ -37,7 +37,7 @@ fn a_connection_that_breaks_is_an_error_that_says_whose() {
 #[test]
 fn what_leaves_twice_is_told_once() {
     let broken = DataFusionError::External(Box::new(tonic::Status::unavailable("connection reset")));
-    // A task gives it to another one of its own worker, which sends it on.
+    // A task passes it to another task of the same worker, which sends it on.
     let sent = leaving(leaving(arrived(broken, &worker())));
     let other = Url::parse("http://127.0.0.1:7002/").expect("it is an address");
     let error = from_datafusion(arrived(DataFusionError::Shared(Arc::new(sent)), &other));
@@ -46,10 +46,10 @@ fn what_leaves_twice_is_told_once() {
 
 #[test]
 fn a_worker_that_only_others_reach_is_lost() {
-    // As the library says it.
+    // Message of the library.
     let text = "Worker::execute_task timed-out while waiting for the plan to be set by the coordinator. (timed out)";
     let waited = || DataFusionError::Execution(text.to_owned());
-    // By who asked for the rows; and where a task of the same worker did, which sends it on.
+    // As sent by the worker itself, and as passed on by a task of the same worker.
     for sent in [waited(), leaving(waited())] {
         let error = from_datafusion(arrived(sent, &worker()));
         assert_eq!((error.condition, lost_worker(&error)), (Condition::IoError, Some(worker())));

@@ -1,4 +1,4 @@
-//! Claims about plans whose parts are programs: the same rows with little memory, and which parts have no program.
+//! Tests of compiled plans: results with little memory, and which parts are compiled.
 
 mod partitions;
 mod reuse;
@@ -12,7 +12,8 @@ use types::{Clock, Condition, SystemClock};
 use crate::fixtures::Warehouse;
 use crate::sql_fixture::Sql;
 
-/// What collects much: groups and tables, some of them of what operators below have made, with exchanges, sorts and windows.
+/// Queries that collect many rows in groups, hash tables, exchanges, sorts and windows, some of them from operators
+/// that are not compiled.
 const HUNGRY: [&str; 40] = [
     "select x, count(*) from a group by x order by x desc limit 3",
     "select x % 20000 as g, max(x::text), min(t) from a group by 1 order by 1 limit 3",
@@ -23,7 +24,7 @@ const HUNGRY: [&str; 40] = [
     "select count(*), sum(y) from (select x from a order by x limit 30000) as s join b on x = y",
     "select count(*), sum(s.x) from (select x from a union all select y from b) as s join a as other on s.x = other.x",
     "with s as (select x, count(*) as n, max(t) as t from a group by x) select count(*), sum(p.n), max(q.t) from s as p join s as q on p.x = q.x + 1",
-    // Joins of all kinds, by keys that are NULL or come often, with conditions besides.
+    // Joins of all kinds, by keys that are NULL or frequent, with and without further conditions.
     "select count(*), sum(a.x), sum(length(o.t)) from a left join a as o on a.x = o.x + 20000",
     "select count(*), count(y), sum(x) from b right join a on x = y - 30000 and y % 3 <> x % 2",
     "select count(*), count(x), count(y), min(t), max(t) from a full join b on x + 25000 = y",
@@ -33,7 +34,7 @@ const HUNGRY: [&str; 40] = [
     "select count(*), sum(m), sum(n) from (select nullif(x % 4000, 7) as m, t from a) as s full join (select nullif(y % 3000, 7) * 3 as n from b where y < 9000) as r on m = n",
     "select count(*), min(l.t), max(r.t) from a as l join a as r on l.t = r.t and l.x <> r.x where l.x < 9000",
     "select count(*), sum(length(l.t || r.t)) from a as l join a as r on l.x = r.x join b on l.x = y join a as s on s.x = y where l.t < 'text 5'",
-    // Groups of all kinds.
+    // Aggregations of all kinds.
     "select x % 3 as g, t, count(*), grouping(x % 3, t) from a group by rollup (x % 3, t) order by 1, 2, 4 limit 5",
     "select sum(g), count(*), min(c) from (select x % 25000 as g, x % 3 as h, count(*) as c from a group by grouping sets ((1, 2), (1), (2), ())) as s",
     "select count(*), sum(v), max(d) from (select x % 20000 as g, var_samp(x) as v, min(t) as d from a group by 1) as s",
@@ -41,20 +42,20 @@ const HUNGRY: [&str; 40] = [
     "select count(*), sum(n) from (select a.x, a.t, count(*) as n from a join b on a.x = b.y group by a.x, a.t having count(*) > 0) as s join b on s.x = b.y",
     "select count(*), sum(c), max(d) from (select x * 1000003 + n as g, t, count(*) as c, max(t) as d from a, generate_series(0, 2) as r(n) group by 1, 2) as s",
     "select count(*), sum(c), max(d) from (select x * 1000003 + n as g, t, count(*) as c, max(t) as d from a, generate_series(0, 2) as r(n) group by rollup (1, 2)) as s",
-    // Values that count once.
+    // DISTINCT aggregates.
     "select x % 20000 as g, count(distinct t), sum(x), count(distinct x % 7) filter (where x % 2 = 0) from a group by 1 order by 1 limit 3",
     "select count(distinct x), count(distinct t), sum(x), avg(distinct x % 30000) from a",
     "select x % 500 as g, x % 3 as h, count(distinct t), sum(x) from a group by rollup (1, 2) order by 1, 2, 4 limit 5",
     "select count(*), min(d), count(v) from (select x % 20000 as g, stddev(x::float8) as d, var_pop((x % 5)::real)::int as v, bool_and(x % 2 = 0) as e from a group by 1) as s",
-    // What is only carried, or compared as numbers.
+    // Types whose values are only carried, and types that are compared as numbers.
     "select c.id, c.b, c.s, c.l, c.r, o.t from c join a as o on o.x = c.id order by o.t, c.id",
     "select u, count(*), sum(r), min(id) from c join b on y = id group by u order by u desc limit 5",
     "select id, lag(l) over (order by id), first_value(b) over (partition by u order by id) from c order by id",
-    // Sorts, of all types and with limits, and what is read of them.
+    // Sorts of all types, with and without limits, and queries over sorted rows.
     "select x, t from a order by t desc, x",
     "select nullif(x % 5, 2) as g, x::numeric(30, 4) / 7 as w, x % 2 = 0 as b, t || x as l from a order by 1 desc nulls last, 3, 2 desc, 4",
     "select count(*), sum(x), min(t) from (select x, t from a order by x % 1000, t, x limit 40000) as s",
-    // Windows, whose rows come in order, or are grouped.
+    // Window functions over rows that are sorted, or grouped.
     "select x, t, rank() over w, sum(x) over w, lag(t, 2, 'none') over w, ntile(3) over w from a window w as (partition by x % 5000 order by t, x) order by x % 5000, t, x",
     "select count(*), sum(x * n), sum(m) from (select x, row_number() over (partition by t order by x desc) as n, max(x) over (partition by t) as m from a) as s",
     "select x, t, row_number() over w, sum(x) over w, lag(t) over w from a window w as (order by t desc, x) order by t desc, x",
@@ -113,14 +114,15 @@ async fn programs_with_little_memory_spill_and_leave_nothing_behind() {
             }
         }
     }
-    // Operators below have their own needs.
+    // Operators that are not compiled may fail with so little memory.
     assert!(
         20 < spilled && 8 < sorted && refused < 12,
         "{spilled} programs spilled, {sorted} sorted in files, {refused} failed"
     );
 }
 
-/// Queries with a LIMIT of this many rows, of which the row with `i = 7000` fails, before the limit, after it, or in an earlier LIMIT's rows.
+/// Queries with a LIMIT of this many rows. The row with `i = 7000` fails, either before or after the limit or among the
+/// rows of an inner LIMIT.
 const LIMITED_ROWS: usize = 20_000;
 const LIMITED: [&str; 5] = [
     "select a.i from v a join w on a.i = k where 10 / (a.i - 7000) > -100 limit 20000",
@@ -167,13 +169,13 @@ async fn a_limit_gives_all_its_rows_or_fails() {
             Err(error) => assert_eq!(error.condition, Condition::DivisionByZero, "{error}"),
         }
     }
-    // More than the limit leaves out would fail.
+    // The rows within the limit include failing ones.
     let query = "select sum(10 / (i - 7000)) from (select i from v union all select 7000 from v limit 500000) as s";
     let error = sql.run(query).await.expect_err("some of these rows are among those of the limit");
     assert_eq!(error.condition, Condition::DivisionByZero, "{error}");
 }
 
-/// Plans of which no operator is left outside.
+/// Plans that are compiled completely.
 const WHOLE: [&str; 16] = [
     "select x, t from a order by t desc, x",
     "select x, t from a order by t desc, x limit 10 offset 5",
@@ -208,7 +210,7 @@ async fn sorts_limits_unions_and_windows_are_of_one_program() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_workers_put_their_groups_together_side_by_side() {
     let mut sql = tables(1 << 30).await;
-    // The outer groups are as many as the inner, of which each worker has a part.
+    // There are as many outer groups as inner ones, and each worker has a part of them.
     let groups = "select x + 100000 * n as x, t, count(*) as c from a, generate_series(0, 1) as g(n) group by 1, 2";
     let query = format!(
         "select count(*), sum(g), sum(c), min(l), max(l) from (select x * 3 as g, max(t) as l, sum(c) as c from ({groups}) as s group by 1) as u"
@@ -222,8 +224,8 @@ async fn many_workers_put_their_groups_together_side_by_side() {
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
 }
 
-/// Groups that are nearly as many as rows, so that workers put them aside: by numbers far apart, texts and NULLs, sets of them, with values that
-/// count once.
+/// Aggregations with almost as many groups as rows, so that workers flush them to radix partitions: by sparse integers,
+/// texts and NULLs, with grouping sets and with DISTINCT.
 const MANY: [&str; 4] = [
     "select x * 1000003 + n as g, t as u, count(*) as c, sum(x) as s, max(t) as m from a, generate_series(0, 3) as r(n) group by 1, 2",
     "select nullif(x % 40000, 7) * 1000003 + n as g, nullif(t, 'text 5') as u, count(*) filter (where x % 2 = 0) as c, min(x) as s, min(t) as m from a, generate_series(0, 3) as r(n) group by 1, 2",
@@ -255,7 +257,7 @@ async fn an_operator_that_no_program_runs_is_found_once() {
     sql.run("create table u (k int)").await.expect("the tables are new");
     sql.run("insert into t values (1), (2), (3), (4)").await.expect("the tables are new");
     sql.run("insert into u values (2), (4)").await.expect("the tables are new");
-    // Each level is a join beneath a call that only operators compute.
+    // Each level is a join below an expression that is not compiled.
     let (open, close) = ("case when ".repeat(20), " then a in (select k from u) else a < 3 end".repeat(20));
     let rows = sql
         .run(&format!("select a from t where {open}a > 1{close} order by a"))

@@ -1,4 +1,4 @@
-//! Claims about the partitions of what programs leave to operators.
+//! Tests of the partitioning of operators that are not compiled.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use scheduler::Config;
 use crate::fixtures::{Warehouse, context};
 use crate::sql_fixture::Sql;
 
-/// Programs run none of these wholly: no program concatenates strings of rows.
+/// Queries that are never compiled completely, because `string_agg` is not.
 const QUERIES: [&str; 7] = [
     "select k, string_agg(s, ',') from t group by k",
-    // Below programs.
+    // Below fragments.
     "select k, string_agg(s, ',') from t group by k order by k",
     "select t.n, x from t join (select k, string_agg(s, ',') as x from t group by k) as q on q.k = t.n",
     "with q as materialized (select k, string_agg(s, ',') as x from t group by k) select a.k, b.x from q as a join q as b on a.k = b.k + 1 order by 1",
@@ -43,12 +43,12 @@ async fn what_programs_leave_has_a_partition_for_each_thread() {
     }
 }
 
-/// Operators outside programs.
+/// Operators outside of fragments.
 #[derive(Debug, Default)]
 struct Seen {
     scans: usize,
     scans_of_one: usize,
-    /// Groups that are put together in one partition.
+    /// Aggregations that are finished in one partition.
     groups_of_one: usize,
 }
 

@@ -2,10 +2,10 @@ use shards::CacheUse;
 
 use crate::sql_fixture::Sql;
 
-/// Shards of the table.
+/// Number of shards of the table.
 const SHARDS: u64 = 4;
 
-/// `t` of 20,000 rows in four shards, and a small one.
+/// Creates `t` with 20,000 rows in four shards, and a small table.
 async fn tables() -> Sql {
     let mut sql = Sql::new();
     sql.settings.set("kiln.direct_load_rows", "1000").unwrap();
@@ -25,7 +25,7 @@ async fn tables() -> Sql {
     sql
 }
 
-/// The use of the cache of fragments.
+/// Returns the use of the fragment cache.
 fn fragments(sql: &Sql) -> CacheUse {
     let tiers = sql.warehouse.execution.cache_tiers();
     let tier = tiers.into_iter().find(|tier| tier.tier == "fragment").expect("there is such a tier");
@@ -34,7 +34,7 @@ fn fragments(sql: &Sql) -> CacheUse {
     all
 }
 
-/// The rows of a query in any order, and how many shards were known and not known.
+/// Runs a query. Returns its sorted rows, and how many shards were found in the fragment cache and how many were not.
 async fn asked(sql: &Sql, query: &str) -> (Vec<String>, u64, u64) {
     let before = fragments(sql);
     let mut rows = sql.run(query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
@@ -55,13 +55,13 @@ async fn the_same_in_other_words_is_known() {
             "select count(*) from t where n in (1, 6000, 11000, 19000)",
             "select count(*) as c from t as u where u.n in (19000, 1, 11000, 6000, 1)",
         ],
-        // Sets of keys are made of groups.
+        // Grouping sets are derived from groups.
         ["select s, b, sum(f) from t group by s, b", "select s, b, sum(f), grouping(s) from t group by cube (s, b)"],
         [
             "select s, b, count(*) from t group by s, b",
             "select s, b, count(*) from t where true group by rollup (1, 2) order by 1, 2",
         ],
-        // One sum and one count.
+        // Both need one sum and one count.
         ["select s, avg(v) from t group by s", "select s, sum(v), count(v) from t group by s"],
         [
             "select date_trunc('month', at), max(s) from t where d <> date '2024-02-03' group by 1",
@@ -143,7 +143,7 @@ async fn what_is_another_is_not_known() {
     ] {
         let (first, known, missed) = asked(&sql, query).await;
         assert_eq!(known, 0, "{query}");
-        // A condition may leave out shards.
+        // The condition may prune shards.
         assert!((1..=SHARDS).contains(&missed), "{query}: {missed}");
         assert_eq!(asked(&sql, query).await, (first, missed, 0), "{query}");
     }
@@ -182,7 +182,7 @@ async fn only_shards_whose_rows_have_changed_are_read_again() {
     let (deleted, known, missed) = asked(&sql, query).await;
     assert_eq!((known, missed), (SHARDS - 1, 1));
     assert_eq!(asked(&sql, query).await, (deleted, SHARDS, 0));
-    // Some new rows are fresh: they are grouped each time.
+    // Some new rows are not flushed; they are aggregated each time.
     sql.run("insert into t (n, v, s) values (1, 1, 'new'), (2, 2, 's1')").await.unwrap();
     for _ in 0..2 {
         let (rows, known, missed) = asked(&sql, query).await;
@@ -213,7 +213,7 @@ async fn sums_of_floats_are_the_same_each_time() {
         .await
         .unwrap();
     let query = "select s, sum(f), avg(f), stddev(f) from t group by s";
-    // The first time in whatever order threads come.
+    // The order of the first run depends on threads.
     asked(&sql, query).await;
     let (second, _, _) = asked(&sql, query).await;
     for _ in 0..5 {

@@ -1,4 +1,5 @@
-//! What of the queries of TPC-H and TPC-DS programs do not run, and what they compute over Arrow's arrays.
+//! Lists which parts of TPC-H and TPC-DS queries are not compiled, and which expressions are evaluated over Arrow
+//! arrays.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,10 +15,11 @@ use operators::SharedScanExec;
 use crate::fixtures::context;
 use crate::sql_fixture::Sql;
 
-/// What is left of TPC-DS, a line for each query and operator or expression. There may only become less.
+/// File of the parts of TPC-DS that are not compiled: one line per query and operator or expression. Lines may only be
+/// removed.
 const LEFT: &str = "src/compile_tests/tpcds_left.txt";
 
-/// The tables of a suite with some rows, so that plans are those of tables that have any.
+/// Creates the tables of a suite with some rows, so that no plan is simplified because a table is empty.
 async fn tables(suite: &str) -> Sql {
     let sql = Sql::new();
     let schema = std::fs::read_to_string(bench(&format!("schema/{suite}.sql"))).unwrap();
@@ -33,7 +35,7 @@ async fn tables(suite: &str) -> Sql {
     sql
 }
 
-/// The value of a row's column of a type; `None` for what is no type.
+/// Returns an expression for a value of a column type; `None` if the word is not a type.
 fn value(column_type: &str) -> Option<&'static str> {
     Some(match column_type.trim_end_matches(',').split('(').next()? {
         "integer" | "bigint" => "i",
@@ -48,7 +50,7 @@ fn bench(path: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../bench")).join(path)
 }
 
-/// How many queries a suite has, and what they leave.
+/// Returns the number of queries of a suite, and what is not compiled.
 async fn left(suite: &str) -> (usize, BTreeSet<String>) {
     let sql = tables(suite).await;
     let (mut count, mut left) = (0, BTreeSet::new());
@@ -79,7 +81,7 @@ fn collect(operator: &Arc<dyn ExecutionPlan>, query: &str, left: &mut BTreeSet<S
         with.subqueries().iter().for_each(|subquery| collect(&subquery.plan, query, left));
         return collect(with.input(), query, left);
     }
-    // It hands rows on, and only lets others run in between.
+    // It passes rows on unchanged, and only yields to other tasks.
     if !operator.is::<CooperativeExec>() {
         left.insert(format!("{query} leaves to operators: {}", operator.name()));
     }
@@ -90,7 +92,7 @@ fn collect(operator: &Arc<dyn ExecutionPlan>, query: &str, left: &mut BTreeSet<S
 async fn programs_run_all_of_tpch() {
     let (count, left) = left("tpch").await;
     assert_eq!(count, 22);
-    // The one value of a subquery is an array of one row; what a join of operators would fill stays empty and true.
+    // A scalar subquery's value is an array of one row; a dynamic filter that no join fills remains true.
     let known = ["over arrays: (scalar subquery)", "over arrays: DynamicFilter [ empty ]"];
     let more: Vec<&String> = left.iter().filter(|line| !known.iter().any(|known| line.ends_with(known))).collect();
     assert!(more.is_empty(), "{more:#?}");

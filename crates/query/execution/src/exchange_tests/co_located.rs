@@ -1,5 +1,5 @@
-//! Claims about tables that are distributed on a key, and those that each worker has: rows that need not move do not, and all answers are those of
-//! one process.
+//! Tests of tables that are distributed on a key or replicated: rows move between workers only where necessary, and the
+//! results are those of one process.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use types::random::SeededRandom;
 use super::fixture::{Workers, alone, check, on, on_workers};
 use crate::sql_fixture::Sql;
 
-/// How a key of `fact` and `side` is declared: their values are the same.
+/// Types of the key of `fact` and `side`, with equal values.
 const KEYS: [&str; 3] = ["bigint", "text", "numeric(12, 2)"];
 
-/// `fact` and `side` on their keys, `other` anywhere, `dim` everywhere.
+/// Creates `fact` and `side`, distributed on their keys, `other`, not distributed, and `dim`, replicated.
 async fn tables(key: &str) -> Sql {
     let sql = Sql::new();
     let narrow = match key {
@@ -33,7 +33,7 @@ async fn tables(key: &str) -> Sql {
     sql
 }
 
-/// Loads rows of random keys, some of them NULL: of `fact` with five columns of a key for one of `side`.
+/// Loads rows with random keys, some of them NULL. `fact` has five times as many keys as `side`.
 async fn loaded(key: &str, seed: u64) -> Sql {
     let sql = tables(key).await;
     let random = SeededRandom::new(seed);
@@ -61,7 +61,7 @@ async fn loaded(key: &str, seed: u64) -> Sql {
     sql
 }
 
-/// Queries whose joins, groups and windows are by the key.
+/// Queries with joins, aggregations and windows by the key.
 const BY_KEY: [&str; 12] = [
     "select f.k, f.n, s.n, s.name from fact f join side s on f.k = s.k",
     "select f.k, f.n, s.k, s.name from fact f left join side s on f.k = s.k",
@@ -77,7 +77,7 @@ const BY_KEY: [&str; 12] = [
     "select a.k, b.n, c.name from fact a join fact b on a.k = b.k and a.n = b.n join side c on c.k = b.k",
 ];
 
-/// Queries in which rows have to move after all, or some of them.
+/// Queries that have to move all or some rows.
 const OTHERS: [&str; 9] = [
     "select f.k, o.name from fact f join other o on f.k = o.k",
     "select f.k, o.k, o.name from other o left join fact f on f.k = o.k",
@@ -95,7 +95,7 @@ async fn tasks(sql: &Sql, query: &str, distribution: &Distribution) -> String {
     sql.run_with(&format!("explain (analyze, costs off) {query}"), &context).await.expect("it runs").join("\n")
 }
 
-/// Checks all queries on clusters of so many workers.
+/// Checks all queries on clusters with these numbers of workers.
 async fn check_all(sql: &Sql, about: &str, counts: &[usize]) {
     let clusters: Vec<_> = counts.iter().map(|count| Workers::over(sql, *count)).collect();
     for (number, query) in BY_KEY.iter().chain(&OTHERS).enumerate() {
@@ -128,7 +128,7 @@ async fn rows_of_one_key_meet_without_an_exchange_whatever_the_join() {
     }
 }
 
-/// Joins of a table in buckets of the key with one that is not: only the other one's rows go anywhere.
+/// Joins of a table distributed on the join key with one that is not: only rows of the latter move.
 const TO_OWNERS: [&str; 9] = [
     "select f.k, f.n, o.name from fact f join other o on f.k = o.k",
     "select f.k, f.n, o.k, o.name from fact f left join other o on f.k = o.k and o.name < 'o5'",
@@ -241,7 +241,7 @@ async fn each_worker_reads_all_of_what_is_replicated_where_that_spares_an_exchan
             assert!(text.contains("Distribution: all of it in each task"), "{text}");
         }
     }
-    // What comes out without a partner would come out of each task.
+    // Unmatched rows of a replicated table would be output by each task.
     for query in [
         "select f.k, d.d, d.name from dim d left join fact f on f.d = d.d",
         "select f.k, d.d, d.name from dim d full join fact f on f.d = d.d",

@@ -19,7 +19,7 @@ fn size(shape: &str) -> usize {
 async fn statements_of_all_shapes_run_on_workers_as_alone() {
     let sql = Sql::new();
     sql.run(SETUP[0]).await.expect("the table can be made");
-    // Rows of statements are fresh, and those stay where they are.
+    // Rows of INSERT are not flushed, and such rows are read by the instance only.
     for shard in ["1,2,a,{}\n", "2,3,b,[]\n"] {
         sql.copy("t", shard.into()).await;
     }

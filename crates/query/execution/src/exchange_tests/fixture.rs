@@ -1,4 +1,4 @@
-//! Workers in this process that are strangers to each other: what they say to each other goes over streams of bytes.
+//! Workers within this process that communicate over byte streams only.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,7 +22,7 @@ use url::Url;
 use crate::fixtures::context;
 use crate::sql_fixture::{Sql, texts};
 
-/// A warehouse and the workers of a cluster over its storage.
+/// Storage of a test and the workers of a cluster over it.
 pub(super) struct Workers {
     pub(super) distribution: Distribution,
     pub(super) workers: Vec<Worker>,
@@ -32,7 +32,7 @@ pub(super) struct Workers {
 
 type Accepting = mpsc::UnboundedSender<io::Result<Box<dyn ByteStream>>>;
 
-/// Streams in memory, to who has an address.
+/// In-memory streams by the address of the accepting worker.
 #[derive(Debug, Default)]
 struct Streams(Mutex<HashMap<Url, Accepting>>);
 
@@ -47,7 +47,7 @@ impl Dial for Streams {
     }
 }
 
-/// Each part of a scan belongs to the next worker.
+/// Cluster that assigns the parts of a scan to workers in turn.
 #[derive(Debug)]
 struct InTurn(Vec<Url>);
 
@@ -68,7 +68,7 @@ impl Cluster for InTurn {
 }
 
 impl Workers {
-    /// So many workers over what `sql` has.
+    /// Starts `count` workers over the storage of `sql`.
     pub(super) fn over(sql: &Sql, count: usize) -> Self {
         let spill = tempfile::tempdir().unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -96,26 +96,26 @@ impl Workers {
         Self { distribution, workers, streams, _spill: spill }
     }
 
-    /// With queries of so few bytes sent as a whole.
+    /// Returns the distribution with another threshold for queries that run as a single task.
     pub(super) fn small(&self, small_bytes: u64) -> Distribution {
         let exchange = Exchange { small_bytes, ..self.distribution.exchange };
         Distribution { exchange, ..self.distribution.clone() }
     }
 
-    /// Nobody reaches a worker any more, though it is still thought to be there.
+    /// Cuts off a worker that the cluster still lists.
     pub(super) fn lose(&self, number: usize) {
         let address = &self.distribution.cluster.workers()[number];
         self.streams.0.lock().remove(address).expect("it was there");
     }
 
-    /// With joins that meet like that.
+    /// Returns the distribution with another join strategy.
     pub(super) fn joining(&self, joins: JoinExchange) -> Distribution {
         let exchange = Exchange { joins, ..self.distribution.exchange };
         Distribution { exchange, ..self.distribution.clone() }
     }
 }
 
-/// The rows of a query on workers as text, in any order, and where it ran.
+/// Runs a query on workers. Returns its rows as sorted text, and where it ran.
 pub(super) async fn on_workers(
     sql: &Sql,
     query: &str,
@@ -129,18 +129,18 @@ pub(super) async fn on_workers(
     Ok((sorted(batches.iter().flat_map(texts).collect()), spread))
 }
 
-/// The surroundings of a statement on a cluster.
+/// Returns the context of a statement on a cluster.
 pub(super) fn on(sql: &Sql, distribution: &Distribution) -> RunContext {
     let distribution = Some(Arc::new(distribution.clone()));
     RunContext { settings: Arc::new(sql.settings.clone()), distribution, ..context() }
 }
 
-/// The same rows by one process.
+/// Returns the rows of a query in one process, as sorted text.
 pub(super) async fn alone(sql: &Sql, query: &str) -> Vec<String> {
     sorted(sql.run(query).await.unwrap_or_else(|error| panic!("{query}: {error}")))
 }
 
-/// Runs a query on workers, where it must run, and compares.
+/// Runs a query, which has to be distributed, and compares its rows with those of one process.
 pub(super) async fn check(sql: &Sql, query: &str, distribution: &Distribution) -> Vec<String> {
     let expected = alone(sql, query).await;
     let (rows, spread) =
@@ -150,7 +150,7 @@ pub(super) async fn check(sql: &Sql, query: &str, distribution: &Distribution) -
     rows
 }
 
-/// Why a query did not run on workers, though it ran.
+/// Returns why a query ran in the instance, after comparing its rows.
 pub(super) async fn refusal(sql: &Sql, query: &str, distribution: &Distribution) -> Reason {
     let expected = alone(sql, query).await;
     let (rows, spread) = on_workers(sql, query, distribution).await.unwrap();

@@ -1,9 +1,9 @@
-//! Groups of shards that workers have made before.
+//! Tests of the fragment cache on workers.
 
 use super::fixture::{Workers, check};
 use crate::sql_fixture::Sql;
 
-/// Shards that workers knew, and those that they did not.
+/// Returns the hits and misses of the workers' fragment caches.
 fn known(workers: &Workers) -> (u64, u64) {
     let uses = workers.workers.iter().flat_map(|worker| {
         let tiers = worker.cache_tiers().into_iter().filter(|tier| tier.tier == "fragment");

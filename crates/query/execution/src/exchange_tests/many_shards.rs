@@ -1,4 +1,4 @@
-//! Claims about what is sent for tables of many shards.
+//! Tests of the size of messages for tables with many shards.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use types::{ColumnId, Oid, Random, RowId, ShardId, SystemRandom};
 
 use crate::sql_fixture::Sql;
 
-/// A shard of a table of events: each day has ten of them, and each a range of customers of its own, in no order.
+/// Returns the metadata of a shard of events: ten shards per day, each with its own range of customers, in no order.
 fn shard(table: Oid, number: i64) -> Arc<ShardMeta> {
     let id = ShardId(SystemRandom.uuid());
     let stats = |column, min: Datum, max: Datum| ColumnStats {
@@ -49,7 +49,7 @@ fn shard(table: Oid, number: i64) -> Arc<ShardMeta> {
     })
 }
 
-/// `events` of so many shards that nobody has written.
+/// Creates the catalog entry of `events` with `count` shards that do not exist in storage.
 async fn events(count: i64) -> Sql {
     let sql = Sql::new();
     let create = "create table events (day date, customer bigint, region text) with (storage = column)";
@@ -85,11 +85,11 @@ async fn what_is_sent_does_not_grow_with_the_table() {
             assert!(plan.contains(&format!("Shards: {left} of {count}")), "{plan}");
         }
         let (small, large) = (sent(&few, &query).await, sent(&many, &query).await);
-        // Numbers of shards take a few bytes more.
+        // Larger shard numbers take a few more bytes.
         assert!(large <= small + 8 * left + 16, "{filter}: {large} bytes instead of {small}");
         assert!(large < 6_000 * left + 10_000, "{filter}: {large} bytes for {left} shards");
     }
-    // Without a condition a limit says how many are enough.
+    // Without a condition, a limit determines how many shards are enough.
     let plan = many.run("explain select customer from events limit 1000001").await.expect("it runs").join("\n");
     assert!(plan.contains("Shards: 2 of 20000"), "{plan}");
 }

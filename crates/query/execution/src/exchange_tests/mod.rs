@@ -1,4 +1,4 @@
-//! Claims about queries on several workers: what they give is what one process gives, whatever is sent where.
+//! Tests of queries on several workers: they return the rows that one process returns.
 
 mod co_located;
 mod codec;

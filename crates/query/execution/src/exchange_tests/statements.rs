@@ -1,4 +1,4 @@
-//! Claims about statements on a cluster: small ones, those that change rows, those that lose a worker, and what EXPLAIN tells.
+//! Tests of statements on a cluster: small queries, changes of rows, lost workers, EXPLAIN.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +68,7 @@ async fn what_a_worker_runs_as_a_whole_has_a_name_of_its_own() {
     let Planned::Query(plan) = sql.plan(JOINED).expect("it is a query") else { panic!("{JOINED} is no query") };
     let planning = Planning::new(&plan, context.resources(), &distribution, Purpose::Run);
     let mut names = BTreeSet::new();
-    // A query and its subqueries of one value are made ready by one planning.
+    // One planner prepares a query and its scalar subqueries.
     for _ in 0..2 {
         let ready = planning.stages().await.expect("it can be planned").expect("it runs on a worker");
         let exchange = ready.operators.children()[0];
@@ -140,7 +140,7 @@ async fn numbers_of_any_width_are_grouped_on_workers() {
     let sql = Sql::new();
     sql.run("create table wide (id bigint, n numeric(30, 4), m numeric(30, 4))").await.expect("the table is new");
     for shard in 0..6_i64 {
-        // Of some shards the numbers fit 64 bits.
+        // In some shards all values fit in 64 bits.
         let more = if shard % 2 == 0 { "" } else { "1000000000000000000" };
         let row = |i: i64| format!("{i},{more}{}.5,{more}{}.25\n", i % 40, i % 7);
         sql.copy("wide", (shard * 500..shard * 500 + 500).map(row).collect::<String>().into()).await;

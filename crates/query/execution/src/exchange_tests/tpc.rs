@@ -1,4 +1,4 @@
-//! The queries of TPC-H on workers, with small data that lies in many shards.
+//! Runs the queries of TPC-H and TPC-DS on workers, over little data in many shards.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use super::fixture::{Workers, alone, on, on_workers};
 use crate::exchange_tests::codec::round_trip;
 use crate::sql_fixture::Sql;
 
-/// Shards of a table, at least; of one with fewer rows one for each.
+/// Minimum number of shards of a table; smaller tables have one per row.
 const SHARDS: usize = 6;
 
-/// All tables of a suite at a scale, each in several shards.
+/// Loads all tables of a suite, each in several shards.
 async fn loaded(suite: Suite, scale: f64) -> Sql {
     distributed(suite, scale, &[]).await
 }
 
-/// The same, some of them distributed like that.
+/// Loads all tables of a suite, some of them with a distribution clause.
 async fn distributed(suite: Suite, scale: f64, clauses: &[(&str, &str)]) -> Sql {
     let sql = Sql::new();
     for table in suite.schema().split(';').filter(|statement| !statement.trim().is_empty()) {
@@ -71,7 +71,7 @@ async fn tpch_gives_the_same_rows_on_workers_however_joins_meet() {
     assert!(workers.workers.iter().all(|worker| 0 < read(worker)));
 }
 
-/// The rows that the tasks of a query have exchanged, and the kilobytes: few rows take some as well, by the streams that they come in.
+/// Returns the rows that the tasks of a query exchanged, and the kilobytes, which include some overhead per stream.
 async fn exchanged(sql: &Sql, query: &str, distribution: &Distribution) -> (u64, u64) {
     let lines =
         sql.run_with(&format!("explain (analyze, costs off) {query}"), &on(sql, distribution)).await.expect("it runs");
@@ -161,7 +161,7 @@ async fn plans_of_all_queries_are_the_same_after_their_way() {
             round_trip(&sql, &operators);
             travelled += 1;
         }
-        // Those with a subquery that gives one value travel without it.
+        // Plans with a scalar subquery are sent after it was evaluated.
         assert!(least - 6 <= travelled, "{suite:?}: {travelled}");
     }
 }

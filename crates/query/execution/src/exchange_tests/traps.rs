@@ -1,4 +1,4 @@
-//! Claims about what goes wrong where several processes run one plan and nobody takes care.
+//! Tests of pitfalls of running one plan in several processes.
 
 use exchange::{JoinExchange, Reason, Spread};
 use types::Condition;
@@ -6,14 +6,14 @@ use types::Condition;
 use super::fixture::{Workers, alone, check, on, on_workers, refusal};
 use crate::sql_fixture::Sql;
 
-/// `big` has rows in eight shards, `small` in three.
+/// Creates `big` with eight shards and `small` with three.
 pub(super) async fn tables() -> Sql {
     let sql = Sql::new();
     sql.run("create table big (id bigint, k bigint, t text, at timestamptz)").await.unwrap();
     sql.run("create table small (k bigint, name text)").await.unwrap();
     for shard in 0..8 {
         let row = |i: i64| {
-            // Hours from a day on which clocks change in Europe.
+            // Hours around a change to daylight saving time in Europe.
             let (day, hour) = (i / 24 % 28 + 1, i % 24);
             format!("{i},{},t{},2024-03-{day:02} {hour:02}:00:00+00\n", i % 97, i % 13)
         };
@@ -31,7 +31,7 @@ async fn all_workers_join_with_the_same_rows_of_a_limit() {
     let sql = tables().await;
     let workers = Workers::over(&sql, 4);
     let distribution = workers.joining(JoinExchange::Broadcast);
-    // Which keys a limit takes is open, not that they are five; each has partners in every shard of `big`.
+    // The limit may choose any keys, but five of them; each has matches in every shard of `big`.
     let query = "select count(distinct s.k) from (select k from small where k < 97 limit 5) s join big b on b.k = s.k";
     for _ in 0..5 {
         let (rows, spread) = on_workers(&sql, query, &distribution).await.unwrap();
@@ -60,7 +60,8 @@ async fn workers_know_the_sessions_zone_and_date_order() {
 async fn a_filter_that_one_task_learns_leaves_the_rows_of_others_alone() {
     let sql = tables().await;
     let workers = Workers::over(&sql, 4);
-    // The build side is filtered, so that a join has something to tell the scan of the other side; one worker's part of it is not all of it.
+    // The build side is filtered, so that the join pushes a runtime filter into the probe side's scan. One worker's
+    // part of the build side is not all of it.
     for joins in [JoinExchange::Shuffle, JoinExchange::Broadcast] {
         let distribution = workers.joining(joins);
         check(&sql, "select b.id from small s join big b on b.k = s.k where s.name < 'n3'", &distribution).await;
@@ -68,7 +69,7 @@ async fn a_filter_that_one_task_learns_leaves_the_rows_of_others_alone() {
             .await;
         check(&sql, "select id, k from big order by k desc, id limit 7", &distribution).await;
         check(&sql, "select s.k, b.id from small s left join big b on b.id = s.k * 1000", &distribution).await;
-        // Where all rows of the subquery go to who asks, nothing is divided.
+        // If all rows of the subquery go to one reader, the plan is not divided.
         let query = "select k from small where k not in (select k from big where k < 50)";
         let (rows, spread) = on_workers(&sql, query, &distribution).await.unwrap();
         assert!(!matches!(spread, Spread::Instance(_)), "{spread:?}");
@@ -120,7 +121,7 @@ async fn unions_windows_and_sorts_are_of_all_rows() {
     ] {
         check(&sql, query, &workers.distribution).await;
     }
-    // A key that is the same in each input of the append, and another in each.
+    // A sort key that is constant within each input of the union, but differs between them.
     let keyed = "select * from (select k, 'b' as n, count(*) from big group by k union all select k, 'a', max(id) from big group by k) u
                  order by k, n limit 30";
     let (rows, _) = on_workers(&sql, keyed, &workers.distribution).await.unwrap();

@@ -9,7 +9,7 @@ use types::{Clock, Condition, SystemClock};
 use crate::fixtures::context;
 use crate::sql_fixture::Sql;
 
-/// Queries that need some megabytes: for a join's table, after a LIMIT too, for groups, for a sort.
+/// Queries that need some megabytes, for a hash table, after a LIMIT, for groups or for a sort.
 const HUNGRY: [&str; 8] = [
     "select count(*), sum(s), max(n), min(t) from (select sum(x) over () as s, count(*) over () as n, t from a) as s",
     "select count(*), sum(s * x), max(m) from (select x, sum(x) over (partition by x % 2) as s, max(t) over (partition by x % 2) as m from a) as s",
@@ -34,7 +34,7 @@ fn limited(limit: &str) -> RunContext {
     RunContext { settings: Arc::new(settings), ..context() }
 }
 
-/// Waits until nothing is held any more, by the query or by anyone.
+/// Waits until neither the query nor anything else holds memory.
 async fn freed(sql: &Sql, context: &RunContext) {
     let (pool, clock) = (Arc::clone(&sql.warehouse.execution.executor().runtime().memory_pool), SystemClock::new());
     let ended = clock.monotonic();
@@ -70,14 +70,14 @@ async fn a_limited_query_spills_beside_one_that_is_not() {
 async fn what_cannot_be_done_with_so_little_names_the_setting() {
     let sql = tables().await;
     let narrow = limited("64kB");
-    // Of an outer join one key's rows have to be there together.
+    // All rows of one key of an outer join have to be in memory together.
     let query =
         "select count(*) from a left join (select x % 1 as k, t from a) as o on a.x = o.k and length(o.t) = a.x";
     let error = sql.run_with(query, &narrow).await.unwrap_err();
     assert_eq!(error.condition, Condition::OutOfMemory, "{error}");
     assert!(error.hint.as_ref().is_some_and(|hint| hint.contains("kiln.query_memory")), "{error:?}");
     freed(&sql, &narrow).await;
-    // The server's own memory is another matter.
+    // The server's own memory is not limited by the session.
     assert_eq!(narrow.memory.used().limit, Some(64 << 10));
     assert_eq!(context().memory.used(), MemoryUse::default());
 }

@@ -1,4 +1,4 @@
-//! Claims about queries as they run: their rows, their end, the memory that they take.
+//! Tests of running queries: results, cancellation, memory.
 
 mod memory;
 
@@ -13,8 +13,8 @@ use types::{Clock, Condition, SystemClock};
 use crate::fixtures::{Warehouse, context};
 use crate::sql_fixture::Sql;
 
-/// Queries that run for hours on the fastest machine, each kept busy by another operator: triples of `a`, `b` and `c` are 10^15, and what is sorted or
-/// kept of 10^10 pairs is far more than can be written in a second.
+/// Queries that run for hours on the fastest machine, each busy in another operator: there are 10^15 combinations of
+/// `a`, `b` and `c`, and the 10^10 pairs that some sort or store cannot be written within a second.
 const ENDLESS: [&str; 9] = [
     "select count(*) from a, b, c where x + y + z <> 0",
     "select count(*) from a, b, c where x + y + z = -1",
@@ -27,7 +27,7 @@ const ENDLESS: [&str; 9] = [
     "with s as (select (x * y + z) % 100000 as g, count(*) as n from a, b, c group by 1) select count(*) from s as p join s as q on p.n = q.g",
 ];
 
-/// A test waits for no event longer than this.
+/// Maximum time that a test waits for an event.
 const HANGING: Duration = Duration::from_secs(60);
 
 async fn tables() -> Sql {
@@ -130,7 +130,7 @@ async fn a_reader_that_stops_early_leaves_the_others_their_rows() {
     ] {
         assert_eq!(sql.run(query).await.unwrap(), ["1001"], "{query}");
     }
-    // Nobody reads it.
+    // No reader takes any row.
     let none = "with s as (select x % 1000 as g, count(*) as n from a group by 1) select * from s as p join s as q on p.g = q.g limit 0";
     assert!(sql.run(none).await.unwrap().is_empty());
 }

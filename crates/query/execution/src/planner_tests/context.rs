@@ -1,4 +1,4 @@
-//! The context of statements over a catalog of the tests.
+//! Statement contexts over a test's catalog.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use settings::Settings;
 use types::random::SeededRandom;
 use types::{Oid, QueryId};
 
-/// A statement of the first role, at one moment of 2027, that sees `snapshot`.
+/// Returns the context of a statement of the bootstrap role, at a fixed moment in 2027, that sees `snapshot`.
 pub(super) fn context(
     snapshot: Arc<CatalogState>,
     new_oid: impl Fn() -> Oid + Send + Sync + 'static,

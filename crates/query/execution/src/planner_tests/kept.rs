@@ -1,4 +1,4 @@
-//! Plans that are kept and run again.
+//! Tests of cached plans.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ async fn a_run_leaves_no_memory_behind() {
     fixture.fill("INSERT INTO t VALUES (1, 'a', NULL), (2, 'b', NULL), (3, 'b', NULL)").await;
     for sql in [
         "WITH w AS MATERIALIZED (SELECT id FROM t) SELECT count(*) FROM w a, w b",
-        // A correlated subquery among what makes the rows, and one that reads them.
+        // A correlated subquery inside the shared query, and one that reads it.
         "WITH w AS MATERIALIZED (SELECT id, (SELECT u.id FROM t u WHERE u.id > t.id ORDER BY u.id LIMIT 1) AS next FROM t) \
          SELECT count(*), max((SELECT x.next FROM w x WHERE x.id < a.id ORDER BY x.id LIMIT 1)) FROM w a, w b",
     ] {

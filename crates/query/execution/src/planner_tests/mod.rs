@@ -1,4 +1,4 @@
-//! Statements as text over small catalogs and rows in memory: what they are planned as, and what comes of it.
+//! Plans and runs statements over small catalogs with rows in memory.
 
 mod bind;
 mod context;

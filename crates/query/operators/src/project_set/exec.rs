@@ -1,4 +1,4 @@
-//! The operator that makes rows of series.
+//! Operator that expands rows by series.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use functions::series::{Kind, Walk};
 use futures::{StreamExt, stream};
 use types::{Condition, Interval, SqlError};
 
-/// For each row of the input as many rows as its longest series has values.
+/// Operator that expands each input row to as many rows as its longest series has values.
 #[derive(Debug)]
 pub(crate) struct ProjectSetExec {
     input: Arc<dyn ExecutionPlan>,
@@ -32,14 +32,14 @@ pub(crate) struct ProjectSetExec {
     properties: Arc<PlanProperties>,
 }
 
-/// An output column.
+/// Output column.
 #[derive(Debug, Clone)]
 pub enum Column {
-    /// The input row's value.
+    /// Value of the input row.
     Passed(Arc<dyn PhysicalExpr>),
-    /// The values from the first argument to the second, by steps of the third.
+    /// Values from the first argument to the second, in steps of the third.
     Series { kind: Kind, args: Vec<Arc<dyn PhysicalExpr>> },
-    /// The number of the row among those of its input row, from 1.
+    /// Number of the output row among those of its input row, from 1 (WITH ORDINALITY).
     Ordinal,
 }
 
@@ -54,13 +54,13 @@ impl Column {
 }
 
 impl ProjectSetExec {
-    /// Its output columns, in order.
+    /// Returns its output columns, in order.
     #[must_use]
     pub(crate) fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The operator over `input`.
+    /// Creates the operator over `input`.
     #[must_use]
     pub(crate) fn new(input: Arc<dyn ExecutionPlan>, columns: Vec<Column>, schema: SchemaRef) -> Self {
         let properties = PlanProperties::new(
@@ -94,7 +94,7 @@ impl ExecutionPlan for ProjectSetExec {
     }
 
     fn with_new_children(self: Arc<Self>, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.pop() else { return internal_err!("ProjectSetExec has an input") };
+        let Some(input) = children.pop() else { return internal_err!("ProjectSetExec needs one input") };
         Ok(Arc::new(Self::new(input, self.columns.clone(), Arc::clone(&self.schema))))
     }
 
@@ -128,7 +128,7 @@ impl ExecutionPlan for ProjectSetExec {
     }
 }
 
-/// A partition's rows.
+/// Execution state of one partition.
 struct Rows {
     input: SendableRecordBatchStream,
     columns: Vec<Column>,
@@ -137,26 +137,26 @@ struct Rows {
     current: Option<Current>,
 }
 
-/// The input batch whose rows are being multiplied.
+/// Input batch whose rows are being expanded.
 struct Current {
     rows: usize,
-    /// What each column evaluates to over the batch.
+    /// Values of each column's expressions over the batch.
     values: Vec<Vec<ArrayRef>>,
-    /// The row whose series are walked.
+    /// Row whose series are being computed.
     row: usize,
-    /// The walks of the row, one for each series; a NULL argument leaves none.
+    /// Iterators over the series of the row, one per series column; `None` if an argument is NULL.
     walks: Option<Vec<Option<Walk>>>,
-    /// How many rows the row has become.
+    /// Number of output rows that the row has given so far.
     made: usize,
 }
 
-/// A batch in the making.
+/// Output batch under construction.
 #[derive(Default)]
 struct Made {
-    /// The row of the input batch that each row comes from.
+    /// Input row of each output row.
     from: Vec<u32>,
     ordinals: Vec<i128>,
-    /// The values of each series, and which of them are there.
+    /// Values of each series, with their validity.
     series: Vec<(Vec<i128>, Vec<bool>)>,
 }
 
@@ -181,7 +181,7 @@ impl Rows {
 }
 
 impl Current {
-    /// The next rows, `limit` of them at most.
+    /// Computes the next output rows, at most `limit`.
     fn make(&mut self, columns: &[Column], limit: usize) -> Result<Made> {
         let series = columns.iter().filter(|column| matches!(column, Column::Series { .. })).count();
         let mut made = Made { series: vec![Default::default(); series], ..Made::default() };
@@ -203,7 +203,7 @@ impl Current {
                 values.resize(before + count, 0);
                 valid.resize(before + count, false);
             }
-            let row = u32::try_from(self.row).map_err(|_| to_datafusion(SqlError::internal("a batch is too long")))?;
+            let row = u32::try_from(self.row).map_err(|_| to_datafusion(SqlError::internal("input batch too long")))?;
             made.from.resize(before + count, row);
             made.ordinals.extend((self.made..self.made + count).map(|at| at as i128 + 1));
             if made.from.len() < limit {
@@ -233,7 +233,7 @@ impl Current {
                 Column::Passed(_) => take(&values[0], &from, None)?,
                 Column::Series { .. } => match series.next() {
                     Some((values, valid)) => array(&values, valid, field.data_type())?,
-                    None => return internal_err!("a series has no values"),
+                    None => return internal_err!("ProjectSetExec: a series column has no values"),
                 },
                 Column::Ordinal => array(&made.ordinals, vec![true; rows], field.data_type())?,
             });
@@ -243,7 +243,7 @@ impl Current {
     }
 }
 
-/// The walk of one row's series; `None` where an argument is NULL.
+/// Starts the series of one row; `None` if an argument is NULL.
 fn walk(kind: Kind, args: &[ArrayRef], row: usize) -> types::SqlResult<Option<Walk>> {
     if args.iter().any(|arg| arg.is_null(row)) {
         return Ok(None);
@@ -267,7 +267,7 @@ fn walk(kind: Kind, args: &[ArrayRef], row: usize) -> types::SqlResult<Option<Wa
             let step = step.first().map_or(one, |step| number(step, row));
             Walk::numbers(number(first, row), number(last, row), step).map(Some)
         }
-        _ => Err(SqlError::internal("a series has a first and a last value")),
+        _ => Err(SqlError::internal("ProjectSetExec: a series needs a first and a last value")),
     }
 }
 
@@ -286,7 +286,7 @@ fn array(values: &[i128], valid: Vec<bool>, data_type: &DataType) -> Result<Arra
         DataType::Int64 => typed::<Int64Type>(values, nulls, data_type),
         DataType::Timestamp(..) => typed::<TimestampMicrosecondType>(values, nulls, data_type),
         DataType::Decimal128(..) => typed::<Decimal128Type>(values, nulls, data_type),
-        other => internal_err!("a series of {other}"),
+        other => internal_err!("ProjectSetExec: a series cannot have type {other}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `generate_series`, made row by row: the operator walks each series as its rows are asked for, whatever its length.
+//! Operator of `generate_series`, which computes the values of a series as its rows are read, whatever its length.
 
 mod exec;
 mod plan;

@@ -1,4 +1,4 @@
-//! From a [`ProjectSet`] to its operator.
+//! Physical planning of [`ProjectSet`] nodes.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use optimizer::series::{ProjectSet, SetColumn};
 
 use super::exec::{Column, ProjectSetExec};
 
-/// The operator of a ProjectSet over the one of its input.
+/// Creates the operator of a ProjectSet node over that of its input.
 ///
 /// # Errors
-/// An expression of it cannot be planned.
+/// An expression that cannot be planned.
 pub(crate) fn plan_project_set(
     set: &ProjectSet,
     (input, operator): (&LogicalPlan, &Arc<dyn ExecutionPlan>),

@@ -1,4 +1,4 @@
-//! The operator that leaves rows out before they are sorted: those that rank beyond what is asked for.
+//! Operator that removes rows beyond a rank limit before they are sorted.
 
 use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
@@ -17,8 +17,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 
-/// Leaves out rows of whose part so many others come before them in the order that they rank beyond `most`: at least `most` rows that have
-/// passed are better. It remembers the best ones alone and passes rows on at once, so that more pass than rank within.
+/// Operator that drops a row if at least `most` rows of its window partition that have passed sort before it. It
+/// remembers only the keys of the best rows and passes rows on at once, so that more rows pass than are within the
+/// limit.
 #[derive(Debug)]
 pub(crate) struct RankLimitExec {
     input: Arc<dyn ExecutionPlan>,
@@ -28,19 +29,19 @@ pub(crate) struct RankLimitExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What is remembered in all parts together, in bytes: beyond, rows pass without being remembered.
+/// Maximum memory of all remembered keys, in bytes; beyond it, rows pass without being remembered.
 const REMEMBERED_MAX: usize = 16 << 20;
-/// What a key takes beside its own bytes, about.
+/// Estimated overhead of a remembered key, in bytes.
 const KEY_BYTES: usize = 48;
 
 impl RankLimitExec {
-    /// What parts are told apart by, in which order their rows rank, and up to which rank all of them pass.
+    /// Returns the PARTITION BY expressions, the ORDER BY of the rank, and the greatest rank that passes.
     #[must_use]
     pub(crate) fn limit(&self) -> (&[Arc<dyn PhysicalExpr>], &[PhysicalSortExpr], usize) {
         (&self.parts, &self.order, self.most)
     }
 
-    /// The operator over `input`.
+    /// Creates the operator over `input`.
     #[must_use]
     pub(crate) fn new(
         input: Arc<dyn ExecutionPlan>,
@@ -114,14 +115,14 @@ impl ExecutionPlan for RankLimitExec {
     }
 }
 
-/// The best rows of each part that have passed.
+/// Keys of the best rows that have passed, per window partition.
 struct Best {
     parts: Vec<Arc<dyn PhysicalExpr>>,
     order: Vec<Arc<dyn PhysicalExpr>>,
     part_rows: RowConverter,
     order_rows: RowConverter,
     most: usize,
-    /// The keys of the best rows of a part, the worst on top; all as bytes in their order.
+    /// By partition, the keys of its best rows, the worst on top; all encoded so that bytes compare like rows.
     kept: HashMap<Box<[u8]>, BinaryHeap<Box<[u8]>>>,
     remembered: usize,
 }
@@ -143,7 +144,7 @@ impl Best {
         })
     }
 
-    /// The rows that may rank within.
+    /// Returns the rows that may be within the limit.
     fn pass(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = |expressions: &[Arc<dyn PhysicalExpr>]| {
@@ -172,10 +173,10 @@ impl Best {
                 passing.push(true);
                 continue;
             }
-            let worst = best.peek().expect("at least one row is asked for");
+            let worst = best.peek().expect("the limit is at least 1, so the heap is not empty");
             let order = key.cmp(worst);
             passing.push(order.is_le());
-            // A longer key may be left out: the one that stays is worse, so that more pass.
+            // A longer key may be dropped for lack of memory: the worse key stays, and more rows pass.
             if order.is_lt() && (key.len() <= worst.len() || self.remembered < REMEMBERED_MAX) {
                 self.remembered += key.len().saturating_sub(worst.len());
                 best.pop();

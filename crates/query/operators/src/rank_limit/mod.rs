@@ -1,7 +1,8 @@
-//! `… WHERE rank <= k` above `rank() OVER (PARTITION BY … ORDER BY …)`: rows that rank beyond are left out before they are sorted.
+//! Optimization of `… WHERE rank <= k` above `rank() OVER (PARTITION BY … ORDER BY …)`: rows of a higher rank are
+//! removed before the sort.
 //!
-//! The filter and the window stay what they are. Below the sort that the window needs comes an operator ([`RankLimitExec`]) that passes all
-//! rows that rank within, and few others.
+//! The filter and the window function stay unchanged. Below the sort, a [`RankLimitExec`] passes all rows within the
+//! limit and few others.
 
 mod exec;
 
@@ -28,10 +29,10 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec, Wi
 
 pub(crate) use self::exec::RankLimitExec;
 
-/// Ranks beyond which a part's best rows are too many to be remembered.
+/// Largest limit for which the best rows of a partition are remembered.
 const MOST: usize = 10_000;
 
-/// Puts rank limits below sorts.
+/// Rule that puts rank limits below sorts.
 #[derive(Debug)]
 pub(crate) struct LimitRanks;
 
@@ -63,7 +64,7 @@ impl PhysicalOptimizerRule for LimitRanks {
     }
 }
 
-/// The input of a filter with a rank limit in it; `None` where the filter is not one of ranks.
+/// Returns the input of a filter with a rank limit in it; `None` if the filter does not bound a rank.
 fn limited(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     for part in split_conjunction(filter.predicate()) {
         if let Some((column, most)) = bound(part)
@@ -75,7 +76,7 @@ fn limited(filter: &FilterExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(None)
 }
 
-/// The column of a condition, and its greatest value that passes.
+/// Returns the column that a condition bounds, and its greatest value that passes.
 fn bound(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let value = |side: &Arc<dyn PhysicalExpr>| match side.downcast_ref::<Literal>()?.value() {
@@ -96,7 +97,7 @@ fn bound(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
     usize::try_from(most).ok().filter(|most| (1..=MOST).contains(most)).map(|most| (column, most))
 }
 
-/// The plan with a limit below the sort of the window function that gives this column.
+/// Returns the plan with a limit below the sort of the window function that computes this column.
 fn below(plan: &Arc<dyn ExecutionPlan>, column: usize, most: usize) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let windows = match (plan.downcast_ref::<BoundedWindowAggExec>(), plan.downcast_ref::<WindowAggExec>()) {
         (Some(window), _) => window.window_expr(),
@@ -115,15 +116,15 @@ fn below(plan: &Arc<dyn ExecutionPlan>, column: usize, most: usize) -> Result<Op
     let Some(rank) = column.checked_sub(input.schema().fields().len()).and_then(|at| windows.get(at)) else {
         return Ok(None);
     };
-    // Another function's values could depend on rows that rank beyond.
+    // Other functions could depend on rows beyond the limit.
     let is_like = |window: &Arc<dyn WindowExpr>| {
         is_rank(window) && window.partition_by() == rank.partition_by() && window.order_by() == rank.order_by()
     };
     let schema = input.schema();
-    // Of equal floats one may have another form than the other.
+    // Equal floats may differ in their bits.
     let is_exact = |expression: &Arc<dyn PhysicalExpr>| {
         let has_order = expression.data_type(&schema).is_ok_and(|form| !form.is_floating() && !form.is_nested());
-        // What is computed again for the sort must be the same.
+        // The sort evaluates the expression again, and must get the same value.
         has_order && !is_volatile(expression)
     };
     let is_fit = windows.iter().all(is_like)
@@ -143,7 +144,7 @@ fn is_rank(window: &Arc<dyn WindowExpr>) -> bool {
     function.is_some_and(|function| matches!(function.fun().name(), "rank" | "row_number"))
 }
 
-/// The plan with the limit below its sort and the exchanges below that.
+/// Returns the plan with the limit below its sort and below the exchanges under that.
 fn below_sort(
     plan: &Arc<dyn ExecutionPlan>,
     rank: &Arc<dyn WindowExpr>,

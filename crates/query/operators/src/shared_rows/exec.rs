@@ -1,4 +1,4 @@
-//! The operator that reads shared rows.
+//! Operator that reads shared rows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,15 +21,16 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::rows::SharedRows;
 
-/// Reads rows that other operators read too. A leaf: the operators that make the rows are nobody's alone.
+/// Operator that reads rows which other operators read too. It is a leaf: the operators that compute the rows belong to
+/// no single reader.
 #[derive(Debug)]
 pub struct SharedScanExec {
     relation: String,
     is_of_with_query: bool,
-    /// The order of the rows is to be kept: nobody divides them.
+    /// True if the order of the rows matters, so that one partition reads them all.
     is_ordered: bool,
     rows: Arc<SharedRows>,
-    /// Places of its columns among those of the rows.
+    /// Positions of its columns among those of the rows.
     columns: Vec<usize>,
     estimate: f64,
     properties: Arc<PlanProperties>,
@@ -56,29 +57,29 @@ impl SharedScanExec {
         Self { relation, is_of_with_query: false, is_ordered: false, rows, columns, estimate, properties, metrics }
     }
 
-    /// As a scan of rows whose order is to be kept.
+    /// Turns it into a scan that preserves the order of the rows.
     pub(super) fn in_order(self) -> Self {
         Self { is_ordered: true, ..self }
     }
 
-    /// As a scan of a WITH query that was asked to be MATERIALIZED.
+    /// Marks it as a scan of a WITH query that is AS MATERIALIZED.
     pub(super) fn of_with_query(self) -> Self {
         Self { is_of_with_query: true, ..self }
     }
 
-    /// Whether the rows are those of a WITH query that was asked to be MATERIALIZED.
+    /// Returns true if the rows are those of a WITH query that is AS MATERIALIZED.
     #[must_use]
     pub fn is_of_with_query(&self) -> bool {
         self.is_of_with_query
     }
 
-    /// What the query calls the rows.
+    /// Returns the name of the rows in the query.
     #[must_use]
     pub fn relation(&self) -> &str {
         &self.relation
     }
 
-    /// The rows, which are the same object for all who read them.
+    /// Returns the rows, the same object for all readers.
     #[must_use]
     pub fn rows(&self) -> &Arc<SharedRows> {
         &self.rows
@@ -115,7 +116,7 @@ impl ExecutionPlan for SharedScanExec {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    /// Who reads again reads the same rows.
+    /// Returns a copy that reads the same rows again.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(Self {
             relation: self.relation.clone(),

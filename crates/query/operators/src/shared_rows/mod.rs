@@ -1,6 +1,7 @@
-//! Rows of shared tables: made once in a run, for all scans of it that read them.
+//! Shared rows: a subplan's rows computed once in a run, for all scans that read them.
 //!
-//! `run.rs` has the shared rows of one run, `exec.rs` is the operator that reads them, and `rows.rs` makes them when the first reader asks.
+//! `run.rs` has the shared rows of one run, `exec.rs` the operator that reads them, and `rows.rs` computes them when
+//! the first reader asks.
 
 mod exec;
 mod rows;

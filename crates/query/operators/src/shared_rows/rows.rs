@@ -1,6 +1,7 @@
-//! Rows that are made once, for whoever reads them: in memory, and in files once they are too many.
+//! Rows computed once for all their readers: in memory, and in spill files if they are too many.
 //!
-//! A task of its own makes them, so that they come whichever reader asks first, waits, or stops early. It ends when all who may read are gone.
+//! A separate task computes them, so that they do not depend on which reader comes first, waits or stops early. The
+//! task ends when all readers are gone.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,20 +22,20 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The part of all memory that shared rows may take.
+/// Divisor of the memory limit: shared rows may take a quarter of it.
 const MEMORY_SHARE: usize = 4;
 
-/// The rows of some operators.
+/// Rows of a subplan, computed on first use.
 pub struct SharedRows {
     operators: Arc<dyn ExecutionPlan>,
-    /// What runs in their place.
+    /// Compiled form of the operators.
     covered: OnceLock<Arc<dyn ExecutionPlan>>,
-    /// The same for several partitions.
+    /// Form of the operators for several partitions.
     partitioned: OnceLock<Arc<dyn ExecutionPlan>>,
     making: Mutex<Option<Making>>,
 }
 
-/// The rows, once they are there.
+/// Future of the computed rows.
 pub(super) type Making = Shared<BoxFuture<'static, Result<Arc<Kept>, Arc<DataFusionError>>>>;
 
 impl SharedRows {
@@ -42,13 +43,13 @@ impl SharedRows {
         Self { operators, covered: OnceLock::new(), partitioned: OnceLock::new(), making: Mutex::default() }
     }
 
-    /// The operators that give the rows.
+    /// Returns the operators that compute the rows, in their newest form.
     #[must_use]
     pub fn operators(&self) -> &Arc<dyn ExecutionPlan> {
         self.partitioned.get().or_else(|| self.covered.get()).unwrap_or(&self.operators)
     }
 
-    /// Lets what `partition` makes of the operators, or of what runs in their place, run instead; does so once.
+    /// Replaces the operators by their form for several partitions; the first call counts.
     pub(crate) fn partition(
         &self,
         partition: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>,
@@ -60,10 +61,10 @@ impl SharedRows {
         Ok(())
     }
 
-    /// Lets what `cover` makes of the operators run in their place; does so once.
+    /// Replaces the operators by their compiled form; the first call counts.
     ///
     /// # Errors
-    /// Those of `cover`.
+    /// Errors of `cover`.
     pub fn cover(&self, cover: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>>) -> Result<()> {
         if self.covered.get().is_none() {
             let covered = cover(Arc::clone(&self.operators))?;
@@ -72,7 +73,7 @@ impl SharedRows {
         Ok(())
     }
 
-    /// The rows; the first who asks lets them be made.
+    /// Returns the future of the rows; the first call starts the computation.
     pub(super) fn kept(&self, context: &Arc<TaskContext>, metrics: impl FnOnce() -> SpillMetrics) -> Making {
         let mut making = self.making.lock();
         let start = || {
@@ -84,7 +85,7 @@ impl SharedRows {
                     Ok(made) => made.map_err(Arc::new),
                     Err(error) => match error.try_into_panic() {
                         Ok(panic) => std::panic::resume_unwind(panic),
-                        Err(error) => Err(Arc::new(DataFusionError::Execution(format!("rows were not made: {error}")))),
+                        Err(error) => Err(Arc::new(DataFusionError::Execution(format!("shared rows failed: {error}")))),
                     },
                 }
             };
@@ -100,17 +101,17 @@ impl fmt::Debug for SharedRows {
     }
 }
 
-/// Rows that were made.
+/// Computed rows, in memory and in spill files.
 pub(super) struct Kept {
     batches: Vec<RecordBatch>,
     files: Vec<Arc<dyn SpillFile>>,
     spill: SpillManager,
-    /// For the batches.
+    /// Memory of the batches.
     _held: Vec<MemoryReservation>,
 }
 
 impl Kept {
-    /// The rows of one of `parts` readers that divide them.
+    /// Returns the rows of one of `parts` readers that divide them.
     pub(super) fn part(self: &Arc<Self>, number: usize, parts: usize) -> BoxStream<'static, Result<RecordBatch>> {
         let (kept, count) = (Arc::clone(self), self.batches.len());
         let batches = (number..count).step_by(parts).map(move |batch| Ok(kept.batches[batch].clone()));
@@ -141,7 +142,9 @@ async fn make(operators: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, spil
             Ok(gathered) => gathered?,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(error) => return Err(DataFusionError::Execution(format!("rows were not gathered: {error}"))),
+                Err(error) => {
+                    return Err(DataFusionError::Execution(format!("collecting shared rows failed: {error}")));
+                }
             },
         };
         batches.extend(gathered.batches);
@@ -151,7 +154,7 @@ async fn make(operators: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>, spil
     Ok(Arc::new(Kept { batches, files, spill, _held: held }))
 }
 
-/// The rows of one partition: once they are too many, all of them in a file.
+/// Collects the rows of one partition; if they exceed their memory, all of them go to a spill file.
 async fn gather(
     mut rows: SendableRecordBatchStream,
     mut gathered: Gathered,
@@ -181,15 +184,15 @@ async fn gather(
 /// Rows of one partition in memory.
 struct Gathered {
     batches: Vec<RecordBatch>,
-    /// Addresses of buffers that are counted: batches may have some in common.
+    /// Addresses of buffers that are counted: batches may share buffers.
     counted: HashSet<usize>,
     held: MemoryReservation,
-    /// Bytes that may be kept.
+    /// Maximum bytes in memory.
     most: usize,
 }
 
 impl Gathered {
-    /// Whether there was room for one more batch.
+    /// Adds a batch if there is memory for it, and returns whether there was.
     fn keep(&mut self, batch: &RecordBatch) -> bool {
         let bytes = batch.columns().iter().map(|column| self.new_bytes(&column.to_data())).sum::<usize>();
         let has_room = self.held.size() + bytes <= self.most && self.held.try_grow(bytes).is_ok();
@@ -199,7 +202,7 @@ impl Gathered {
         has_room
     }
 
-    /// Bytes that earlier batches have not.
+    /// Returns the bytes of buffers that earlier batches do not have.
     fn new_bytes(&mut self, data: &ArrayData) -> usize {
         let nulls = data.nulls().map(|nulls| nulls.inner().inner());
         let buffers = data.buffers().iter().chain(nulls);

@@ -1,4 +1,4 @@
-//! The shared rows of one run of a plan: the plan says what they are, the run has them.
+//! Shared rows of one run: a plan describes them, each run computes its own.
 
 use std::sync::Arc;
 
@@ -13,42 +13,43 @@ use parking_lot::Mutex;
 use super::exec::SharedScanExec;
 use super::rows::SharedRows;
 
-/// Rows of shared tables, for the scans of one run that are turned into operators. An extension of the configuration that they are planned with.
+/// Shared rows by shared table, for the scans that are planned in one run. It is an extension of the planning
+/// configuration.
 #[derive(Debug, Default)]
 pub(crate) struct RowsOfRun(Mutex<Vec<RunTable>>);
 
-/// The rows of a table.
+/// Shared table with its rows in this run.
 #[derive(Debug, Clone)]
 struct RunTable {
     table: Arc<SharedTable>,
     rows: Arc<SharedRows>,
-    /// Places of the rows' columns among those of the table, ascending.
+    /// Positions of the rows' columns among those of the table, ascending.
     columns: Arc<[usize]>,
 }
 
 impl RowsOfRun {
-    /// Those that there are when an operator is made, for plans that it makes itself later; `None` where nothing is shared. A copy: the operator
-    /// may be one of those that make rows of the next table, and would keep these and itself alive for ever.
+    /// Returns a copy of the rows known when an operator is created, for plans that it makes later; `None` if nothing
+    /// is shared. It is a copy because the operator may compute rows of the next table: a reference would form a cycle.
     pub(crate) fn so_far(session: &dyn Session) -> Option<Arc<Self>> {
         let rows = session.config().get_extension::<Self>()?;
         let tables = rows.0.lock().clone();
         Some(Arc::new(Self(Mutex::new(tables))))
     }
 
-    /// A state to plan a run with, and what takes its rows.
+    /// Returns a session state for planning one run, and the registry of its shared rows.
     pub(crate) fn within(state: &SessionState) -> (SessionState, Arc<Self>) {
         let (mut state, rows) = (state.clone(), Arc::<Self>::default());
         rows.extend(state.config_mut());
         (state, rows)
     }
 
-    /// Lets scans that are planned with a configuration read these rows.
+    /// Lets scans that are planned with this configuration read the rows.
     pub(crate) fn extend(self: &Arc<Self>, config: &mut SessionConfig) {
         config.set_extension(Arc::clone(self));
         config.set_extension(Arc::new(SharedScans(Arc::<Self>::clone(self))));
     }
 
-    /// `operators` give these columns of a table in this run.
+    /// Registers the operators that compute these columns of a table in this run.
     pub(crate) fn add(&self, table: &Arc<SharedTable>, columns: &[usize], operators: Arc<dyn ExecutionPlan>) {
         let (table, rows, columns) = (Arc::clone(table), Arc::new(SharedRows::new(operators)), columns.into());
         self.0.lock().push(RunTable { table, rows, columns });
@@ -57,7 +58,7 @@ impl RowsOfRun {
     fn table(&self, wanted: &SharedTable) -> Result<RunTable> {
         let tables = self.0.lock();
         let known = tables.iter().find(|known| std::ptr::eq(Arc::as_ptr(&known.table), wanted)).cloned();
-        known.ok_or_else(|| internal_datafusion_err!("{wanted:?} has no operators in this run"))
+        known.ok_or_else(|| internal_datafusion_err!("shared table {wanted:?} has no operators in this run"))
     }
 }
 
@@ -70,7 +71,7 @@ impl PlanSharedScan for RowsOfRun {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let RunTable { rows, columns: given, .. } = self.table(table)?;
         let place = |column: &usize| {
-            given.binary_search(column).map_err(|_| internal_datafusion_err!("{table:?} was narrowed too far"))
+            given.binary_search(column).map_err(|_| internal_datafusion_err!("{table:?} lacks a column of a scan"))
         };
         let places = columns.iter().map(place).collect::<Result<Vec<_>>>()?;
         let schema = Arc::new(table.schema().project(columns)?);

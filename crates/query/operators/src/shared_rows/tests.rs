@@ -14,10 +14,10 @@ use super::SharedScanExec;
 use crate::OperatorPlanner;
 use crate::plan::operators_of_run;
 
-/// The table `a(x)` of 1 to 4, read by three threads.
+/// Creates the table `a(x)` with the values 1 to 4, read by three threads.
 fn state() -> SessionState {
     let mut config = SessionConfig::new().with_target_partitions(3);
-    // As statements have it.
+    // Like the sessions of statements.
     config.options_mut().sql_parser.enable_subquery_sort_elimination = false;
     let context = SessionContext::new_with_config(config);
     let numbers = Arc::new(Int64Array::from(vec![1, 2, 3, 4]));
@@ -27,7 +27,7 @@ fn state() -> SessionState {
     SessionStateBuilder::new_from_existing(context.state()).with_query_planner(Arc::new(OperatorPlanner)).build()
 }
 
-/// The plan of two readers of a WITH query that is asked to be computed once.
+/// Plans two readers of a WITH query that is AS MATERIALIZED.
 async fn read_twice(state: &SessionState, query: &str) -> Optimized {
     let name = Asked::Once.name("w");
     let sql = format!(

@@ -1,4 +1,4 @@
-//! What a dependent subquery has answered, and its runs for what it has not been asked yet.
+//! Results of a correlated subquery, cached by outer values, and the runs that compute them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use types::{Condition, SqlError};
 use super::expression::are_equal;
 use crate::shared_rows::RowsOfRun;
 
-/// A run of the plan around a subquery.
+/// Execution context of the plan around a subquery.
 #[derive(Clone)]
 pub(super) struct Run {
     pub(super) context: Arc<TaskContext>,
@@ -32,32 +32,33 @@ pub(super) struct Run {
     pub(super) rows: Option<Arc<RowsOfRun>>,
 }
 
-/// One partition's answers of a dependent subquery, each of them found once while there is memory for them.
+/// Cache of one partition's results of a correlated subquery; each is computed once while there is memory.
 pub(super) struct Answers {
     dependent: Dependent,
     run: Run,
     slots: Slots,
     prepared: Option<Prepared>,
-    /// By the outer values.
+    /// Results by outer values.
     known: HashMap<Vec<ScalarValue>, Answer>,
-    /// Whether the same outer values have the same answer.
+    /// True if equal outer values give equal results.
     is_stable: bool,
-    /// Of the known answers.
+    /// Memory of the cached results.
     kept: MemoryReservation,
-    /// Of what is found out.
+    /// Memory of the running subquery.
     running: MemoryReservation,
 }
 
-/// Operators with slots for the outer values, and what they run with.
+/// Operators of the subquery with slots for the outer values, and their task context.
 struct Prepared {
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
 }
 
+/// Result of a correlated subquery for one combination of outer values.
 #[derive(Debug, Clone)]
 enum Answer {
     Value(ScalarValue),
-    /// The values among which others are looked for.
+    /// Values of an IN subquery, to be searched for each row.
     Among(Vec<ArrayRef>),
 }
 
@@ -87,7 +88,7 @@ impl Answers {
         })
     }
 
-    /// The answers for rows whose outer values, and then what is looked for, are in `columns`.
+    /// Returns the results for rows; `columns` are the outer values, followed by the value to search for (IN).
     pub(super) async fn answer(&mut self, columns: &[ArrayRef], rows: usize) -> DfResult<ArrayRef> {
         let (outer, looked_for) = columns.split_at(self.dependent.outer.len());
         let results = self.kept.new_empty();
@@ -103,7 +104,7 @@ impl Answers {
                 (Answer::Value(value), _) => value,
                 (Answer::Among(values), Some(column)) => contains(&values, &ScalarValue::try_from_array(column, row)?)?,
                 (Answer::Among(_), None) => {
-                    return Err(DataFusionError::Internal("IN of a subquery looks for a value".to_owned()));
+                    return Err(DataFusionError::Internal("IN subquery: the value to look for is missing".to_owned()));
                 }
             };
             self.take(&results, value.size())?;
@@ -115,7 +116,7 @@ impl Answers {
         ScalarValue::iter_to_array(answers)
     }
 
-    /// Runs the subquery for outer values.
+    /// Runs the subquery for outer values and caches the result.
     async fn find(&mut self, key: Vec<ScalarValue>) -> DfResult<Answer> {
         self.slots.lock().clone_from(&key);
         let Prepared { plan, context } = match self.prepared.take() {
@@ -134,11 +135,12 @@ impl Answers {
         Ok(answer)
     }
 
-    /// The subquery's operators with slots for the outer values: small and run often, so in one partition.
+    /// Plans the subquery with slots for the outer values, in one partition: it is small and runs often.
     async fn prepare(&self) -> DfResult<Prepared> {
         let within = &self.dependent.within;
         let mut config = within.state.config().clone().with_target_partitions(1);
-        // Scans would go on with what the first run's joins and top-k learned, which is not true of the next.
+        // Scans would keep the dynamic filters that the first run's joins and top-k computed, which do not hold for the
+        // next.
         let rules = &mut config.options_mut().optimizer;
         rules.enable_dynamic_filter_pushdown = false;
         rules.enable_topk_dynamic_filter_pushdown = false;
@@ -152,12 +154,12 @@ impl Answers {
         let plan = by_rules(plan, &state)?;
         let plan = state.query_planner().create_physical_plan(lift(&plan)?.as_ref(), &state).await?;
         let plan = stoppable(plan, &within.stop)?;
-        // The query's own memory.
+        // The query's own memory pool.
         let context = TaskContext::from(&state).with_runtime(self.run.context.runtime_env());
         Ok(Prepared { plan, context: Arc::new(context) })
     }
 
-    /// As many of the subquery's rows as are asked about.
+    /// Reads as many of the subquery's rows as its result depends on.
     async fn run(&mut self, plan: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> DfResult<Vec<RecordBatch>> {
         let enough = match self.dependent.question {
             Question::Exists => 1,
@@ -193,7 +195,7 @@ impl Answers {
         results.try_grow(size)
     }
 
-    /// Gives the memory of known answers to what needs it more.
+    /// Drops all cached results to free memory.
     fn forget(&mut self) {
         self.known = HashMap::new();
         self.kept.free();
@@ -225,7 +227,7 @@ impl Answers {
 
     fn list(&self, batches: &[RecordBatch]) -> DfResult<ScalarValue> {
         let DataType::List(item) = self.dependent.result.data_type() else {
-            return Err(DataFusionError::Internal("the values of a subquery are a list".to_owned()));
+            return Err(DataFusionError::Internal("ARRAY subquery: the result type is not a list".to_owned()));
         };
         let parts: Vec<&dyn Array> = batches.iter().map(|batch| batch.column(0).as_ref()).collect();
         let items = if parts.is_empty() { new_empty_array(item.data_type()) } else { concat(&parts)? };
@@ -236,10 +238,10 @@ impl Answers {
 
     fn rows(&self, batches: &[RecordBatch]) -> DfResult<ScalarValue> {
         let DataType::List(item) = self.dependent.result.data_type() else {
-            return Err(DataFusionError::Internal("the rows of a subquery are a list".to_owned()));
+            return Err(DataFusionError::Internal("LATERAL subquery: the result type is not a list".to_owned()));
         };
         let DataType::Struct(fields) = item.data_type() else {
-            return Err(DataFusionError::Internal("the rows of a subquery are structs".to_owned()));
+            return Err(DataFusionError::Internal("LATERAL subquery: the list items are not structs".to_owned()));
         };
         let count = batches.iter().map(RecordBatch::num_rows).sum();
         let columns = fields
@@ -257,7 +259,7 @@ impl Answers {
     }
 }
 
-/// Whether a value is among others; unknown where a NULL could be it.
+/// Evaluates IN: NULL if the value is not found but a NULL might equal it.
 fn contains(among: &[ArrayRef], looked_for: &ScalarValue) -> DfResult<ScalarValue> {
     if among.is_empty() {
         return Ok(ScalarValue::Boolean(Some(false)));

@@ -1,4 +1,4 @@
-//! The operator that evaluates expressions with dependent subqueries.
+//! Operator that evaluates expressions with correlated subqueries.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,15 +21,16 @@ use super::answers::Run;
 use super::expression::AsyncExpression;
 use crate::shared_rows::RowsOfRun;
 
-/// Rows that are computed before any of them is given: subqueries of rows behind a LIMIT are not asked.
+/// Number of rows per output batch: small, so that few subqueries run for rows beyond a LIMIT.
 const ROWS: usize = 256;
 
-/// All columns of the input, then one for each expression. While a subquery runs its task waits as for an input: no thread is held.
+/// Operator that appends one column per expression to its input. While a subquery runs, its task waits asynchronously;
+/// no thread is blocked.
 #[derive(Debug)]
 pub(crate) struct SubPlanExec {
     input: Arc<dyn ExecutionPlan>,
     exprs: Vec<Arc<dyn PhysicalExpr>>,
-    /// Rows that its run shares, which plans of subqueries may read.
+    /// Shared rows of the run, which subqueries may read.
     rows: Option<Arc<RowsOfRun>>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
@@ -37,7 +38,7 @@ pub(crate) struct SubPlanExec {
 }
 
 impl SubPlanExec {
-    /// `schema` has the columns of `input` and those of `exprs`.
+    /// Creates the operator; `schema` has the columns of `input` followed by those of `exprs`.
     pub(super) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         exprs: Vec<Arc<dyn PhysicalExpr>>,
@@ -80,7 +81,7 @@ impl ExecutionPlan for SubPlanExec {
         self: Arc<Self>,
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.pop() else { return internal_err!("SubPlanExec has an input") };
+        let Some(input) = children.pop() else { return internal_err!("SubPlanExec needs one input") };
         Ok(Arc::new(Self::try_new(input, self.exprs.clone(), self.rows.clone(), Arc::clone(&self.schema))?))
     }
 
@@ -122,13 +123,13 @@ impl ExecutionPlan for SubPlanExec {
     }
 }
 
-/// A partition's rows.
+/// Execution state of one partition.
 struct Rows {
     input: SendableRecordBatchStream,
     exprs: Vec<AsyncExpression>,
     schema: SchemaRef,
     metrics: BaselineMetrics,
-    /// An input batch, and how many of its rows are done.
+    /// Input batch, with the number of its rows that are done.
     current: Option<(RecordBatch, usize)>,
 }
 

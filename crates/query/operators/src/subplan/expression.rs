@@ -1,7 +1,8 @@
-//! Expressions whose evaluation waits for subqueries, without a thread that waits.
+//! Expressions that await subqueries asynchronously.
 //!
-//! An expression is taken apart at its calls of subqueries and at what decides whether these are made: CASE, AND and OR. Each of
-//! these becomes a column, for the rows that ask for it, and the rest is evaluated over these columns at once.
+//! An expression is split at its subquery calls and at the nodes that decide whether a call is made: CASE, AND and OR.
+//! Each of these becomes a column, evaluated only for the rows that need it; the remaining expression is evaluated over
+//! these columns as usual.
 
 use std::sync::Arc;
 
@@ -21,22 +22,23 @@ use optimizer::dependent::Dependent;
 
 use super::answers::{Answers, Run};
 
-/// An expression in the making of one partition's rows, with what its subqueries have answered.
+/// Expression compiled for one partition, with the cached results of its subqueries.
 pub(super) struct AsyncExpression {
-    /// In this order the columns after those of the rows.
+    /// Parts that are evaluated first; their values are columns after those of the rows, in this order.
     parts: Vec<Part>,
-    /// Over rows with these columns.
+    /// Remaining expression, over the columns of the rows and of the parts.
     rest: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
 }
 
+/// Subexpression that waits for a subquery, or decides whether one is called.
 enum Part {
     Subquery {
         answers: Box<Answers>,
         arguments: Vec<AsyncExpression>,
     },
     Case(Box<Case>),
-    /// AND or OR, whose right side is asked where the left one leaves it open.
+    /// AND or OR: the right side is evaluated for rows that the left side does not decide.
     Logic {
         is_and: bool,
         left: Box<AsyncExpression>,
@@ -44,8 +46,9 @@ enum Part {
     },
 }
 
+/// CASE whose branches are evaluated only for the rows that reach them.
 struct Case {
-    /// The operand of a simple CASE, which lies beside the rows for its branches.
+    /// Operand of a simple CASE, appended to the rows as a column for the branches.
     operand: Option<AsyncExpression>,
     schema: SchemaRef,
     branches: Vec<(AsyncExpression, AsyncExpression)>,
@@ -54,7 +57,7 @@ struct Case {
 }
 
 impl AsyncExpression {
-    /// `expr` over rows of `schema`.
+    /// Compiles `expr` over rows of `schema`.
     pub(super) fn compile(expr: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, run: &Run) -> DfResult<Self> {
         let mut parts = Vec::new();
         let mut fields = schema.fields().to_vec();
@@ -72,7 +75,7 @@ impl AsyncExpression {
         Ok(Self { parts, rest: rest.data, schema: Arc::new(Schema::new(fields)) })
     }
 
-    /// The expression's values for the rows of a batch.
+    /// Evaluates the expression for the rows of a batch.
     pub(super) fn evaluate<'a>(&'a mut self, batch: &'a RecordBatch) -> BoxFuture<'a, DfResult<ArrayRef>> {
         async move {
             if self.parts.is_empty() {
@@ -90,7 +93,7 @@ impl AsyncExpression {
 }
 
 impl Part {
-    /// `None` for what is evaluated at once, over its parts.
+    /// Compiles a node; `None` if it is an ordinary expression over its parts.
     fn compile(node: &Arc<dyn PhysicalExpr>, schema: &SchemaRef, run: &Run) -> DfResult<Option<Self>> {
         let compile = |expr: &Arc<dyn PhysicalExpr>| AsyncExpression::compile(expr, schema, run);
         if let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() {
@@ -140,7 +143,7 @@ async fn logic(
         return Ok(decided);
     }
     let asked = right.evaluate(&selected(batch, &open)?).await?;
-    // Where the left side decides, its value is that of both.
+    // Where the left side decides, its value is used for both sides.
     let mut places: Vec<(usize, usize)> = (0..batch.num_rows()).map(|row| (0, row)).collect();
     for (at, row) in open.iter().enumerate() {
         places[*row as usize] = (1, at);
@@ -233,7 +236,7 @@ fn rows_of(batch: &RecordBatch) -> DfResult<std::ops::Range<u32>> {
     rows.map(|rows| 0..rows).map_err(|_| DataFusionError::Internal("a batch has more than 2^32 rows".to_owned()))
 }
 
-/// The batch's rows at `rows`, which are in order.
+/// Returns the batch's rows at the positions `rows`, which are ascending.
 fn selected(batch: &RecordBatch, rows: &[u32]) -> DfResult<RecordBatch> {
     if rows.len() == batch.num_rows() {
         return Ok(batch.clone());
@@ -242,11 +245,11 @@ fn selected(batch: &RecordBatch, rows: &[u32]) -> DfResult<RecordBatch> {
 }
 
 fn booleans(values: &ArrayRef) -> DfResult<&arrow::array::BooleanArray> {
-    let not_boolean = || DataFusionError::Internal(format!("a condition is of type {}", values.data_type()));
+    let not_boolean = || DataFusionError::Internal(format!("a subplan's condition has type {}", values.data_type()));
     values.as_boolean_opt().ok_or_else(not_boolean)
 }
 
-/// Whether two values of a type are equal as SQL compares them: zeros have no sign, and NaN is itself.
+/// Compares two values of a type as SQL does: zeros are equal whatever their sign, and NaN equals NaN.
 pub(super) fn are_equal(one: &ScalarValue, other: &ScalarValue) -> bool {
     match (one, other) {
         (ScalarValue::Float64(Some(one)), ScalarValue::Float64(Some(other))) => {

@@ -1,8 +1,10 @@
-//! SubPlans: the operator that evaluates expressions with correlated subqueries that have no join form.
+//! Operator that evaluates expressions with correlated subqueries that have no join form.
 //!
-//! `exec.rs` computes a batch's expressions, which wait for the subqueries' runs (`expression.rs`) as other operators wait for their inputs:
-//! no thread waits. `answers.rs` runs a subquery once for each distinct combination of the outer values it uses, and keeps its answers while there is
-//! memory for them.
+//! - `plan.rs`: makes the operator of a SubPlan node,
+//! - `exec.rs`: the operator, which evaluates expressions batch by batch,
+//! - `expression.rs`: expressions that wait for subqueries asynchronously, without blocking a thread,
+//! - `answers.rs`: runs a subquery once per distinct combination of its outer values, and caches the results while
+//!   there is memory.
 
 mod answers;
 mod exec;

@@ -1,4 +1,4 @@
-//! From a [`SubPlan`] to its operator.
+//! Physical planning of [`SubPlan`] nodes.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use optimizer::dependent::SubPlan;
 use super::exec::SubPlanExec;
 use crate::shared_rows::RowsOfRun;
 
-/// The operator of a SubPlan over the one of its input.
+/// Creates the operator of a SubPlan node over that of its input.
 ///
 /// # Errors
-/// An expression of it cannot be planned.
+/// An expression that cannot be planned.
 pub(crate) fn plan_sub_plan(
     subplan: &SubPlan,
     (input, operator): (&LogicalPlan, &Arc<dyn ExecutionPlan>),

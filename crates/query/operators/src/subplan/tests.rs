@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::OperatorPlanner;
 
-/// Two tables: `a(x, y)` of 1–4 with one NULL, and `b(x, z)` with some of them, some twice.
+/// Creates the tables `a(x, y)` with x from 1 to 4 and one NULL, and `b(x, z)` with some of these values, some of them
+/// twice.
 fn state() -> SessionState {
     let context = SessionContext::new();
     let table = |names: [&str; 2], rows: &[(Option<i64>, &str)]| {
@@ -32,7 +33,7 @@ fn state() -> SessionState {
     SessionStateBuilder::new_from_existing(base).with_analyzer_rule(rule).build()
 }
 
-/// The rows of a query, one text per row.
+/// Returns the rows of a query, one text per row.
 async fn rows(sql: &str) -> Result<Vec<String>, String> {
     let state = state();
     let plan = state.create_logical_plan(sql).await.map_err(|error| error.to_string())?;

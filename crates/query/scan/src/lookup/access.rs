@@ -1,4 +1,4 @@
-//! Which index a statement's conditions are found by.
+//! Choice of the index for a statement's conditions.
 
 use catalog::{RowIndex, Table};
 use datafusion::logical_expr::Operator;
@@ -7,7 +7,7 @@ use types::{ColumnId, Oid, SqlResult};
 
 use super::key_range::{KeyBound, KeyRange};
 
-/// How a condition compares a column with a value.
+/// Comparison of a column with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     Equal,
@@ -18,7 +18,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The same with its sides exchanged.
+    /// Returns the comparison with exchanged sides.
     pub fn reversed(self) -> Self {
         match self {
             Self::Equal => Self::Equal,
@@ -42,7 +42,7 @@ impl std::fmt::Display for Comparison {
     }
 }
 
-/// What an operator compares, if it does and an index helps.
+/// Returns the comparison of an operator; `None` for operators that no index supports.
 pub fn comparison_of(operator: Operator) -> Option<Comparison> {
     Some(match operator {
         Operator::Eq => Comparison::Equal,
@@ -54,22 +54,22 @@ pub fn comparison_of(operator: Operator) -> Option<Comparison> {
     })
 }
 
-/// An index and the conditions that say which part of it is meant, by their numbers.
+/// Access path: an index and the conditions that bound its range, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     pub index: Oid,
     pub columns: Vec<ColumnId>,
-    /// For the first columns, one each.
+    /// Equality conditions, one for each leading column.
     equal: Vec<usize>,
-    /// Of the column after them.
+    /// Bounds of the column that follows them.
     least: KeyBound<usize>,
     greatest: KeyBound<usize>,
-    /// At most one row has the key.
+    /// True if at most one row has the key.
     pub is_unique: bool,
 }
 
 impl Access {
-    /// The index of the table that leaves the fewest rows, as far as the conditions tell; `None` where none helps.
+    /// Returns the most selective index of the table, judged by the conditions alone; `None` if no index helps.
     pub fn choose(table: &Table, conditions: &[(ColumnId, Comparison)]) -> Option<Self> {
         let mut best: Option<Self> = None;
         for access in table.row_indexes().filter_map(|index| Self::by(index, conditions)) {
@@ -101,13 +101,13 @@ impl Access {
         Some(Self { index: index.oid, columns: index.columns.to_vec(), equal, least, greatest, is_unique })
     }
 
-    /// The higher it is, the fewer rows are left, as far as the conditions tell.
+    /// Returns the selectivity rank: the higher it is, the fewer rows are expected.
     pub fn rank(&self) -> (bool, usize, usize) {
         let bounds = [self.least, self.greatest].iter().filter(|bound| **bound != KeyBound::None).count();
         (self.is_unique, self.equal.len(), bounds)
     }
 
-    /// The conditions that say which part of the index is meant.
+    /// Returns the conditions that bound the range.
     pub fn conditions(&self) -> impl Iterator<Item = usize> {
         let bounds = [self.least, self.greatest].into_iter().filter_map(|bound| match bound {
             KeyBound::None => None,
@@ -116,13 +116,13 @@ impl Access {
         self.equal.iter().copied().chain(bounds)
     }
 
-    /// The columns of the index that vary within the range, in order.
+    /// Returns the columns of the index that vary within the range, in order.
     pub fn varying(&self) -> &[ColumnId] {
         &self.columns[self.equal.len()..]
     }
 
-    /// The part of the index that is meant where the conditions compare with the `value` of each, of exactly the columns' types; `None`
-    /// where nothing is, because one of them is NULL.
+    /// Returns the range of keys for the `value` of each condition, which must have the column's type; `None` if a
+    /// value is NULL, so that no row can match.
     pub fn range<'a>(&self, value: impl Fn(usize) -> SqlResult<Value<'a>>) -> SqlResult<Option<KeyRange>> {
         let mut start = Vec::new();
         for condition in &self.equal {

@@ -1,4 +1,4 @@
-//! Rows that were found, read from where they lie.
+//! Reads of the rows that a lookup has found.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{Found, KeyLookup};
 use crate::table_columns::column_defs;
 use crate::table_rows::tuples;
 
-/// How many pieces of shards hold these rows.
+/// Returns the number of blocks of shard rows that contain these rows.
 pub fn pieces(found: &[Found]) -> usize {
     let piece = |found: &Found| match found.place {
         RowPlace::Fresh => None,
@@ -25,7 +25,8 @@ pub fn pieces(found: &[Found]) -> usize {
 }
 
 impl KeyLookup {
-    /// The rows in the order given. `table` is the catalog's, with all of its columns: rows of shards are kept for other statements.
+    /// Reads the rows, in the given order. `table` must have all columns of the catalog: blocks of rows are cached for
+    /// other statements too.
     ///
     /// # Errors
     /// Errors of the storage.
@@ -34,12 +35,12 @@ impl KeyLookup {
         for Found { row, place } in found {
             fetched.push(match place {
                 RowPlace::Fresh => {
-                    let version = rows.fresh_row(*row).ok_or_else(|| SqlError::internal("a found row is not there"))?;
+                    let version = rows.fresh_row(*row).ok_or_else(|| SqlError::internal("unflushed row is missing"))?;
                     version.tuple.clone()
                 }
                 RowPlace::Shard { shard, ordinal } => {
                     let shard = rows.shards.find(*shard).map(|(_, shard)| shard);
-                    let shard = shard.ok_or_else(|| SqlError::internal("a found row's shard is not there"))?;
+                    let shard = shard.ok_or_else(|| SqlError::internal("row fetch: the shard is missing"))?;
                     Box::pin(self.settled_row(table, &shard, *ordinal)).await?
                 }
             });
@@ -48,7 +49,7 @@ impl KeyLookup {
     }
 
     async fn settled_row(&self, table: &Arc<Table>, shard: &Arc<ShardMeta>, ordinal: u32) -> SqlResult<Tuple> {
-        // Pieces end where row groups do: they are counted within their row group.
+        // Blocks end with their row group and are counted within it.
         let (mut row, mut row_group, mut pieces_before) = (ordinal, 0, 0);
         while let Some(group) = shard.row_groups.get(row_group)
             && group.rows <= u64::from(row)
@@ -68,7 +69,7 @@ impl KeyLookup {
             }
         };
         let row = rows.get((row % PIECE_ROWS) as usize).cloned();
-        row.ok_or_else(|| SqlError::internal("a found row is not in its shard"))
+        row.ok_or_else(|| SqlError::internal("row fetch: the position is beyond the shard"))
     }
 
     async fn read_piece(

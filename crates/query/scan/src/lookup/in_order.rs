@@ -1,4 +1,4 @@
-//! The rows of a range of an index in its order, wherever they lie: layers of fresh rows and shards, merged.
+//! Merge of the rows in an index range, from layers of unflushed rows and from shards.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,28 +14,30 @@ use super::Found;
 use super::key_range::KeyRange;
 use super::shard_keys::ShardKeys;
 
-/// Rows that have a key of a range; gives them one by one, so that whoever has enough stops.
+/// Iterator over the rows in a range of keys, in key order.
 pub(super) struct InOrder<'a> {
     sources: Vec<Source<'a>>,
     backwards: bool,
 }
 
-/// Where rows come from, with the one that is next.
+/// Sorted input of the merge, with its next row.
 struct Source<'a> {
     next: Option<(Key<'a>, Found)>,
     rest: Rest<'a>,
 }
 
-/// A row's key, ended by its id where it is fresh.
+/// Key of a row; keys of unflushed rows end with the row id.
 type Key<'a> = Cow<'a, [u8]>;
 
+/// Rows of an input that follow its next one.
 enum Rest<'a> {
     Layer { entries: Box<dyn Iterator<Item = &'a IndexEntry> + Send + 'a>, hidden_by: Vec<&'a Layer> },
     Shard { shard: ShardId, keys: Arc<ShardKeys>, left: Range<usize>, deleted: [Option<&'a RoaringBitmap>; 2] },
 }
 
 impl<'a> InOrder<'a> {
-    /// The rows of `rows` in `range` of the index; `shards` are the indexes of those shards that may have some.
+    /// Starts the merge over a range of the index; `shards` are the key indexes of the shards that may have matching
+    /// rows.
     pub(super) fn new(
         rows: &'a TableRows,
         index: Oid,

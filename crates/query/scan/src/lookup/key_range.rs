@@ -1,23 +1,24 @@
-//! A range of an index, in the form of its keys.
+//! Ranges of encoded index keys.
 
 use catalog::ShardList;
 use rowstore::{Value, encode_key_value};
 use shards::{Datum, Zone};
 use types::ColumnId;
 
-/// No key's next part begins with it: what follows a key's start and all keys that have it.
+/// Byte greater than the first byte of any encoded value: a prefix followed by it is greater than all keys with that
+/// prefix.
 const AFTER_ALL: u8 = 0xff;
-/// What the part of a NULL is.
+/// Encoding of NULL.
 const NULL_PART: u8 = 2;
 
-/// The keys from `from` on and before `to`.
+/// Range of encoded keys, from `from` (inclusive) to `to` (exclusive).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRange {
     pub from: Vec<u8>,
     pub to: Vec<u8>,
 }
 
-/// The end of a range of one column.
+/// Bound of a range of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyBound<T> {
     None,
@@ -26,12 +27,13 @@ pub(crate) enum KeyBound<T> {
 }
 
 impl KeyRange {
-    /// All keys that begin with `start`.
+    /// Returns the range of all keys that begin with `start`.
     pub(crate) fn starting_with(start: &[u8]) -> Self {
         Self::between(start, KeyBound::None, KeyBound::None)
     }
 
-    /// The keys that begin with `start` and whose next column lies within the bounds; NULL does where there is no bound at all.
+    /// Returns the range of keys that begin with `start` and whose next column lies within the bounds; NULLs are
+    /// included only without bounds.
     pub(crate) fn between(start: &[u8], least: KeyBound<Value<'_>>, greatest: KeyBound<Value<'_>>) -> Self {
         let with = |value: Value<'_>| {
             let mut key = start.to_vec();
@@ -57,7 +59,8 @@ impl KeyRange {
         Self { from, to }
     }
 
-    /// The positions of the shards that by their statistics may have a key of the range in an index that begins with `column`.
+    /// Returns the positions of the shards that, by their zone maps, may have keys of the range; `column` is the first
+    /// column of the index.
     pub fn shards<'a>(&'a self, shards: &'a ShardList, column: ColumnId) -> impl Iterator<Item = usize> + 'a {
         shards.asked(column, move |zone| self.may_be_in(zone))
     }
@@ -68,7 +71,7 @@ impl KeyRange {
     }
 }
 
-/// A key that is not greater than those of the column's values, and one that is greater than all.
+/// Returns a lower bound (inclusive) and an upper bound (exclusive) of the keys of a zone.
 fn bounds(zone: &Zone<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut least, mut greatest) = (Vec::new(), Vec::new());
     encode_key_value(value_of(zone.min?), &mut least);
@@ -81,7 +84,7 @@ fn bounds(zone: &Zone<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((least, greatest))
 }
 
-/// A shard's statistic as a value of a row.
+/// Converts a value of the statistics to a stored value.
 pub(crate) fn value_of(datum: &Datum) -> Value<'_> {
     match datum {
         Datum::Bool(value) => Value::Bool(*value),
@@ -102,7 +105,7 @@ mod tests {
         for value in values {
             encode_key_value(*value, &mut key);
         }
-        // As an entry ends: with the row's id.
+        // Entries of an index end with the row id.
         key.extend(7_u64.to_be_bytes());
         key
     }

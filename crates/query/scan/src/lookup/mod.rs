@@ -1,4 +1,10 @@
-//! Rows by key, wherever they lie: fresh ones in the layers' indexes, settled ones by an index of each shard.
+//! Rows by key: unflushed rows by the indexes of their layers, flushed rows by a key index of each shard.
+//!
+//! - `access.rs`: the choice of an index for a statement's conditions,
+//! - `key_range.rs`: ranges of encoded keys,
+//! - `in_order.rs`: the rows of a range in key order, merged from layers and shards,
+//! - `shard_keys.rs`: the key index of a shard, built in memory on demand,
+//! - `fetch.rs`, `settled.rs`: reads of single rows, and the cache of blocks of rows that they are read in.
 
 use std::sync::Arc;
 
@@ -23,27 +29,27 @@ pub use fetch::pieces;
 pub use key_range::KeyRange;
 pub(crate) use key_range::value_of;
 
-/// What keys are looked up in.
+/// Table and columns that keys are looked up in.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyColumns<'a> {
     pub table: &'a Arc<Table>,
-    /// The index that fresh rows are found by; without one they are looked at one by one.
+    /// Index of unflushed rows; without one they are compared one by one.
     pub index: Option<Oid>,
     pub columns: &'a [ColumnId],
 }
 
-/// A row that has a key.
+/// Row with its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     pub row: RowId,
     pub place: RowPlace,
 }
 
-/// Finds rows by key. It keeps the keys of shards that were asked for, and rows of shards that were read one by one.
+/// Service that finds rows by key. It caches key indexes of shards, and blocks of rows that were read for single rows.
 #[derive(Debug)]
 pub struct KeyLookup {
     objects: Objects,
-    /// Shared with the scans.
+    /// Open shards, shared with the scans.
     opened: Arc<OpenedShards>,
     keys: KeyCache,
     settled: SettledRows,
@@ -54,7 +60,7 @@ impl KeyLookup {
         Self { objects, opened, keys: KeyCache::default(), settled: SettledRows::default() }
     }
 
-    /// For each key the rows of `rows` that have it.
+    /// Returns, for each key, the visible rows that have it.
     ///
     /// # Errors
     /// Errors of the storage.
@@ -66,14 +72,14 @@ impl KeyLookup {
         for (key, found) in keys.iter().zip(&mut found) {
             let range = KeyRange::starting_with(key);
             let shards = self.shard_keys(of, rows, &range).await?;
-            // No index has this id, so of fresh rows none is found twice.
+            // No index has the default id, so that no unflushed row is found a second time.
             let index = of.index.unwrap_or_default();
             found.extend(InOrder::new(rows, index, &range, shards, false));
         }
         Ok(found)
     }
 
-    /// The first `count_max` rows of the range in the order of the index.
+    /// Returns the first `count_max` rows of the range in the order of the index.
     pub async fn find_range(
         &self,
         of: KeyColumns<'_>,
@@ -87,7 +93,7 @@ impl KeyLookup {
         Ok(InOrder::new(rows, index, range, shards, backwards).take(count_max).collect())
     }
 
-    /// The indexes of the shards that may have keys of the range.
+    /// Returns the key indexes of the shards that may have keys in the range.
     async fn shard_keys(
         &self,
         of: KeyColumns<'_>,
@@ -101,7 +107,7 @@ impl KeyLookup {
             None => (0..shards.len()).collect(),
         };
         for shard in numbers.into_iter().filter_map(|number| shards.get(number)) {
-            // Reading is rare, and its future large: who asks for fresh rows does not carry it.
+            // The future of a read is large and rarely needed: boxed, lookups of unflushed rows do not carry it.
             let keys = Box::pin(self.keys.of(&self.opened, &self.objects, of, &shard)).await?;
             indexes.push((shard.id, keys));
         }
@@ -109,12 +115,12 @@ impl KeyLookup {
     }
 }
 
-/// The fresh rows of a range of an index, in its order.
+/// Returns the unflushed rows in a range of an index, in its order.
 pub(crate) fn fresh<'a>(rows: &'a TableRows, index: Oid, range: &'a KeyRange) -> impl Iterator<Item = RowId> + 'a {
     fresh_in_order(rows, index, range, false).map(|found| found.row)
 }
 
-/// As [`fresh`], from the last on where `backwards`.
+/// Like [`fresh`], with locations, and in descending order if `backwards`.
 pub fn fresh_in_order<'a>(
     rows: &'a TableRows,
     index: Oid,

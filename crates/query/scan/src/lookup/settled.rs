@@ -1,4 +1,4 @@
-//! Rows of shards that were read one by one lately, as rows are stored: pieces of a shard, kept while there is memory.
+//! Cache of flushed rows that were read one by one: blocks of stored rows, bounded by memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,25 +7,27 @@ use parking_lot::Mutex;
 use rowstore::Tuple;
 use types::ShardId;
 
-/// Rows of one piece: what is read for one of them.
+/// Number of rows in a block, the unit of reading.
 pub(super) const PIECE_ROWS: u32 = 1024;
-/// Memory that pieces may take.
+/// Maximum memory of all cached blocks, in bytes.
 const MEMORY_BYTES_MAX: usize = 256 << 20;
 
-/// Pieces of shards; those used least lately go first.
+/// LRU cache of blocks of shard rows.
 #[derive(Debug, Default)]
 pub(crate) struct SettledRows {
     inner: Mutex<Inner>,
 }
 
+/// State of the cache.
 #[derive(Debug, Default)]
 struct Inner {
     pieces: HashMap<(ShardId, u32), Piece>,
-    /// Counts uses.
+    /// Number of uses so far, as the time of the last use.
     clock: u64,
     bytes: usize,
 }
 
+/// Cached block with the time of its last use.
 #[derive(Debug)]
 struct Piece {
     rows: Arc<Vec<Tuple>>,
@@ -34,7 +36,8 @@ struct Piece {
 }
 
 impl SettledRows {
-    /// The rows of a piece if they are kept. They may lack columns that the table got since: such a row is one from before the column.
+    /// Returns a cached block. Its rows may lack columns that were added to the table since; they are read as rows from
+    /// before the column.
     pub(super) fn get(&self, shard: ShardId, piece: u32) -> Option<Arc<Vec<Tuple>>> {
         let mut inner = self.inner.lock();
         inner.clock += 1;
@@ -58,7 +61,7 @@ impl SettledRows {
 }
 
 impl Inner {
-    /// Forgets an eighth of what there is, so that not every new piece looks for the oldest.
+    /// Evicts an eighth of the cache at once, so that not every insertion searches for the oldest block.
     fn make_room(&mut self) {
         let mut by_use: Vec<(u64, (ShardId, u32))> =
             self.pieces.iter().map(|(key, piece)| (piece.used, *key)).collect();

@@ -1,4 +1,4 @@
-//! The index of one shard by some of its columns: made when it is first asked for, kept while there is memory.
+//! Key indexes of shards, built in memory on first use and cached.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,39 +20,40 @@ use super::key_range::KeyRange;
 use crate::opened::OpenedShards;
 use crate::table_columns::{column_def, place_columns};
 
-/// Memory that indexes of shards may take.
+/// Maximum memory of all key indexes, in bytes.
 const MEMORY_BYTES_MAX: usize = 512 << 20;
-/// Rows that are read at a time.
+/// Number of rows per batch while an index is built.
 const BATCH_ROWS: usize = 65_536;
 
-/// The rows of one shard in the order of their keys.
+/// Key index of one shard: its rows in key order.
 #[derive(Debug)]
 pub(crate) struct ShardKeys {
     keys: Keys,
-    /// Each key's place in the shard; `None` where keys and rows have the same order.
+    /// Position in the shard of each key's row; `None` if keys and rows have the same order.
     ordinals: Option<Vec<u32>>,
     rows: Rows,
 }
 
-/// Byte strings in one piece.
+/// Byte strings in one buffer.
 #[derive(Debug, Default)]
 struct Keys {
     bytes: Vec<u8>,
-    /// Where each ends; none while all are of one width.
+    /// End of each string; empty while all have the same width.
     ends: Vec<usize>,
     width: usize,
     count: usize,
 }
 
+/// Row ids of a shard: consecutive from the first one, or stored.
 #[derive(Debug)]
 enum Rows {
     From(RowId),
-    /// By place.
+    /// Row ids by position in the shard.
     Stored(Vec<RowId>),
 }
 
 impl ShardKeys {
-    /// The positions of the keys of a range.
+    /// Returns the positions of the keys in a range.
     pub(super) fn range(&self, range: &KeyRange) -> Range<usize> {
         let start = self.keys.partition_point(|key| key < range.from.as_slice());
         let end = self.keys.partition_point(|key| key < range.to.as_slice());
@@ -63,7 +64,7 @@ impl ShardKeys {
         self.keys.get(position)
     }
 
-    /// The place in the shard of the row that has the key, and the row's id.
+    /// Returns the position in the shard and the id of the row with the key at `position`.
     pub(super) fn row(&self, position: usize) -> (u32, RowId) {
         let by_order = || u32::try_from(position).expect("a shard has fewer than 2^32 rows");
         let ordinal = self.ordinals.as_ref().map_or_else(by_order, |ordinals| ordinals[position]);
@@ -122,7 +123,7 @@ impl Keys {
         &self.bytes[start..self.ends[position]]
     }
 
-    /// How many keys `is_before` is true of, which it is of the first ones.
+    /// Returns the number of leading keys for which `is_before` is true (binary search).
     fn partition_point(&self, is_before: impl Fn(&[u8]) -> bool) -> usize {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -137,23 +138,25 @@ impl Keys {
     }
 }
 
-/// Indexes of shards; those used least lately go first.
+/// LRU cache of key indexes.
 #[derive(Debug, Default)]
 pub(crate) struct KeyCache {
     inner: Mutex<Inner>,
 }
 
+/// Key index, built once by the first caller while others wait.
 type Cell = Arc<OnceCell<Arc<ShardKeys>>>;
 
+/// State of the cache: the key indexes of each shard, with their columns and the time of their last use.
 #[derive(Debug, Default)]
 struct Inner {
     cells: HashMap<ShardId, Vec<(Vec<ColumnId>, Cell, u64)>>,
-    /// Counts uses.
+    /// Number of uses so far, as the time of the last use.
     clock: u64,
 }
 
 impl KeyCache {
-    /// The index of a shard.
+    /// Returns the key index of a shard, and builds it on first use.
     pub(super) async fn of(
         &self,
         opened: &OpenedShards,
@@ -209,7 +212,7 @@ async fn read(
     let mut columns = Vec::with_capacity(of.columns.len() + 1);
     for id in of.columns {
         let column =
-            of.table.column(*id).ok_or_else(|| SqlError::internal("an index of a column that is not there"))?;
+            of.table.column(*id).ok_or_else(|| SqlError::internal("shard key index: an indexed column is missing"))?;
         columns.push(column_def(column));
     }
     let stored = shard.row_ids == RowIds::Stored;
@@ -250,7 +253,7 @@ async fn read(
     let rows = match shard.row_ids {
         RowIds::From(first) => Rows::From(first),
         RowIds::Stored => Rows::Stored(ids),
-        RowIds::None => return Err(SqlError::internal("a shard whose rows have no ids")),
+        RowIds::None => return Err(SqlError::internal("shard key index: the rows have no ids")),
     };
     Ok(ShardKeys::new(keys, rows))
 }

@@ -1,4 +1,4 @@
-//! Filters as tests that statistics can answer. A test may pass more rows than its filter, never fewer.
+//! Conversion of filters to tests that statistics can answer. A test may pass more rows than its filter, never fewer.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use types::SqlType;
 #[cfg(test)]
 mod tests;
 
-/// The longest list that is tested value by value; beyond it only the bounds count.
+/// Maximum length of a list that is tested value by value; longer lists are tested by their bounds.
 const LIST_VALUES_MAX: usize = 1_024;
 
-/// What `filter` says about each of its columns; `columns` are those that its column indexes count.
+/// Returns what `filter` implies for each of its columns; its column indexes refer to `columns`.
 pub fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<Predicate> {
     let Some(filter) = current(filter) else { return Vec::new() };
     let mut used: Vec<usize> = collect_columns(&filter).iter().map(Column::index).collect();
@@ -32,14 +32,14 @@ pub fn of(filter: &Arc<dyn PhysicalExpr>, columns: &[ColumnDef]) -> Vec<Predicat
     used.into_iter().filter_map(predicate).collect()
 }
 
-/// Whether a filter says nothing, as it stands now.
+/// Returns true if a filter passes all rows in its present state.
 pub fn passes_all(filter: &Arc<dyn PhysicalExpr>) -> bool {
     let literal =
         |filter: &Arc<dyn PhysicalExpr>| filter.downcast_ref::<Literal>().map(|literal| literal.value().clone());
     current(filter).as_ref().and_then(literal) == Some(ScalarValue::Boolean(Some(true)))
 }
 
-/// The filter as it stands now, where it changes while the query runs.
+/// Returns the present state of a dynamic filter, or the filter itself.
 fn current(filter: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     match filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
         Some(dynamic) => dynamic.current().ok(),
@@ -47,18 +47,19 @@ fn current(filter: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     }
 }
 
-/// Reads filters for what they say about one column.
+/// Reader of filters for the sake of one column.
 struct Narrowing<'a> {
     index: usize,
     column: &'a ColumnDef,
 }
 
 impl Narrowing<'_> {
-    /// What the column must pass where `filter` is true; `None` where the filter says nothing about it alone.
+    /// Returns the test that the column passes wherever `filter` is true; `None` if the filter implies nothing about
+    /// this column alone.
     fn test(&self, filter: &Arc<dyn PhysicalExpr>) -> Option<Test> {
         let filter = current(filter)?;
         if let Some(literal) = filter.downcast_ref::<Literal>() {
-            // Never true: nothing passes.
+            // A literal other than true passes no row.
             return (*literal.value() != ScalarValue::Boolean(Some(true))).then(|| Test::Any(Vec::new()));
         }
         if let Some(binary) = filter.downcast_ref::<BinaryExpr>() {
@@ -77,11 +78,11 @@ impl Narrowing<'_> {
             return self.like(like);
         }
         if let Some(case) = filter.downcast_ref::<CaseExpr>() {
-            // The filters of a partitioned join: one for each partition.
+            // Filters of a partitioned join: one for each partition.
             let branches = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
             return branches.map(|branch| self.test(branch)).collect::<Option<_>>().map(Test::Any);
         }
-        // A boolean column by itself.
+        // A boolean column as a condition.
         let is_flag = self.is_column(&filter) && self.column.sql_type == SqlType::Bool;
         is_flag.then_some(Test::Compare(Op::Eq, Datum::Bool(true)))
     }
@@ -149,7 +150,8 @@ impl Narrowing<'_> {
         Some(Test::Between(low, high))
     }
 
-    /// A pattern that bytes alone do not tell still bounds the text, where it begins with plain characters.
+    /// Converts LIKE. A pattern that cannot be tested on bytes still bounds the text if it begins with plain
+    /// characters.
     fn like(&self, like: &LikeExpr) -> Option<Test> {
         let is_text = matches!(self.column.sql_type, SqlType::Text | SqlType::Varchar(_));
         if like.case_insensitive() || !self.is_column(like.expr()) || !is_text {
@@ -167,7 +169,7 @@ impl Narrowing<'_> {
             return None;
         }
         let from = Test::Compare(Op::GreaterEq, Datum::Text(prefix.clone()));
-        // Text that begins with the prefix is less than the prefix with its last character stepped up.
+        // Text with the prefix is less than the prefix with its last character incremented.
         let mut above = prefix;
         let next = above.pop().and_then(|last| char::from_u32(u32::from(last) + 1));
         let Some(next) = next else { return Some(from) };
@@ -179,7 +181,7 @@ impl Narrowing<'_> {
         expr.downcast_ref::<Column>().is_some_and(|column| column.index() == self.index)
     }
 
-    /// A literal as statistics of the column compare it; `None` where they are of another type.
+    /// Converts a literal to the form of the column's statistics; `None` if it has another type.
     fn datum(&self, value: &ScalarValue) -> Option<Datum> {
         Some(match (value, &self.column.sql_type) {
             (ScalarValue::Boolean(Some(value)), SqlType::Bool) => Datum::Bool(*value),

@@ -1,14 +1,14 @@
-//! A thread of low priority, for what cannot pause: beside those that have turns it gets a third of what one of them gets of the cores,
-//! and all of a core that nobody else needs.
+//! Low-priority threads for computations that cannot yield: beside the threads that run turns, they get a third of a
+//! thread's CPU share, and all of an idle core.
 
 use std::panic::resume_unwind;
 use std::thread::{Builder, scope};
 
-/// The niceness of the thread: its weight to Linux is a third of what threads have that serve turns.
+/// Niceness of such a thread: its weight in Linux is a third of the default.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
 
-/// What `compute` gives, computed on a thread of its own. Blocks the thread that waits for it.
+/// Runs `compute` on a low-priority thread and blocks until it is done.
 pub(super) fn in_background<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     scope(|threads| {
         let compute = || {
@@ -21,30 +21,32 @@ pub(super) fn in_background<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Of the calling thread alone, which Linux counts as a process. Without it the computation is right too, only not as modest.
+/// Lowers the priority of the calling thread only; Linux sets niceness per thread. On failure, the computation is still
+/// correct.
 #[cfg(target_os = "linux")]
 fn lower_priority() {
     note(rustix::process::setpriority_process(None, NICENESS));
 }
 
-/// A thread's number to the system.
+/// Operating system id of a thread.
 #[cfg(target_os = "linux")]
 pub(super) type ThreadId = rustix::process::Pid;
 
-/// The calling thread's number; `None` where the system does not say it.
+/// Returns the id of the calling thread; `None` if the system does not provide it.
 #[cfg(target_os = "linux")]
 pub(super) fn own_thread() -> Option<ThreadId> {
     let path = std::fs::read_link("/proc/thread-self").ok()?;
     ThreadId::from_raw(path.file_name()?.to_str()?.parse().ok()?)
 }
 
-/// Gives another thread, which must still be there, the low priority for the rest of its life.
+/// Lowers the priority of another thread, which must still exist, for the rest of its life.
 #[cfg(target_os = "linux")]
 pub(super) fn lower_priority_of(thread: ThreadId) {
     note(rustix::process::setpriority_process(Some(thread), NICENESS));
 }
 
 #[cfg(target_os = "linux")]
+/// Logs a failure.
 fn note(outcome: rustix::io::Result<()>) {
     if let Err(error) = outcome {
         tracing::debug!(%error, "could not lower the priority of a background thread");

@@ -1,8 +1,14 @@
-//! The threads that run operators, apart from those that serve connections: a busy query never delays a cancel request.
+//! Threads that run operators, separate from those that serve connections: a busy query never delays a cancel request.
 //!
-//! As many tasks run at once as there are threads, each for its turn: about a millisecond, longer among long queries. Whose turn comes next `queue.rs` says, of what
-//! each query has had (`share.rs`); `turns.rs` gives them, `task.rs` is a task that takes them, `operators.rs` has the tasks of DataFusion's operators take them too.
-//! `standing.rs` knows the threads whose task does not give them back. `planning.rs` has other threads, for what comes before operators run.
+//! As many tasks run at once as there are threads, each in turns of about a millisecond, longer among long queries. In
+//! reading order:
+//!
+//! - `queue.rs` orders waiting tasks by how much thread time their queries had (`share.rs`).
+//! - `turns.rs` grants turns, `task.rs` is a task that runs in turns.
+//! - `operators.rs` makes tasks that DataFusion's operators spawn run in turns, too.
+//! - `background.rs` lowers the priority of threads with long computations.
+//! - `standing.rs` reports threads whose task does not yield.
+//! - `planning.rs` has separate threads for planning statements.
 
 mod background;
 mod operators;
@@ -33,23 +39,24 @@ pub use standing::{StandingThread, standing_threads};
 pub use task::{at_length, beside, clock, outside, pause, place};
 use turns::Turns;
 
-/// Threads that may wait with their own means (`outside`, `at_length`) before one that is to take the place of another would not be there. Waits
-/// are at most one for each thread of each running query, and sessions are far fewer than this; a thread is made only when one begins to wait.
+/// Maximum number of blocked threads (`outside`, `at_length`), each of which is replaced by another thread. At most one
+/// per thread of each running query blocks, and sessions are far fewer than this; a thread is created only when one
+/// blocks.
 const WAITING_MAX: usize = 1 << 15;
 
-/// A runtime for operators.
+/// Threads that run query tasks.
 pub struct Threads {
-    /// `None` while dropped, and where tasks run on the runtime of whoever starts them.
+    /// Runtime of the threads; `None` during drop, and if tasks run on the caller's runtime.
     runtime: Option<Runtime>,
     turns: Arc<Turns>,
 }
 
 impl Threads {
-    /// Starts threads on which `count` tasks run at once, and has DataFusion, the engine and operators give way to others by turns; with none,
-    /// tasks run where they are started, and take no turns.
+    /// Starts threads on which `count` tasks run at once, and makes DataFusion, the engine and operators yield at the
+    /// end of turns. With a count of 0, tasks run on the caller's runtime, without turns.
     ///
     /// # Errors
-    /// The system gives no threads.
+    /// If the system cannot create threads.
     pub fn start(count: usize, clock: &Arc<dyn Clock>) -> io::Result<Self> {
         let turns = Turns::new(count, clock);
         if count == 0 {
@@ -59,7 +66,7 @@ impl Threads {
         plan::stop::give_way_by(task::give_way);
         engine::run_parts_by(task::give_way);
         value_guard::answer_by(task::may_make);
-        // Twice as many: young queries have turns beside old ones.
+        // Twice as many threads, since young queries get turns in addition to those of old ones.
         let number = AtomicUsize::new(0);
         let runtime = Builder::new_multi_thread()
             .worker_threads(count * 2)
@@ -71,7 +78,7 @@ impl Threads {
         Ok(Self { runtime: Some(runtime), turns })
     }
 
-    /// Runs `task`, which is part of a query, on these threads until it ends or the handle is dropped.
+    /// Runs `task` as part of a query until it ends or the handle is dropped.
     pub fn spawn<T: Send + 'static>(
         &self,
         query: &Arc<QueryShare>,
@@ -80,7 +87,8 @@ impl Threads {
         self.spawn_until(&CancellationToken::new(), query, task)
     }
 
-    /// As [`Threads::spawn`], with what fires when nobody waits for the task any more: then it ends in the midst of a step too.
+    /// Runs `task` as [`Threads::spawn`] does. When `stop` is cancelled, the task also ends in the middle of a
+    /// computation.
     pub fn spawn_until<T: Send + 'static>(
         &self,
         stop: &CancellationToken,
@@ -94,20 +102,20 @@ impl Threads {
         AbortOnDropHandle::new(handle)
     }
 
-    /// Where tasks beside those of queries run: they take no turns.
+    /// Returns the runtime for tasks that belong to no query and take no turns.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.runtime.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
     }
 
-    /// Tasks on these threads that have not ended.
+    /// Returns the number of tasks that have not ended.
     #[must_use]
     pub fn alive(&self) -> usize {
         self.runtime.as_ref().map_or(0, |runtime| runtime.metrics().num_alive_tasks())
     }
 }
 
-/// A runtime must not be waited for where it is dropped in the midst of asynchronous code.
+/// Shuts down in the background: a runtime must not block when dropped in asynchronous code.
 impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {

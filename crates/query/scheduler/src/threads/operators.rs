@@ -1,4 +1,4 @@
-//! Tasks that DataFusion's operators start are tasks of their query.
+//! Makes tasks that DataFusion's operators spawn part of their query.
 
 use std::any::Any;
 
@@ -6,9 +6,9 @@ use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// Has the tasks of all operators take turns, from now on.
+/// Installs the hook that makes tasks of all operators run in turns.
 pub(super) fn take_turns() {
-    // Another warehouse of this process has said so before.
+    // Fails if another server in this process has installed it already.
     let _ = set_join_set_tracer(&OPERATORS);
 }
 

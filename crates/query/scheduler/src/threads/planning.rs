@@ -1,8 +1,8 @@
-//! Threads for what statements' texts ask for before anything runs: parsing, binding, folding, optimizing, estimating.
+//! Threads for work on statements before they run: parsing, binding, constant folding, optimizing, estimating.
 //!
-//! Apart from those that serve connections and from those that run operators: whatever one statement's text takes, others are read, planned
-//! and run meanwhile. As many work at once as there are cores. Work that takes long gives its place to the next and goes on beside it, on its own
-//! thread and with less of the cores; so does work that nobody waits for any more, which ends where it heeds that.
+//! They are separate from the threads that serve connections and those that run operators, so that one statement's text
+//! never delays other statements. As many jobs run at once as there are cores, each in a slot. A long job gives up its
+//! slot and continues on its thread at low priority; so does an abandoned job, until it notices the interrupt.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -21,21 +21,21 @@ use types::{Clock, Condition, SqlError, SqlResult};
 
 use super::background::{ThreadId, lower_priority_of, own_thread};
 
-/// Work that has taken so long gives its place away. Nearly all statements are planned in a few milliseconds; two of these in a row before one
-/// is planned still leave it under the 50 ms that a short statement may wait.
+/// Time after which a job gives up its slot. Nearly all statements are planned in a few milliseconds; even after two
+/// long jobs in a row a short statement starts within the 50 ms that it may wait.
 const LONG: Duration = Duration::from_millis(20);
 
-/// So many may go on beside the places. Each has a stack and holds what its statement has made so far; with more, places are given away no longer,
-/// and who comes next waits until one of them ends, or is cancelled.
+/// Maximum number of jobs that continue without a slot, each with a stack and its intermediate results. Beyond it, jobs
+/// keep their slots, and new ones wait until one ends or is cancelled.
 const LONG_MAX: usize = 64;
 
-/// The threads of one server.
+/// Planning threads of one server.
 pub struct PlanningThreads(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
-    /// Places.
+    /// Number of slots.
     count: usize,
     memory: Arc<PlanningMemory>,
 }
@@ -43,12 +43,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// One condition variable for each thread that waits for work. The thread that began to wait last is woken first: its memory is still in a cache.
+    /// Condition variables of the idle threads. The thread that became idle last is woken first, because its data is
+    /// still in CPU caches.
     idle: Vec<Arc<Condvar>>,
-    /// Threads that were woken or started for work, and have not looked for it yet.
+    /// Threads that were woken or started but have not taken a job yet.
     coming: usize,
-    /// Work in places, and beside them.
+    /// Jobs in slots, and long jobs without one.
     placed: usize,
+    /// Long jobs that continue without a slot.
     long: usize,
     is_closed: bool,
 }
@@ -58,7 +60,7 @@ struct Job {
     work: Box<dyn FnOnce() + Send>,
 }
 
-/// What is known of a piece of work to who waits for it. `phase` is changed with the state locked.
+/// State of a job, shared with its submitter. `phase` changes only while the state is locked.
 struct Ticket {
     phase: AtomicU8,
     thread: OnceLock<ThreadId>,
@@ -71,18 +73,18 @@ const BESIDE: u8 = 2;
 const DONE: u8 = 3;
 
 impl PlanningThreads {
-    /// Threads are started when there is work for them; all of it together has `memory_bytes`.
+    /// Returns a pool of `count` slots. Threads are started on demand; all jobs together may use `memory_bytes`.
     #[must_use]
     pub fn new(count: usize, memory_bytes: usize, clock: &Arc<dyn Clock>) -> Self {
         let memory = Arc::new(PlanningMemory::new(memory_bytes));
         Self(Arc::new(Shared { state: Mutex::default(), clock: Arc::clone(clock), count: count.max(1), memory }))
     }
 
-    /// Runs `work` and waits for it without a thread. Whoever drops the future waits no longer: work that has not begun never does, and work that has is
-    /// interrupted, gives its place away and holds nobody.
+    /// Runs `work` on a planning thread. If the future is dropped, work that has not begun never does, and running work
+    /// is interrupted and gives up its slot.
     ///
     /// # Errors
-    /// Those of `work`; `XX000` where it panics; `53200` where there is no memory for it, or no thread can be started.
+    /// The errors of `work`; `XX000` if it panics; `53200` if there is no memory for it or no thread can be started.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> SqlResult<T> + Send + 'static) -> SqlResult<T> {
         let (sender, mut done) = oneshot::channel();
         let interrupt: Interrupt = Arc::new(AtomicBool::new(false));
@@ -99,7 +101,7 @@ impl PlanningThreads {
             }
             let within = || span.in_scope(|| interruptible(interrupt, &memory, work));
             let outcome = catch_unwind(AssertUnwindSafe(within)).unwrap_or_else(|panic| Err(crashed(&*panic)));
-            // Nobody may wait any more.
+            // The submitter may be gone.
             let _ = sender.send(outcome);
         };
         self.0.submit(Job { ticket: Arc::clone(&ticket), work: Box::new(work) })?;
@@ -117,7 +119,7 @@ impl PlanningThreads {
         }
     }
 
-    /// Work that goes on beside the places.
+    /// Returns the number of long jobs without a slot.
     #[must_use]
     pub fn long(&self) -> usize {
         self.0.state.lock().long
@@ -140,7 +142,7 @@ impl fmt::Debug for PlanningThreads {
     }
 }
 
-/// Who waits for a piece of work.
+/// Submitter of a job; interrupts the job when dropped before the answer.
 struct Waiting<'a> {
     shared: &'a Arc<Shared>,
     ticket: Arc<Ticket>,
@@ -149,7 +151,8 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        // A thread sends its answer before it notes that it is done: without this it would lose its place, and end, after nearly every statement.
+        // A thread sends its answer before it marks the job as done. Without this check nearly every job would give up
+        // its slot and end its thread.
         if self.is_answered {
             return;
         }
@@ -161,6 +164,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Shared {
+    /// Queues a job and makes sure that a thread takes it.
     fn submit(self: &Arc<Self>, job: Job) -> SqlResult<()> {
         let mut state = self.state.lock();
         state.queue.push_back(job);
@@ -170,7 +174,7 @@ impl Shared {
         })
     }
 
-    /// Has one more thread come for the jobs in the queue, if there is a place for it.
+    /// Wakes or starts one thread for the queued jobs, if there is a free slot.
     fn staff(self: &Arc<Self>, state: &mut State) -> std::io::Result<()> {
         if state.queue.len() <= state.coming || self.count <= state.placed + state.coming {
             return Ok(());
@@ -187,13 +191,13 @@ impl Shared {
                 state.coming += 1;
                 Ok(())
             }
-            // Those that are there take it when they are done.
+            // Existing threads take the job when they are done.
             Err(_) if state.placed + state.coming + state.long != 0 => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// A thread's whole life.
+    /// Main loop of a thread.
     fn serve(self: &Arc<Self>) {
         let (own, wake) = (own_thread(), Arc::new(Condvar::new()));
         let mut state = self.state.lock();
@@ -207,13 +211,14 @@ impl Shared {
                 }
                 state.placed += 1;
                 ticket.phase.store(PLACED, Ordering::Release);
-                // Of several that came at once only one may have been told; without another thread this one takes them.
+                // Wakes another thread for further jobs. If none can be started, this one takes them.
                 let _ = self.staff(&mut state);
                 parking_lot::MutexGuard::unlocked(&mut state, work);
                 match ticket.phase.swap(DONE, Ordering::AcqRel) {
                     BESIDE => {
                         state.long -= 1;
-                        // Its priority was lowered, for good: another thread takes what waits. Where none can be started, this one does.
+                        // The priority of this thread was lowered for good, so another thread takes the queue, unless
+                        // none can be started.
                         if self.staff(&mut state).is_ok() {
                             return;
                         }
@@ -226,7 +231,7 @@ impl Shared {
                 state.idle.push(Arc::clone(&wake));
                 wake.wait(&mut state);
                 match state.idle.iter().position(|idle| Arc::ptr_eq(idle, &wake)) {
-                    // It is the end, or nobody woke it.
+                    // The pool is closed, or the wake-up was spurious.
                     Some(place) => drop(state.idle.remove(place)),
                     None => state.coming -= 1,
                 }
@@ -234,7 +239,7 @@ impl Shared {
         }
     }
 
-    /// Lets work that has a place go on beside it, while there are not too many of these.
+    /// Moves a job out of its slot, unless too many long jobs are running.
     fn give_place_away(self: &Arc<Self>, ticket: &Ticket) {
         let mut state = self.state.lock();
         if ticket.phase.load(Ordering::Acquire) != PLACED || LONG_MAX <= state.long {
@@ -246,16 +251,16 @@ impl Shared {
         if let Some(thread) = ticket.thread.get() {
             lower_priority_of(*thread);
         }
-        // Without a thread the others take what waits.
+        // If no thread can be started, the others take the queue.
         let _ = self.staff(&mut state);
     }
 }
 
-/// `XX000`: a bug in what plans.
+/// Returns the error of a panic while planning: `XX000`.
 fn crashed(panic: &(dyn Any + Send)) -> SqlError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given");
-    SqlError::internal(format!("planning the statement crashed: {text}"))
+    SqlError::internal(format!("planning the statement panicked: {text}"))
 }
 
 #[cfg(test)]
@@ -302,11 +307,11 @@ mod tests {
 
     #[tokio::test]
     async fn one_after_the_other_is_done_by_one_thread() {
-        // No work takes long by this clock, so that every thread stays.
+        // By this clock no job takes long, so that every thread stays.
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let threads = PlanningThreads::new(4, 1 << 30, &clock);
         let id = || Ok(std::thread::current().id());
-        // All four are there and idle.
+        // All four threads have started and are idle.
         let barrier = Arc::new(std::sync::Barrier::new(4));
         let all = (0..4).map(|_| {
             let barrier = Arc::clone(&barrier);

@@ -1,4 +1,4 @@
-//! The queue of tasks that wait for their turn, by what their queries have had.
+//! Queue of tasks that wait for a turn, ordered by the thread time that their queries had.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::QueryShare;
 use super::share::{LEVELS, OLD_LEVEL};
 
-/// A level has so much of the time for each part that the levels after it have, where somebody waits there: many short queries delay long
-/// ones, and never stop them. By time and not by turns, which last longer where batches do.
+/// Time that a level gets for each unit of time of the levels after it, while tasks wait there: short queries delay
+/// long ones, but never starve them. Measured in time rather than turns, since turns with long batches last longer.
 const YOUNGER_TIMES: u32 = 7;
 
-/// Tasks that wait for a turn, by how much their queries have had: the younger go first, at all scales (least attained service, Kleinrock
-/// 1976), and those of a level get their shares of its turns.
+/// Multi-level feedback queue of waiting tasks: queries with less thread time go first (least attained service,
+/// Kleinrock 1976); within a level they share the time by weight.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     levels: [Level<T>; LEVELS as usize],
@@ -21,13 +21,13 @@ pub(super) struct Queue<T> {
 #[derive(Debug)]
 struct Level<T> {
     waiting: BTreeMap<Place, T>,
-    /// Where the last one that had a turn was.
+    /// Position of the last task that got a turn.
     floor: u64,
-    /// What it is to have before later levels have anything again.
+    /// Time owed to this level before later levels get a turn again.
     due: Duration,
 }
 
-/// What its query has had, then the order in which they came.
+/// Position within a level: thread time of the query, then order of arrival.
 type Place = (u64, u64);
 
 impl<T> Default for Level<T> {
@@ -43,15 +43,17 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
+    /// Adds a waiting task.
     pub(super) fn push(&mut self, query: &QueryShare, task: T) {
         self.pushed += 1;
         let number = query.level();
         let level = &mut self.levels[usize::from(number)];
-        // Of those that have just begun the one that has had least goes first.
+        // On the first level, the query with the least thread time goes first.
         let floor = if number == 0 { 0 } else { level.floor };
         level.waiting.insert((query.catch_up(number, floor), self.pushed), task);
     }
 
+    /// Removes the task that gets the next turn.
     pub(super) fn pop(&mut self) -> Option<T> {
         let mut chosen = self.first()?;
         while self.levels[chosen].due.is_zero()
@@ -65,23 +67,23 @@ impl<T> Queue<T> {
         Some(task)
     }
 
-    /// The next of those that were young when they began to wait.
+    /// Removes the next task whose query was young when it began to wait.
     pub(super) fn pop_young(&mut self) -> Option<T> {
         let young = &mut self.levels[..usize::from(OLD_LEVEL)];
         young.iter_mut().find_map(|level| level.waiting.pop_first()).map(|(_, task)| task)
     }
 
-    /// Counts a turn of a level.
+    /// Accounts the time of a turn to a level.
     pub(super) fn count(&mut self, level: u8, time: Duration) {
         let level = usize::from(level);
         self.levels[level].due = self.levels[level].due.saturating_sub(time);
         for younger in &mut self.levels[..level] {
-            // Where nobody waits, nobody is owed anything.
+            // A level without waiting tasks is owed nothing.
             younger.due = if younger.waiting.is_empty() { Duration::ZERO } else { younger.due + time * YOUNGER_TIMES };
         }
     }
 
-    /// The level of who is next by age.
+    /// Returns the first level with waiting tasks.
     pub(super) fn first(&self) -> Option<usize> {
         self.levels.iter().position(|level| !level.waiting.is_empty())
     }

@@ -1,4 +1,4 @@
-//! Time that a query has had on the threads, and its priority.
+//! Thread time and priority of a query.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,18 +6,19 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use types::QueryId;
 
-/// `kiln.priority`: how much of the threads a query gets beside others.
+/// Priority of a query by `kiln.priority`: its share of the threads relative to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Priority {
-    /// A quarter of a normal one's.
+    /// A quarter of the share of a normal query.
     Low,
     #[default]
     Normal,
-    /// Four times a normal one's.
+    /// Four times the share of a normal query.
     High,
 }
 
 impl Priority {
+    /// Returns the weight of the priority.
     pub(super) fn weight(self) -> u64 {
         match self {
             Self::Low => 1,
@@ -27,73 +28,74 @@ impl Priority {
     }
 }
 
-/// How old a query is: which level of [`Queue`](super::queue::Queue) its tasks wait in.
+/// Number of levels of [`Queue`](super::queue::Queue), by the age of queries.
 pub(super) const LEVELS: u8 = 5;
 
-/// For each unit of its weight a query is of level 0 while it has had no more than so much (a normal one 100 ms), and of each level after
-/// that until it has had four times as much as in the one before.
+/// Thread time per unit of weight up to which a query is on level 0: 100 ms for a normal one. Each further level ends
+/// at four times the time of the previous one.
 const YOUTH: Duration = Duration::from_millis(25);
 
-/// The first level of queries that stand back for those before it, not only in the order of turns.
+/// First level of old queries, which yield early to young ones.
 pub(super) const OLD_LEVEL: u8 = 2;
 
-/// One query's use of the threads. Changed where turns are given, by one at a time.
+/// Thread time and priority of one query. Modified under the lock that grants turns.
 #[derive(Debug, Default)]
 pub struct QueryShare {
     query: Option<QueryId>,
     priority: Priority,
     used_ns: AtomicU64,
-    /// Time that it has had, in units in which the queries that take turns advance alike (stride scheduling, Waldspurger 1995).
+    /// Virtual time of the query: all queries of a level advance alike in it (stride scheduling, Waldspurger 1995).
     passed: AtomicU64,
-    /// The level that `passed` was counted in last.
+    /// Level in which `passed` was last advanced.
     level: AtomicU8,
 }
 
 impl QueryShare {
-    /// Of a query that has not run yet.
+    /// Returns the share of a query that has not run yet.
     #[must_use]
     pub fn new(priority: Priority) -> Self {
         Self { priority, ..Self::default() }
     }
 
-    /// The same, of this query.
+    /// Sets the id of the query.
     #[must_use]
     pub fn with_query(self, query: QueryId) -> Self {
         Self { query: Some(query), ..self }
     }
 
-    /// The query; none for work in the background.
+    /// Returns the id of the query; `None` for background work.
     #[must_use]
     pub fn query(&self) -> Option<QueryId> {
         self.query
     }
 
-    /// What it gets beside others.
+    /// Returns the priority.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// Thread time that it has had.
+    /// Returns the thread time used so far.
     #[must_use]
     pub fn used(&self) -> Duration {
         Duration::from_nanos(self.used_ns.load(Ordering::Relaxed))
     }
 
-    /// The less it has had, the sooner it is likely to end: most queries are short, and who waits for one notices.
+    /// Returns the level. A query with little thread time is likely to end soon: most queries are short, and clients
+    /// notice their latency.
     pub(super) fn level(&self) -> u8 {
         let youth = YOUTH * u32::try_from(self.priority.weight()).expect("weights are small");
         let used = self.used();
         (0..LEVELS - 1).find(|level| used < youth * 4_u32.pow((*level).into())).unwrap_or(LEVELS - 1)
     }
 
-    /// Whether others stand back for it.
+    /// Returns whether old queries yield early to this one.
     pub(super) fn is_young(&self) -> bool {
         self.level() < OLD_LEVEL
     }
 
-    /// What it has had, in the time of a level whose queries have come to `floor`. One that is new there, or had nothing to do, has no claim
-    /// to the time before.
+    /// Advances the virtual time to at least `floor`, that of the level, and returns it. A query that is new on the
+    /// level, or was idle, cannot claim time from the past.
     pub(super) fn catch_up(&self, level: u8, floor: u64) -> u64 {
         let is_new = self.level.swap(level, Ordering::Relaxed) != level;
         let passed = self.passed.load(Ordering::Relaxed);
@@ -102,6 +104,7 @@ impl QueryShare {
         passed
     }
 
+    /// Adds thread time.
     pub(super) fn use_up(&self, time: Duration) {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.used_ns.fetch_add(ns, Ordering::Relaxed);

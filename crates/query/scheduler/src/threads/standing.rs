@@ -1,7 +1,7 @@
-//! Query threads and how long each has been in one task without giving the thread back: what a watchdog asks.
+//! Query threads that are stuck in one task without yielding, for a watchdog.
 //!
-//! Tasks pause about every millisecond. One that has not done so for seconds waits where nothing may wait, or computes what cannot pause;
-//! either way its thread serves nobody else.
+//! Tasks yield about every millisecond. One that has not done so for seconds blocks where it must not, or computes
+//! something that cannot yield; either way its thread serves no other task.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,34 +11,35 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use types::{Clock, QueryId};
 
-/// A thread that has been in one task for long.
+/// Thread that has been in one task for long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingThread {
-    /// The thread's name.
+    /// Name of the thread.
     pub thread: String,
-    /// The task's query; none for work in the background.
+    /// Query of the task; `None` for background work.
     pub query: Option<QueryId>,
+    /// Time since the task got the thread.
     pub lasted: Duration,
 }
 
-/// A thread's task: written by the thread, read by the watchdog.
+/// Current task of a thread: written by the thread, read by the watchdog.
 #[derive(Debug)]
 struct Slot {
     thread: String,
     clock: Arc<dyn Clock>,
-    /// When the task got the thread, in nanoseconds of the clock and one more; 0 without a task.
+    /// Start of the task in nanoseconds of the clock, plus one; 0 without a task.
     since: AtomicU64,
     query: AtomicU64,
 }
 
-/// The slots of all threads of the process that have had a task.
+/// Slots of all threads of the process that have run a task.
 static SLOTS: Mutex<Vec<Weak<Slot>>> = Mutex::new(Vec::new());
 
 thread_local! {
     static OWN: RefCell<Option<Arc<Slot>>> = const { RefCell::new(None) };
 }
 
-/// The threads that have been in one task for `limit` or longer, the longest first.
+/// Returns the threads that have been in one task for at least `limit`, the longest first.
 #[must_use]
 pub fn standing_threads(limit: Duration) -> Vec<StandingThread> {
     let slots: Vec<Arc<Slot>> = {
@@ -61,7 +62,7 @@ impl Slot {
     }
 }
 
-/// The calling thread has a task of `query` from now on; `now` is of `clock`.
+/// Records that the calling thread begins a task of `query`; `now` is a time of `clock`.
 pub(super) fn enter(query: Option<QueryId>, now: Duration, clock: &Arc<dyn Clock>) {
     OWN.with_borrow_mut(|own| {
         let slot = own.get_or_insert_with(|| {
@@ -77,7 +78,7 @@ pub(super) fn enter(query: Option<QueryId>, now: Duration, clock: &Arc<dyn Clock
     });
 }
 
-/// The calling thread has no task any more, or one that may take its time.
+/// Records that the calling thread has no task, or one that is allowed to take long.
 pub(super) fn leave() {
     OWN.with_borrow(|own| {
         if let Some(slot) = own {

@@ -1,4 +1,4 @@
-//! A task that runs in turns: it is polled only while it has one.
+//! Task that is polled only while it has a turn.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -19,47 +19,48 @@ use super::background::in_background;
 use super::turns::Turns;
 use super::{QueryShare, standing};
 
-/// After so long whoever can pause lets others go on. Among queries that are all older a turn is longer, twice as long with each level:
-/// what a query works on has to come to the core's caches again after each.
+/// Length of a turn, after which a task yields where it can. Among old queries turns are twice as long with each level,
+/// because a query has to load its data into the CPU caches again after each turn.
 const TURN: Duration = Duration::from_millis(1);
 
-/// A step in which a task cannot pause gives its turn and its thread away after this. Nearly all steps are far shorter, so that few threads are made.
+/// Time after which a computation that cannot yield loses its turn and its runtime thread. Nearly all are far shorter,
+/// so that few extra threads are created.
 const LONG_STEP: Duration = Duration::from_millis(20);
 
 tokio::task_local! {
-    /// The task that runs.
+    /// Task that is being polled.
     static CURRENT: Arc<Task>;
 }
 
-/// Nothing to do until something wakes it.
+/// Nothing to do until woken.
 const IDLE: u8 = 0;
-/// In the queue for a turn.
+/// Queued for a turn.
 const WAITING: u8 = 1;
-/// It has its turn, and has not begun.
+/// Has a turn, but has not begun.
 const CALLED: u8 = 2;
 const RUNNING: u8 = 3;
-/// Woken while it runs: it goes on as soon as it has another turn.
+/// Woken while running: queued again after its turn.
 const WOKEN: u8 = 4;
 const GONE: u8 = 5;
 
-/// What is known of a task to those that wake it and give it turns.
+/// State of a task, shared with its wakers and the granting of turns.
 pub(super) struct Task {
     turns: Arc<Turns>,
     pub(super) query: Arc<QueryShare>,
-    /// Fires when nobody waits for the task any more.
+    /// Cancelled when nobody waits for the task any more.
     stop: CancellationToken,
     state: AtomicU8,
-    /// Wakes the future around it, which the runtime polls.
+    /// Waker of the enclosing future, which the runtime polls.
     runtime: Mutex<Option<Waker>>,
-    /// When its turn began, in nanoseconds of the clock.
+    /// Start of the turn, in nanoseconds of the clock.
     begun_ns: AtomicU64,
-    /// It runs without a turn until its next pause.
+    /// True while it runs without a turn, until it yields.
     is_outside: AtomicBool,
-    /// Its query was young when it got its turn.
+    /// True if its query was young when the turn was granted.
     was_young: AtomicBool,
 }
 
-/// `future` as part of a query, in turns.
+/// Wraps `future` as a task of a query that runs in turns.
 pub(super) fn in_turns<F: Future>(
     turns: &Arc<Turns>,
     query: &Arc<QueryShare>,
@@ -79,7 +80,7 @@ pub(super) fn in_turns<F: Future>(
     InTurns { waker: Waker::from(Arc::clone(&task)), task, future: Box::pin(future), has_begun: false }
 }
 
-/// `future` as another task of the query that runs here; as it is where none does.
+/// Wraps `future` as another task of the current query; returns it unchanged outside of queries.
 pub fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> {
     match CURRENT.try_with(Arc::clone) {
         Ok(task) => Either::Left(in_turns(&task.turns, &task.query, &task.stop, future)),
@@ -87,13 +88,13 @@ pub fn beside<F: Future>(future: F) -> impl Future<Output = F::Output> + use<F> 
     }
 }
 
-/// The clock of the threads that the task runs on; the machine's where it takes no turns.
+/// Returns the clock of the current task's threads; the system clock outside of queries.
 pub fn clock() -> Arc<dyn Clock> {
     static MACHINE: LazyLock<Arc<dyn Clock>> = LazyLock::new(|| Arc::new(SystemClock::new()));
     CURRENT.try_with(|task| Arc::clone(task.turns.clock())).unwrap_or_else(|_| Arc::clone(&MACHINE))
 }
 
-/// Lets others go on where the turn has lasted long enough. For whoever computes batch after batch.
+/// Yields if the turn is over. To be called between batches.
 pub async fn pause() {
     let is_over = CURRENT.try_with(|task| task.has_had_its_turn());
     if !is_over.unwrap_or(false) {
@@ -111,7 +112,8 @@ pub async fn pause() {
     .await;
 }
 
-/// Waits for other tasks with the thread's own means; these get the turn, and another thread. Only where the runtime has several.
+/// Blocks the thread while waiting for other tasks, which get its turn and another thread meanwhile. Needs a
+/// multi-threaded runtime.
 pub fn outside<T>(wait: impl FnOnce() -> T) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return tokio::task::block_in_place(wait) };
     task.leave();
@@ -122,8 +124,8 @@ pub fn outside<T>(wait: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Computes what takes long and cannot pause: others get the turn meanwhile, and another thread. What old queries compute so stays behind
-/// those that have turns.
+/// Runs a long computation that cannot yield, without a turn and with another thread for other tasks. Old queries run
+/// it at low priority.
 pub fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     let Ok(task) = CURRENT.try_with(Arc::clone) else { return compute() };
     task.leave();
@@ -134,8 +136,8 @@ pub fn at_length<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
     outcome
 }
 
-/// Runs a part of a step that cannot pause. Where the step is long, others have the turn and another thread from then on: it goes on without a turn
-/// until it can pause, and the system shares the cores among such threads and those that have turns.
+/// Runs a part of a computation that cannot yield. If the computation is long, it loses its turn and continues without
+/// one until it can yield; the operating system then shares the cores between such threads and those with turns.
 pub(super) fn give_way(part: &mut dyn FnMut()) {
     let is_outside = CURRENT.try_with(|task| {
         if LONG_STEP <= task.lasted() {
@@ -143,16 +145,18 @@ pub(super) fn give_way(part: &mut dyn FnMut()) {
         }
         let is_outside = task.is_outside.load(Ordering::Relaxed);
         if is_outside {
-            // The watchdog is to name who hangs in one part, not who gets through many.
+            // The watchdog should report hanging parts, not computations of many parts.
             task.stands();
         }
         is_outside
     });
-    // Around each part: the runtime gives the thread's queue to another thread for so long alone, and takes it back where none has come by then.
+    // Per part: the runtime moves the thread's queue to another thread only for the duration of a block, and takes it
+    // back if no other thread has picked it up.
     if is_outside.unwrap_or(false) { tokio::task::block_in_place(part) } else { part() }
 }
 
-/// Whether the statement that the thread works for may go on, and hold so many bytes more: for whoever makes large values.
+/// Checks that the current statement is not cancelled and that `bytes` more fit in memory, for code that creates large
+/// values.
 pub(super) fn may_make(bytes: usize) -> SqlResult<()> {
     if CURRENT.try_with(|task| task.stop.is_cancelled()).unwrap_or(false) {
         return Err(canceled());
@@ -161,8 +165,8 @@ pub(super) fn may_make(bytes: usize) -> SqlResult<()> {
     if bytes == 0 { Ok(()) } else { check_room(bytes) }
 }
 
-/// Waits until so few compute at length that another one may, to be held meanwhile: all of them would be beside those that have turns. A
-/// young query does not wait for old ones.
+/// Waits for a permit for a long computation, to be held during it: their number is limited, because they run in
+/// addition to tasks with turns. Young queries need no permit.
 pub async fn place() -> Option<OwnedSemaphorePermit> {
     let task = CURRENT.try_with(Arc::clone).ok()?;
     if task.query.is_young() {
@@ -172,18 +176,19 @@ pub async fn place() -> Option<OwnedSemaphorePermit> {
 }
 
 impl Task {
-    /// Whether it is there to take the turn that it has waited for.
+    /// Accepts the turn that the task has waited for; `false` if the task is gone.
     pub(super) fn take_turn(&self, is_young: bool) -> bool {
-        // It may run as soon as it is called.
+        // Stored first: the task may run as soon as it is called.
         self.was_young.store(is_young, Ordering::Relaxed);
         self.becomes(WAITING, CALLED)
     }
 
+    /// Returns whether the query was young when the turn was granted.
     pub(super) fn was_young(&self) -> bool {
         self.was_young.load(Ordering::Relaxed)
     }
 
-    /// Tells the runtime that it can go on.
+    /// Wakes the enclosing future, so that the runtime polls it.
     pub(super) fn call(&self) {
         let runtime = self.runtime.lock().clone();
         if let Some(runtime) = runtime {
@@ -191,24 +196,28 @@ impl Task {
         }
     }
 
+    /// Changes the state, if it is `from`.
     fn becomes(&self, from: u8, to: u8) -> bool {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Tells the watchdog that the task has the calling thread from now on.
+    /// Tells the watchdog that the task has the calling thread.
     fn stands(&self) {
         standing::enter(self.query.query(), self.turns.now(), self.turns.clock());
     }
 
+    /// Records the start of a turn.
     fn begin(&self) {
         let now = u64::try_from(self.turns.now().as_nanos()).unwrap_or(u64::MAX);
         self.begun_ns.store(now, Ordering::Relaxed);
     }
 
+    /// Returns the time since the start of the turn.
     fn lasted(&self) -> Duration {
         self.turns.now().saturating_sub(Duration::from_nanos(self.begun_ns.load(Ordering::Relaxed)))
     }
 
+    /// Returns whether the task has to yield.
     fn has_had_its_turn(&self) -> bool {
         if self.is_outside.load(Ordering::Relaxed) {
             return true;
@@ -220,7 +229,7 @@ impl Task {
         TURN <= lasted && (!self.turns.are_old(level) || TURN * (1 << level) <= lasted)
     }
 
-    /// Gives the turn away before its end, and counts the time so far.
+    /// Gives up the turn early and accounts the time so far.
     fn leave(&self) {
         let had_turn = !self.is_outside.swap(true, Ordering::Relaxed);
         let (level, lasted) = self.use_up();
@@ -230,14 +239,14 @@ impl Task {
         }
     }
 
-    /// Counts the time since it began, of the level that it began in.
+    /// Accounts the time since the start of the turn, to the level at its start.
     fn use_up(&self) -> (u8, Duration) {
         let (level, lasted) = (self.query.level(), self.lasted());
         self.query.use_up(lasted);
         (level, lasted)
     }
 
-    /// Ends a turn.
+    /// Ends a turn and queues the task again if it was woken.
     fn end(self: &Arc<Self>, is_done: bool) {
         let (level, lasted) = self.use_up();
         let has_turn = !self.is_outside.swap(false, Ordering::Relaxed);
@@ -268,14 +277,14 @@ impl Wake for Task {
                 IDLE if self.becomes(IDLE, WAITING) => return self.turns.queue(Arc::clone(self)),
                 RUNNING if self.becomes(RUNNING, WOKEN) => return,
                 IDLE | RUNNING => {}
-                // Its turn comes, or never again.
+                // Already queued or woken, or gone.
                 _ => return,
             }
         }
     }
 }
 
-/// A future that is polled only in its turns.
+/// Future that is polled only while its task has a turn.
 pub(super) struct InTurns<F> {
     task: Arc<Task>,
     waker: Waker,
@@ -312,7 +321,7 @@ impl<F: Future> Future for InTurns<F> {
     }
 }
 
-/// Tells the watchdog that the thread is free, also where the task panics.
+/// Tells the watchdog on drop, also after a panic, that the thread is free.
 struct Leaving;
 
 impl Drop for Leaving {
@@ -324,7 +333,7 @@ impl Drop for Leaving {
 impl<F> Drop for InTurns<F> {
     fn drop(&mut self) {
         let state = self.task.state.swap(GONE, Ordering::AcqRel);
-        // Dropped before it took its turn, or its future panicked.
+        // Dropped before using its turn, or its future panicked.
         if matches!(state, CALLED | RUNNING | WOKEN) && !self.task.is_outside.load(Ordering::Relaxed) {
             self.task.turns.end(&self.task, self.task.query.level(), Duration::ZERO);
         }

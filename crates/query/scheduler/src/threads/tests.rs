@@ -12,7 +12,7 @@ fn shares<const N: usize>(priorities: [Priority; N]) -> [QueryShare; N] {
     priorities.map(QueryShare::new)
 }
 
-/// Queries that always want to go on, `rounds` turns of a millisecond: how many each has had.
+/// Simulates queries that always have work for `rounds` turns of a millisecond; returns the turns of each.
 fn turns_of(shares: &[QueryShare], rounds: usize) -> Vec<usize> {
     let mut queue = Queue::default();
     shares.iter().enumerate().for_each(|(query, share)| queue.push(share, query));
@@ -63,7 +63,7 @@ fn who_has_longer_turns_has_fewer() {
     let mut had = [Duration::ZERO; 2];
     for _ in 0..57 {
         let query: usize = queue.pop().expect("each is queued again");
-        // What the old one does it cannot pause for eight times as long.
+        // The old query computes for eight times as long without yielding.
         let time = Duration::from_millis([8, 1][query]);
         had[query] += time;
         queue.count(shares[query].level(), time);
@@ -109,7 +109,7 @@ fn started(count: usize) -> (Threads, Arc<QueryShare>) {
     (Threads::start(count, &clock).expect("threads start"), Arc::default())
 }
 
-/// Computes for a while, in steps.
+/// Computes for a while, yielding after each step.
 async fn steps(count: usize) {
     for _ in 0..count {
         std::hint::black_box((0..20_000_u64).fold(0, |sum, next| std::hint::black_box(sum ^ next)));

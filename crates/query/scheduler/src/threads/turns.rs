@@ -1,5 +1,5 @@
-//! Turns on the threads: as many at a time as there are cores. Young queries do not wait for older ones that cannot pause
-//! early: where all turns are taken they get further ones, and who is old pauses as soon as it can.
+//! Grants turns: as many at a time as there are cores. Young queries do not wait for old ones that cannot yield soon:
+//! they get extra turns, and old queries yield as soon as possible.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -12,31 +12,31 @@ use types::Clock;
 use super::queue::Queue;
 use super::task::Task;
 
-/// Gives turns. Asked when a task wakes and when a turn ends, not for each batch.
+/// Grants turns when tasks wake and when turns end, not for each batch.
 pub(super) struct Turns {
     state: Mutex<State>,
-    /// The youngest level in which somebody waits; [`NOBODY`] where nobody does.
+    /// First level with waiting tasks; [`NOBODY`] if there is none.
     youngest: AtomicU8,
-    /// More have turns than there are cores.
+    /// True while more tasks have turns than there are cores.
     is_crowded: AtomicBool,
     clock: Arc<dyn Clock>,
-    /// For old queries that compute at length beside those that have turns.
+    /// Permits for long computations of old queries, which run without turns.
     places: Arc<Semaphore>,
 }
 
 const NOBODY: u8 = u8::MAX;
 
 struct State {
-    /// The cores.
+    /// Number of cores.
     count: usize,
-    /// Those that have turns; and of them who was young when it got its own.
+    /// Number of granted turns, and of those granted to young queries.
     taken: usize,
     taken_by_young: usize,
     waiting: Queue<Arc<Task>>,
 }
 
 impl State {
-    /// Whose turn is next, if one is free for it, and whether its query is young.
+    /// Returns the task that gets the next turn, if one is free for it, and whether its query is young.
     fn next(&mut self) -> Option<(Arc<Task>, bool)> {
         if self.taken < self.count {
             let task = self.waiting.pop()?;
@@ -49,12 +49,13 @@ impl State {
             if task.query.is_young() {
                 return Some((task, true));
             }
-            // It was young when it began to wait.
+            // Its query was young when it began to wait.
             self.waiting.push(&Arc::clone(&task.query), task);
         }
         None
     }
 
+    /// Takes back a turn.
     fn take_back(&mut self, was_young: bool) {
         self.taken -= 1;
         self.taken_by_young -= usize::from(was_young);
@@ -62,6 +63,7 @@ impl State {
 }
 
 impl Turns {
+    /// Returns an instance that grants `count` turns at a time.
     pub(super) fn new(count: usize, clock: &Arc<dyn Clock>) -> Arc<Self> {
         let state = State { count, taken: 0, taken_by_young: 0, waiting: Queue::default() };
         Arc::new(Self {
@@ -73,22 +75,22 @@ impl Turns {
         })
     }
 
-    /// What tells the time.
+    /// Returns the clock.
     pub(super) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// Time since the clock's start.
+    /// Returns the time since the clock's start.
     pub(super) fn now(&self) -> Duration {
         self.clock.monotonic()
     }
 
-    /// Puts a task in the queue.
+    /// Queues a task.
     pub(super) fn queue(&self, task: Arc<Task>) {
         self.give(|state| state.waiting.push(&task.query, Arc::clone(&task)));
     }
 
-    /// Takes a turn back, which a query of this level has had for so long.
+    /// Takes back the turn of a task, after `time` on this level.
     pub(super) fn end(&self, task: &Task, level: u8, time: Duration) {
         self.give(|state| {
             state.take_back(task.was_young());
@@ -96,7 +98,7 @@ impl Turns {
         });
     }
 
-    /// Takes a turn back, and queues the task that had it.
+    /// Takes back the turn of a task and queues it again.
     pub(super) fn end_and_queue(&self, task: Arc<Task>, level: u8, time: Duration) {
         self.give(|state| {
             state.take_back(task.was_young());
@@ -105,21 +107,21 @@ impl Turns {
         });
     }
 
-    /// A place beside those that have turns, as soon as one is free.
+    /// Waits for a permit for a long computation.
     pub(super) async fn place(&self) -> OwnedSemaphorePermit {
-        Arc::clone(&self.places).acquire_owned().await.expect("places are there as long as the threads")
+        Arc::clone(&self.places).acquire_owned().await.expect("the semaphore of long computations is never closed")
     }
 
-    /// Gives the turns that are free after a change.
+    /// Applies a change and grants the free turns.
     fn give(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
         change(&mut state);
         while let Some((task, is_young)) = state.next() {
-            // A task that has gone has no use for it.
+            // A task that is gone needs no turn.
             if task.take_turn(is_young) {
                 state.taken += 1;
                 state.taken_by_young += usize::from(is_young);
-                // Whoever is woken may ask at once.
+                // The waker may run the task at once.
                 parking_lot::MutexGuard::unlocked(&mut state, || task.call());
             }
         }
@@ -128,18 +130,18 @@ impl Turns {
         self.is_crowded.store(state.count < state.taken, Ordering::Relaxed);
     }
 
-    /// Whether young queries have turns beside old ones, which are to pause.
+    /// Returns whether young queries have extra turns, so that old ones have to yield.
     pub(super) fn is_crowded(&self) -> bool {
         self.is_crowded.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody waits, but nobody younger than a level.
+    /// Returns whether tasks wait, but none on a level before `level`.
     pub(super) fn are_old(&self, level: u8) -> bool {
         let youngest = self.youngest.load(Ordering::Relaxed);
         youngest != NOBODY && level <= youngest
     }
 
-    /// Turns that nobody has.
+    /// Returns the number of free turns.
     #[cfg(test)]
     pub(super) fn free(&self) -> usize {
         let state = self.state.lock();

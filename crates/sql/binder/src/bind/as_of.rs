@@ -1,7 +1,8 @@
-//! AS OF: relations as they were.
+//! Evaluation of AS OF clauses (time travel).
 //!
-//! A moment is decided before the statement is planned, because names mean what they meant then. What decides it can be a parameter:
-//! until it has a value the statement is planned on what is committed now, and again when it has one.
+//! The target is evaluated before the statement is planned, because names are resolved as of then. If it depends on a
+//! parameter without a value, the statement is first planned on the current snapshot, and again once the parameter
+//! has a value.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +18,7 @@ use super::{Binder, expression, moment, parameter};
 
 const PLACE: &str = "AS OF";
 
-/// Puts a moment in the place of every AS OF of the query.
+/// Replaces every AS OF clause of the query by its evaluated target.
 pub(super) fn decide(binder: &Binder<'_>, query: &mut Query) -> SqlResult<()> {
     match query.walk_mut(&mut Decide(binder)) {
         ControlFlow::Continue(()) => Ok(()),
@@ -43,9 +44,9 @@ impl VisitorMut for Decide<'_, '_> {
     }
 }
 
-/// The moment that is written; a time without a zone is the session's.
+/// Evaluates an AS OF clause; a timestamp without a time zone is in the session's zone.
 pub fn moment_of(binder: &Binder<'_>, version: &TableVersion) -> SqlResult<Moment> {
-    // What a view was then may have no table that says so.
+    // The plan depends on time: a view at that snapshot may read no table that shows it.
     binder.session().note_read_now();
     match version {
         TableVersion::TimestampAsOf(expr) => match value(binder, expr, &SqlType::TimestampTz)? {
@@ -77,7 +78,7 @@ fn null() -> SqlError {
     SqlError::new(Condition::NullValueNotAllowed, "AS OF needs a moment, not NULL")
 }
 
-/// The value; `None` where a parameter decides it that has none yet. Its type is noted then.
+/// Evaluates an expression; `None` if it depends on a parameter without a value, whose type is then recorded.
 fn value(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<ScalarValue>> {
     let (plan, types) = parameter::settle(binder, binder.parameter_types, |types| {
         expression::one_value(binder, written, wanted, types, PLACE)
@@ -90,9 +91,9 @@ fn value(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResul
         plan.with_param_values(ParamValues::from(values.to_vec())).map_err(from_datafusion)?
     };
     let LogicalPlan::Projection(projection) = plan else {
-        return Err(SqlError::internal("a value's plan is a projection"));
+        return Err(SqlError::internal("plan of an AS OF value is not a projection"));
     };
-    let expr = projection.expr.into_iter().next().ok_or_else(|| SqlError::internal("a value was lost"))?.unalias();
+    let expr = projection.expr.into_iter().next().ok_or_else(|| SqlError::internal("AS OF plan is empty"))?.unalias();
     if expr.is_volatile() {
         let message = "cannot use a volatile function in AS OF";
         return Err(SqlError::new(Condition::FeatureNotSupported, message)

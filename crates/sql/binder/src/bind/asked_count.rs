@@ -1,4 +1,4 @@
-//! Counts of LIMIT and OFFSET that subqueries give, which are asked for before the plan is optimized.
+//! LIMIT and OFFSET given by subqueries, which are evaluated before the plan is optimized.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
@@ -10,21 +10,22 @@ use types::{Condition, SqlError, SqlResult};
 
 use crate::QueryPlan;
 
-/// The LIMIT of a plan that is shown where a subquery gives it. With any OFFSET on top it is still a number.
+/// LIMIT that EXPLAIN assumes for a subquery. The sum with any OFFSET does not overflow.
 pub const LIMIT_UNKNOWN: i64 = i64::MAX / 2;
 
 impl QueryPlan {
-    /// Whether subqueries give counts of LIMIT or OFFSET, which [`QueryPlan::with_counts`] puts into the plan before it is optimized.
+    /// Returns whether subqueries give LIMIT or OFFSET, which [`QueryPlan::with_counts`] evaluates before the plan is
+    /// optimized.
     #[must_use]
     pub fn asks_counts(&self) -> bool {
         asked(&self.plan).is_ok_and(|count| count.is_some())
     }
 
-    /// The plan for one run, with the count in the place of each subquery that gives one. `answer` runs a query of one row and column, as
-    /// [`count_of`] reads it.
+    /// Returns the plan for one run, with the count in place of each subquery that gives one. `answer` runs a query
+    /// of one row and column, as [`count_of`] reads it.
     ///
     /// # Errors
-    /// Those of `answer`; `2201W` and `2201X` for negative counts.
+    /// Those of `answer`; SQLSTATE 2201W and 2201X for negative counts.
     pub async fn with_counts<F>(&self, answer: impl Fn(QueryPlan) -> F) -> SqlResult<QueryPlan>
     where
         F: Future<Output = SqlResult<Option<i64>>>,
@@ -40,17 +41,17 @@ impl QueryPlan {
         Ok(self.with_plan(counted.await?))
     }
 
-    /// The plan to be shown, in which such a LIMIT is [`LIMIT_UNKNOWN`]: nothing runs for it.
+    /// Returns the plan for EXPLAIN, with [`LIMIT_UNKNOWN`] for such a LIMIT; no subquery is run.
     ///
     /// # Errors
-    /// None that well-formed plans meet.
+    /// None for well-formed plans.
     pub async fn with_unknown_counts(&self) -> SqlResult<QueryPlan> {
         let unknown = |_, is_offset| std::future::ready(Ok(Some(if is_offset { 0 } else { LIMIT_UNKNOWN })));
         Ok(self.with_plan(ask(self.plan.clone(), unknown).await?))
     }
 }
 
-/// The plan with every count that a subquery gives as the number that `answer` finds it to be; it is told whether that is an OFFSET.
+/// Replaces every count given by a subquery by the result of `answer`, whose second argument is true for OFFSET.
 async fn ask<F>(mut plan: LogicalPlan, answer: impl Fn(Expr, bool) -> F) -> SqlResult<LogicalPlan>
 where
     F: Future<Output = SqlResult<Option<i64>>>,
@@ -77,18 +78,18 @@ where
     Ok(plan)
 }
 
-/// The count in the one row of the one column that a subquery gave; `None` is NULL.
+/// Reads the count from the only row and column of a subquery's result; `None` is NULL.
 ///
 /// # Errors
-/// `XX000` for other rows.
+/// SQLSTATE XX000 for any other number of rows.
 pub fn count_of(rows: &[RecordBatch]) -> SqlResult<Option<i64>> {
     let value = rows.iter().find(|batch| batch.num_rows() == 1).map(|batch| batch.column(0));
-    let value = value.ok_or_else(|| SqlError::internal("a count is one row"))?;
+    let value = value.ok_or_else(|| SqlError::internal("a LIMIT or OFFSET subquery did not return one row"))?;
     let value = value.as_primitive::<Int64Type>();
     Ok((!value.is_null(0)).then(|| value.value(0)))
 }
 
-/// A count that is to be asked for, and whether it is an OFFSET.
+/// Finds a count given by a subquery; the flag is true for OFFSET.
 fn asked(plan: &LogicalPlan) -> SqlResult<Option<(Expr, bool)>> {
     let mut found = None;
     plan.apply_with_subqueries(|node| {
@@ -108,7 +109,7 @@ fn asked(plan: &LogicalPlan) -> SqlResult<Option<(Expr, bool)>> {
     Ok(found)
 }
 
-/// A count as the plan has it; NULL is no count at all.
+/// Builds the literal of a count; NULL means no limit.
 pub(super) fn literal(count: Option<i64>, clause: &str, negative: Condition) -> SqlResult<Option<Expr>> {
     match count {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! Types in casts, for DataFusion.
+//! Types of casts, for DataFusion's planner.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::DataType;
 use functions::error::to_datafusion;
 use syntax::sql_type;
 
-/// Plans types as PostgreSQL's.
+/// Type planner with PostgreSQL's types.
 #[derive(Debug)]
 pub(super) struct PostgresTypes;
 

@@ -1,7 +1,7 @@
-//! Bounds the size of a query after its WITH queries are inlined.
+//! Limit on the size of a query after its WITH queries are inlined.
 //!
-//! DataFusion inlines a WITH query at every reference and walks the plan again for each SELECT. Thirty WITH queries that each read the previous one twice
-//! would become a thousand million nodes, so they are refused before the plan is made.
+//! DataFusion inlines a WITH query at every reference and walks the plan again for each SELECT. Thirty WITH queries
+//! that each read the previous one twice would become a billion nodes, so they are rejected before the plan is built.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -14,10 +14,11 @@ use types::stack::{PLAN_LEVELS, too_complex};
 
 use super::with_queries::only_part;
 
-/// Checks that a query reads few enough relations, in few enough levels. Names must be settled: those of WITH queries are given once in the statement.
+/// Checks that a query reads few enough relations, in few enough levels. Names must be resolved: the names of WITH
+/// queries are unique in the statement.
 ///
 /// # Errors
-/// `54001`.
+/// SQLSTATE 54001.
 pub(super) fn check(query: &Query) -> SqlResult<()> {
     match query.walk(&mut Measure::default()) {
         ControlFlow::Continue(()) => Ok(()),
@@ -70,7 +71,7 @@ impl Visitor for Measure {
     }
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let size = self.open.pop().expect("it was opened before what is in it");
+        let size = self.open.pop().expect("pre_visit_query pushed an entry");
         match self.names.remove(&std::ptr::from_ref(query)) {
             Some(name) => {
                 self.sizes.insert(name, size);

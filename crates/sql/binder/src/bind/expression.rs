@@ -1,4 +1,4 @@
-//! Expressions that stand alone: defaults and checks.
+//! Standalone expressions: DEFAULT, CHECK, arguments of EXECUTE, AS OF.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use super::{Binder, parameter, query, resolve, type_cost};
 use crate::semantics::typed::type_of;
 use crate::{rewrite, semantics};
 
-/// An expression over a table's columns, of type `wanted`.
+/// Analyzes an expression over a table's columns and casts it to `wanted`.
 pub(super) fn over_columns(
     binder: &Binder<'_>,
     written: &ast::Expr,
@@ -45,13 +45,13 @@ pub(super) fn over_columns(
     lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)
 }
 
-/// An expression without columns, cast to `wanted`.
+/// Analyzes an expression without columns and casts it to `wanted`.
 pub(super) fn default(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
     let (expr, sql_type) = without_columns(binder, written)?;
     lower_cast(expr, &sql_type, wanted, CastKind::Assignment, binder.session()).map_err(from_datafusion)
 }
 
-/// The type that a default has by itself.
+/// Returns the type of a default before its cast.
 pub(super) fn default_type(binder: &Binder<'_>, written: &ast::Expr) -> SqlResult<SqlType> {
     without_columns(binder, written).map(|(_, sql_type)| sql_type)
 }
@@ -66,7 +66,7 @@ fn without_columns(binder: &Binder<'_>, written: &ast::Expr) -> SqlResult<(Expr,
     })
 }
 
-/// The text form of the default's value now.
+/// Evaluates a default and returns its value in text format.
 pub(super) fn constant_text(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<String>> {
     let value = default(binder, written, wanted)?;
     let text =
@@ -77,7 +77,7 @@ pub(super) fn constant_text(binder: &Binder<'_>, written: &ast::Expr, wanted: &S
     Ok((!texts.is_null(0)).then(|| texts.value(0).to_owned()))
 }
 
-/// The value of an argument of EXECUTE.
+/// Evaluates an argument of EXECUTE.
 pub(super) fn constant(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
     refuse_subqueries(written, "EXECUTE parameter")?;
     let (expr, sql_type) = analyzed(binder, written, &[], DFSchema::empty(), "EXECUTE parameters")?;
@@ -87,11 +87,12 @@ pub(super) fn constant(binder: &Binder<'_>, written: &ast::Expr, wanted: &SqlTyp
     ScalarValue::try_from_array(&evaluate(binder, value)?, 0).map_err(from_datafusion)
 }
 
-/// A numeric parameter takes the digits of its value; any other type is `wanted` itself.
+/// Returns the type of a parameter's value: a numeric parameter has the digits of its value; any other type is
+/// `wanted` itself.
 fn digits_taken(value: &Expr, from: &SqlType, wanted: &SqlType) -> SqlResult<SqlType> {
     if *from == SqlType::Unknown {
         return match (taken_beside(wanted, Operand::new(value, from)), wanted) {
-            // As one that is sent it is text where a numeric has no room for its digits.
+            // Like a parameter that is sent by a client, it is text if its digits do not fit into a numeric.
             (Err(error), SqlType::Numeric { .. }) if error.condition == Condition::NumericValueOutOfRange => {
                 Ok(SqlType::Text)
             }
@@ -107,7 +108,8 @@ fn digits_taken(value: &Expr, from: &SqlType, wanted: &SqlType) -> SqlResult<Sql
     })
 }
 
-/// The value of type `wanted` of an expression that stands in `place`, without columns and subqueries: the one column of one row.
+/// Plans an expression without columns and subqueries as one row of one column of type `wanted`; `place` names the
+/// construct in error messages.
 pub(super) fn one_value(
     binder: &Binder<'_>,
     written: &ast::Expr,
@@ -127,7 +129,7 @@ pub(super) fn one_value(
     projected(value, Arc::new(DFSchema::empty()))
 }
 
-/// The value of an expression without columns, as an array of one.
+/// Evaluates an expression without columns to an array of one value.
 pub(super) fn evaluate(binder: &Binder<'_>, expr: Expr) -> SqlResult<Arc<dyn Array>> {
     let schema = DFSchema::empty();
     let physical = binder.state().create_physical_expr(expr, &schema).map_err(from_datafusion)?;
@@ -137,7 +139,7 @@ pub(super) fn evaluate(binder: &Binder<'_>, expr: Expr) -> SqlResult<Arc<dyn Arr
     physical.evaluate(&row).and_then(|value| value.into_array(1)).map_err(from_datafusion)
 }
 
-/// The expression with its final type, and that type.
+/// Analyzes an expression; returns it with its final type.
 fn analyzed(
     binder: &Binder<'_>,
     written: &ast::Expr,
@@ -148,7 +150,7 @@ fn analyzed(
     analyzed_with(binder, written, columns, schema, place, &[])
 }
 
-/// As [`analyzed`], with the types that are known of parameters.
+/// Analyzes an expression like [`analyzed`], given the resolved types of parameters.
 fn analyzed_with(
     binder: &Binder<'_>,
     written: &ast::Expr,
@@ -178,15 +180,15 @@ fn analyzed_with(
     match query::analyze(binder, projected(expr, Arc::new(schema))?)? {
         LogicalPlan::Projection(projection) => {
             let expr = projection.expr.into_iter().next().map(Expr::unalias);
-            let expr = expr.ok_or_else(|| SqlError::internal("an expression was lost"))?;
+            let expr = expr.ok_or_else(|| SqlError::internal("analyzed projection of an expression is empty"))?;
             let sql_type = type_of(&expr, projection.input.schema().as_ref()).map_err(from_datafusion)?;
             Ok((expr, sql_type))
         }
-        _ => Err(SqlError::internal("an expression's plan is a projection")),
+        _ => Err(SqlError::internal("analyzed plan of an expression is not a projection")),
     }
 }
 
-/// The expression as the one column of a plan.
+/// Builds a plan whose only column is the expression.
 fn projected(expr: Expr, schema: DFSchemaRef) -> SqlResult<LogicalPlan> {
     let input = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema });
     let plan = Projection::try_new(vec![expr.alias("value")], Arc::new(input)).map_err(from_datafusion)?;

@@ -1,4 +1,5 @@
-//! Keys of one GROUP BY that DataFusion would take for one another: it calls expressions by what they are without their casts.
+//! Disambiguation of GROUP BY keys that differ only in casts: DataFusion names expressions without their casts and
+//! would confuse them.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -10,8 +11,8 @@ use syntax::Walk;
 
 use crate::rewrite::list;
 
-/// Gives keys that differ by a cast only, wherever they occur in their SELECT, forms that differ otherwise too: `coalesce(a)` is `a`.
-/// Names must be settled.
+/// Rewrites keys that differ only in a cast, wherever they occur in their SELECT, to forms with different names:
+/// `coalesce(a)` equals `a`. Names must be resolved.
 pub(super) fn tell_apart(query: &mut Query) {
     let _ = query.walk_mut(&mut Queries);
 }
@@ -48,7 +49,7 @@ fn tell_keys_apart(select: &mut Select, order_by: Option<&mut OrderBy>) {
     }
 }
 
-/// The keys of GROUP BY, those of its sets too.
+/// Returns the keys of GROUP BY, including those of grouping sets.
 fn keys(select: &Select) -> Vec<Expr> {
     let GroupByExpr::Expressions(written, _) = &select.group_by else { return Vec::new() };
     let mut keys = Vec::new();
@@ -70,7 +71,7 @@ fn keys(select: &Select) -> Vec<Expr> {
     keys
 }
 
-/// The output with this number, from 1.
+/// Returns the output with this number, from 1.
 fn item(select: &Select, number: usize) -> Option<Expr> {
     match select.projection.get(number.checked_sub(1)?)? {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
@@ -78,7 +79,8 @@ fn item(select: &Select, number: usize) -> Option<Expr> {
     }
 }
 
-/// The keys with forms that have names of their own: themselves, but where another has the name. Nothing if none has.
+/// Returns each key with its new form, which is the key itself unless another key has the same name. Empty if all
+/// names differ.
 fn renamed(keys: &[Expr]) -> Vec<(Expr, Expr)> {
     let mut alike: HashMap<String, Vec<&Expr>> = HashMap::new();
     let mut names = Vec::with_capacity(keys.len());
@@ -94,10 +96,10 @@ fn renamed(keys: &[Expr]) -> Vec<(Expr, Expr)> {
     let (mut renamed, mut is_any_renamed) = (Vec::new(), false);
     for name in names {
         let Some(mut known) = alike.remove(&name) else { continue };
-        // What has no cast keeps its name, as others may have it by that.
+        // A key without a cast keeps its name, because other expressions may refer to it by that.
         known.sort_by_key(|key| key.to_string() != name);
         let mut known = known.into_iter();
-        // As a whole: what is within it may be a key with another form.
+        // An unchanged key is also replaced, so that keys within it are not.
         renamed.extend(known.next().map(|key| (key.clone(), key.clone())));
         for key in known {
             is_any_renamed = true;
@@ -111,7 +113,7 @@ fn renamed(keys: &[Expr]) -> Vec<(Expr, Expr)> {
     if is_any_renamed { renamed } else { Vec::new() }
 }
 
-/// Puts marks in the place of keys, outer ones first.
+/// Visitor that replaces keys by marks, outer ones first.
 struct Marking<'a> {
     keys: &'a [(Expr, Expr)],
 }
@@ -136,7 +138,7 @@ fn unmark(expr: &mut Expr, keys: &[(Expr, Expr)]) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// No name that was settled.
+/// Returns a mark that no resolved name equals.
 fn mark(number: usize) -> String {
     format!("group key\u{1}{number}")
 }

@@ -1,7 +1,8 @@
-//! Keeps the work for a SELECT with many window calls from growing with the cube of their number.
+//! Workaround for SELECTs with many window calls, whose planning would take time cubic in their number.
 //!
-//! DataFusion plans an operator for each window, and looks for each column of the SELECT list through the columns of all these operators, unless another
-//! operator stands between. A filter that lets everything pass does; the optimizer takes it away, and the window that it reads.
+//! DataFusion plans an operator per window, and searches each column of the SELECT list in the columns of all these
+//! operators unless another operator stands between. A filter that is always true does; the optimizer removes it and
+//! the window that it reads.
 
 use std::ops::ControlFlow;
 
@@ -10,17 +11,18 @@ use syntax::Walk;
 
 use crate::semantics::call;
 
-/// A SELECT with more window calls than this gets a filter above its windows.
+/// Number of window calls above which a SELECT gets a filter above its windows.
 const CALLS_MAX: usize = 32;
 
-/// Puts a filter above the windows of each SELECT that has many calls of them.
+/// Adds a filter above the windows of each SELECT with many window calls.
 pub(super) fn add_filters(query: &mut Query) {
     let _ = query.walk_mut(&mut WindowCallCounter::default());
 }
 
 #[derive(Default)]
 struct WindowCallCounter {
-    /// Window calls so far, of each query and SELECT around the visited expression: those of ORDER BY are the query's.
+    /// Window calls so far of each query and SELECT around the visited expression; those of ORDER BY belong to the
+    /// query.
     calls: Vec<usize>,
 }
 
@@ -57,7 +59,7 @@ impl VisitorMut for WindowCallCounter {
     }
 }
 
-/// `row_number() OVER () IS NULL OR true`: DataFusion takes no QUALIFY without a window call in it.
+/// Returns `row_number() OVER () IS NULL OR true`: DataFusion requires a window call in QUALIFY.
 fn always_true() -> Expr {
     let window = WindowSpec { window_name: None, partition_by: Vec::new(), order_by: Vec::new(), window_frame: None };
     let mut row_number = call("row_number", Vec::new());

@@ -1,4 +1,5 @@
-//! Inputs that relations need beside the catalog: states of the past, and files of external tables, which views may read too.
+//! Inputs that relations need beyond the current catalog snapshot: historical snapshots, and file lists of external
+//! tables, which views may read too.
 
 use std::collections::HashSet;
 
@@ -12,8 +13,8 @@ use super::relation::{self, Found, Name};
 use super::{Binder, moment_of};
 
 impl Binder<'_> {
-    /// Adds what the statement needs for the relations that it reads and has not fetched yet. What is wrong with a moment or a name is
-    /// told when they are bound.
+    /// Adds the inputs that the relations of the statement need and that are not fetched yet. Invalid moments and
+    /// names are reported when they are bound.
     pub fn add_missing_inputs(&self, relations: &[RelationRead], missing: &mut MissingInputs) {
         let fetched = &self.context.inputs;
         let moments = relations.iter().filter_map(|relation| moment_of(self, relation.version.as_ref()?).ok());
@@ -33,7 +34,7 @@ impl Binder<'_> {
         while let Some((reader, found)) = pending.pop() {
             match found {
                 Relation::Table(table) if table.external.is_some() => {
-                    // Nobody else's files are looked at.
+                    // Files of tables that the role may not read are not listed.
                     if may_read(self.context, reader, table.owner) && !fetched.files.contains_key(&table.oid) {
                         missing.external_tables.insert(table.oid, table);
                     }

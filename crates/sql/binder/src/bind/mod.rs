@@ -1,9 +1,19 @@
-//! Names and types: a parsed query becomes a logical plan with PostgreSQL's meaning.
+//! Binder: turns a parsed query into a logical plan with PostgreSQL's semantics.
 //!
-//! The way of a query (`query.rs`): its output columns get the names PostgreSQL gives them (`output_name.rs`), syntax is
-//! brought into forms DataFusion plans (`crate::rewrite`, `crate::semantics`), every name is resolved (`resolve/`), DataFusion's
-//! `SqlToRel` makes the plan from relations and functions that `provider.rs` finds, and the analyzer's rules give every
-//! expression its type. `state.rs` has what a plan is made and run with.
+//! A query (`query.rs`) passes these steps: its output columns get PostgreSQL's names (`output_name.rs`), its syntax
+//! is rewritten to forms that DataFusion can plan (`crate::rewrite`, `crate::semantics`), every name is resolved
+//! (`resolve/`), DataFusion's `SqlToRel` builds the plan from relations and functions that `provider.rs` finds, and
+//! the analyzer's rules resolve the type of every expression. `state.rs` has the settings and rules that a plan is
+//! built and run with.
+//!
+//! - names: `relation.rs`, `view.rs`, `place.rs` (error positions), `named_columns.rs` (column pruning),
+//!   `plan_names.rs` (internal names), `undefined.rs`, `cast_type.rs`,
+//! - time travel and external files: `as_of.rs`, `moment.rs`, `missing.rs`,
+//! - parameters and expressions: `parameter.rs`, `parameter_digits.rs`, `expression.rs`, `row_count.rs` and
+//!   `asked_count.rs` (LIMIT and OFFSET),
+//! - limits and workarounds for DataFusion: `expansion.rs`, `type_cost.rs`, `group_keys.rs`, `many_windows.rs`,
+//!   `with_queries.rs`,
+//! - statements that change rows: `modification.rs`, `changed.rs`.
 
 mod as_of;
 mod asked_count;
@@ -63,28 +73,28 @@ pub use self::state::undivided;
 use crate::Phases;
 use crate::query_plan::{OutputColumn, QueryPlan};
 
-/// What binds the queries and expressions of one statement. Cheap to make.
+/// Binder of one statement's queries and expressions. Cheap to create.
 pub struct Binder<'a> {
     environment: &'a Environment,
     context: &'a Arc<StatementContext>,
-    /// Whose privileges count for what is read: a view's owner within the view.
+    /// Role whose privileges apply to reads: within a view, the view's owner.
     reader: Oid,
     session: Arc<Session>,
     state: OnceLock<Arc<SessionState>>,
-    /// Keeps the objects of the past that the query reads; `None` where it reads the present.
+    /// Pin on the objects of the historical snapshot that the query reads; `None` for current data.
     pin: Option<Pin>,
-    /// Views being expanded, for those that would contain themselves.
+    /// Number of views being expanded, to detect recursion.
     depth: usize,
     text: Text<'a>,
-    /// The types of parameters that the client declared.
+    /// Parameter types declared by the client.
     parameter_types: &'a [Option<SqlType>],
-    /// Those that were found where no plan has them.
+    /// Types of parameters that occur in no plan, such as in AS OF.
     noted: RefCell<Vec<Option<SqlType>>>,
     phases: Phases,
 }
 
 impl<'a> Binder<'a> {
-    /// The binder of one statement.
+    /// Creates the binder of one statement.
     #[must_use]
     pub fn new(environment: &'a Environment, context: &'a Arc<StatementContext>) -> Self {
         let session = Arc::new(system_catalog::session(context));
@@ -103,12 +113,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// With the types that the client declared for `$1`, `$2`, …
+    /// Sets the types that the client declared for `$1`, `$2`, …
     pub fn with_parameters(self, parameter_types: &'a [Option<SqlType>]) -> Self {
         Self { parameter_types, ..self }
     }
 
-    /// Parameters that are nowhere in the plan are of these types.
+    /// Records the types of parameters that do not occur in the plan.
     fn note_parameters(&self, types: &[SqlType]) {
         let mut noted = self.noted.borrow_mut();
         let count = noted.len().max(types.len());
@@ -118,7 +128,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Adds the types that were noted to those that are known.
+    /// Completes `types` with the recorded types of parameters that do not occur in a plan.
     pub fn add_noted(&self, types: &mut Vec<Option<SqlType>>) {
         let noted = self.noted.borrow();
         let count = noted.len().max(types.len());
@@ -128,57 +138,59 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// With errors that say where in the client's text they are.
+    /// Adds positions in the client's text to errors.
     pub fn with_text(self, parsed: &'a Parsed) -> Self {
         Self { text: Text::of(parsed), ..self }
     }
 
-    /// The plan of a query. `parameter_types` are those the client declared for `$1`, `$2`, …
+    /// Plans a query. `parameter_types` are the types that the client declared for `$1`, `$2`, …
     ///
     /// # Errors
-    /// Whatever is wrong with the query; `0A000` for what Kiln does not do.
+    /// Errors of the query; SQLSTATE 0A000 for unsupported features.
     pub fn query(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
         query::plan(self, query, parameter_types)
     }
 
-    /// As [`Binder::query`], of a query that may lock the rows that it reads.
+    /// Plans a query that may lock the rows it reads. See [`Binder::query`].
     ///
     /// # Errors
-    /// As [`Binder::query`]; `0A000` where what it gives are not rows of tables.
+    /// Those of [`Binder::query`]; SQLSTATE 0A000 if its results are not rows of tables.
     pub fn locking_query(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
         query::plan_locking(self, query, parameter_types)
     }
 
-    /// As [`Binder::query`], of a query that is part of a statement: parameters that only other parts have are of an unknown type.
+    /// Plans a query that is part of a statement: parameters that occur only in other parts keep an unknown type. See
+    /// [`Binder::query`].
     ///
     /// # Errors
-    /// As [`Binder::query`].
+    /// Those of [`Binder::query`].
     pub fn part(&self, query: &ast::Query, parameter_types: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
         query::plan_part(self, query, parameter_types)
     }
 
-    /// The query with every name settled: relations with their schemas and aliases of their own, columns with those aliases,
-    /// `*` written out. It means the same under any search path, and is bound again to the same plan.
+    /// Resolves every name of a query: relations get their schemas and unique aliases, columns are qualified, `*` is
+    /// expanded. The result means the same under any search path, and binding it again gives the same plan.
     ///
     /// # Errors
-    /// What is wrong with the names.
+    /// Errors of the names.
     pub fn settled(&self, query: &ast::Query) -> SqlResult<ast::Query> {
         query::settle(self, query)
     }
 
-    /// Settles the names of a statement that changes rows of a table.
+    /// Resolves the names of a statement that changes rows of a table.
     ///
     /// # Errors
-    /// What is wrong with the names.
+    /// Errors of the names.
     pub(crate) fn modification(&self, written: Modification<'_>) -> SqlResult<modification::Bound> {
         modification::bind(self, written)
     }
 
-    /// The plan of such a statement: the columns called `columns` of the rows that `complete` makes of those that are read, then those
-    /// of RETURNING, which are told beside it. Of parameters as [`Binder::part`].
+    /// Plans such a statement: the columns `columns` of the rows that `complete` computes from those that are read,
+    /// then the columns of RETURNING, which are also returned separately. Parameters are treated as in
+    /// [`Binder::part`].
     ///
     /// # Errors
-    /// Whatever is wrong with the statement, and `complete`'s.
+    /// Errors of the statement, and those of `complete`.
     pub(crate) fn modified(
         &self,
         bound: &modification::Bound,
@@ -189,10 +201,11 @@ impl<'a> Binder<'a> {
         modification::plan(self, bound, parameter_types, columns, complete)
     }
 
-    /// The columns called `columns` of rows that an INSERT `made`, then those of its RETURNING, which are told beside the plan.
+    /// Plans the RETURNING of an INSERT: the columns `columns` of the rows `made`, then the columns of RETURNING,
+    /// which are also returned separately.
     ///
     /// # Errors
-    /// What is wrong with RETURNING.
+    /// Errors of RETURNING.
     pub(crate) fn inserted(
         &self,
         with: Option<&ast::With>,
@@ -206,88 +219,89 @@ impl<'a> Binder<'a> {
         modification::plan_returning(self, &returned, made, parameter_types, columns)
     }
 
-    /// Whether a text of what was bound means something else at another time.
+    /// Returns whether a bound expression contains a value that depends on the current time, such as `'today'`.
     pub fn has_read_now(&self) -> bool {
         self.session.has_read_now()
     }
 
-    /// The environment that it shares with the binders of other statements.
+    /// Returns the environment, which the binders of all statements share.
     pub fn environment(&self) -> &'a Environment {
         self.environment
     }
 
-    /// The table, view or sequence that a name means.
+    /// Resolves a name to a table, view or sequence.
     ///
     /// # Errors
-    /// `42P01`; `42501` for a system table.
+    /// SQLSTATE 42P01 if there is none; 42501 for a system table.
     pub fn relation(&self, name: &ast::ObjectName) -> SqlResult<Relation> {
         relation::of_user(self.context, name)
     }
 
-    /// The type that is written.
+    /// Resolves a written type.
     ///
     /// # Errors
-    /// `42704` for one that does not exist, `0A000` for one Kiln does not have, `22023` for modifiers it cannot have.
+    /// SQLSTATE 42704 if it does not exist, 0A000 if Kiln does not support it, 22023 for invalid modifiers.
     pub fn sql_type(&self, written: &ast::DataType) -> SqlResult<SqlType> {
         sql_type(written)
     }
 
-    /// An expression over a table's columns, which it names without a qualifier: a CHECK. Analysed, of type `wanted`.
+    /// Analyzes an expression over a table's unqualified columns, such as a CHECK, and casts it to `wanted`.
     ///
     /// # Errors
-    /// `42703` for other columns, `42804` where `wanted` cannot be had, `0A000` for subqueries.
+    /// SQLSTATE 42703 for other columns, 42804 for a type that cannot be cast to `wanted`, 0A000 for subqueries.
     pub fn column_expression(&self, written: &ast::Expr, columns: &[Column], wanted: &SqlType) -> SqlResult<Expr> {
         expression::over_columns(self, written, columns, wanted)
     }
 
-    /// A DEFAULT: an expression without columns, cast to `wanted` as an assignment is. Analysed.
+    /// Analyzes a DEFAULT: an expression without columns, with an assignment cast to `wanted`.
     ///
     /// # Errors
-    /// `0A000` for column references and subqueries, `42804` where there is no such cast.
+    /// SQLSTATE 0A000 for column references and subqueries, 42804 if there is no such cast.
     pub fn default_expression(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<Expr> {
         expression::default(self, written, wanted)
     }
 
-    /// The type that a DEFAULT has before it is cast.
+    /// Returns the type of a DEFAULT before its cast.
     ///
     /// # Errors
-    /// As [`Binder::default_expression`].
+    /// Those of [`Binder::default_expression`].
     pub fn default_type(&self, written: &ast::Expr) -> SqlResult<SqlType> {
         expression::default_type(self, written)
     }
 
-    /// The value a DEFAULT has now, in the text form of `wanted`; `None` is NULL.
+    /// Evaluates a DEFAULT now and returns its value in the text format of `wanted`; `None` is NULL.
     ///
     /// # Errors
-    /// As [`Binder::default_expression`], and what its evaluation meets.
+    /// Those of [`Binder::default_expression`], and those of the evaluation.
     pub fn constant_text(&self, default: &ast::Expr, wanted: &SqlType) -> SqlResult<Option<String>> {
         expression::constant_text(self, default, wanted)
     }
 
-    /// The value of an EXECUTE's argument, of the Arrow type of `wanted`.
+    /// Evaluates an argument of EXECUTE to the Arrow type of `wanted`.
     ///
     /// # Errors
-    /// `0A000` for column references and subqueries, `42804` where there is no assignment cast, and what its evaluation meets.
+    /// SQLSTATE 0A000 for column references and subqueries, 42804 if there is no assignment cast, and those of the
+    /// evaluation.
     pub fn constant(&self, written: &ast::Expr, wanted: &SqlType) -> SqlResult<ScalarValue> {
         expression::constant(self, written, wanted)
     }
 
-    /// Functions, rules and options that this statement's plans are made with and run with.
+    /// Returns the functions, rules and options that this statement's plans are built with and run with.
     pub fn state(&self) -> Arc<SessionState> {
         Arc::clone(self.state.get_or_init(|| self.environment.statement(&self.context.settings, &self.session)))
     }
 
-    /// What the plan's phases take.
+    /// Returns the timings of planning.
     pub fn phases(&self) -> &Phases {
         &self.phases
     }
 
-    /// The surroundings of the statement.
+    /// Returns the context of the statement.
     pub fn context(&self) -> &'a Arc<StatementContext> {
         self.context
     }
 
-    /// What the meaning of expressions depends on besides their text.
+    /// Returns the session, on which the values of expressions depend.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }

@@ -1,7 +1,8 @@
-//! The rows that UPDATE, DELETE, MERGE and ON CONFLICT DO UPDATE change, and what RETURNING gives of rows that are written.
+//! Binding of UPDATE, DELETE, MERGE and ON CONFLICT DO UPDATE, and of RETURNING.
 //!
-//! Two queries: one over the target and what is joined to it, of whose rows the statement makes new rows (`write/`), and one over
-//! those, which is RETURNING. Names are settled in both at once (`resolve/modification.rs`).
+//! There are two queries: one over the target and the relations joined to it, from whose rows the statement computes
+//! new rows (`write/`), and one over those, which is RETURNING. The names of both are resolved together
+//! (`resolve/modification.rs`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,39 +26,39 @@ use crate::bind::changed::Changed;
 use crate::bind::plan_names::{MADE, MET};
 use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 
-/// Plans for relations of [`GIVEN`], by name.
+/// Plans that a query can read as relations of the schema [`GIVEN`](crate::bind::plan_names::GIVEN), by name.
 pub(super) type Given = HashMap<&'static str, Arc<dyn TableSource>>;
 
-/// A statement that changes rows of a table, as far as names go.
+/// Statement that changes rows of a table, reduced to what name resolution needs.
 pub(crate) struct Modification<'a> {
     pub(crate) with: Option<&'a With>,
     pub(crate) changed: Changed<'a>,
     pub(crate) source: Source<'a>,
     pub(crate) condition: Option<&'a ast::Expr>,
-    /// To be computed of each row, and where each stands.
+    /// Expressions to compute for each row, each with its clause.
     pub(crate) values: Vec<(ast::Expr, Clause)>,
     pub(crate) returning: Option<&'a Returning>,
     pub(crate) kept: Kept,
 }
 
-/// The rows that a statement reads.
+/// Source of the rows that a statement reads.
 pub(crate) enum Source<'a> {
-    /// Those of relations, the first of which is the target.
+    /// Relations in FROM, the first of which is the target.
     From(Vec<TableWithJoins>),
-    /// ON CONFLICT: rows of the target, each beside the row that was to be inserted.
+    /// ON CONFLICT: existing rows of the target, each with the row proposed for insertion.
     Met(&'a Arc<StreamTable>),
 }
 
-/// A statement whose names are settled.
+/// Statement with resolved names.
 pub(crate) struct Bound {
     rows: Query,
-    /// How many columns of relations beside the target the rows have.
+    /// Number of columns of other relations than the target.
     pub(crate) others: usize,
     given: Given,
     returning: Option<resolve::Returned>,
 }
 
-/// The target as the first relation of FROM.
+/// Returns the target as the first relation of FROM.
 pub(crate) fn first_of(changed: &Changed<'_>) -> TableWithJoins {
     let parts = [changed.schema, changed.table.name.as_str()].map(|part| Ident::with_quote('"', part));
     let alias =
@@ -69,7 +70,7 @@ pub(crate) fn first_of(changed: &Changed<'_>) -> TableWithJoins {
     TableWithJoins { relation, joins: Vec::new() }
 }
 
-/// Settles the names of a statement.
+/// Resolves the names of a statement.
 pub(super) fn bind(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<Bound> {
     let Modification { with, changed, source, condition, values, returning, kept } = written;
     let (values, clauses): (Vec<ast::Expr>, Vec<Clause>) = values.into_iter().unzip();
@@ -97,7 +98,7 @@ pub(super) fn bind(binder: &Binder<'_>, written: Modification<'_>) -> SqlResult<
     Ok(Bound { rows: bound.rows, others: bound.others, given, returning: bound.returning })
 }
 
-/// RETURNING of an INSERT whose rows have been bound.
+/// Resolves the names of an INSERT's RETURNING.
 pub(super) fn bind_returning(
     binder: &Binder<'_>,
     with: Option<&With>,
@@ -113,7 +114,8 @@ pub(super) fn bind_returning(
     resolve::returning(binder.context, binder.text, written, changed)
 }
 
-/// The columns called `columns` of the rows that `complete` makes of those read, then those of RETURNING.
+/// Plans the columns `columns` of the rows that `complete` computes from those that are read, then the columns of
+/// RETURNING.
 pub(super) fn plan(
     binder: &Binder<'_>,
     bound: &Bound,
@@ -132,7 +134,7 @@ pub(super) fn plan(
     Ok(finished(binder, plan, parameters, columns.len(), bound.returning.as_ref()))
 }
 
-/// As [`plan`], of rows that were made already.
+/// Plans RETURNING over rows that are computed already. See [`plan`].
 pub(super) fn plan_returning(
     binder: &Binder<'_>,
     returned: &resolve::Returned,
@@ -199,7 +201,7 @@ fn finished(
     (query, returning)
 }
 
-/// The items of RETURNING as a SELECT without FROM, and its names for old and new rows.
+/// Returns the items of RETURNING as a SELECT without FROM, and its names for old and new rows.
 fn returned(binder: &Binder<'_>, returning: &Returning) -> SqlResult<resolve::WrittenReturning> {
     let name = |name: &Option<Ident>| name.as_ref().map(|name| name.value.clone());
     Ok(resolve::WrittenReturning {
@@ -209,11 +211,11 @@ fn returned(binder: &Binder<'_>, returning: &Returning) -> SqlResult<resolve::Wr
     })
 }
 
-/// `SELECT items`.
+/// Builds `SELECT items`.
 pub(crate) fn select(items: Vec<SelectItem>) -> SqlResult<Query> {
     let parsed = syntax::parse("SELECT 1")?.into_iter().next().map(|parsed| parsed.statement);
     let Some(syntax::Statement::Query(mut query)) = parsed else {
-        return Err(SqlError::internal("a SELECT is a query"));
+        return Err(SqlError::internal("SELECT 1 does not parse as a query"));
     };
     if let SetExpr::Select(select) = query.body.as_mut() {
         select.projection = items;

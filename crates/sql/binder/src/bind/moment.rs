@@ -1,6 +1,7 @@
-//! Moments of AS OF once they are decided: the names that say them, and the statement as it would be then.
+//! Evaluated AS OF clauses: their encoding in relation names, and the statement context of a historical snapshot.
 //!
-//! The moment is written as a relation's catalog, because nothing else of a name goes through DataFusion unchanged.
+//! The target is written as a relation's catalog name, because DataFusion passes no other part of a name through
+//! unchanged.
 
 use std::sync::Arc;
 
@@ -8,10 +9,10 @@ use datafusion::sql::sqlparser::ast::{self, TableVersion, Value};
 use session_context::{Pin, StatementContext};
 use types::{CommitTs, Moment, SqlError, SqlResult};
 
-/// The prefix of the catalog in a past relation's name. No written name has its last byte.
+/// Prefix of the catalog name of a relation with AS OF. No written name contains its last byte.
 const MARK: &str = "past\u{1}";
 
-/// The first part of the names of relations as of the moment.
+/// Encodes a target as the catalog part of a relation name.
 pub(crate) fn mark(moment: Moment) -> String {
     match moment {
         Moment::Newest => format!("{MARK}n"),
@@ -20,7 +21,7 @@ pub(crate) fn mark(moment: Moment) -> String {
     }
 }
 
-/// The moment that [`mark`] was made of.
+/// Decodes a name made by [`mark`].
 pub(crate) fn marked(catalog: &str) -> Option<Moment> {
     let moment = catalog.strip_prefix(MARK)?;
     match moment.split_at_checked(1)? {
@@ -31,7 +32,7 @@ pub(crate) fn marked(catalog: &str) -> Option<Moment> {
     }
 }
 
-/// The moment that was decided, in the place of what was written.
+/// Returns the evaluated target of an AS OF clause.
 pub(crate) fn decided(version: &TableVersion) -> SqlResult<Moment> {
     let undecided = || SqlError::internal("the moment of AS OF is not decided");
     let TableVersion::VersionAsOf(ast::Expr::Value(mark)) = version else { return Err(undecided()) };
@@ -39,7 +40,8 @@ pub(crate) fn decided(version: &TableVersion) -> SqlResult<Moment> {
     marked(mark).ok_or_else(undecided)
 }
 
-/// The statement as it would be at the moment: names mean what they meant then. With what keeps the objects of then.
+/// Returns the statement's context at a historical snapshot, in which names are resolved as of then, and a pin on the
+/// objects of that snapshot.
 pub fn statement_at(context: &StatementContext, moment: Moment) -> SqlResult<(Arc<StatementContext>, Pin)> {
     let past = context.inputs.state(moment)?;
     Ok((Arc::new(StatementContext { snapshot: past.state, ..context.clone() }), past.pin))

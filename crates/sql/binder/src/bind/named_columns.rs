@@ -1,4 +1,5 @@
-//! The columns that a query names: tables are planned with these alone, as every rule goes through all columns of every operator.
+//! Column names in a query: tables are planned with these columns only, because every rule visits all columns of
+//! every operator.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -9,12 +10,12 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, Select, SelectItem, Se
 use syntax::Walk;
 use types::ColumnId;
 
-/// Names among which are those of all columns that a query reads.
+/// Superset of the names of all columns that a query reads.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamedColumns(HashSet<String>);
 
 impl NamedColumns {
-    /// Those of a query whose names are settled; `None` where it takes columns that it does not name.
+    /// Collects the names of a query whose names are resolved; `None` if it reads columns that it does not name.
     pub(super) fn of(query: &Query) -> Option<Self> {
         let mut names = Names::default();
         match query.walk(&mut names) {
@@ -23,7 +24,7 @@ impl NamedColumns {
         }
     }
 
-    /// The table without columns that are not named, are in no key and say nothing about how its rows lie.
+    /// Removes the columns of the table that are neither named nor part of a key, the distribution or the sort order.
     pub(super) fn only(&self, table: &Arc<Table>) -> Arc<Table> {
         let lasting = columns_of_keys(table);
         let mut wanted: Vec<bool> =
@@ -31,7 +32,7 @@ impl NamedColumns {
         if let Some(first) = wanted.first_mut()
             && !table.columns.iter().any(|column| self.0.contains(&column.name))
         {
-            // Rows that are only counted are read by a column.
+            // Counting rows needs a column.
             *first = true;
         }
         if wanted.iter().all(|wanted| *wanted) {

@@ -1,4 +1,5 @@
-//! The names PostgreSQL gives to output columns that have none: taken before rewrites change the expressions.
+//! Names that PostgreSQL gives to output columns without an alias; they are determined before rewrites change the
+//! expressions.
 
 use std::ops::ControlFlow;
 
@@ -8,10 +9,10 @@ use datafusion::sql::sqlparser::ast::{
 use syntax::{Walk, sql_type};
 use types::{SqlError, SqlResult, SqlType};
 
-/// The name of an expression that suggests none.
+/// Name of an expression without a better one.
 const NAMELESS: &str = "?column?";
 
-/// Gives every item of every SELECT list its name as an alias.
+/// Adds its name as an alias to every item of every SELECT list.
 pub(super) fn name_items(query: &mut Query) -> SqlResult<()> {
     match query.walk_mut(&mut Namer) {
         ControlFlow::Continue(()) => Ok(()),
@@ -36,12 +37,12 @@ impl VisitorMut for Namer {
     }
 }
 
-/// The name of an output column that is this expression.
+/// Returns the name of an output column.
 fn name(expr: &Expr) -> String {
     suggestion(expr).map_or_else(|| NAMELESS.to_owned(), |suggested| suggested.name)
 }
 
-/// A name, and whether it prevails over the one of a cast or CASE around it.
+/// Name, with its precedence over the name of an enclosing cast or CASE.
 struct Suggestion {
     name: String,
     is_strong: bool,
@@ -99,7 +100,7 @@ fn suggestion(expr: &Expr) -> Option<Suggestion> {
     }
 }
 
-/// A subquery's value is called as its only column.
+/// Returns the name of a scalar subquery, which is that of its only column.
 fn of_query(query: &Query) -> Option<Suggestion> {
     let mut body = query.body.as_ref();
     loop {
@@ -119,12 +120,12 @@ fn of_query(query: &Query) -> Option<Suggestion> {
     }
 }
 
-/// `pg_type`'s name, of an array its elements'.
+/// Returns the name in `pg_type`, for an array that of its elements.
 fn type_name(data_type: &DataType) -> String {
     match sql_type(data_type) {
         Ok(SqlType::Array(element)) => element.typname(),
         Ok(other) => other.typname(),
-        // The cast will be refused with a better message than its name could be.
+        // The cast is rejected later with a better message.
         Err(_) => data_type.to_string().to_lowercase(),
     }
 }

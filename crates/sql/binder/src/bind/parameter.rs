@@ -1,7 +1,7 @@
-//! Parameters: the types of `$1`, `$2`, … where the client leaves them open.
+//! Type inference of parameters `$1`, `$2`, … that the client does not declare.
 //!
-//! Planning is tried with what is known; whatever place fixes a parameter's type first fixes it for all its places, and the
-//! statement is planned again with it. What no place fixes is text.
+//! The statement is planned with the types resolved so far; the first place that determines a parameter's type
+//! determines it everywhere, and the statement is planned again. A parameter that no place determines is text.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::Binder;
 use super::parameter_digits::is_numeric;
 
-/// Parameter types as DataFusion's planner takes them.
+/// Converts parameter types for DataFusion's planner.
 pub(super) fn fields(types: &[Option<SqlType>]) -> Vec<Option<FieldRef>> {
     types
         .iter()
@@ -32,7 +32,10 @@ pub(super) fn fields(types: &[Option<SqlType>]) -> Vec<Option<FieldRef>> {
         .collect()
 }
 
-/// The types, all of them known.
+/// Returns the types.
+///
+/// # Errors
+/// SQLSTATE 42P18 if one is unknown.
 pub(crate) fn settled(types: Vec<Option<SqlType>>) -> SqlResult<Vec<SqlType>> {
     let of = |(at, sql_type): (usize, Option<SqlType>)| {
         sql_type.filter(|known| *known != SqlType::Unknown).ok_or_else(|| indeterminate(at))
@@ -40,7 +43,7 @@ pub(crate) fn settled(types: Vec<Option<SqlType>>) -> SqlResult<Vec<SqlType>> {
     types.into_iter().enumerate().map(of).collect()
 }
 
-/// Whether a query has parameters.
+/// Returns whether a query has parameters.
 pub(super) fn has_any(query: &Query) -> bool {
     let is_parameter = |expr: &ast::Expr| match expr {
         ast::Expr::Value(value) if matches!(value.value, ast::Value::Placeholder(_)) => ControlFlow::Break(()),
@@ -49,8 +52,8 @@ pub(super) fn has_any(query: &Query) -> bool {
     query.walk_expressions(is_parameter).is_break()
 }
 
-/// Plans with `plan`, which may be a part of a statement, until every parameter that it has is of a known type. Others are told as
-/// unknown.
+/// Calls `plan`, which may plan a part of a statement, until every parameter in the plan has a type. Parameters that
+/// are not in the plan are returned as unknown.
 pub(super) fn settle(
     binder: &Binder<'_>,
     declared: &[Option<SqlType>],
@@ -65,7 +68,7 @@ pub(super) fn settle(
         let count = types.len().max(places.len());
         types.resize(count, None);
         let mut changed = false;
-        // Whether the plan has each parameter of the type that it would have if it were planned again.
+        // True if the plan has each parameter with the type that planning it again would give.
         let mut is_final = true;
         for (sql_type, place) in types.iter_mut().zip(&places) {
             if sql_type.is_none() && place.is_used {
@@ -94,13 +97,13 @@ pub(super) fn settle(
     }
 }
 
-/// The types, those that nothing fixed as unknown.
+/// Returns the types, with unknown for those that are not determined.
 fn or_unknown(types: Vec<Option<SqlType>>) -> Vec<SqlType> {
     types.into_iter().map(|sql_type| sql_type.unwrap_or(SqlType::Unknown)).collect()
 }
 
-/// The plan with the values of numeric parameters where they have some: a number moves into the type that it is compared with, and an
-/// expression has the digits that it gives, only where its value is known. Other parameters stay, and mean the same without values.
+/// Substitutes the values of numeric parameters: only with its value can a number be moved to the type it is compared
+/// with, and an expression have the right digits. Other parameters stay; their values do not affect the plan.
 pub(super) fn with_numeric_values(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
     let values = &binder.context.arguments;
     let value_of = |placeholder: &Placeholder| {
@@ -132,13 +135,14 @@ pub(super) fn with_numeric_values(binder: &Binder<'_>, plan: LogicalPlan) -> Sql
     substituted.map(|plan| plan.data).map_err(from_datafusion)
 }
 
-/// The type that the value of a parameter which was declared as `numeric`, or an array of them, has by itself; `None` for values of other
+/// Returns the type of the value of a parameter declared as `numeric` or an array of it; `None` for values of other
 /// types.
 fn sent_type(value: &ScalarValue) -> Option<SqlType> {
     SqlType::from_arrow_type(&value.data_type()).filter(is_numeric)
 }
 
-/// The types of parameters that were declared as `declared`, now that they have `values`: numerics have the digits of theirs.
+/// Returns the types of parameters declared as `declared` given their `values`: numerics have the digits of their
+/// values.
 #[must_use]
 pub fn types_with_values(declared: &[SqlType], values: &[ScalarValue]) -> Vec<Option<SqlType>> {
     let with_value = |(at, declared): (usize, &SqlType)| {
@@ -152,17 +156,17 @@ fn indeterminate(at: usize) -> SqlError {
     SqlError::new(Condition::IndeterminateDatatype, format!("could not determine data type of parameter ${}", at + 1))
 }
 
-/// What a plan says about one parameter.
+/// Occurrences of one parameter in a plan.
 #[derive(Debug, Clone, Default)]
 struct Place {
     is_used: bool,
-    /// The type without a modifier that the first place to have one gives it.
+    /// Type without a modifier, from the first occurrence that has one.
     sql_type: Option<SqlType>,
-    /// Whether it is of exactly that type wherever it stands.
+    /// True if every occurrence has exactly that type.
     is_same_everywhere: bool,
 }
 
-/// What the plan says about `$1`, `$2`, … in order.
+/// Collects the occurrences of `$1`, `$2`, …, in order.
 fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
     let mut places: Vec<Place> = Vec::new();
     plan.apply_with_subqueries(|node| {
@@ -178,7 +182,7 @@ fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
                     let place = &mut places[at];
                     let written = placeholder.field.as_ref().and_then(|field| SqlType::from_arrow_field(field));
                     if place.sql_type.is_none() {
-                        // A column that it stands beside may have a length or digits: it does not take them.
+                        // The parameter does not take over the length or digits of a column next to it.
                         let bare = written.as_ref().map(SqlType::without_modifier);
                         place.sql_type = bare.or_else(|| in_limit.then_some(SqlType::Int8));
                     }
@@ -194,10 +198,10 @@ fn places(plan: &LogicalPlan) -> SqlResult<Vec<Place>> {
     Ok(places)
 }
 
-/// The most parameters a statement can have: the protocol counts them in 16 bits.
+/// Limit on the parameters of a statement: the protocol counts them in 16 bits.
 const COUNT_MAX: usize = 65_535;
 
-/// The place of the parameter `$n` among all, from 0.
+/// Returns the index of the parameter `$n`, from 0.
 pub fn index(id: &str) -> Option<usize> {
     let number: usize = id.strip_prefix('$')?.parse().ok()?;
     number.checked_sub(1).filter(|at| *at < COUNT_MAX)

@@ -1,7 +1,8 @@
-//! Whether a plan can be kept for numeric parameters of any digits.
+//! Tests whether a plan can be cached for numeric parameters of any digits.
 //!
-//! A numeric parameter comes with the digits of its value, which differ from run to run. A plan whose parameters have no values yet holds
-//! for all of them where it does no more than give them on and cast them: anything else has digits of its own that follow from theirs.
+//! A numeric parameter has the digits of its value, which differ from run to run. A plan made without values is valid
+//! for all of them if it only passes the parameters on and casts them: the digits of any other expression follow from
+//! those of the parameters.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -11,14 +12,15 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Ope
 use functions::cast::CastFunction;
 use types::SqlType;
 
-/// Whether the digits of a numeric parameter change what the plan's expressions are.
+/// Returns whether the plan's expressions depend on the digits of a numeric parameter.
 pub(crate) fn depends_on_digits(plan: &LogicalPlan) -> bool {
     sent_columns(plan).is_none()
 }
 
-/// Whether a plan that was made for numeric parameters of certain digits holds for all values of these digits. It does not where a
-/// parameter has more digits than what it is compared with: behind the point the other side is cast and no index knows it, before the point
-/// the parameter may be no value of the other side's type. There the value decides.
+/// Returns whether a plan made for certain digits of numeric parameters is valid for all values with these digits. It
+/// is not if a parameter has more digits than the other side of its comparison: with more decimals, the other side is
+/// cast, and no index applies; with more integer digits, the parameter may be out of the other side's range. In both
+/// cases the plan depends on the value.
 pub(crate) fn holds_for_digits(plan: &LogicalPlan) -> bool {
     let mut holds = true;
     let walked = plan.apply_with_subqueries(|node| {
@@ -42,12 +44,12 @@ pub(crate) fn holds_for_digits(plan: &LogicalPlan) -> bool {
     holds && walked.is_ok()
 }
 
-/// Whether a parameter can be compared with the other operand whatever its value; so can what is no parameter.
+/// Returns whether an operand can be compared with the other one whatever its value; true for all but parameters.
 fn holds_for_operands(other: &Expr, operand: &Expr) -> bool {
     !is_parameter(operand) || !is_cast(other) && !loses_whole_digits(operand)
 }
 
-/// Whether a parameter is cast to a numeric type with less room before the point.
+/// Returns whether a parameter is cast to a numeric type with fewer integer digits.
 fn loses_whole_digits(parameter: &Expr) -> bool {
     let inner = match parameter {
         Expr::Cast(cast) => cast.expr.as_ref(),
@@ -71,7 +73,7 @@ fn compares(operator: Operator) -> bool {
     matches!(operator, O::Eq | O::NotEq | O::Lt | O::LtEq | O::Gt | O::GtEq | O::IsDistinctFrom | O::IsNotDistinctFrom)
 }
 
-/// Whether the expression is a numeric parameter, cast or not.
+/// Returns whether the expression is a numeric parameter, cast or not.
 fn is_parameter(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(cast) => is_parameter(&cast.expr),
@@ -88,7 +90,8 @@ fn is_cast(expr: &Expr) -> bool {
     }
 }
 
-/// Which columns of the plan are numeric parameters as they are sent; `None` where an expression depends on one.
+/// Returns, for each column of the plan, whether it is a numeric parameter with its original digits; `None` if an
+/// expression depends on one.
 fn sent_columns(plan: &LogicalPlan) -> Option<Vec<bool>> {
     let inputs = plan.inputs();
     let given = inputs.iter().map(|input| sent_columns(input)).collect::<Option<Vec<_>>>()?;
@@ -130,7 +133,7 @@ fn sent_columns(plan: &LogicalPlan) -> Option<Vec<bool>> {
     }
 }
 
-/// Whether the expression is a numeric parameter as it is sent; `None` where it is made of one.
+/// Returns whether the expression is a numeric parameter with its original digits; `None` if it is computed from one.
 fn is_sent(expr: &Expr, schema: &DFSchema, given: &[bool]) -> Option<bool> {
     match expr {
         Expr::Alias(alias) => is_sent(&alias.expr, schema, given),
@@ -142,7 +145,7 @@ fn is_sent(expr: &Expr, schema: &DFSchema, given: &[bool]) -> Option<bool> {
             let at = schema.maybe_index_of_column(column);
             Some(at.and_then(|at| given.get(at)).copied().unwrap_or(false))
         }
-        // It takes values as they are sent.
+        // A cast accepts values with any digits.
         Expr::ScalarFunction(ScalarFunction { func, args })
             if func.inner().downcast_ref::<CastFunction>().is_some() =>
         {
@@ -161,7 +164,7 @@ fn is_sent(expr: &Expr, schema: &DFSchema, given: &[bool]) -> Option<bool> {
     }
 }
 
-/// Whether values are numerics, or arrays of them.
+/// Returns whether the type is numeric or an array of numerics.
 pub fn is_numeric(sql_type: &SqlType) -> bool {
     match sql_type {
         SqlType::Array(element) => is_numeric(element),

@@ -1,15 +1,15 @@
-//! Where in the client's text something stands.
+//! Positions of errors in the client's text.
 
 use datafusion::sql::sqlparser::tokenizer::Span;
 use syntax::Parsed;
 use types::SqlError;
 
-/// The text that spans of a statement's names lie in.
+/// Text that the spans of a statement refer to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Text<'a> {
-    /// Nothing for what the client has not written: a view's query.
+    /// Text of the statement; `None` if the client has not written it, as for a view's query.
     statement: Option<&'a str>,
-    /// Characters of the query string before the statement.
+    /// Number of characters of the query string before the statement.
     before: usize,
 }
 
@@ -18,12 +18,12 @@ impl<'a> Text<'a> {
         Self { statement: Some(&parsed.text), before: parsed.offset }
     }
 
-    /// The error with the position of `span`.
+    /// Adds the position of `span` to the error.
     pub(super) fn mark(self, error: SqlError, span: Span) -> SqlError {
         self.mark_at(error, Some((span.start.line, span.start.column)))
     }
 
-    /// The error with the position of a line and column, both from 1.
+    /// Adds the position of a line and column, both from 1, to the error.
     pub(super) fn mark_at(self, error: SqlError, place: Option<(u64, u64)>) -> SqlError {
         match place.and_then(|(line, column)| self.position(line, column)) {
             Some(position) => error.with_position(position),

@@ -1,22 +1,24 @@
-//! Names that relations and columns have in plans of changes and that no user sees: each has a byte that no written name has, or a schema that has.
+//! Internal names of relations and columns in plans of statements that change rows: each contains a byte that no
+//! written name has, or is in a schema that does.
 
-/// Relations of this schema, which no user's can be in, are plans that the statement has made.
+/// Schema of relations that are plans built by the statement.
 pub(crate) const GIVEN: &str = "given\u{1}";
-/// Tables of this database have the columns that say which row each row is.
+/// Catalog name of tables that also have the columns identifying each row.
 pub(crate) const WITH_PLACES: &str = "places\u{1}";
-/// The relations of [`GIVEN`]: rows that were made, and those that an INSERT met.
+/// Relations of [`GIVEN`]: new rows, and conflicting rows of ON CONFLICT.
 pub(crate) const MADE: &str = "made";
 pub(crate) const MET: &str = "met";
 
-/// A column that is NULL in rows without one of the target, and the relation that has it.
+/// Column that is NULL in joined rows without a target row, and its relation.
 pub(crate) const ROW: &str = "row\u{1}";
-/// A column that is NULL in rows without one of MERGE's source, and its relation.
+/// Column that is NULL in joined rows without a row of MERGE's source, and its relation.
 pub(crate) const PRESENT: &str = "present\u{1}";
 
-/// The relation that a query with values for several columns is within its statement.
+/// Alias of a subquery that assigns several columns.
 pub(crate) const ASSIGNED: &str = "assigned\u{1}";
 
-/// Names of columns of the rows that a change reads: after `__row_id` and `__place` the target's, the other relations', the values.
+/// Column names of the rows that a statement reads to change them: after `__row_id` and `__place` those of the
+/// target, then the other relations, then the values.
 pub(crate) mod reading {
     pub(crate) fn old(at: usize) -> String {
         format!("old\u{1}{at}")
@@ -30,10 +32,10 @@ pub(crate) mod reading {
         format!("value\u{1}{at}")
     }
 
-    /// The column of `merge_action`, of rows that MERGE made.
+    /// Column of `merge_action()` in the rows made by MERGE.
     pub(crate) const ACTION: &str = "action\u{1}";
 
-    /// A column of the row that RETURNING gives where it does not say whether old or new.
+    /// Returns the name of a column of the row that RETURNING refers to without `old` or `new`.
     pub(crate) fn kept(at: usize) -> String {
         format!("kept\u{1}{at}")
     }

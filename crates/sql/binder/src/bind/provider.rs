@@ -1,4 +1,4 @@
-//! Relations and functions for DataFusion's planner, as this statement's catalog and session have them.
+//! Provider of relations and functions for DataFusion's planner, from this statement's catalog snapshot and session.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ use super::undefined::UndefinedFunction;
 use super::{Binder, moment, view};
 use crate::bind::plan_names::{GIVEN, WITH_PLACES};
 
-/// What one statement's SQL is planned with.
+/// DataFusion context provider of one statement.
 pub(super) struct Provider<'a> {
     binder: &'a Binder<'a>,
     state: Arc<SessionState>,
@@ -39,9 +39,9 @@ pub(super) struct Provider<'a> {
     relation_planners: [Arc<dyn RelationPlanner>; 1],
     types: Arc<dyn TypePlanner>,
     given: Given,
-    /// Tables have no other columns.
+    /// Columns that the query names; tables are planned with these only.
     named: Option<NamedColumns>,
-    /// Those that were looked up.
+    /// Cache of the tables found so far.
     tables: RefCell<HashMap<TableReference, Arc<dyn TableSource>>>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Provider<'a> {
         Self::over(binder, Given::new(), None)
     }
 
-    /// With relations that are plans, and with tables of the columns that a query names.
+    /// Creates a provider with the plans `given` as relations, and with tables reduced to the columns `named`.
     pub(super) fn over(binder: &'a Binder<'a>, given: Given, named: Option<NamedColumns>) -> Self {
         let state = binder.state();
         let mut expr_planners = state.expr_planners().to_vec();
@@ -108,7 +108,7 @@ impl<'a> Provider<'a> {
         }
     }
 
-    /// An external table with the files that the statement finds.
+    /// Returns an external table with the files listed for the statement.
     fn files(&self, table: Arc<Table>, is_past: bool) -> SqlResult<Arc<dyn TableSource>> {
         if is_past {
             return Err(SqlError::unsupported("AS OF of an external table"));
@@ -127,14 +127,15 @@ impl<'a> Provider<'a> {
     }
 }
 
-/// Whether a role may read what another owns. Privileges are ownership.
+/// Returns whether a role may read what another one owns. Ownership is the only privilege.
 pub(super) fn may_read(context: &StatementContext, reader: Oid, owner: Oid) -> bool {
     let is_superuser = context.snapshot.role(reader).is_some_and(|role| role.superuser)
         || (context.role.oid == reader && context.role.superuser);
     is_superuser || owner == reader
 }
 
-/// Plans no relation itself, and none at all once nobody waits for the plan any more: on the way down a text of many levels is gone over at each.
+/// Relation planner that only checks for cancellation: planning a deeply nested query visits its text again at each
+/// level.
 #[derive(Debug)]
 struct Interruptible;
 
@@ -151,7 +152,7 @@ impl ContextProvider for Provider<'_> {
             return Ok(Arc::clone(known));
         }
         let source = self.source(&name).map_err(to_datafusion)?;
-        // A view is a plan of its own each time that it is read.
+        // Each reference to a view has its own plan.
         if source_as_provider(&source).is_ok_and(|provider| provider.is::<ShardTable>()) {
             self.tables.borrow_mut().insert(name, Arc::clone(&source));
         }

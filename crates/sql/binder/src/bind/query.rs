@@ -1,4 +1,4 @@
-//! The way of a query from syntax to an analysed plan.
+//! Binding of a query, from syntax to an analyzed plan.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ use super::{
 use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan, RowLocks};
 use crate::{Phase, rewrite, semantics};
 
-/// The analysed plan of `query` with its output columns and parameters.
+/// Plans `query`, with its output columns and parameters.
 pub(super) fn plan(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     let planned = plan_part(binder, query, declared)?;
     let parameters = parameter::settled(planned.parameters.into_iter().map(Some).collect())?;
     Ok(QueryPlan { parameters, ..planned })
 }
 
-/// The analysed plan of a query that may lock the rows that it reads.
+/// Plans a query that may lock the rows it reads.
 pub(super) fn plan_locking(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     if query.locks.is_empty() {
         return plan(binder, query, declared);
@@ -43,12 +43,12 @@ pub(super) fn plan_locking(binder: &Binder<'_>, query: &Query, declared: &[Optio
         planned.locked_limit = LockedLimit { offset: skip.map(|skip| *skip), limit: fetch.map(|fetch| *fetch) };
         planned.plan = Arc::unwrap_or_clone(input);
     } else if has_limit {
-        return Err(SqlError::internal("the limit of a query stands last in its plan"));
+        return Err(SqlError::internal("plan of a locking query does not end in its limit"));
     }
     Ok(planned)
 }
 
-/// As [`plan`], of a query that is part of a statement: types of parameters that it does not have may be unknown.
+/// Plans a query that is part of a statement: parameters that it does not contain may keep an unknown type.
 pub(super) fn plan_part(binder: &Binder<'_>, query: &Query, declared: &[Option<SqlType>]) -> SqlResult<QueryPlan> {
     plan_bound(binder, bind(binder, query)?, declared)
 }
@@ -58,10 +58,10 @@ fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<Sql
     let planned = if parameter::has_any(&query) {
         parameter::settle(binder, declared, |types| analyze(binder, logical(binder, query.clone(), types)?))
     } else {
-        // Without parameters it is planned once: a long one is not copied.
+        // Without parameters it is planned only once, so a long query need not be copied.
         let mut query = Some(query);
         parameter::settle(binder, declared, |types| {
-            let query = query.take().ok_or_else(|| SqlError::internal("a query without parameters is planned once"))?;
+            let query = query.take().ok_or_else(|| SqlError::internal("parameterless query was planned twice"))?;
             analyze(binder, logical(binder, query, types)?)
         })
     };
@@ -89,7 +89,7 @@ fn plan_bound(binder: &Binder<'_>, bound: resolve::Bound, declared: &[Option<Sql
     })
 }
 
-/// Why a primary key among the GROUP BY keys does not decide the other columns.
+/// Adds the hint that declared primary keys are no functional dependencies.
 fn with_key_hint(error: SqlError) -> SqlError {
     match error.condition {
         Condition::GroupingError => error.with_hint(
@@ -99,7 +99,7 @@ fn with_key_hint(error: SqlError) -> SqlError {
     }
 }
 
-/// A literal that nothing gave a type is text to the client.
+/// Returns the type that a client sees: an untyped literal is text.
 pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
     match sql_type {
         None | Some(SqlType::Unknown) => SqlType::Text,
@@ -107,7 +107,8 @@ pub(super) fn output_type(sql_type: Option<SqlType>) -> SqlType {
     }
 }
 
-/// The query in a form that DataFusion plans as PostgreSQL means it, and its output columns.
+/// Rewrites a query to a form that DataFusion plans with PostgreSQL's semantics, and resolves its names and output
+/// columns.
 pub(super) fn bind(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::Bound> {
     let begun = binder.phases().begin();
     let bound = resolve::query(binder.context, binder.text, prepared(binder, query)?);
@@ -115,7 +116,7 @@ pub(super) fn bind(binder: &Binder<'_>, query: &Query) -> SqlResult<resolve::Bou
     bound
 }
 
-/// The query with its moments decided and its output columns named, in the form in which names are settled.
+/// Prepares a query for name resolution: evaluates AS OF, names the output columns and rewrites its syntax.
 pub(super) fn prepared(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
     let mut query = query.clone();
     as_of::decide(binder, &mut query)?;
@@ -125,7 +126,7 @@ pub(super) fn prepared(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
     Ok(query)
 }
 
-/// The query with every name settled, still in PostgreSQL's terms.
+/// Resolves every name of a query without translating it to DataFusion's syntax.
 pub(super) fn settle(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
     let mut query = query.clone();
     output_name::name_items(&mut query)?;
@@ -133,12 +134,12 @@ pub(super) fn settle(binder: &Binder<'_>, query: &Query) -> SqlResult<Query> {
     Ok(resolve::query(binder.context, binder.text, query)?.query)
 }
 
-/// DataFusion's plan for a bound query, not analysed yet.
+/// Builds DataFusion's plan of a query with resolved names, not analyzed yet.
 pub(super) fn logical(binder: &Binder<'_>, query: Query, types: &[Option<SqlType>]) -> SqlResult<LogicalPlan> {
     logical_over(binder, query, types, &Given::new())
 }
 
-/// As [`logical`], of a query that may read plans as relations.
+/// Builds a plan like [`logical`], for a query that may read the plans `given` as relations.
 pub(super) fn logical_over(
     binder: &Binder<'_>,
     mut query: Query,
@@ -166,7 +167,7 @@ pub(super) fn logical_over(
     settled
 }
 
-/// The plan with every expression's final type.
+/// Runs the analyzer, which resolves the type of every expression.
 pub(super) fn analyze(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
     let begun = binder.phases().begin();
     let state = binder.state();

@@ -1,4 +1,4 @@
-//! Which relation a name means, by the search path.
+//! Resolution of relation names by the search path.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use datafusion::sql::sqlparser::ast::ObjectName;
 use session_context::StatementContext;
 use types::{Condition, SqlError, SqlResult};
 
-/// What a name stands for.
+/// Relation that a name resolves to.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
     Catalog(Relation),
-    /// A system table, by its schema and name.
+    /// System table, by its schema and name.
     System(&'static str, String),
 }
 
-/// A relation's name: its schema if written, and its own.
+/// Name of a relation, with its schema if written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) schema: Option<String>,
@@ -23,7 +23,10 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// `0A000` for another database's.
+    /// Parses a written name.
+    ///
+    /// # Errors
+    /// SQLSTATE 0A000 for a relation of another database, 42601 for too many parts.
     pub(super) fn of(written: &ObjectName, context: &StatementContext) -> SqlResult<Self> {
         let parts: Vec<&str> =
             written.0.iter().filter_map(|part| part.as_ident()).map(|ident| ident.value.as_str()).collect();
@@ -53,7 +56,10 @@ impl Name {
     }
 }
 
-/// The relation of that name; `42P01` without one.
+/// Finds the relation of a name.
+///
+/// # Errors
+/// SQLSTATE 42P01 if there is none.
 pub(super) fn find(context: &Arc<StatementContext>, name: &Name) -> SqlResult<Found> {
     let found = match &name.schema {
         Some(schema) => in_schema(context, &context.schema_name(schema), &name.name),
@@ -74,7 +80,10 @@ fn in_schema(context: &Arc<StatementContext>, schema: &str, name: &str) -> Optio
     context.snapshot.relation(schema.oid, name).map(Found::Catalog)
 }
 
-/// The table or view of that name.
+/// Finds the table, view or sequence of a name.
+///
+/// # Errors
+/// SQLSTATE 42P01 if there is none; 42501 for a system table.
 pub(super) fn of_user(context: &Arc<StatementContext>, written: &ObjectName) -> SqlResult<Relation> {
     match find(context, &Name::of(written, context)?)? {
         Found::Catalog(relation) => Ok(relation),

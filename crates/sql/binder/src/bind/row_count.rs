@@ -1,5 +1,5 @@
-//! LIMIT and OFFSET: counts that are more than a number or a parameter are computed while the query is planned, those that a
-//! subquery gives when it runs.
+//! LIMIT and OFFSET: expressions other than a number or a parameter are evaluated while the query is planned, and
+//! those with subqueries when it runs.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{Binder, asked_count, expression, query};
 use crate::semantics::typed::type_of;
 use crate::settled;
 
-/// The plan with a number or a parameter in every LIMIT and OFFSET.
+/// Evaluates every LIMIT and OFFSET to a number or a parameter.
 pub(super) fn settle(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<LogicalPlan> {
     if !has_unsettled(&plan).map_err(from_datafusion)? {
         return Ok(plan);
@@ -32,7 +32,7 @@ pub(super) fn settle(binder: &Binder<'_>, plan: LogicalPlan) -> SqlResult<Logica
     settled.map(|settled| settled.data).map_err(from_datafusion)
 }
 
-/// Whether a count is more than a number or a parameter.
+/// Returns whether a count is neither a number nor a parameter.
 fn has_unsettled(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -67,15 +67,15 @@ fn count(
     let input = LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: empty });
     let plan = Projection::try_new(vec![expr.alias("count")], Arc::new(input)).map_err(from_datafusion)?;
     let LogicalPlan::Projection(plan) = query::analyze(binder, LogicalPlan::Projection(plan))? else {
-        return Err(SqlError::internal("a count's plan is a projection"));
+        return Err(SqlError::internal("analyzed plan of a count is not a projection"));
     };
     let expr = plan.expr.into_iter().next().map(Expr::unalias);
-    let expr = expr.ok_or_else(|| SqlError::internal("a count was lost"))?;
+    let expr = expr.ok_or_else(|| SqlError::internal("analyzed projection of a count is empty"))?;
     let sql_type = type_of(&expr, plan.input.schema().as_ref()).map_err(from_datafusion)?;
     let cast = lower_cast(expr, &sql_type, &SqlType::Int8, CastKind::Assignment, binder.session());
     let cast = cast.map_err(from_datafusion)?;
     if is_asked {
-        // The query's to answer when it runs.
+        // The subquery is evaluated when the query runs.
         return Ok(Some(Box::new(cast)));
     }
     if cast.exists(|part| Ok(!settled::is_settled(part))).map_err(from_datafusion)? {

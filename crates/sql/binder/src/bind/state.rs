@@ -1,4 +1,5 @@
-//! What plans are made and run with: options, rules and the few functions that rules look up by name.
+//! DataFusion session states, with which plans are built and run: options, rules and the few functions that rules
+//! look up by name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,24 +16,25 @@ use settings::Settings;
 
 use crate::semantics;
 
-/// States that are kept: more settings than these nobody changes.
+/// Limit on cached states; combinations of settings are few.
 const MADE_MAX: usize = 16;
 
-/// Shared by the binders of all statements of a server: who makes scans, and DataFusion's state for settings.
+/// Environment shared by the binders of all statements of a server: the factory of scans, and DataFusion states by
+/// settings.
 #[derive(Debug)]
 pub struct Environment {
-    /// Makes the scans of tables.
+    /// Factory of table scans.
     pub(super) scan: Arc<dyn PlanScan>,
     operators: OperatorPlanning,
     state: SessionState,
-    /// What was made of it for settings that statements had.
+    /// Cached states by settings.
     made: Mutex<HashMap<Obeyed, SessionState>>,
 }
 
-/// Memory below which a part of a query cannot do its work, in bytes: its buffers, and what it keeps while the rest is in files.
+/// Minimum memory in bytes of one partition of a query: its buffers, and its state while the rest is spilled.
 const PART_BYTES_MIN: usize = 512 << 10;
 
-/// The settings that make a difference.
+/// Settings that affect a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Obeyed {
     batch_size: usize,
@@ -41,13 +43,13 @@ struct Obeyed {
     fragment_cache: bool,
 }
 
-/// The configuration of the same statement's operators that are not divided.
+/// Configuration for the same statement with a single partition.
 #[derive(Debug)]
 struct Undivided(SessionConfig);
 
 impl Environment {
-    /// An environment whose scans `scan` makes, whose operators are planned with `operators` and whose plans run in `runtime`, in so many parts at the
-    /// same time where settings say nothing else.
+    /// Creates an environment: `scan` creates table scans, `operators` plans operators, plans run in `runtime` with
+    /// `parts` partitions unless a setting overrides it.
     #[must_use]
     pub fn new(scan: Arc<dyn PlanScan>, operators: OperatorPlanning, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
         let mut config =
@@ -57,14 +59,14 @@ impl Environment {
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.collect_spans = true;
         options.sql_parser.map_string_types_to_utf8view = true;
-        // Queries over an ordered subquery rely on its order, as array_agg does.
+        // Queries over an ordered subquery rely on its order, as `array_agg` does.
         options.sql_parser.enable_subquery_sort_elimination = false;
-        // It takes a limit beneath window functions, which then see fewer rows.
+        // It pushes a limit below window functions, which would then see fewer rows.
         options.optimizer.enable_topk_aggregation = false;
-        // It compares what may be NULL, which operators say of every cast, and the plan only of casts of what may be.
+        // It compares nullability, which physical casts always report, and logical casts only for nullable inputs.
         options.execution.skip_physical_aggregate_schema_check = true;
-        // An exchange that spills reads the first of its files to the end before the next, and waits for ever for a file
-        // that stays open while another has the rows (DataFusion #24883): each batch gets its own.
+        // A spilling exchange reads its first file to the end before the next, and waits forever for a file that
+        // stays open while another one has the rows (DataFusion #24883): each batch gets its own file.
         options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1).expect("1 is not zero");
         let state = SessionStateBuilder::new()
             .with_config(config)
@@ -72,14 +74,14 @@ impl Environment {
             .with_optimizer_rules(optimizer::rules(true))
             .with_query_planner(Arc::clone(&operators.planner))
             .with_physical_optimizer_rules((operators.rules)(true))
-            // What DISTINCT ON becomes.
+            // DISTINCT ON is planned as these.
             .with_aggregate_functions(vec![first_value_udaf(), last_value_udaf()])
             .with_analyzer_rules(Vec::new())
             .build();
         Self { scan, operators, state, made: Mutex::default() }
     }
 
-    /// The state of one statement.
+    /// Returns the state for one statement.
     pub(crate) fn statement(&self, settings: &Settings, session: &Arc<Session>) -> Arc<SessionState> {
         let obeyed = Obeyed {
             batch_size: settings.batch_size(),
@@ -106,7 +108,7 @@ impl Environment {
         Arc::new(state)
     }
 
-    /// Parts of a query with so much memory; `None` where they are as many as otherwise.
+    /// Returns the number of partitions for a query with this much memory; `None` if it is the default.
     fn parts_within(&self, memory_bytes: usize) -> Option<usize> {
         let all = self.state.config().target_partitions();
         Some(parts_within(memory_bytes, all)).filter(|parts| *parts < all)
@@ -134,13 +136,13 @@ impl Environment {
     }
 }
 
-/// Number of parts in which a query runs that has `memory_bytes`: at least one, at most `parts`.
+/// Returns the number of partitions for a query with `memory_bytes`: at least one, at most `parts`.
 #[must_use]
 pub fn parts_within(memory_bytes: usize, parts: usize) -> usize {
     parts.min((memory_bytes / PART_BYTES_MIN).max(1))
 }
 
-/// `state` for operators of one partition each.
+/// Returns `state` changed to a single partition per operator.
 #[must_use]
 pub fn undivided(state: &SessionState) -> SessionState {
     let mut config = match state.config().get_extension::<Undivided>() {
@@ -167,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// For plans that are not run.
+    /// Scan factory for plans that are not run.
     #[derive(Debug)]
     struct NoScan;
 

@@ -1,8 +1,9 @@
-//! Bounds the cost of type inference in DataFusion.
+//! Limit on the cost of type inference in DataFusion.
 //!
-//! DataFusion infers the type and the nullability of a CASE in two separate recursions, and a function call inside it starts both again for the next CASE.
-//! The cost doubles with every such level: thirty levels take minutes. This module estimates the number of recursive calls in `ExprSchemable` and
-//! `predicate_bounds` of `datafusion-expr`, from above, and refuses a statement that needs too many.
+//! DataFusion infers the type and the nullability of a CASE in two separate recursions, and a function call inside it
+//! starts both again for the next CASE. The cost doubles with every such level: thirty levels take minutes. This
+//! module estimates the number of recursive calls in `ExprSchemable` and `predicate_bounds` of `datafusion-expr`,
+//! from above, and rejects a statement that needs too many.
 
 use std::ops::ControlFlow;
 
@@ -14,9 +15,10 @@ use syntax::Walk;
 use types::SqlResult;
 use types::stack::too_complex;
 
-/// Inference calls that a statement may need: about a second of planning in all.
+/// Limit on the inference calls of a statement: about a second of planning.
 const CALLS_MAX: u64 = 1 << 16;
-/// Additional calls allowed per expression of the statement. An expression needs fewer where nothing doubles.
+/// Additional calls allowed per expression of the statement. An expression needs fewer unless its cost doubles with
+/// each level.
 const CALLS_PER_EXPRESSION: u64 = 8;
 
 /// Inference calls per argument of a COALESCE that becomes a CASE, as measured.
@@ -25,7 +27,7 @@ const COALESCE_CALLS: u64 = 4;
 /// Checks that the expressions of a query, or a single one, need few enough inference calls.
 ///
 /// # Errors
-/// `54001`.
+/// SQLSTATE 54001.
 pub(super) fn check(expressions: &impl Walk) -> SqlResult<()> {
     let mut counter = CallCounter::default();
     let walked = expressions.walk(&mut counter);
@@ -65,7 +67,7 @@ impl Visitor for CallCounter {
     }
 
     fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let below = self.open.pop().expect("it was opened before what is in it");
+        let below = self.open.pop().expect("pre_visit_expr pushed an entry");
         let calls = InferenceCalls::new(expr, &below);
         self.expressions += 1;
         match self.open.last_mut() {
@@ -88,7 +90,8 @@ impl InferenceCalls {
             Expr::Nested(_) if !below.is_empty() => below[0],
             Expr::Case { operand, conditions, .. } => match operand {
                 None => Self::case(conditions, below, |condition| condition.bounds),
-                // One that costs nothing is compared with each WHEN; another stays what all are compared with.
+                // A cheap operand is compared with each WHEN; any other is computed only once and compared as a
+                // value.
                 Some(operand) if is_plain(operand) => {
                     let compared = |when: &Self| Self::comparison(&[below[0], *when]).bounds;
                     Self::case(conditions, &below[1..], compared)
@@ -113,7 +116,7 @@ impl InferenceCalls {
             }
             Expr::BinaryOp { op, .. } if is_comparison(op) => Self::comparison(below),
             Expr::Cast { .. } | Expr::Like { .. } | Expr::ILike { .. } => Self::comparison(below),
-            // It is two comparisons.
+            // BETWEEN is two comparisons.
             Expr::Between { .. } if below.len() == 3 => {
                 let sides = [Self::comparison(&[below[0], below[1]]), Self::comparison(&[below[0], below[2]])];
                 Self { bounds: one_more(sides.iter().map(|side| side.bounds)), ..Self::call(&sides) }
@@ -143,7 +146,8 @@ impl InferenceCalls {
         Self { certain, bounds: certain, ..call }
     }
 
-    /// Counts the calls of a CASE; `branches` are conditions and results in turn, then ELSE. `asked` returns the calls of a condition.
+    /// Counts the calls of a CASE; `branches` are conditions and results in turn, then ELSE. `asked` returns the
+    /// calls of a condition.
     fn case(conditions: &[CaseWhen], branches: &[Self], asked: impl Fn(&Self) -> u64) -> Self {
         let count = conditions.len();
         let results = branches.iter().skip(1).step_by(2).take(count).chain(branches.get(2 * count));
@@ -161,7 +165,7 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(op, B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq)
 }
 
-/// A column or a constant.
+/// Returns whether the expression is a column or a constant.
 fn is_plain(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_plain(inner),
@@ -175,7 +179,7 @@ fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Value::Null)
 }
 
-/// The arguments of a call; `None` for those that are no expressions.
+/// Returns the arguments of a call; `None` for those that are not expressions.
 fn arguments(function: &Function) -> impl Iterator<Item = Option<&Expr>> {
     let list = if let FunctionArguments::List(list) = &function.args { list.args.as_slice() } else { &[] };
     list.iter().map(|argument| match argument {
@@ -184,7 +188,7 @@ fn arguments(function: &Function) -> impl Iterator<Item = Option<&Expr>> {
     })
 }
 
-/// Whether a call is a COALESCE that becomes a CASE even where another lies in it (`semantics/coalesce.rs`).
+/// Returns whether a call is a COALESCE that becomes a CASE even inside of another one (`semantics/coalesce.rs`).
 fn becomes_case(function: &Function) -> bool {
     let FunctionArguments::List(list) = &function.args else { return false };
     let is_costly = |argument: &FunctionArg| match argument {

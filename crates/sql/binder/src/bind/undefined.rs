@@ -1,4 +1,5 @@
-//! A call of a function that does not exist: an error as soon as its arguments' types, which the message names, are known.
+//! Calls of functions that do not exist: the error is raised once the argument types, which the message contains, are
+//! resolved.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use functions::field_type;
 use functions::type_rules::plain;
 use types::{Condition, SqlError, SqlType};
 
-/// A function that is not there.
+/// Function that does not exist.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct UndefinedFunction {
     name: String,

@@ -1,4 +1,4 @@
-//! Views: the stored query, planned again wherever the view is read, with its owner's rights.
+//! Views: the stored query is planned at each reference, with the privileges of the view's owner.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -16,10 +16,11 @@ use types::{Condition, SqlError, SqlResult};
 use super::place::Text;
 use super::{Binder, query};
 
-/// How deep views may stand on views.
+/// Limit on the nesting of views.
 const DEPTH_MAX: usize = 64;
 
-/// The view as a relation that is its query, over what `context` sees; `pin` keeps the objects of that where it is the past.
+/// Returns the view as a relation that is its query, over the snapshot of `context`; `pin` holds the objects of a
+/// historical snapshot.
 pub(super) fn source(
     binder: &Binder<'_>,
     context: &Arc<StatementContext>,
@@ -49,17 +50,17 @@ pub(super) fn source(
     Ok(PlanSource::of(named))
 }
 
-/// The stored text as a query.
+/// Parses the stored query.
 fn definition(view: &View) -> SqlResult<Query> {
     let broken = |why: String| SqlError::internal(format!("the definition of view {} is broken: {why}", view.name));
     let statements = parse(&view.definition).map_err(|error| broken(error.to_string()))?;
     match statements.into_iter().next().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => Ok(*query),
-        _ => Err(broken("it is no query".to_owned())),
+        _ => Err(broken("its text is not a query".to_owned())),
     }
 }
 
-/// The query's columns under the view's names, without qualifiers.
+/// Renames the query's columns to the view's names, without qualifiers.
 fn renamed(plan: LogicalPlan, view: &View) -> SqlResult<LogicalPlan> {
     let columns = plan.schema().columns();
     if columns.len() != view.columns.len() {
@@ -69,14 +70,14 @@ fn renamed(plan: LogicalPlan, view: &View) -> SqlResult<LogicalPlan> {
     Projection::try_new(exprs.collect(), Arc::new(plan)).map(LogicalPlan::Projection).map_err(from_datafusion)
 }
 
-/// A relation whose plan DataFusion puts in its place.
+/// Relation that DataFusion replaces by its plan.
 pub(super) struct PlanSource {
     plan: LogicalPlan,
     schema: SchemaRef,
 }
 
 impl PlanSource {
-    /// The relation that is `plan`, whose columns have no qualifiers.
+    /// Creates the relation of `plan`, whose columns have no qualifiers.
     pub(super) fn of(plan: LogicalPlan) -> Arc<dyn TableSource> {
         let schema = Arc::new(Schema::new(plan.schema().fields().clone()));
         Arc::new(Self { plan, schema })

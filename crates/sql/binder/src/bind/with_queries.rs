@@ -1,4 +1,5 @@
-//! What WITH queries are asked to be: computed once, or by each who reads them. Plans know it by the queries' names.
+//! MATERIALIZED and NOT MATERIALIZED of WITH queries, which are encoded in the names of the queries for the
+//! optimizer.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -9,7 +10,7 @@ use syntax::Walk;
 
 use super::resolve::quoted;
 
-/// Gives WITH queries names that say what was asked of them, if anything was asked of any. Names must be settled.
+/// Renames WITH queries to encode whether they are materialized, if any of them says so. Names must be resolved.
 pub(super) fn mark(query: &mut Query) {
     let mut found = Found::default();
     let _ = query.walk_mut(&mut found);
@@ -18,7 +19,7 @@ pub(super) fn mark(query: &mut Query) {
     }
 }
 
-/// Names of WITH queries, each once in the statement, and what they become.
+/// Collector of the names of WITH queries, which are unique in the statement, and of their new names.
 #[derive(Default)]
 struct Found {
     names: HashMap<String, String>,
@@ -31,7 +32,7 @@ impl VisitorMut for Found {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let Some(With { cte_tables, recursive, .. }) = &query.with else { return ControlFlow::Continue(()) };
         for cte in cte_tables {
-            // What reads itself is run step by step, as far as its rows are asked for.
+            // A recursive query is evaluated iteratively, as far as its rows are needed.
             if *recursive && reads_itself(cte) {
                 continue;
             }
@@ -79,7 +80,7 @@ impl VisitorMut for Renaming<'_> {
     }
 }
 
-/// The name of a WITH query: relations of the catalog are named with their schemas.
+/// Returns the name of a WITH query; relations of the catalog have two parts, schema and name.
 pub(super) fn only_part(name: &ObjectName) -> Option<&String> {
     match name.0.as_slice() {
         [ObjectNamePart::Identifier(name)] => Some(&name.value),

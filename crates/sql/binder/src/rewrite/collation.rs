@@ -1,13 +1,16 @@
-//! COLLATE: all of Kiln's collations compare bytes, so naming one of them changes nothing.
+//! COLLATE clauses: all of Kiln's collations compare bytes, so naming one of them changes nothing.
 
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::ast::Value;
 use types::{Condition, SqlError, SqlResult};
 
-/// The collations there are, in `pg_catalog`.
+/// Supported collations, in the schema `pg_catalog`.
 const COLLATIONS: [&str; 4] = ["default", "C", "POSIX", "ucs_basic"];
 
-/// Removes a COLLATE of a known collation.
+/// Removes a COLLATE of a supported collation.
+///
+/// # Errors
+/// SQLSTATE 42704 for other collations.
 pub(super) fn strip(expr: &mut Expr) -> SqlResult<()> {
     let Expr::Collate { expr: inner, collation } = expr else { return Ok(()) };
     let mut parts = collation.0.iter().filter_map(|part| part.as_ident());

@@ -1,12 +1,12 @@
-//! Rewrites long chains of comparisons with constants: `x = 1 OR x = 2 OR …` becomes IN, `x <> 1 AND x <> 2 AND …` becomes NOT IN. The planner then handles
-//! one list instead of a condition per constant.
+//! Rewrites long chains of comparisons with constants: `x = 1 OR x = 2 OR …` becomes IN, `x <> 1 AND x <> 2 AND …`
+//! becomes NOT IN. The planner then handles one list instead of a condition per constant.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
 use syntax::balanced;
 
-/// Shorter runs of comparisons stay as they are written.
+/// Minimum length of a run of comparisons that becomes a list.
 const RUN_MIN: usize = 16;
-/// Whole numbers of so many digits are integers, all of one type.
+/// Number of digits up to which numbers certainly have the type `integer`.
 const INTEGER_DIGITS_MAX: usize = 9;
 
 /// Kind of a constant. A list of one kind compares each constant as a single comparison would.
@@ -16,7 +16,8 @@ enum Kind {
     Text,
 }
 
-/// Rewrites `expr` if it is a chain of OR or AND. The visitor comes to its inner nodes again, which is cheap: the parser builds balanced trees of long chains.
+/// Rewrites `expr` if it is a chain of OR or AND. The visitor visits its inner nodes again, which is cheap: the
+/// parser builds balanced trees of long chains.
 pub(super) fn shorten(expr: &mut Expr) {
     let Some((word, compares)) = words(expr) else { return };
     if !has_run(expr, &word, &compares) {
@@ -26,7 +27,7 @@ pub(super) fn shorten(expr: &mut Expr) {
     *expr = balanced(shortened(parts, &compares), &word);
 }
 
-/// OR or AND, and the comparison that makes a list of a chain of it.
+/// Returns the operator of a chain, OR or AND, and the comparison that can be combined into a list.
 fn words(expr: &Expr) -> Option<(BinaryOperator, BinaryOperator)> {
     match expr {
         Expr::BinaryOp { op: BinaryOperator::Or, .. } => Some((BinaryOperator::Or, BinaryOperator::Eq)),

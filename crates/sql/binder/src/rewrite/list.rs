@@ -1,4 +1,4 @@
-//! Lists: ANY and ALL over a written-out array, and arrays made from a subquery.
+//! ANY and ALL over a literal array, and arrays of a subquery.
 
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
@@ -7,8 +7,8 @@ use datafusion::sql::sqlparser::ast::{
 use optimizer::dependent::ARRAY_SUBQUERY;
 use types::text::parse_array;
 
-/// `x = ANY (ARRAY[a, b])` and `x = ANY ('{a,b}')` become `x IN (a, b)`; `<> ALL` becomes NOT IN. Of other operators ANY becomes
-/// OR and ALL becomes AND.
+/// Rewrites ANY and ALL: `x = ANY (ARRAY[a, b])` and `x = ANY ('{a,b}')` become `x IN (a, b)`; `<> ALL` becomes NOT
+/// IN. For other operators ANY becomes OR and ALL becomes AND.
 pub(super) fn quantified(expr: &mut Expr) {
     let (left, operator, right, all) = match expr {
         Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op.clone(), right, false),
@@ -16,7 +16,7 @@ pub(super) fn quantified(expr: &mut Expr) {
         _ => return,
     };
     let Some(list) = elements(right) else { return };
-    // An empty list has no IN: it is left for the array's own operator.
+    // IN cannot have an empty list: the array operator evaluates it.
     if list.is_empty() {
         return;
     }
@@ -37,7 +37,7 @@ pub(super) fn quantified(expr: &mut Expr) {
     };
 }
 
-/// The elements of an array that is written out.
+/// Returns the elements of a literal array.
 fn elements(array: &Expr) -> Option<Vec<Expr>> {
     match array {
         Expr::Nested(inner) => elements(inner),
@@ -75,7 +75,7 @@ fn elements(array: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// `ARRAY(query)` becomes a call around the query, which `dependent` evaluates.
+/// Rewrites `ARRAY(query)` to a call around the query, which the optimizer's `dependent` module evaluates.
 pub(super) fn array_of_subquery(expr: &mut Expr) {
     let Expr::Function(function) = expr else { return };
     let is_array = matches!(function.name.0.as_slice(), [part]
@@ -89,7 +89,7 @@ pub(super) fn array_of_subquery(expr: &mut Expr) {
     }
 }
 
-/// A call of a function by its bare name.
+/// Builds a call of a function by its unqualified name.
 pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))).collect();
     Expr::Function(Function {

@@ -1,9 +1,12 @@
-//! PostgreSQL's syntax that DataFusion has no plan for, brought into syntax it has, before names are bound.
+//! Rewrites PostgreSQL syntax that DataFusion cannot plan to syntax that it can, before names are resolved.
 //!
-//! Each rewrite means the same for every query, whoever sends it: set-returning functions become UNNEST of a list
-//! (`set_function.rs`), ARRAY(subquery) a call around the subquery, ANY and ALL over written-out lists become IN, rows are
-//! compared field by field (`row.rs`), long chains of comparisons with constants become lists (`constants.rs`), and a COLLATE that changes nothing goes.
-//! Start at [`query`].
+//! Each rewrite is independent of the session. Start at [`query`].
+//!
+//! - `set_function.rs` with `unnest_names.rs`: set-returning functions become UNNEST of a list,
+//! - `list.rs`: ANY and ALL over literal arrays become IN, ARRAY(subquery) becomes a call,
+//! - `row.rs`: rows are compared field by field,
+//! - `constants.rs`: long chains of comparisons with constants become lists,
+//! - `collation.rs`: COLLATE clauses without an effect are removed.
 
 mod collation;
 mod constants;
@@ -21,18 +24,18 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Select, VisitorMut};
 use syntax::Walk;
 use types::{SqlError, SqlResult};
 
-/// Rewrites a query and everything in it. Output names must be taken before: calls change.
+/// Rewrites a query and everything in it. Output names must be determined before, because calls change.
 ///
 /// # Errors
-/// `42704` for a collation that does not exist, `0A000` for set-returning calls where Kiln has no rows for them.
+/// SQLSTATE 42704 for a collation that does not exist, 0A000 for unsupported calls of set-returning functions.
 pub(crate) fn query(query: &mut Query) -> SqlResult<()> {
     finish(query.walk_mut(&mut Rewrite))
 }
 
-/// As [`query`], for an expression that stands alone.
+/// Rewrites a standalone expression. See [`query`].
 ///
 /// # Errors
-/// As for queries.
+/// Those of [`query`].
 pub(crate) fn expr(expr: &mut Expr) -> SqlResult<()> {
     finish(expr.walk_mut(&mut Rewrite))
 }

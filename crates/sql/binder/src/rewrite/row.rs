@@ -13,10 +13,10 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use syntax::Walk;
 use types::{Condition, SqlError, SqlResult};
 
-/// The relation that a subquery after IN becomes; no identifier of a client's can be it.
+/// Alias of a subquery after IN; no identifier of a client equals it.
 pub(crate) const SUBQUERY: &str = "row\u{1}";
 
-/// A comparison whose sides are rows, by their fields.
+/// Rewrites a comparison of rows to comparisons of their fields.
 pub(super) fn comparison(expr: &mut Expr) -> SqlResult<()> {
     let by_fields = match &*expr {
         Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
@@ -75,7 +75,7 @@ pub(super) fn comparison(expr: &mut Expr) -> SqlResult<()> {
     Ok(())
 }
 
-/// `(a, b) IN (query)` as a condition of WHERE, where unknown is as good as false, is EXISTS: a join.
+/// Rewrites `(a, b) IN (query)` in WHERE, where unknown counts as false, to EXISTS, which becomes a join.
 pub(super) fn in_where(select: &mut Select) -> SqlResult<()> {
     match &mut select.selection {
         Some(condition) => condition_of_where(condition),
@@ -101,7 +101,7 @@ fn condition_of_where(condition: &mut Expr) -> SqlResult<()> {
     }
 }
 
-/// The fields of a row value.
+/// Returns the fields of a row value.
 fn row(expr: &Expr) -> Option<&[Expr]> {
     match expr {
         Expr::Tuple(fields) => Some(fields),
@@ -128,7 +128,7 @@ fn compared(left: &[Expr], operator: &BinaryOperator, right: &[Expr]) -> SqlResu
         B::NotEq => joined(pairs(left, right)?.map(each(B::NotEq)), &B::Or),
         B::Lt | B::LtEq | B::Gt | B::GtEq => {
             let strict = if matches!(operator, B::Lt | B::LtEq) { B::Lt } else { B::Gt };
-            // The first fields that differ decide, so the last are compared inside.
+            // The first fields that differ decide, so the last ones are nested innermost.
             let mut decided: Option<Expr> = None;
             for (a, b) in pairs(left, right)?.rev() {
                 decided = Some(match decided {
@@ -158,7 +158,7 @@ fn in_list(value: &[Expr], list: &[Expr]) -> SqlResult<Expr> {
     Ok(balanced(equal))
 }
 
-/// True where a row is equal, unknown where one may be.
+/// Rewrites `row IN (query)`: true if a row is equal, unknown if one may be, else false.
 fn in_subquery(value: &[Expr], subquery: &Query) -> SqlResult<Expr> {
     refuse_aggregates(value)?;
     let equal = equal_to_subquery(value);
@@ -183,7 +183,7 @@ fn equal_to_subquery(value: &[Expr]) -> Expr {
     joined(equal, &BinaryOperator::And)
 }
 
-/// `EXISTS (SELECT 1 AS one FROM (subquery) AS "row" (c1, c2) WHERE condition)`
+/// Builds `EXISTS (SELECT 1 AS one FROM (subquery) AS "row" (c1, c2) WHERE condition)`.
 fn exists(subquery: &Query, width: usize, condition: Expr) -> Expr {
     let text = format!("SELECT 1 AS one FROM (SELECT 1) AS {} WHERE true", quoted(SUBQUERY));
     let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).and_then(|mut parser| parser.parse_query());
@@ -200,7 +200,7 @@ fn exists(subquery: &Query, width: usize, condition: Expr) -> Expr {
     Expr::Exists { subquery: Box::new(query), negated: false }
 }
 
-/// An aggregate would become one of the subquery that the comparison moves into.
+/// Rejects aggregates, which would become aggregates of the subquery that the comparison moves into.
 fn refuse_aggregates(fields: &[Expr]) -> SqlResult<()> {
     let is_aggregate = |expr: &Expr| match expr {
         Expr::Function(function) => {
@@ -249,7 +249,7 @@ fn joined(exprs: impl Iterator<Item = Expr>, operator: &BinaryOperator) -> Expr 
     nested(joined.unwrap_or_else(|| Expr::Value(Value::Boolean(true).into())))
 }
 
-/// A long OR as a tree that is as wide as it is deep.
+/// Builds a balanced tree of OR.
 fn balanced(mut exprs: Vec<Expr>) -> Expr {
     if exprs.len() <= 2 {
         return joined(exprs.into_iter(), &BinaryOperator::Or);

@@ -1,4 +1,5 @@
-//! Set-returning functions. Kiln has each as a function that returns the set as a list; the set is then UNNEST of the list.
+//! Set-returning functions: each is implemented as a function that returns the set as a list, of which UNNEST makes
+//! rows.
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
@@ -12,21 +13,22 @@ use types::{SqlError, SqlResult};
 
 use super::{list, unnest_names};
 
-/// Functions that return sets; `unnest` itself stays as it is.
+/// Functions that return sets, except `unnest`, which is not rewritten.
 const LIST_VALUED: [&str; 4] = ["generate_series", "generate_subscripts", "pg_partition_ancestors", "_pg_expandarray"];
-/// Functions that return rows of several columns: in FROM, one list for each, by a function named after both.
+/// Functions that return rows of several columns: in FROM, each column becomes a list, returned by a function named
+/// after both.
 const ROW_VALUED: [(&str, &[&str]); 2] = [
     ("pg_options_to_table", &["option_name", "option_value"]),
     ("pg_partition_tree", &["relid", "parentrelid", "isleaf", "level"]),
 ];
-/// What the name of a set-returning function gets for the one that returns its list.
+/// Suffix of the function that returns a set-returning function's list.
 const LIST: &str = "_list";
-/// Functions in FROM that are system tables rather than functions of their arguments.
+/// Functions in FROM that are implemented as system tables.
 const TABLES: [&str; 1] = ["pg_get_keywords"];
-/// The fields of `_pg_expandarray`'s rows, which here are arrays of two: element and subscript.
+/// Fields of `_pg_expandarray`'s rows, which are arrays of two here: element and subscript.
 const FIELDS: [&str; 2] = ["x", "n"];
 
-/// `f(a)` of a set-returning `f` in an expression becomes `unnest(f(a))`.
+/// Rewrites `f(a)` of a set-returning `f` in an expression to `unnest(f_list(a))`.
 pub(super) fn call(expr: &mut Expr) {
     if let Expr::Function(function) = expr
         && function.over.is_none()
@@ -38,7 +40,7 @@ pub(super) fn call(expr: &mut Expr) {
     }
 }
 
-/// `(row).x` of the only function that returns rows becomes the row's element.
+/// Rewrites `(row).x` of `_pg_expandarray`, the only function that returns rows, to an array element.
 pub(super) fn field(expr: &mut Expr) {
     let Expr::CompoundFieldAccess { root, access_chain } = expr else { return };
     if !matches!(root.as_ref(), Expr::Nested(_)) {
@@ -52,7 +54,7 @@ pub(super) fn field(expr: &mut Expr) {
     }
 }
 
-/// Functions in FROM become derived tables that select from them.
+/// Rewrites functions in FROM to derived tables that select from them.
 pub(super) fn in_from(select: &mut Select) -> SqlResult<()> {
     let mut earlier = Vec::new();
     for table in &mut select.from {
@@ -62,7 +64,7 @@ pub(super) fn in_from(select: &mut Select) -> SqlResult<()> {
     Ok(())
 }
 
-/// `earlier` are the names that a function's arguments may mention laterally.
+/// Rewrites the functions of an item; `earlier` are the names that arguments may refer to laterally.
 fn in_tables(table: &mut TableWithJoins, earlier: &mut Vec<String>) -> SqlResult<()> {
     in_factor(&mut table.relation, earlier)?;
     for join in &mut table.joins {
@@ -118,7 +120,7 @@ fn derived(
         });
         return Ok(derived_table(items.collect(), alias, column, lateral));
     }
-    // UNNEST of several arrays gives a column for each.
+    // UNNEST of several arrays has a column for each.
     let lists: Vec<Expr> = if function == "unnest" {
         arguments
     } else if LIST_VALUED.contains(&function.as_str()) {
@@ -180,7 +182,7 @@ fn call_of(name: &ObjectName, arguments: Vec<Expr>) -> Expr {
     }
 }
 
-/// `SELECT items`.
+/// Builds `SELECT items`.
 fn select(items: Vec<SelectItem>) -> Query {
     let parsed =
         Parser::new(&PostgreSqlDialect {}).try_with_sql("SELECT 1").and_then(|mut parser| parser.parse_query());
@@ -191,7 +193,7 @@ fn select(items: Vec<SelectItem>) -> Query {
     query
 }
 
-/// Whether an expression names a column that may be of the tables `earlier` in the same FROM.
+/// Returns whether an expression refers to a column that may belong to the tables `earlier` in the same FROM.
 fn mentions(expr: &Expr, earlier: &[String]) -> bool {
     let flow = expr.walk_expressions(|expr| {
         let found = match expr {

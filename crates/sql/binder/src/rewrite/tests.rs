@@ -86,12 +86,12 @@ fn long_chains_of_comparisons_with_constants_are_lists() {
     assert_eq!(rewritten(&format!("SELECT {ors}")), format!("SELECT a IN ({})", list(0..20)));
     let ands = chain(" AND ", "<>", 0..20);
     assert_eq!(rewritten(&format!("SELECT {ands}")), format!("SELECT a NOT IN ({})", list(0..20)));
-    // What compares otherwise stays in its place, and what is in it is looked at too.
+    // Other comparisons keep their place, and are searched for nested chains.
     assert_eq!(
         rewritten(&format!("SELECT b OR ({ors}) OR a = 1.5 OR {ors} OR a = 'x' OR a = 'y' OR b = 1 OR c")),
         format!("SELECT b OR (a IN ({0})) OR a = 1.5 OR a IN ({0}) OR a = 'x' OR a = 'y' OR b = 1 OR c", list(0..20))
     );
-    // The parser makes a balanced tree of so many.
+    // The parser builds a balanced tree of this many.
     for count in [31, 32, 33, 1_000] {
         let parsed = parse(&format!("SELECT 1 WHERE b OR {}", chain(" OR ", "=", 0..count))).expect("it is a query");
         let Some(Statement::Query(mut query)) = parsed.into_iter().map(|one| one.statement).next() else {

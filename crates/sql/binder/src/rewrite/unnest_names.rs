@@ -1,4 +1,5 @@
-//! UNNEST calls of one SELECT list that DataFusion would take for one another: it calls them by their arguments without casts.
+//! Disambiguation of UNNEST calls in one SELECT list that differ only in casts: DataFusion names them by their
+//! arguments without casts and would confuse them.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use syntax::Walk;
 
 use super::list;
 
-/// Gives calls whose arguments differ by a cast only arguments that differ otherwise too: `coalesce(a)` is `a`.
+/// Rewrites arguments that differ only in a cast to forms with different names: `coalesce(a)` equals `a`.
 pub(super) fn tell_apart(items: &mut [SelectItem]) {
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     for item in items {

@@ -1,4 +1,4 @@
-//! Calls of aggregates: what DISTINCT and ORDER BY mean in them, and the types of their arguments.
+//! Resolution of aggregate calls: DISTINCT, ORDER BY and the types of their arguments.
 
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort};
@@ -11,7 +11,7 @@ use types::{Condition, SqlError, SqlType};
 use super::resolve::{Rewriter, ordered};
 use super::typed::type_of;
 
-/// Aggregates whose WITHIN GROUP comes as their order.
+/// Aggregates whose WITHIN GROUP is represented as their ORDER BY.
 const ORDERED_SETS: [&str; 3] = ["percentile_cont", "percentile_disc", "mode"];
 
 impl Rewriter<'_> {
@@ -51,7 +51,8 @@ impl Rewriter<'_> {
         if !shows_order(&name) {
             params.order_by.clear();
         } else if params.distinct {
-            // DISTINCT sorts in PostgreSQL, and the value shows it: the keys tell all rows apart.
+            // DISTINCT sorts in PostgreSQL, visibly for order-sensitive aggregates; all arguments become sort keys,
+            // so that they tell rows apart.
             for arg in &params.args {
                 let key = ordered(arg.clone(), self.schema, self.session)?;
                 if !params.order_by.iter().any(|known| known.expr == key) {
@@ -62,7 +63,7 @@ impl Rewriter<'_> {
         Ok(Expr::AggregateFunction(call))
     }
 
-    /// Zeros of both signs are one value, which operators tell apart by their bits.
+    /// Normalizes negative zero, which DISTINCT would take for another value because it compares bits.
     fn one_zero(&self, arg: Expr) -> Result<Expr> {
         Ok(match type_of(&arg, self.schema)? {
             SqlType::Float4 => arg + lit(0.0_f32),
@@ -71,7 +72,10 @@ impl Rewriter<'_> {
         })
     }
 
-    /// `42P10` for an order by something that DISTINCT does not keep, `42883` for what has no equality.
+    /// Checks an aggregate with DISTINCT.
+    ///
+    /// # Errors
+    /// SQLSTATE 42P10 for an ORDER BY expression that is not an argument, 42883 for a type without equality.
     fn check_distinct(&self, args: &[Expr], order_by: &[Sort]) -> Result<()> {
         let mut kept = Vec::with_capacity(args.len());
         for arg in args {
@@ -88,7 +92,7 @@ impl Rewriter<'_> {
         Err(external(SqlError::new(Condition::InvalidColumnReference, message)))
     }
 
-    /// Untyped literals are text to an aggregate, and so is char(n) to those that join text.
+    /// Casts the arguments of an aggregate: untyped literals to text, and `char(n)` to text for `string_agg`.
     pub(super) fn aggregate_arguments(&self, name: &str, args: Vec<Expr>) -> Result<Vec<Expr>> {
         if name == "count" {
             return Ok(args);
@@ -122,15 +126,15 @@ impl Rewriter<'_> {
             .collect()
     }
 
-    /// Aggregates do not know the session, whose time zone such a value is written in.
+    /// Converts an argument to JSON before the aggregate, which does not know the session's time zone.
     fn to_json(&self, arg: Expr) -> Result<Expr> {
-        let function =
-            scalar("to_json", self.session).ok_or_else(|| external(SqlError::internal("to_json is gone")))?;
+        let function = scalar("to_json", self.session)
+            .ok_or_else(|| external(SqlError::internal("function to_json not found")))?;
         self.function(ScalarFunction::new_udf(function, vec![arg]))
     }
 }
 
-/// Whether the text of a value depends on the session's time zone.
+/// Returns whether the text of a value depends on the session's time zone.
 fn has_zone(sql_type: &SqlType) -> bool {
     match sql_type {
         SqlType::Array(element) => has_zone(element),
@@ -138,7 +142,7 @@ fn has_zone(sql_type: &SqlType) -> bool {
     }
 }
 
-/// The argument of count(*), by whose 64 bits DataFusion knows it.
+/// Restores the 64-bit argument by which DataFusion recognizes `count(*)`.
 pub(super) fn counted(args: Vec<Expr>) -> Vec<Expr> {
     match args.as_slice() {
         [Expr::Literal(ScalarValue::Int32(Some(one)), None)] => vec![lit(i64::from(*one))],
@@ -146,7 +150,7 @@ pub(super) fn counted(args: Vec<Expr>) -> Vec<Expr> {
     }
 }
 
-/// Separators up to this many bytes are put between texts without asking for memory.
+/// Limit in bytes on separators that are inserted without a memory check.
 const SEPARATOR_BYTES_MAX: usize = 1 << 10;
 
 fn is_short_literal(separator: &Expr) -> bool {

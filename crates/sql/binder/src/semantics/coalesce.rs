@@ -1,7 +1,7 @@
 //! Lowers nested COALESCE without duplicating its arguments.
 //!
-//! DataFusion rewrites COALESCE to a CASE that contains each argument but the last twice. Twelve nested calls with a function between them take minutes to
-//! plan.
+//! DataFusion rewrites COALESCE to a CASE that contains each argument but the last twice. Twelve nested calls with a
+//! function between them take minutes to plan.
 
 use std::sync::Arc;
 
@@ -23,17 +23,18 @@ const COALESCE: &str = "coalesce";
 /// Replaces arguments that are COALESCE calls by the arguments of these.
 pub(super) fn flattened(args: Vec<Expr>) -> Vec<Expr> {
     let parts = |arg| match arg {
-        // One of a single argument is there to differ from that.
+        // A call with one argument exists only to have another name than its argument.
         Expr::ScalarFunction(call) if call.func.name() == COALESCE && call.args.len() > 1 => call.args,
         other => vec![other],
     };
     args.into_iter().flat_map(parts).collect()
 }
 
-/// Builds a call that evaluates all arguments, if one of them contains a COALESCE and the later ones are columns or constants.
+/// Builds a call that evaluates all arguments, if one of them contains a COALESCE and the later ones are columns or
+/// constants.
 ///
 /// # Errors
-/// `54001` where the later ones are not, and too many calls are nested.
+/// SQLSTATE 54001 if the later ones are not, and too many calls are nested.
 pub(super) fn eager(args: &[Expr], common: &SqlType, session: &Arc<Session>) -> Result<Option<Expr>> {
     let levels = args.iter().map(levels).max().unwrap_or(0);
     if levels == 0 {

@@ -1,7 +1,7 @@
-//! DataFusion's coercion of types, where it may find something to do.
+//! DataFusion's type coercion, limited to nodes in which it may change something.
 //!
-//! What is resolved has PostgreSQL's types already, so that of most nodes nothing changes; to take all of their expressions apart and to make
-//! their schemas again costs as much as resolving them.
+//! Resolved nodes already have PostgreSQL's types, so most nodes do not change; to visit all expressions and
+//! recompute the schemas would take as long as resolving them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use optimizer::with_stack;
 
 use super::typed::field_of;
 
-/// Coerces what is not settled.
+/// Analyzer rule that coerces nodes without final types.
 #[derive(Debug)]
 pub(super) struct Coercion;
 
@@ -30,7 +30,7 @@ impl AnalyzerRule for Coercion {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        // Nodes that come after, as those above do, are of what other columns there are then.
+        // Nodes above a changed one must recompute their schemas.
         let mut has_other_columns = false;
         plan.transform_up_with_subqueries(|node| {
             if is_settled(&node) {
@@ -46,7 +46,7 @@ impl AnalyzerRule for Coercion {
     }
 }
 
-/// The node as DataFusion coerces it.
+/// Coerces a node with DataFusion's rules.
 fn coerced(node: LogicalPlan) -> Result<LogicalPlan> {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = &node {
@@ -68,7 +68,7 @@ fn coerced(node: LogicalPlan) -> Result<LogicalPlan> {
     coercion.coerce_plan(node.data)?.recompute_schema()
 }
 
-/// Whether nothing in the node would change.
+/// Returns whether coercion would change nothing in the node.
 fn is_settled(node: &LogicalPlan) -> bool {
     let all = |exprs: &[Expr], input: &LogicalPlan| exprs.iter().all(|expr| is_typed(expr, input.schema()));
     match node {
@@ -100,7 +100,7 @@ fn is_settled(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether nothing would change in an expression that is a boolean.
+/// Returns whether coercion would change nothing in a boolean expression.
 fn is_condition(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And | Operator::Or, right }) => {
@@ -120,7 +120,7 @@ fn is_condition(expr: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// Whether nothing would change in an expression.
+/// Returns whether coercion would change nothing in an expression.
 fn is_typed(expr: &Expr, schema: &DFSchema) -> bool {
     let all = |args: &[Expr]| args.iter().all(|arg| is_typed(arg, schema));
     match expr {
@@ -151,7 +151,7 @@ fn is_typed(expr: &Expr, schema: &DFSchema) -> bool {
             };
             is_typed(&list.expr, schema) && list.list.iter().all(is_like_it)
         }
-        // The walk over the plan has coerced the plans of its subqueries already.
+        // The traversal of the plan has coerced the plans of its subqueries already.
         Expr::ScalarSubquery(_) | Expr::Exists(_) => true,
         Expr::InSubquery(within) => {
             let member = within.subquery.subquery.schema().field(0).data_type();

@@ -1,4 +1,5 @@
-//! Comparisons: PostgreSQL's choice of type for both sides, leaving columns bare wherever a literal can move instead.
+//! Comparisons: chooses the common type of both sides as PostgreSQL does, and leaves columns without casts where a
+//! literal can be cast instead.
 
 use std::sync::Arc;
 
@@ -14,14 +15,17 @@ use types::{SqlError, SqlResult, SqlType};
 
 use super::compare_number;
 
-/// An expression and its SQL type.
+/// Expression with its SQL type.
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
     pub(crate) expr: Expr,
     pub(crate) sql_type: SqlType,
 }
 
-/// `left op right` as PostgreSQL compares them; `42883` if it does not.
+/// Lowers `left op right` with PostgreSQL's semantics.
+///
+/// # Errors
+/// SQLSTATE 42883 if PostgreSQL has no such operator.
 pub(crate) fn lower(operator: Operator, left: Typed, right: Typed, session: &Arc<Session>) -> Result<Expr> {
     if let Some(expr) = date_with_timestamp(operator, &left, &right) {
         return Ok(expr);
@@ -38,7 +42,7 @@ pub(crate) fn lower(operator: Operator, left: Typed, right: Typed, session: &Arc
     Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))))
 }
 
-/// Both sides as what is compared of them: in one type, of intervals the length, of jsonb the key.
+/// Casts both sides to their common type, and replaces them by their comparison keys if the type has one.
 pub(crate) fn comparable_sides(
     operator: &str,
     left: Typed,
@@ -53,7 +57,10 @@ pub(crate) fn comparable_sides(
     }
 }
 
-/// `0A000` for arrays of what does not compare by its parts.
+/// Checks the element type of arrays.
+///
+/// # Errors
+/// SQLSTATE 0A000 for arrays whose elements have a comparison key.
 pub(super) fn check_elements(sql_type: &SqlType) -> Result<()> {
     match sql_type {
         SqlType::Array(element) if comparison_key(element).is_some() => {
@@ -63,7 +70,7 @@ pub(super) fn check_elements(sql_type: &SqlType) -> Result<()> {
     }
 }
 
-/// Both sides in the type they are compared in.
+/// Casts both sides to the type they are compared in.
 fn unify(operator: &str, left: Typed, right: Typed, session: &Arc<Session>) -> Result<(Expr, Expr, SqlType)> {
     if let Some(moved) = exact_literal(&right, &left.sql_type) {
         return Ok((left.expr, moved, left.sql_type));
@@ -81,22 +88,22 @@ fn unify(operator: &str, left: Typed, right: Typed, session: &Arc<Session>) -> R
     let common = comparison_type(Operand::new(&left.expr, &left.sql_type), Operand::new(&right.expr, &right.sql_type));
     let sql_type = common.map_err(external)?.ok_or_else(missing)?;
     let cast = |side: Typed| match (&side.sql_type, &sql_type) {
-        // Values of the same form compare alike: the column stays bare.
+        // Both types have the same representation: the column needs no cast.
         (SqlType::Varchar(_), SqlType::Text) => Ok(side.expr),
         (from, to) => lower_cast(side.expr, from, to, CastKind::Explicit, session),
     };
     Ok((cast(left)?, cast(right)?, sql_type.clone()))
 }
 
-/// The type two operands are compared in; `None` where PostgreSQL has no such operator.
+/// Returns the type in which two operands are compared; `None` if PostgreSQL has no such operator.
 ///
 /// # Errors
-/// As [`taken_beside`].
+/// Those of [`taken_beside`].
 pub(crate) fn comparison_type(left: Operand<'_>, right: Operand<'_>) -> SqlResult<Option<SqlType>> {
     Ok(match (left, right) {
         (Operand::Typed(left), Operand::Typed(right)) => known_comparison_type(left, right),
         (Operand::Typed(SqlType::Json), _) | (_, Operand::Typed(SqlType::Json)) => None,
-        // It has no comparisons of its own, and its values are those of text.
+        // `varchar` uses the comparison operators of text.
         (Operand::Typed(SqlType::Varchar(_)), _) | (_, Operand::Typed(SqlType::Varchar(_))) => Some(SqlType::Text),
         (Operand::Typed(known), untyped) | (untyped, Operand::Typed(known)) => {
             known_comparison_type(known, &taken_beside(known, untyped)?)
@@ -105,7 +112,7 @@ pub(crate) fn comparison_type(left: Operand<'_>, right: Operand<'_>) -> SqlResul
     })
 }
 
-/// The type two known types are compared in.
+/// Returns the type in which values of two types are compared.
 fn known_comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     use SqlType as T;
     match (left, right) {
@@ -123,7 +130,7 @@ fn known_comparison_type(left: &SqlType, right: &SqlType) -> Option<SqlType> {
     }
 }
 
-/// A literal in the other side's type, if that changes no comparison's outcome.
+/// Converts a literal to the other side's type, if this does not change the outcome of any comparison.
 fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
     let Expr::Literal(value, _) = &literal.expr else { return None };
     if value.is_null() {
@@ -131,12 +138,12 @@ fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
     }
     if let SqlType::Char(Some(length)) = wanted {
         let text = is_text(&literal.sql_type).then(|| value.try_as_str().flatten())??;
-        // The blanks of what is text already count, and those of char(n) do not.
+        // Trailing blanks are significant in text, but not in `char(n)`.
         if literal.sql_type == SqlType::Text && text.ends_with(' ') {
             return None;
         }
         let trimmed = text.trim_end_matches(' ');
-        // What is longer than the type's values is equal to none of them, and stands among them where it would.
+        // A longer literal equals no value of the type, and sorts correctly among them.
         let missing = usize::try_from(*length).ok()?.saturating_sub(trimmed.chars().count());
         let padded = [trimmed, &" ".repeat(missing)].concat();
         return Some(typed_literal(ScalarValue::Utf8View(Some(padded)), wanted));
@@ -171,7 +178,7 @@ fn exact_literal(literal: &Typed, wanted: &SqlType) -> Option<Expr> {
     Some(Expr::Literal(value, None))
 }
 
-/// A parameter beside char(n) with as many blanks as that has, so that the column stays bare.
+/// Pads a parameter that is compared with `char(n)`, so that the column needs no cast.
 fn padded_parameter(parameter: &Typed, wanted: &SqlType, session: &Arc<Session>) -> Result<Option<Expr>> {
     let (Expr::Placeholder(_), SqlType::Char(Some(_))) = (&parameter.expr, wanted) else { return Ok(None) };
     let from = match &parameter.sql_type {
@@ -183,7 +190,8 @@ fn padded_parameter(parameter: &Typed, wanted: &SqlType, session: &Arc<Session>)
     lower_cast(known, &from, wanted, CastKind::Comparison, session).map(Some)
 }
 
-/// `date < timestamp` against a known timestamp, as a comparison of dates, so that the column stays bare for pruning.
+/// Rewrites a comparison of a date with a constant timestamp to one of dates, so that the column needs no cast and
+/// can be pruned.
 fn date_with_timestamp(operator: Operator, date: &Typed, timestamp: &Typed) -> Option<Expr> {
     if date.sql_type != SqlType::Date || timestamp.sql_type != SqlType::Timestamp {
         return None;
@@ -193,7 +201,7 @@ fn date_with_timestamp(operator: Operator, date: &Typed, timestamp: &Typed) -> O
     let is_midnight = us.rem_euclid(US_PER_DAY) == 0;
     let operator = match operator {
         _ if is_midnight => operator,
-        // Within a day, its date lies before and the next one after.
+        // For a time within a day, that day's date is less and the next one greater.
         Operator::Lt | Operator::LtEq => Operator::LtEq,
         Operator::Gt | Operator::GtEq => Operator::Gt,
         Operator::Eq => return Some(date.expr.clone().is_null().and(lit(ScalarValue::Boolean(None)))),

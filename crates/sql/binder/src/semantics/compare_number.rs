@@ -1,5 +1,5 @@
-//! Comparisons of exact numbers with a known number, which may have any digits: it moves into the type of the other side, where an
-//! index, bounds of pages and packed predicates know it, and never the other way.
+//! Comparisons of exact numbers with a constant number of any digits: the constant is converted to the type of the
+//! other side, so that indexes, zone maps and packed predicates apply, and never the other way round.
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
@@ -11,7 +11,7 @@ use types::{SqlResult, SqlType};
 
 use super::compare::Typed;
 
-/// `side operator number`, if one side is a number that is known and the other an exact number; `None` for all other comparisons.
+/// Lowers a comparison of an exact number with a constant number; `None` for all other comparisons.
 pub(super) fn lower(operator: Operator, left: &Typed, right: &Typed) -> SqlResult<Option<Expr>> {
     if let Some(number) = number_beside(&left.sql_type, right) {
         return compared(operator, left, &number);
@@ -29,7 +29,7 @@ fn reversed(operator: Operator) -> Option<Operator> {
     }
 }
 
-/// The known number that `literal` is beside a value of type `beside`, as text.
+/// Returns, as text, the number that `literal` denotes next to a value of type `beside`.
 fn number_beside(beside: &SqlType, literal: &Typed) -> Option<String> {
     if let Some(number) = sent_number(&literal.expr) {
         return Some(number.to_owned());
@@ -37,7 +37,7 @@ fn number_beside(beside: &SqlType, literal: &Typed) -> Option<String> {
     let Expr::Literal(value, _) = &literal.expr else { return None };
     let mut text = String::new();
     match (beside, value) {
-        // An untyped literal beside an integer is an integer.
+        // An untyped literal next to an integer is an integer.
         (SqlType::Numeric { .. }, _) if literal.sql_type == SqlType::Unknown => {
             return value.try_as_str().flatten().map(str::to_owned);
         }
@@ -56,7 +56,7 @@ fn number_beside(beside: &SqlType, literal: &Typed) -> Option<String> {
     Some(text)
 }
 
-/// The numbers of a type, as multiples of 10^-`scale`.
+/// Range of a type, in multiples of 10^-`scale`.
 struct Range {
     least: i128,
     greatest: i128,
@@ -79,20 +79,20 @@ impl Range {
     }
 }
 
-/// The result of a comparison of a column with a number.
+/// Simplified comparison of a column with a number.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The same as the comparison with this number of the side's type.
+    /// Comparison with this number of the column's type.
     With(Operator, i128),
     /// False for every value, NULL for NULL.
     Never,
     /// True for every value, NULL for NULL.
     Always,
-    /// This, for NULL too.
+    /// This value, for NULL too.
     Is(bool),
 }
 
-/// The outcome of `operator` with a number that stands at `position` among those of `range`; `None` for what is no comparison.
+/// Returns the outcome of `operator` with a number at `position` relative to `range`; `None` for other operators.
 fn outcome(operator: Operator, position: NumericPosition, range: &Range) -> Option<Outcome> {
     use NumericPosition as P;
     use Operator as O;
@@ -134,7 +134,7 @@ fn compared(operator: Operator, side: &Typed, number: &str) -> SqlResult<Option<
     }))
 }
 
-/// A multiple of 10^-scale as a value of the type.
+/// Builds the value of a type from a multiple of 10^-scale.
 fn scalar(multiple: i128, sql_type: &SqlType) -> Option<ScalarValue> {
     Some(match sql_type {
         SqlType::Int2 => ScalarValue::Int16(Some(i16::try_from(multiple).ok()?)),
@@ -147,7 +147,7 @@ fn scalar(multiple: i128, sql_type: &SqlType) -> Option<ScalarValue> {
     })
 }
 
-/// Whether the comparison of `side` with a number is false for every value that is not NULL.
+/// Returns whether the comparison of `side` with a number is false for every value that is not NULL.
 pub(super) fn is_never(comparison: &Expr, side: &Expr) -> bool {
     matches!(comparison, Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right })
         if matches!(&**left, Expr::IsNull(inner) if **inner == *side)

@@ -1,5 +1,5 @@
-//! GROUP BY, DISTINCT and set operations over intervals and jsonb: rows belong together whose values have one key, an interval's
-//! length for one, and one of these values is shown.
+//! GROUP BY, DISTINCT and set operations over types with comparison keys (intervals, jsonb): rows are grouped by the
+//! key, such as an interval's length, and one of the group's values is returned.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::grouping_set::{in_grouping, in_sets};
 use super::resolve::{marked, ordered};
 use super::typed::type_of;
 
-/// The aggregation by what its keys are compared by.
+/// Rewrites an aggregation to group by comparison keys.
 pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<LogicalPlan> {
     let input = Arc::clone(&aggregate.input);
     let keys: Vec<Expr> = grouping_set_to_exprlist(&aggregate.group_expr)?.into_iter().cloned().collect();
@@ -49,7 +49,7 @@ pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<
     let outputs = positions.map(|at| {
         let (qualifier, field) = before.qualified_field(at);
         let value = match shown.get(at) {
-            // A key that is not of the row's grouping set is NULL.
+            // A key that is not part of the row's grouping set is NULL.
             Some(Some(shown)) => {
                 let value = when(column(at).is_not_null(), shown.clone()).end()?;
                 marked(value, &type_of(&keys[at], before_input.schema().as_ref())?)
@@ -62,7 +62,7 @@ pub(super) fn aggregate(aggregate: Aggregate, session: &Arc<Session>) -> Result<
     Projection::try_new(outputs, Arc::new(LogicalPlan::Aggregate(after))).map(LogicalPlan::Projection)
 }
 
-/// DISTINCT over such values as the grouping that it is.
+/// Rewrites DISTINCT over such values to a grouping.
 pub(super) fn distinct(distinct: Distinct, session: &Arc<Session>) -> Result<LogicalPlan> {
     match distinct {
         Distinct::All(input) => {
@@ -82,7 +82,7 @@ pub(super) fn distinct(distinct: Distinct, session: &Arc<Session>) -> Result<Log
             for key in on.sort_expr.iter_mut().flatten() {
                 key.expr = ordered(key.expr.clone(), &schema, session)?;
             }
-            // A key that comes again decides nothing, and DataFusion does not look for it.
+            // A repeated key has no effect, and DataFusion does not remove it.
             let mut known = Vec::new();
             on.on_expr.retain(|key| is_new(&mut known, key));
             known.clear();
@@ -100,7 +100,7 @@ fn is_new(known: &mut Vec<Expr>, key: &Expr) -> bool {
     is_new
 }
 
-/// What a key is compared by, if not by itself.
+/// Returns the comparison key of a key, if its type has one.
 fn key_of(key: &Expr, input: &LogicalPlan, session: &Arc<Session>) -> Result<Option<Expr>> {
     let sql_type = type_of(key, input.schema().as_ref())?;
     check_elements(&sql_type)?;

@@ -1,4 +1,5 @@
-//! Rules that take a plan apart only where it has nodes that they change: most plans have none.
+//! Wrapper of analyzer rules that visits a plan only if it contains nodes to which the rule applies; most plans have
+//! none.
 
 use std::sync::Arc;
 
@@ -12,28 +13,28 @@ use super::grouping_set::has_sets;
 
 type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
 
-/// A rule for plans with nodes of some kind.
+/// Analyzer rule that applies to certain nodes.
 #[derive(Debug)]
 pub(super) struct Concerning {
     rule: Rule,
     concerns: fn(&LogicalPlan) -> bool,
-    /// Whether nodes above those have columns of another kind then, and are to know it.
+    /// True if the rule changes the schemas of the nodes above.
     is_known_above: bool,
 }
 
 impl Concerning {
-    /// Calls of GROUPING().
+    /// Wraps a rule for calls of GROUPING().
     pub(super) fn grouping_calls(rule: Rule) -> Rule {
         Arc::new(Self { rule, concerns: calls_grouping, is_known_above: true })
     }
 
-    /// GROUPING SETS.
+    /// Wraps a rule for GROUPING SETS.
     pub(super) fn grouping_sets(rule: Rule) -> Rule {
         let concerns = |node: &LogicalPlan| matches!(node, LogicalPlan::Aggregate(aggregate) if has_sets(aggregate));
         Arc::new(Self { rule, concerns, is_known_above: false })
     }
 
-    /// Lists that become rows.
+    /// Wraps a rule for UNNEST.
     pub(super) fn unnested_lists(rule: Rule) -> Rule {
         Arc::new(Self { rule, concerns: |node| matches!(node, LogicalPlan::Unnest(_)), is_known_above: false })
     }

@@ -1,7 +1,7 @@
-//! Expressions that are put into a plan twice, and how much of that a statement may do.
+//! Limit on the duplication of expressions within a statement.
 //!
-//! `x BETWEEN a AND b` compares `x` twice, and the right side of AND repeats the left one where it may fail. Within each other such expressions
-//! double with every level, so that what is copied is counted.
+//! `x BETWEEN a AND b` compares `x` twice, and the right side of AND repeats the left one if it may fail. Nested
+//! expressions of this kind double with every level, so the copied nodes are counted.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -10,13 +10,13 @@ use functions::external;
 use session_context::Session;
 use types::stack::too_complex;
 
-/// Nodes of expressions that a statement copies at most.
+/// Limit on the expression nodes that a statement copies.
 pub(crate) const COPIES_MAX: usize = 1 << 20;
 
-/// A copy of `expr`.
+/// Copies `expr`.
 ///
 /// # Errors
-/// `54001` where the statement has copied too much.
+/// SQLSTATE 54001 if the statement has copied too many nodes.
 pub(super) fn copied(expr: &Expr, session: &Session) -> Result<Expr> {
     let nodes = nodes(expr)?;
     if session.count_copies(nodes) > COPIES_MAX {
@@ -25,7 +25,7 @@ pub(super) fn copied(expr: &Expr, session: &Session) -> Result<Expr> {
     Ok(expr.clone())
 }
 
-/// Nodes of an expression, those of subqueries apart.
+/// Returns the number of nodes of an expression, without subqueries.
 fn nodes(expr: &Expr) -> Result<usize> {
     let mut nodes = 0;
     expr.apply(|_| {
@@ -35,7 +35,7 @@ fn nodes(expr: &Expr) -> Result<usize> {
     Ok(nodes)
 }
 
-/// Whether to compute the expression costs nothing and gives the same each time: a column, a constant, and casts of them.
+/// Returns whether the expression is free to evaluate repeatedly: a column, a constant, or a cast of one.
 pub(super) fn is_cheap(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) | Expr::Literal(..) | Expr::Placeholder(_) | Expr::OuterReferenceColumn(..) => true,

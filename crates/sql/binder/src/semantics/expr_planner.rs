@@ -1,4 +1,5 @@
-//! How SQL's operators and special forms become calls of our functions while SQL is planned; the analyzer resolves them by type later.
+//! DataFusion expression planner that turns SQL's operators and special syntax into calls of Kiln's functions; the
+//! analyzer resolves them by type later.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use types::{SqlError, SqlType, interrupt};
 
 use super::typed::type_of;
 
-/// Plans operators as PostgreSQL's.
+/// Expression planner with PostgreSQL's operators.
 #[derive(Debug)]
 pub(crate) struct PostgresOperators {
     pub(crate) session: Arc<Session>,
@@ -54,7 +55,7 @@ impl ExprPlanner for PostgresOperators {
     }
 
     fn plan_position(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // POSITION(part IN text) comes as (text, part).
+        // POSITION(part IN text) arrives as (text, part).
         self.call("position", args.into_iter().rev().collect()).map(PlannerResult::Planned)
     }
 
@@ -70,7 +71,8 @@ impl ExprPlanner for PostgresOperators {
         Err(external(SqlError::unsupported("a row value here")))
     }
 
-    /// DataFusion's names leave casts out: `avg(x)` and `avg(x::float8)` would be one column.
+    /// Names arguments with their casts, which DataFusion's names omit: `avg(x)` and `avg(x::float8)` would be one
+    /// column.
     fn plan_aggregate(&self, mut expr: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
         interrupt::check().map_err(external)?;
         expr.args = expr.args.into_iter().map(named_with_casts).collect::<Result<_>>()?;
@@ -108,7 +110,7 @@ fn named_with_casts(expr: Expr) -> Result<Expr> {
     Ok(expr)
 }
 
-/// A parameter of no known type takes the other operand's.
+/// Infers the type of an untyped parameter from the other operand.
 fn infer(operator: &str, expr: Expr, other: &Expr, schema: &DFSchema) -> Result<Expr> {
     let Expr::Placeholder(Placeholder { id, field: None }) = &expr else { return Ok(expr) };
     let compares = matches!(operator, "=" | "<>" | "<" | "<=" | ">" | ">=");
@@ -172,7 +174,7 @@ fn operator_name(operator: &BinaryOperator) -> Option<&str> {
     })
 }
 
-/// The literal at `index`, if the argument is one.
+/// Returns the text of the argument at `index`, if it is a literal.
 fn literal_text(args: &[Expr], index: usize) -> Option<&str> {
     match args.get(index)? {
         Expr::Literal(ScalarValue::Utf8(text) | ScalarValue::Utf8View(text) | ScalarValue::LargeUtf8(text), _) => {

@@ -1,4 +1,4 @@
-//! Calls over literals become literals at once, so that what is compared with them can see their values.
+//! Constant folding during type resolution, so that comparisons see the values of calls over literals.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use functions::cast::typed_literal;
 use functions::folding;
 use types::SqlType;
 
-/// The value of an immutable function's call with only literals; any other expression unchanged.
+/// Evaluates a call of an immutable function with only literals; returns any other expression unchanged.
 pub(crate) fn fold(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = &expr else { return Ok(expr) };
     if func.signature().volatility != Volatility::Immutable || args.is_empty() {
@@ -33,7 +33,7 @@ pub(crate) fn fold(expr: Expr, schema: &dyn ExprSchema) -> Result<Expr> {
         return_field,
         config_options: Arc::new(ConfigOptions::default()),
     };
-    // A failing call stays: it may stand in a branch that never runs.
+    // A failing call is kept: it may be in a branch that never runs.
     match (folding(|| func.invoke_with_args(call)), sql_type) {
         (Ok(ColumnarValue::Scalar(value)), Some(sql_type)) => Ok(typed_literal(value, &sql_type)),
         _ => Ok(expr),

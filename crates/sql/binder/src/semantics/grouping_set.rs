@@ -1,10 +1,10 @@
-//! GROUPING SETS: which expressions they group by, and what their columns are.
+//! GROUPING SETS: hides properties of their keys from the optimizer.
 //!
-//! Columns of GROUPING SETS are not the columns they group by: in the rows of the other sets they are NULL.
+//! The output columns of GROUPING SETS differ from their keys: they are NULL in the rows of other sets.
 //!
-//! DataFusion's aggregate hands on what is known of its input's columns (constant because of a filter, sorted) as if they
-//! were: a sort above leaves such keys out, and the final aggregate takes a change of one for the end of a group, which it
-//! then gives twice. So the aggregate groups by a function of the key of which nothing is known.
+//! DataFusion's aggregate passes on properties of its input's columns (constant because of a filter, sorted) as if
+//! they held for its output: a sort above it drops such keys, and the final aggregate takes a change of such a key
+//! for the end of a group, which it then emits twice. So the aggregate groups by an opaque function of the key.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, Projec
 use datafusion::optimizer::AnalyzerRule;
 use functions::{GROUPING_KEY, VARIES};
 
-/// Runs after GROUPING() is resolved, which reads the aggregate's own columns.
+/// Analyzer rule that hides the keys; it runs after GROUPING() is resolved, which reads the aggregate's own columns.
 #[derive(Debug)]
 pub(super) struct GroupingSetColumns;
 
@@ -34,15 +34,15 @@ impl AnalyzerRule for GroupingSetColumns {
     }
 }
 
-/// The same rows, from keys of which nothing is known.
+/// Rewrites an aggregate to group by opaque keys.
 fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
-    let [Expr::GroupingSet(sets)] = group_expr.as_slice() else { unreachable!("only grouping sets are veiled") };
+    let [Expr::GroupingSet(sets)] = group_expr.as_slice() else { unreachable!("veil called without grouping sets") };
     let keys: Vec<Expr> = sets.distinct_expr().into_iter().cloned().collect();
-    // Each in a relation of its own, so that EXPLAIN shows the keys' own names.
+    // Each key has its own relation, so that EXPLAIN shows the key's name.
     let relation = |at: usize| Some(TableReference::bare(format!("grouping_key_{at}")));
     let name = |at: usize| schema.field(at).name();
-    // A name that the input has without a relation would be taken for either.
+    // An unqualified column of the same name in the input would make the reference ambiguous.
     let before = Arc::clone(input.schema());
     let hidden_name = |at: usize| {
         let is_taken = before.iter().any(|(relation, field)| relation.is_none() && field.name() == name(at));
@@ -61,7 +61,7 @@ fn veil(aggregate: Aggregate) -> Result<LogicalPlan> {
     };
 
     let plain = input.schema().iter().map(|column| Expr::Column(Column::from(column)));
-    // A function of constants alone would be taken for constant, volatile or not.
+    // A call with only constants would be folded, even if it is volatile.
     let hidden = keys.iter().enumerate().map(|(at, key)| {
         let varies = VARIES.call(vec![]);
         GROUPING_KEY.call(vec![key.clone(), varies]).alias_qualified(relation(at), hidden_name(at))
@@ -84,8 +84,8 @@ pub(super) fn has_sets(aggregate: &Aggregate) -> bool {
     matches!(aggregate.group_expr.as_slice(), [Expr::GroupingSet(_)])
 }
 
-/// The aggregation with nothing but columns in its sets: other keys are computed beneath it, under the names they had, by which
-/// everything above knows them. `rewrite` resolves a key.
+/// Rewrites an aggregation so that its sets contain only columns: other keys are computed below it, under their
+/// previous names, which the nodes above refer to. `rewrite` resolves a key.
 pub(super) fn over_columns(aggregate: Aggregate, rewrite: impl Fn(Expr) -> Result<Expr>) -> Result<Aggregate> {
     if !has_sets(&aggregate) {
         return Ok(aggregate);
@@ -112,7 +112,7 @@ pub(super) fn over_columns(aggregate: Aggregate, rewrite: impl Fn(Expr) -> Resul
     Aggregate::try_new(Arc::new(LogicalPlan::Projection(input)), group_expr, aggr_expr)
 }
 
-/// A key with `replace` done to each expression of its sets.
+/// Applies `replace` to each expression of a key's grouping sets.
 pub(super) fn in_sets(key: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
     let all = |keys: Vec<Expr>| keys.into_iter().map(replace).collect();
     match key {
@@ -125,7 +125,7 @@ pub(super) fn in_sets(key: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
     }
 }
 
-/// GROUPING(), under its old name, with its keys named as they are grouped by; other calls as they are.
+/// Applies `replace` to the arguments of GROUPING() and keeps its name; returns other calls unchanged.
 pub(super) fn in_grouping(call: Expr, replace: &impl Fn(Expr) -> Expr) -> Expr {
     let name = call.schema_name().to_string();
     let is_grouping = matches!(&call, Expr::AggregateFunction(call) if call.func.name() == "grouping")

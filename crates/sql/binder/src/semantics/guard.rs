@@ -1,7 +1,7 @@
-//! What is evaluated only where it is asked for: a branch of CASE, and the right side of AND and OR where the left one decides.
+//! Lazy evaluation: branches of CASE, and the right side of AND and OR if the left side decides.
 //!
-//! DataFusion turns a CASE of conditions into AND and OR, and evaluates both sides of these for all rows. That a division fails in a row
-//! that a condition before it excludes would be an error that PostgreSQL does not make.
+//! DataFusion turns a CASE of conditions into AND and OR, and evaluates both sides of these for all rows. A division
+//! that fails in a row excluded by an earlier condition would be an error that PostgreSQL does not raise.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ const GUARD: &str = "guard";
 /// Field name that marks a lazy CASE of conditions.
 const LAZY: &str = "cast";
 
-/// The right side of AND or OR, asked only where the left one leaves it open; only if it can fail.
+/// Rewrites the right side of AND or OR, if it can fail, to be evaluated only where the left side does not decide.
 pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr, session: &Session) -> Result<Expr> {
     if !may_fail(&right)? {
         return Ok(right);
     }
-    // Conditions on other relations would keep the right side from being asked beneath a join.
+    // Conditions on other relations would prevent pushing the right side below a join.
     let near = relations(&right);
     let is_near = |condition: &Expr| relations(condition).is_subset(&near);
     let conditions = match operator {
@@ -49,7 +49,8 @@ pub(super) fn guarded(left: &Expr, operator: Operator, right: Expr, session: &Se
     Ok(lazy(case, GUARD))
 }
 
-/// Drops the conditions that the last guarded one already evaluates: if one of them decides the result, so does the guarded one.
+/// Drops the conditions that the last guarded condition already evaluates: if one of them decides the result, so does
+/// the guarded one.
 fn not_asked_by_others<'a>(conditions: &[&'a Expr]) -> Vec<&'a Expr> {
     let Some(last) = conditions.iter().rposition(|condition| is_guarded(condition)) else { return conditions.to_vec() };
     let asked = relations(conditions[last]);
@@ -57,7 +58,7 @@ fn not_asked_by_others<'a>(conditions: &[&'a Expr]) -> Vec<&'a Expr> {
     before.chain(&conditions[last..]).copied().collect()
 }
 
-/// Whether [`guarded`] made the condition.
+/// Returns whether [`guarded`] built the condition.
 fn is_guarded(condition: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, .. }) = condition else { return false };
     let Expr::Case(Case { when_then_expr, .. }) = left.as_ref() else { return false };
@@ -65,16 +66,16 @@ fn is_guarded(condition: &Expr) -> bool {
     matches!(then.as_ref(), Expr::Cast(cast) if cast.field.name() == GUARD)
 }
 
-/// Nesting depth of CASEs of conditions from which all their branches are evaluated.
+/// Nesting depth of boolean CASEs from which all their branches are evaluated.
 const EAGER_LEVELS: usize = 4;
-/// Nesting limit of those in whose branches something may fail.
+/// Nesting limit of boolean CASEs in whose branches something may fail.
 const LAZY_LEVELS_MAX: usize = 8;
 
-/// Lowers a CASE of conditions: to a lazy one if evaluating a branch in vain could fail, to a call that evaluates all branches if it is nested deeply, because
-/// DataFusion copies its conditions for each branch.
+/// Lowers a CASE of conditions: to a lazy one if evaluating an unneeded branch could fail, to a call that evaluates
+/// all branches if it is nested deeply, because DataFusion copies its conditions for each branch.
 ///
 /// # Errors
-/// `54001` where branches may fail and too many are nested.
+/// SQLSTATE 54001 if branches may fail and too many are nested.
 pub(super) fn case_of_conditions(case: Case, schema: &dyn ExprSchema, session: &Arc<Session>) -> Result<Expr> {
     let mut fails = false;
     if let Some(operand) = &case.expr {
@@ -101,7 +102,8 @@ pub(super) fn case_of_conditions(case: Case, schema: &dyn ExprSchema, session: &
     first_true(branches.chain([otherwise]).collect(), session)
 }
 
-/// Whether DataFusion rewrites a CASE of conditions to AND and OR, with its conditions in several of them: branches that are false are dropped.
+/// Returns whether DataFusion rewrites a CASE of conditions to AND and OR that contain its conditions several times;
+/// branches that are false are dropped.
 fn copies_conditions(case: &Case) -> bool {
     let stays = |result: &Expr| !matches!(result, Expr::Literal(ScalarValue::Boolean(Some(false)), _));
     let results = case.when_then_expr.iter().map(|(_, then)| stays(then));
@@ -113,9 +115,9 @@ fn copies_conditions(case: &Case) -> bool {
 /// Nesting depth of CASEs in an expression, each in a condition of the one around it.
 #[derive(Clone, Copy, Default)]
 struct Nesting {
-    /// Those whose conditions DataFusion copies; calls that evaluate all branches count as [`EAGER_LEVELS`].
+    /// CASEs whose conditions DataFusion copies; calls that evaluate all branches count as [`EAGER_LEVELS`].
     copied: usize,
-    /// Lazy ones.
+    /// Lazy CASEs.
     lazy: usize,
 }
 
@@ -169,7 +171,8 @@ fn is_lazy(case: &Case) -> bool {
     case.when_then_expr.iter().all(|(_, then)| is_number(then))
 }
 
-/// A CASE of numbers for conditions, which no rule takes apart; the fields of the numbers are called `name`.
+/// Builds a CASE of numbers instead of conditions, which no rule rewrites; the fields of the numbers are called
+/// `name`.
 fn lazy(case: Case, name: &str) -> Expr {
     let number = |condition: Box<Expr>| {
         let field = Arc::new(SqlType::Int2.arrow_field(name, true));

@@ -1,7 +1,17 @@
-//! PostgreSQL's meaning for what DataFusion parses and plans: rewrites of the syntax tree before planning, rules over the plan after it.
+//! PostgreSQL's semantics for what DataFusion parses and plans: rewrites of the syntax tree before planning, and
+//! analyzer rules for the plan after it.
 //!
-//! [`rewrite_query`] brings syntax that DataFusion reads differently into a form it reads right, or refuses it; [`expr_planners`] turn
-//! operators into our functions; [`analyzer_rules`] resolve types, overloads and casts. Start at `resolve.rs`.
+//! [`rewrite_query`] rewrites syntax that DataFusion interprets differently, or rejects it; [`expr_planners`] turn
+//! operators into Kiln's functions; [`analyzer_rules`] resolve types, overloads and casts. Start at `resolve.rs`.
+//!
+//! - types: `resolve.rs`, `typed.rs` (type of an expression), `compare.rs` and `compare_number.rs` (comparisons),
+//!   `set_operation.rs`, `recursive.rs`,
+//! - calls: `aggregate.rs`, `window.rs`, `coalesce.rs`, `guard.rs` (lazy evaluation), `fold.rs`, `copies.rs` (limit
+//!   on duplication),
+//! - plan nodes: `comparison_keys.rs` (GROUP BY and DISTINCT), `grouping_set.rs`, `unnest.rs`, `streamed_series.rs`,
+//!   `no_row.rs` (scalar subqueries),
+//! - DataFusion: `rewrite/` (syntax), `expr_planner.rs` (operators), `coercion.rs` and `concerning.rs` (its analyzer
+//!   rules).
 
 mod aggregate;
 mod coalesce;
@@ -41,7 +51,8 @@ pub(crate) use self::rewrite::call;
 pub(crate) use self::rewrite::{rewrite_expr, rewrite_query};
 use self::streamed_series::StreamedSeries;
 
-/// All analyzer rules, in order: ours, then DataFusion's own, which find everything already typed.
+/// Returns all analyzer rules in order: type resolution, then DataFusion's rules, which find everything already
+/// typed.
 #[must_use]
 pub(crate) fn analyzer_rules(session: &Arc<Session>) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     vec![
@@ -53,7 +64,7 @@ pub(crate) fn analyzer_rules(session: &Arc<Session>) -> Vec<Arc<dyn AnalyzerRule
     ]
 }
 
-/// The planners of operators and special forms, to stand before any other.
+/// Returns the planners of operators and special syntax, which precede any other.
 #[must_use]
 pub(crate) fn expr_planners(session: &Arc<Session>) -> Vec<Arc<dyn ExprPlanner>> {
     vec![Arc::new(expr_planner::PostgresOperators { session: Arc::clone(session) })]

@@ -1,5 +1,8 @@
-//! A scalar subquery without a row is NULL, whatever its column may be. DataFusion takes the column's word: it would find `IS NULL` of it
-//! false and let NOT IN keep its rows. So the column goes through a function that changes nothing and says that it may give NULL.
+//! Nullability of scalar subqueries.
+//!
+//! A scalar subquery without a row is NULL, even if its column is not nullable. DataFusion relies on the column: it
+//! would fold `IS NULL` to false and let NOT IN keep its rows. So the column is wrapped in an identity function with
+//! a nullable result.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +15,7 @@ use datafusion::logical_expr::{
 };
 use functions::error::to_datafusion;
 
-/// The plan of a scalar subquery, with a column that may be NULL if there may be no row.
+/// Makes the column of a scalar subquery nullable if the subquery may have no row.
 pub(super) fn null_without_row(plan: LogicalPlan) -> Result<LogicalPlan> {
     let (qualifier, field) = plan.schema().qualified_field(0);
     if field.is_nullable() || has_a_row(&plan) {
@@ -26,7 +29,7 @@ pub(super) fn null_without_row(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Projection(Projection::try_new(vec![value], Arc::new(plan))?))
 }
 
-/// Whether there is a row for certain: that of all rows' totals, or one that comes of nothing.
+/// Returns whether the plan certainly has a row: an aggregate without GROUP BY, or a SELECT without FROM.
 fn has_a_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Aggregate(Aggregate { group_expr, .. }) => group_expr.is_empty(),

@@ -1,4 +1,5 @@
-//! WITH RECURSIVE: the first term alone decides the columns' types, and the second reads them as such.
+//! WITH RECURSIVE: the non-recursive term determines the types of the columns, and the recursive term reads them with
+//! these types.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use types::{Condition, SqlError, SqlType};
 use super::resolve::resolve_plan;
 use super::set_operation::{cast_columns, column_operand, column_types};
 
-/// The digits after the point that a growing numeric keeps at most.
+/// Limit on the scale of a numeric that gains digits with each iteration.
 const SCALE_MAX: u8 = 20;
 
 /// Resolves both terms.
@@ -70,7 +71,7 @@ pub(super) fn resolve_recursive(
     RecursiveQuery::try_new(query.name, first, second, query.is_distinct).map(LogicalPlan::RecursiveQuery)
 }
 
-/// `second` with the marks that `first`'s fields carry about their types: both terms must have one schema.
+/// Copies the type metadata of `first`'s fields to `second`: both terms must have the same schema.
 fn marked_alike(second: Arc<LogicalPlan>, first: &DFSchema) -> Result<Arc<LogicalPlan>> {
     let is_marked = |(first, second): (&FieldRef, &FieldRef)| first.metadata() != second.metadata();
     if !first.fields().iter().zip(second.schema().fields()).any(is_marked) {
@@ -84,7 +85,8 @@ fn marked_alike(second: Arc<LogicalPlan>, first: &DFSchema) -> Result<Arc<Logica
     Projection::try_new(marked.collect(), second).map(|projection| Arc::new(LogicalPlan::Projection(projection)))
 }
 
-/// A numeric expression has the digits it needs, and a recursion needs more with every round.
+/// Returns the type of a column that the recursion may widen: a numeric expression would need more digits with each
+/// iteration.
 fn grown(first: &SqlType, second: &SqlType) -> SqlType {
     match (first, second) {
         (SqlType::Numeric { scale: a, .. }, SqlType::Numeric { scale: b, .. }) if first != second => {
@@ -95,7 +97,7 @@ fn grown(first: &SqlType, second: &SqlType) -> SqlType {
     }
 }
 
-/// The second term, resolved, where it reads what `first` gives.
+/// Resolves the recursive term, which reads the rows of `first`.
 fn second_term(
     written: &LogicalPlan,
     name: &str,
@@ -113,7 +115,7 @@ fn second_term(
 fn work_table(node: LogicalPlan, name: &str, schema: &SchemaRef) -> Result<Transformed<LogicalPlan>> {
     let scan = match &node {
         LogicalPlan::TableScan(scan) => scan,
-        // They have schemas of their own, of what is below them.
+        // Their schemas are derived from those below.
         LogicalPlan::SubqueryAlias(_) | LogicalPlan::Join(_) => return node.recompute_schema().map(Transformed::yes),
         _ => return Ok(Transformed::no(node)),
     };
@@ -129,7 +131,7 @@ fn work_table(node: LogicalPlan, name: &str, schema: &SchemaRef) -> Result<Trans
     }
 }
 
-/// Takes off the casts to the first term's types as they seemed while SQL was planned.
+/// Removes the casts that SQL planning added for preliminary types of the non-recursive term.
 fn uncast(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(projection) = plan else { return Ok(plan) };
     let exprs = projection.expr.into_iter().map(|expr| {

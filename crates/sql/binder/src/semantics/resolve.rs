@@ -1,7 +1,8 @@
-//! The analyzer rule that gives every expression its PostgreSQL meaning: types of literals, overloads, casts, comparisons, common types.
+//! Analyzer rule that resolves types with PostgreSQL's semantics: literals, overloads, casts, comparisons, common
+//! types.
 //!
-//! It runs before DataFusion's own type coercion, bottom-up, and leaves nothing for it to decide. Running it twice changes nothing: what it
-//! makes, it recognises.
+//! It runs bottom-up before DataFusion's own type coercion, and leaves nothing for it to decide. It is idempotent: it
+//! recognizes its own results.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -44,14 +45,14 @@ use super::set_operation::{flattened, resolve_union, resolve_values};
 use super::typed::{field_of, type_of};
 use super::unnest::mark_elements;
 
-/// PostgreSQL's meaning for one session's statement.
+/// Type resolution for a statement of one session.
 #[derive(Debug)]
 pub(crate) struct Resolve {
     session: Arc<Session>,
 }
 
 impl Resolve {
-    /// The rule for statements of `session`.
+    /// Creates the rule for statements of `session`.
     #[must_use]
     pub(crate) fn new(session: Arc<Session>) -> Self {
         Self { session }
@@ -68,7 +69,7 @@ impl AnalyzerRule for Resolve {
     }
 }
 
-/// Resolves a plan whose correlated references mean `outer`.
+/// Resolves a plan whose correlated references refer to `outer`.
 pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
     interrupt::check().map_err(to_datafusion)?;
     if let LogicalPlan::RecursiveQuery(query) = plan {
@@ -94,7 +95,7 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
         plan => plan,
     };
     let plan = match plan {
-        // Row counts stay as they are.
+        // Row counts are already resolved.
         LogicalPlan::Limit(_) => plan,
         LogicalPlan::Sort(mut sort) => {
             for key in &mut sort.expr {
@@ -123,7 +124,7 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
             let names = NamePreserver::new(&plan);
             plan.map_expressions(|expr| match expr {
                 Expr::Column(_) => Ok(Transformed::no(expr)),
-                // It keeps its name by itself.
+                // An alias keeps its name by itself.
                 Expr::Alias(_) => rewrite(expr, &schema, outer, session).map(Transformed::yes),
                 expr => {
                     let name = names.save(&expr);
@@ -142,7 +143,7 @@ pub(super) fn resolve_plan(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Se
     }
 }
 
-/// Whether a node has no expressions, and columns only of its inputs.
+/// Returns whether a node has no expressions, and only the columns of its inputs.
 fn says_nothing(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::TableScan(scan) => scan.filters.is_empty(),
@@ -152,7 +153,8 @@ fn says_nothing(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The columns that a node's expressions read. To merge those of two inputs is to look at each of them.
+/// Returns the schema of the columns that a node's expressions read. Merging two input schemas visits all of their
+/// columns, so it is avoided where possible.
 fn input_schema(plan: &LogicalPlan, is_over_the_same: bool) -> Result<DFSchemaRef> {
     match plan {
         LogicalPlan::TableScan(scan) => {
@@ -171,7 +173,7 @@ fn input_schema(plan: &LogicalPlan, is_over_the_same: bool) -> Result<DFSchemaRe
     }
 }
 
-/// What a LATERAL subquery mentions of the left side has the types that the left side turned out to have.
+/// Resolves the inputs of a node; a LATERAL subquery sees the resolved types of the left side.
 fn resolve_children(plan: LogicalPlan, outer: &DFSchema, session: &Arc<Session>) -> Result<LogicalPlan> {
     if let LogicalPlan::Join(mut join) = plan {
         join.left = Arc::new(resolve_plan(Arc::unwrap_or_clone(join.left), outer, session)?);
@@ -192,7 +194,7 @@ fn rewrite(expr: Expr, schema: &DFSchema, outer: &DFSchema, session: &Arc<Sessio
     flatten_concatenations(rewritten)
 }
 
-/// What rows are sorted and told apart by: intervals go by their length, jsonb by its key.
+/// Returns the expression by which rows are sorted and compared: the comparison key, if the type has one.
 pub(super) fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> Result<Expr> {
     match comparison_key(&type_of(&key, schema)?) {
         Some(key_of) => key_of(key, session),
@@ -200,7 +202,7 @@ pub(super) fn ordered(key: Expr, schema: &DFSchema, session: &Arc<Session>) -> R
     }
 }
 
-/// An expression whose own field would lose the type's mark keeps it through a cast that does nothing.
+/// Preserves the type metadata of an expression by a cast that does nothing, if its own field would lose it.
 pub(crate) fn marked(expr: Expr, sql_type: &SqlType) -> Expr {
     if sql_type.arrow_metadata().is_empty() {
         return expr;
@@ -218,11 +220,11 @@ pub(super) struct Rewriter<'a> {
     pub(super) schema: &'a DFSchema,
     outer: &'a DFSchema,
     pub(super) session: &'a Arc<Session>,
-    /// Calls of `||` that were resolved.
+    /// Number of resolved calls of `||`.
     concatenations: Cell<usize>,
 }
 
-/// With more calls of `||`, an expression may have a long chain of them.
+/// Number of calls of `||` above which an expression may have a long chain of them.
 const CONCATENATIONS_MAX: usize = 32;
 
 impl TreeNodeRewriter for Rewriter<'_> {
@@ -278,7 +280,7 @@ impl Rewriter<'_> {
             }
             Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
                 let (expr, subquery) = self.comparable_subquery(&op.to_string(), *expr, subquery)?;
-                // DataFusion has the subquery of other comparisons two or three times.
+                // DataFusion duplicates the subquery of other comparisons.
                 if let Some(negated) = is_membership(op, &quantifier) {
                     return Ok(Expr::InSubquery(InSubquery::new(Box::new(expr), subquery, negated)));
                 }
@@ -288,7 +290,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Text literals that were cast are no longer free to become something else.
+    /// Marks a text literal that was cast, so that it is no longer an untyped literal.
     fn mark(&self, expr: Expr, to: &SqlType) -> Expr {
         match expr {
             Expr::Literal(value, None) if is_text(to) => marked_literal(value, to),
@@ -307,7 +309,7 @@ impl Rewriter<'_> {
         let definition = named.definition;
         if let Some(operator) = comparison_operator(definition.name) {
             let [left, right]: [Expr; 2] =
-                call.args.try_into().map_err(|_| external(SqlError::internal("a comparison has two sides")))?;
+                call.args.try_into().map_err(|_| external(SqlError::internal("a comparison takes two arguments")))?;
             return compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session);
         }
         let arguments: Vec<SqlType> = call.args.iter().map(|arg| type_of(arg, self.schema)).collect::<Result<_>>()?;
@@ -348,7 +350,8 @@ impl Rewriter<'_> {
         }
     }
 
-    /// DataFusion's functions choose their own integer widths and string layouts: theirs become PostgreSQL's.
+    /// Casts the result of a DataFusion function, which chooses its own integer widths and string layouts, to
+    /// `wanted`.
     fn shaped(&self, expr: Expr, wanted: &SqlType) -> Result<Expr> {
         if *field_of(&expr, self.schema)?.data_type() == wanted.arrow_type() {
             return Ok(marked(expr, wanted));
@@ -357,14 +360,14 @@ impl Rewriter<'_> {
         Ok(Expr::Cast(datafusion::logical_expr::expr::Cast::new_from_field(Box::new(expr), field)))
     }
 
-    /// COALESCE, GREATEST, LEAST and NULLIF take arguments of one type.
+    /// Resolves a call whose arguments have a common type: COALESCE, GREATEST, LEAST, NULLIF and ARRAY.
     fn common_call(&self, name: &str, args: Vec<Expr>, arguments: &[SqlType], named: &NamedFunction) -> Result<Expr> {
         let context = if name == "array_literal" { "ARRAY".to_owned() } else { name.to_uppercase() };
         if name == "nullif" {
             let [left, right]: [Expr; 2] = args
                 .try_into()
                 .map_err(|_| external(SqlError::new(Condition::SyntaxError, "NULLIF takes two arguments")))?;
-            // The value has the type that it is compared in.
+            // The result has the type of the comparison.
             let gives = nullif_type(Operand::new(&left, &arguments[0]), &arguments[1]).map_err(external)?;
             let left = lower_cast(left, &arguments[0], &gives, CastKind::Explicit, self.session)?;
             let compared = copied(&left, self.session)?;
@@ -401,7 +404,7 @@ impl Rewriter<'_> {
             return Err(external(SqlError::unsupported(format_args!("{name} of jsonb"))));
         }
         let Body::Builtin(function) = named.definition.overloads[0].body else {
-            return Err(external(SqlError::internal("COALESCE and the like are DataFusion's")));
+            return Err(external(SqlError::internal("overload of a common-type function is not a built-in")));
         };
         if name == "array_literal" && matches!(common, SqlType::Array(_)) {
             return Err(external(SqlError::unsupported("an array of more than one dimension")));
@@ -411,13 +414,13 @@ impl Rewriter<'_> {
         if name == "array_literal" { self.shaped(expr, &gives) } else { Ok(marked(expr, &gives)) }
     }
 
-    /// `x = ANY (array)`: the array's elements and `x` in the type they are compared in.
+    /// Resolves `x = ANY (array)`: casts the array's elements and `x` to the type they are compared in.
     fn any_equal(&self, args: Vec<Expr>, arguments: &[SqlType]) -> Result<Expr> {
         let [array, value]: [Expr; 2] =
-            args.try_into().map_err(|_| external(SqlError::internal("ANY has two sides")))?;
+            args.try_into().map_err(|_| external(SqlError::internal("any_equal takes two arguments")))?;
         let missing =
             |sought: &SqlType, element: &SqlType| external(missing_operator("=", &plain(sought), &plain(element)));
-        // Beside a value, an untyped array has elements of its type.
+        // An untyped array has elements of the value's type.
         let beside = SqlType::Array(Box::new(match &arguments[1] {
             SqlType::Unknown => SqlType::Text,
             other => other.clone(),
@@ -429,7 +432,7 @@ impl Rewriter<'_> {
         let common = compare::comparison_type(Operand::new(&value, &arguments[1]), Operand::Typed(&element))
             .map_err(external)?
             .ok_or_else(|| missing(&arguments[1], &element))?;
-        // Its values are compared without their trailing blanks, as text.
+        // Values of `char(n)` are compared as text without trailing blanks.
         if let (SqlType::Char(None), SqlType::Unknown) = (&common, &arguments[0]) {
             let array = lower_cast(array, &arguments[0], &found, CastKind::Explicit, self.session)?;
             return self.any_equal(vec![array, value], &[found, arguments[1].clone()]);
@@ -449,7 +452,7 @@ impl Rewriter<'_> {
         Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![array, value])))
     }
 
-    /// Unary minus that notices overflow; a literal's sign is part of it.
+    /// Resolves unary minus with an overflow check; the sign of a literal is part of it.
     fn negative(&self, operand: Expr) -> Result<Expr> {
         let negate = NamedFunction::udf(negate_definition(), self.session);
         self.function(ScalarFunction::new_udf(negate, vec![operand]))
@@ -467,7 +470,8 @@ impl Rewriter<'_> {
         if !compares.contains(&operator) {
             return Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left), operator, Box::new(right))));
         }
-        // What this rule made is already of one type, and what is compared by a key is already that.
+        // This is idempotent: results of this rule already have one type, and comparison keys are compared as they
+        // are.
         compare::lower(operator, self.typed(left)?, self.typed(right)?, self.session)
     }
 
@@ -484,7 +488,7 @@ impl Rewriter<'_> {
         Ok(if between.negated { Expr::Not(Box::new(within)) } else { within })
     }
 
-    /// One list where the literals take the left side's type, else a chain of comparisons.
+    /// Resolves IN: to a list if its elements have the left side's type, else to a chain of comparisons.
     fn in_list(&self, list: InList) -> Result<Expr> {
         let left = self.typed(*list.expr)?;
         let mut comparisons = Vec::with_capacity(list.list.len());
@@ -492,7 +496,8 @@ impl Rewriter<'_> {
             let left = Typed { expr: copied(&left.expr, self.session)?, sql_type: left.sql_type.clone() };
             comparisons.push(compare::lower(Operator::Eq, left, self.typed(element)?, self.session)?);
         }
-        // A number that is none of the type's is equal to none: where another comparison says what NULL gives, it says nothing.
+        // A number outside the type's range or scale equals no value; its comparison matters only for NULL, which any
+        // other one handles too.
         if !comparisons.iter().all(|comparison| is_never(comparison, &left.expr)) {
             comparisons.retain(|comparison| !is_never(comparison, &left.expr));
         }
@@ -511,8 +516,8 @@ impl Rewriter<'_> {
         Ok(if list.negated { Expr::Not(Box::new(any)) } else { any })
     }
 
-    /// The left operand of all comparisons of an IN list, if the list stays one: where its elements are known before the rows, and where a chain of
-    /// comparisons would be long or compute the operand for each.
+    /// Returns the common left operand of an IN list's comparisons if the list is kept: if its elements are
+    /// constants, or if a chain of comparisons would be long or evaluate the operand repeatedly.
     fn sought<'e>(&self, left: &Expr, comparisons: &'e [Expr]) -> Option<&'e Expr> {
         let sides = |comparison: &'e Expr| match comparison {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => Some((left.as_ref(), right.as_ref())),
@@ -535,7 +540,7 @@ impl Rewriter<'_> {
         if !is_text(&value.sql_type) || !is_text(&pattern.sql_type) {
             return Err(external(missing_operator(operator, &plain(&value.sql_type), &plain(&pattern.sql_type))));
         }
-        // LIKE sees the blanks of char(n): no cast that would trim them.
+        // LIKE sees the trailing blanks of `char(n)`: a cast would remove them.
         functions::like(operator, vec![value.expr, pattern.expr], self.session)
     }
 
@@ -551,7 +556,7 @@ impl Rewriter<'_> {
         let thens = thens.into_iter().map(|then| self.typed(*then)).collect::<Result<Vec<_>>>()?;
         let branches: Vec<(Expr, Typed)> = conditions.into_iter().zip(thens).collect();
         let otherwise = case.else_expr.map(|expr| self.typed(*expr)).transpose()?;
-        // PostgreSQL looks at ELSE first.
+        // PostgreSQL considers ELSE first.
         let results = otherwise.iter().chain(branches.iter().map(|(_, then)| then));
         let operands: Vec<Operand<'_>> = results.map(|result| Operand::new(&result.expr, &result.sql_type)).collect();
         let common = common_type(&operands, "CASE").map_err(external)?;
@@ -568,8 +573,8 @@ impl Rewriter<'_> {
         Ok(marked(Expr::Case(case), &common))
     }
 
-    /// A simple CASE: its operand, if it is compared as one value with all of `whens`, and what it is compared with; else the comparisons. What
-    /// costs nothing is compared by conditions, which rules understand.
+    /// Resolves a simple CASE: returns its operand, if it is compared with all WHENs in one type, and the values;
+    /// else the comparisons. A cheap operand is compared by conditions, which optimizer rules understand.
     fn simple_case(&self, operand: Expr, whens: Vec<Expr>) -> Result<(Option<Expr>, Vec<Expr>)> {
         let operand = self.typed(operand)?;
         let whens = whens.into_iter().map(|when| self.typed(when)).collect::<Result<Vec<_>>>()?;
@@ -583,13 +588,13 @@ impl Rewriter<'_> {
         if is_cheap(&operand.expr) {
             return Ok((None, compare(&operand, &whens)?));
         }
-        // Each WHEN may bring the operand to another type: it is computed once, in one that all compare in.
+        // Each WHEN may need another type of the operand; it is computed once, in a type common to all.
         let mut common = operand.sql_type.clone();
         for when in &whens {
             let sought = Operand::of_type(&common);
             let when = Operand::new(&when.expr, &when.sql_type);
             let Some(wider) = compare::comparison_type(sought, when).map_err(external)? else {
-                // An error says which.
+                // One of these comparisons raises the error.
                 return Ok((None, compare(&operand, &whens)?));
             };
             common = wider;
@@ -609,7 +614,10 @@ impl Rewriter<'_> {
         Ok((Some(first.0), values))
     }
 
-    /// `42804` for what is no boolean where one is asked for.
+    /// Resolves a condition.
+    ///
+    /// # Errors
+    /// SQLSTATE 42804 if it is not boolean.
     fn condition(&self, expr: Expr, place: &str) -> Result<Expr> {
         let condition = self.typed(expr)?;
         match condition.sql_type {
@@ -631,7 +639,7 @@ impl Rewriter<'_> {
         Ok(Subquery { subquery: Arc::new(plan), ..subquery })
     }
 
-    /// Both the expression and the subquery's column in the type they are compared in.
+    /// Casts the expression and the subquery's column to the type they are compared in.
     fn comparable_subquery(&self, operator: &str, expr: Expr, subquery: Subquery) -> Result<(Expr, Subquery)> {
         let subquery = self.subquery(subquery)?;
         let left = self.typed(expr)?;
@@ -649,10 +657,10 @@ impl Rewriter<'_> {
     }
 }
 
-/// An IN list with more elements that differ from row to row is no chain of comparisons.
+/// Number of non-constant elements above which an IN list is not turned into a chain of comparisons.
 const CHAIN_MAX: usize = 64;
 
-/// The type of the first argument of NULLIF once it is compared with the second.
+/// Returns the type of NULLIF's first argument in its comparison with the second.
 fn nullif_type(left: Operand<'_>, right: &SqlType) -> SqlResult<SqlType> {
     use SqlType as T;
     Ok(match (left, right) {
@@ -666,7 +674,7 @@ fn nullif_type(left: Operand<'_>, right: &SqlType) -> SqlResult<SqlType> {
     })
 }
 
-/// Literals as SqlToRel makes them, in the widths PostgreSQL gives them.
+/// Converts a literal of SqlToRel to the width it has in PostgreSQL.
 fn literal(value: ScalarValue) -> Result<Expr> {
     let value = match value {
         ScalarValue::Int64(Some(whole)) => {
@@ -674,7 +682,7 @@ fn literal(value: ScalarValue) -> Result<Expr> {
         }
         ScalarValue::UInt64(Some(whole)) => ScalarValue::Decimal128(Some(i128::from(whole)), 20, 0),
         ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) => ScalarValue::Utf8View(text),
-        // `1e3` comes as 1 with a scale of -3.
+        // `1e3` arrives as 1 with a scale of -3.
         ScalarValue::Decimal128(Some(digits), _, scale) if scale < 0 => {
             let whole =
                 10_i128.checked_pow(u32::from(scale.unsigned_abs())).and_then(|power| digits.checked_mul(power));

@@ -1,4 +1,4 @@
-//! UNION and VALUES: every column in the one type that all its rows share.
+//! UNION and VALUES: casts every column to the common type of its rows.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use types::SqlType;
 
 use super::typed::type_of;
 
-/// A long chain of UNION ALL with all of its inputs side by side, so that the types of all are looked at together; others as they are.
+/// Flattens a long chain of UNION ALL, so that the types of all inputs are considered together; returns others
+/// unchanged.
 pub(crate) fn flattened(union: Union) -> Union {
     let mut inputs = Vec::new();
     let mut open: Vec<&Arc<LogicalPlan>> = union.inputs.iter().rev().collect();
@@ -27,7 +28,7 @@ pub(crate) fn flattened(union: Union) -> Union {
     if inputs.len() < BALANCED_FROM { union } else { Union { inputs, schema: union.schema } }
 }
 
-/// Casts the inputs' columns to what they have in common.
+/// Casts the inputs' columns to their common types.
 pub(crate) fn resolve_union(union: Union, session: &Arc<Session>) -> Result<LogicalPlan> {
     let width = union.schema.fields().len();
     let types: Vec<Vec<SqlType>> = union.inputs.iter().map(|input| column_types(input)).collect::<Result<_>>()?;
@@ -76,18 +77,18 @@ pub(crate) fn resolve_values(
     Ok(LogicalPlan::Values(Values { schema: retyped(&values.schema, &common)?, values: cast }))
 }
 
-/// Takes off the cast that DataFusion put around a value to bring a column of VALUES to one type of its own choice; casts that are
-/// written name their field.
+/// Removes the cast that DataFusion added to bring a column of VALUES to a type of its own choice; written casts name
+/// their field.
 fn uncast(expr: Expr) -> Expr {
     match expr {
         Expr::Cast(cast) if cast.field.name().is_empty() && cast.field.metadata().is_empty() => uncast(*cast.expr),
-        // Beside whole numbers, a NULL that no one has given a type.
+        // An untyped NULL in a column of integers.
         Expr::Literal(ScalarValue::Int64(None), None) => Expr::Literal(ScalarValue::Null, None),
         other => other,
     }
 }
 
-/// The types of a plan's columns; a quoted literal in its SELECT list is still untyped.
+/// Returns the types of a plan's columns; a quoted literal in its SELECT list is still untyped.
 pub(super) fn column_types(plan: &LogicalPlan) -> Result<Vec<SqlType>> {
     if let LogicalPlan::Projection(projection) = plan {
         return projection.expr.iter().map(|expr| type_of(expr, projection.input.schema().as_ref())).collect();
@@ -98,7 +99,7 @@ pub(super) fn column_types(plan: &LogicalPlan) -> Result<Vec<SqlType>> {
         .collect()
 }
 
-/// The column of a plan at `index` as an operand: a quoted literal in its SELECT list has its text.
+/// Returns the column of a plan at `index` as an operand; a quoted literal in its SELECT list has its text.
 pub(super) fn column_operand<'a>(plan: &'a LogicalPlan, index: usize, sql_type: &'a SqlType) -> Operand<'a> {
     match plan {
         LogicalPlan::Projection(projection) => Operand::new(&projection.expr[index], sql_type),
@@ -134,7 +135,7 @@ pub(super) fn cast_columns(
     Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, plan)?)))
 }
 
-/// The same columns with other types.
+/// Returns the schema with other column types.
 fn retyped(schema: &DFSchemaRef, types: &[SqlType]) -> Result<DFSchemaRef> {
     let fields = schema
         .iter()

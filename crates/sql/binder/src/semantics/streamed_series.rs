@@ -1,4 +1,4 @@
-//! UNNEST of nothing but series becomes a [`ProjectSet`].
+//! Analyzer rule that turns UNNEST of only series into a [`ProjectSet`].
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use types::SqlType;
 
 use super::typed::type_of;
 
-/// Runs once types are settled, before anything evaluates calls.
+/// Rule that runs after type resolution, before anything evaluates calls.
 #[derive(Debug)]
 pub(super) struct StreamedSeries {
     pub(super) session: Arc<Session>,
@@ -39,7 +39,7 @@ impl AnalyzerRule for StreamedSeries {
     }
 }
 
-/// What an unnested list is made by.
+/// Origin of an unnested list.
 enum List<'a> {
     Series(&'a Expr),
     Subscripts,
@@ -94,7 +94,7 @@ fn list(expr: &Expr) -> Option<List<'_>> {
     match expr {
         Expr::Alias(alias) => list(&alias.expr),
         Expr::ScalarFunction(call) if call.func.name() == SERIES => Some(List::Series(expr)),
-        // Of a series' list there is one dimension.
+        // The list of a series has one dimension.
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == SUBSCRIPTS => {
             matches!(list(args.first()?)?, List::Series(_)).then_some(List::Subscripts)
         }

@@ -1,4 +1,4 @@
-//! The SQL type of an expression: what its field says, untyped literals and small integer literals set apart.
+//! SQL types of expressions: from their fields, with special rules for untyped literals and small integer literals.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Return
 use functions::{NamedFunction, ResolvedFunction, field_type};
 use types::SqlType;
 
-/// The SQL type of `expr`. Quoted literals and NULL are [`SqlType::Unknown`], whole literals `integer` where they fit.
+/// Returns the SQL type of `expr`. Quoted literals and NULL are [`SqlType::Unknown`]; integer literals are `integer`
+/// if they fit.
 pub(crate) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<SqlType> {
     match expr {
         Expr::Literal(value, metadata) => {
@@ -29,8 +30,8 @@ pub(crate) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<SqlType> {
     }
 }
 
-/// The field that `expr` gives, but for its name and whether it may be NULL. DataFusion's own way to it writes the name of every part of the
-/// expression, and of every part of these.
+/// Returns the field of `expr`, except for its name and nullability. DataFusion's own function formats the name of
+/// every subexpression at every level.
 pub(crate) fn field_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<FieldRef> {
     let of_type = |data_type: DataType| Arc::new(Field::new("", data_type, true));
     match expr {
@@ -75,7 +76,7 @@ pub(crate) fn field_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<FieldRef>
         Expr::BinaryExpr(binary) if is_truth(binary.op) => Ok(of_type(DataType::Boolean)),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let right = field_of(right, schema)?;
-            // Of a long chain all levels would be asked at each of them.
+            // Shortcut for long chains, in which each level would visit all levels below.
             if *op == Operator::StringConcat && *right.data_type() == DataType::Utf8View {
                 return Ok(of_type(DataType::Utf8View));
             }
@@ -101,7 +102,7 @@ pub(crate) fn field_of(expr: &Expr, schema: &dyn ExprSchema) -> Result<FieldRef>
     }
 }
 
-/// Whether an operator gives true or false.
+/// Returns whether an operator returns a boolean.
 fn is_truth(operator: Operator) -> bool {
     use Operator as O;
     matches!(

@@ -1,4 +1,4 @@
-//! UNNEST: its rows are of the type of the array's elements, which Arrow alone does not tell.
+//! UNNEST: adds the SQL type of the array's elements to its columns, which Arrow types do not determine.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Unnest};
 use types::SqlType;
 
-/// `unnest` with the elements' types on its columns, in a projection where any needs to be said.
+/// Adds the element types to the columns of an UNNEST, in a projection if any column needs it.
 pub(super) fn mark_elements(unnest: Unnest) -> Result<LogicalPlan> {
     let input = unnest.input.schema();
     let marks: Vec<Option<FieldMetadata>> = (unnest.dependency_indices.iter())

@@ -1,4 +1,4 @@
-//! Calls of window functions: what they are refused, and the keys and distances of their frames.
+//! Resolution of window function calls: restrictions, sort keys, and the offsets of their frames.
 
 use std::sync::Arc;
 
@@ -56,7 +56,10 @@ impl Rewriter<'_> {
         Ok(Expr::WindowFunction(Box::new(call)))
     }
 
-    /// The value and the default of `lag` and `lead` in the type that they have in common; `42883` where they have none.
+    /// Casts the value and the default of `lag` and `lead` to their common type.
+    ///
+    /// # Errors
+    /// SQLSTATE 42883 if they have none.
     fn share_default(&self, name: &str, args: &mut [Expr]) -> Result<()> {
         let [value, offset, default] = args else { return Ok(()) };
         let offset = type_of(offset, self.schema)?;
@@ -75,8 +78,9 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// FILTER as a part of the arguments: of what takes no notice of NULLs as a CASE of the first, of others as one more. What is kept beside the arguments
-    /// is seen neither by the engine nor by workers.
+    /// Moves FILTER into the arguments: as a CASE of the first argument for aggregates that ignore NULLs, as an
+    /// additional argument for others. DataFusion stores FILTER beside the arguments, invisible to the engine and to
+    /// workers.
     fn filter_arguments(&self, name: &str, call: &mut WindowFunction) -> Result<()> {
         let is_plain = |sql_type: SqlType| {
             Digits::of(&sql_type).is_some()
@@ -99,7 +103,10 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// `0A000` for a distance from a text, for one between lengths of intervals, and for one of another kind than the key.
+    /// Checks the offsets of a RANGE frame.
+    ///
+    /// # Errors
+    /// SQLSTATE 0A000 for a sort key of a text or interval type, and for an offset whose type does not fit the key.
     fn check_range(&self, call: &WindowFunction) -> Result<()> {
         let distances = distances(&call.params.window_frame);
         if distances.is_empty() {
@@ -132,7 +139,7 @@ impl Rewriter<'_> {
                         return refused(" and offset type numeric");
                     }
                     Offset::Interval { .. } if !is_time => return refused(" and offset type interval"),
-                    // What days are follows the session's zone, and frames do not know that.
+                    // The length of a day depends on the session's time zone, which frames do not know.
                     Offset::Interval { is_clock: false }
                         if sql_type == SqlType::TimestampTz && self.session.zone != SessionZone::UTC =>
                     {
@@ -147,8 +154,8 @@ impl Rewriter<'_> {
         Ok(())
     }
 
-    /// Gives the key of a frame with distances a type that holds what lies so far away: moments for dates, and numerics with the digits
-    /// of the distances.
+    /// Casts the sort key of a frame with offsets to a type that can hold key plus offset: timestamps for dates, and
+    /// numerics with the decimals of the offsets.
     fn make_keys_near(&self, call: &mut WindowFunction) -> Result<()> {
         let distances = distances(&call.params.window_frame);
         let ([key], false) = (call.params.order_by.as_mut_slice(), distances.is_empty()) else { return Ok(()) };
@@ -170,11 +177,11 @@ impl Rewriter<'_> {
     }
 }
 
-/// A distance as it is written.
+/// Offset of a frame as written.
 enum Offset {
-    /// So many digits after the point.
+    /// Number with this many decimals.
     Number { decimals: u8 },
-    /// Whether it has neither months nor days.
+    /// Interval; `is_clock` if it has neither months nor days.
     Interval { is_clock: bool },
 }
 
@@ -189,7 +196,7 @@ impl Offset {
     }
 }
 
-/// Those of the edges of a RANGE.
+/// Returns the offsets of a RANGE frame.
 fn distances(frame: &WindowFrame) -> Vec<ScalarValue> {
     let distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => Some(distance.clone()),
@@ -203,12 +210,12 @@ fn is_integer(sql_type: &SqlType) -> bool {
     matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8)
 }
 
-/// Types that DataFusion has no RANGE frames for.
+/// Returns whether DataFusion has no RANGE frames for the type.
 fn has_no_distances(sql_type: &SqlType) -> bool {
     matches!(sql_type, SqlType::Bytea | SqlType::Uuid | SqlType::Time)
 }
 
-/// A RANGE without distances, which ends with the row's peers, as the GROUPS that it is.
+/// Converts a RANGE frame without offsets, which ends at the row's peers, to the equivalent GROUPS frame.
 fn by_peers(frame: &WindowFrame) -> WindowFrame {
     let end = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),

@@ -1,4 +1,4 @@
-//! Values on their way into columns: the casts that PostgreSQL makes by itself there, and its refusal of all others.
+//! Assignment casts: the casts that PostgreSQL applies to values stored in columns; all other types are rejected.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 #[cfg(test)]
 mod tests;
 
-/// `value` of type `from` as what `column` of type `to` stores.
+/// Casts `value` of type `from` to the type `to` of `column`.
 ///
 /// # Errors
-/// `42804` where only an explicit cast goes from one type to the other; the value's own error for a literal that does not fit.
+/// SQLSTATE 42804 if only an explicit cast exists; the value's own error for a literal that does not fit.
 pub fn assign(value: Expr, from: &SqlType, column: &str, to: &SqlType, session: &Arc<Session>) -> SqlResult<Expr> {
     if !is_assignable(from, to) {
         let message = format!("column \"{column}\" is of type {} but expression is of type {}", plain(to), plain(from));
@@ -24,7 +24,8 @@ pub fn assign(value: Expr, from: &SqlType, column: &str, to: &SqlType, session: 
             .with_hint("You will need to rewrite or cast the expression."));
     }
     if from == to && matches!(value, Expr::Placeholder(_)) && is_numeric(to) {
-        // It comes with the digits that it was sent with, whatever its type: CHECKs and RETURNING see what is stored.
+        // A parameter has the digits it was sent with, whatever its type; the cast rounds it, so that CHECKs and
+        // RETURNING see the stored value.
         let function = CastFunction::udf(from, to, CastKind::Assignment, session);
         return Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![value])));
     }
@@ -38,7 +39,8 @@ fn is_numeric(sql_type: &SqlType) -> bool {
     }
 }
 
-/// Whether a value of `from` becomes a `to` where it is stored into one: `pg_cast`'s contexts `i` and `a`, and output as text.
+/// Returns whether there is an assignment cast from `from` to `to`: contexts `i` and `a` of `pg_cast`, and output as
+/// text.
 pub fn is_assignable(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     let is_number =

@@ -1,4 +1,4 @@
-//! SET: which columns get which values.
+//! SET clauses: the new values of columns.
 
 use catalog::Table;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SetExpr, TableFactor};
@@ -10,30 +10,33 @@ use super::identity;
 use super::values::infer;
 use crate::bind::plan_names::ASSIGNED;
 
-/// What becomes of a column.
+/// New value of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum New {
-    /// It stays as it is.
+    /// Unchanged value.
     Same,
-    /// There is none.
+    /// NULL.
     Null,
+    /// Default of the column.
     Default,
-    /// It gets the value of this number.
+    /// Value with this number.
     Value(usize),
 }
 
-/// What an UPDATE sets.
+/// Resolved SET clause.
 pub(super) struct Assigned {
-    /// For each column of the table.
+    /// New values of all columns of the table, in order.
     pub(super) columns: Vec<New>,
     pub(super) values: Vec<Expr>,
 }
 
 impl Assigned {
-    /// What `assignments` say. Parameters that stand alone get their columns' types in `parameters`. Values are numbered from `first`.
+    /// Resolves `assignments`. A parameter that is assigned by itself gets its column's type in `parameters`. Values
+    /// are numbered from `first`.
     ///
     /// # Errors
-    /// `42703` for a column that is not there, `42601` for one that is set twice, `428C9` for one that is GENERATED ALWAYS.
+    /// SQLSTATE 42703 for a missing column, 42601 for a column that is set twice, 428C9 for one that is GENERATED
+    /// ALWAYS.
     pub(super) fn of(
         table: &Table,
         assignments: &[Assignment],
@@ -69,13 +72,13 @@ impl Assigned {
         Ok(assigned)
     }
 
-    /// Whether the column at this position is set.
+    /// Returns whether the column at this position is set.
     pub(super) fn sets(&self, position: usize) -> bool {
         self.columns[position] != New::Same
     }
 }
 
-/// One of the `width` columns of a query's only row.
+/// Returns one of the `width` columns of a query's only row, as a scalar subquery.
 fn field(query: &Query, at: usize, width: usize) -> SqlResult<Expr> {
     if width == 1 {
         return Ok(Expr::Subquery(Box::new(query.clone())));
@@ -91,5 +94,5 @@ fn field(query: &Query, at: usize, width: usize) -> SqlResult<Expr> {
         **subquery = query.clone();
         return Ok(wrapped);
     }
-    Err(SqlError::internal("a field is a subquery"))
+    Err(SqlError::internal("wrapped assignment query does not parse as a subquery"))
 }

@@ -1,4 +1,4 @@
-//! ON CONFLICT: which keys it is about, and what becomes of the row that is there.
+//! ON CONFLICT: the arbiter keys, and DO UPDATE.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::bind::modification::{Clause, Kept, Modification, Source};
 use crate::bind::plan_names::reading;
 use crate::planned::{Action, ConflictUpdate};
 
-/// The keys whose violation is the conflict; none where the table has no key and nothing is to be done.
+/// Returns the arbiter keys, whose violation is the conflict; none for DO NOTHING on a table without keys.
 ///
 /// # Errors
-/// `42P10` where no key that is enforced is meant, `42703` and `42704` for wrong names, `42601` for DO UPDATE without a target.
+/// SQLSTATE 42P10 if no enforced key matches, 42703 and 42704 for wrong names, 42601 for DO UPDATE without a target.
 pub(super) fn arbiters(table: &Table, on_conflict: &OnConflict) -> SqlResult<Vec<Oid>> {
     let keys = keys(table);
     match &on_conflict.target {
@@ -58,7 +58,7 @@ pub(super) fn arbiters(table: &Table, on_conflict: &OnConflict) -> SqlResult<Vec
     }
 }
 
-/// The keys that no two rows share.
+/// Returns the enforced unique keys.
 fn keys(table: &Table) -> Vec<(Oid, &[ColumnId])> {
     let constraints = table.constraints.iter().filter(|constraint| constraint.enforced && constraint.kind.is_key());
     let indexes = table.indexes.iter().filter(|index| index.unique);
@@ -86,7 +86,7 @@ fn no_key(table: &Table) -> SqlError {
     }
 }
 
-/// What DO UPDATE makes of rows that are there, and of the rows that were to be inserted.
+/// Plans DO UPDATE, over existing rows and the rows proposed for insertion.
 pub(super) fn update(
     binder: &Binder<'_>,
     target: &Target,
@@ -120,7 +120,7 @@ pub(super) fn update(
     Ok(ConflictUpdate { plan, input, old })
 }
 
-/// The columns of a row that is there, beside those of the row that was to be inserted.
+/// Returns the schema of an existing row followed by the row proposed for insertion.
 fn met(table: &Table) -> Schema {
     let place = |name| Arc::new(SqlType::Int8.arrow_field(name, false));
     let there = schema_of(&table.columns);

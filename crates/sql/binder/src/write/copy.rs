@@ -1,4 +1,4 @@
-//! COPY, both ways.
+//! COPY FROM and COPY TO.
 
 use std::sync::Arc;
 
@@ -19,10 +19,11 @@ use crate::bind::Binder;
 use crate::planned::{CopyFromPlan, CopySource, CopyTarget, CopyToPlan, Planned, WritePlan};
 use crate::query_plan::QueryPlan;
 
-/// The plan of a COPY.
+/// Plans a COPY.
 ///
 /// # Errors
-/// What is wrong with the options ([`copy_options::read`]), names and the query; `42501` for files of the server without the right to them.
+/// Errors of the options ([`copy_options::read`]), names and the query; SQLSTATE 42501 for server files without the
+/// privilege.
 pub fn copy(binder: &Binder<'_>, copy: &Copy, declared: &[Option<SqlType>]) -> SqlResult<Planned> {
     may_use(binder, &copy.place, copy.direction)?;
     let options = copy_options::read(&copy.options, copy.direction)?;
@@ -71,7 +72,7 @@ fn from(
     let all: Vec<&str> = target.table.columns.iter().map(|column| column.name.as_str()).collect();
     check_forced(Some(&target.table.name), "FORCE_NOT_NULL", &options.force_not_null, &names, &all)?;
     check_forced(Some(&target.table.name), "FORCE_NULL", &options.force_null, &names, &all)?;
-    // NULL is refused for a row, not for a batch: every column may hold it here.
+    // Every column is nullable here; NOT NULL is tested per row, not per batch.
     let fields = columns.iter().map(|column| column.sql_type.arrow_field(&column.name, true));
     let input = StreamTable::new(Arc::new(Schema::new(fields.collect::<Vec<_>>())));
     let source = LogicalPlanBuilder::scan("copy", provider_as_source(Arc::clone(&input) as _), None)
@@ -114,7 +115,10 @@ fn to(query: QueryPlan, place: &CopyPlace, options: CopyOptions) -> SqlResult<Co
     Ok(CopyToPlan { query, target, options })
 }
 
-/// `42501` for files and programs of the server without the right to them.
+/// Checks the privilege for files and programs of the server.
+///
+/// # Errors
+/// SQLSTATE 42501.
 fn may_use(binder: &Binder<'_>, place: &CopyPlace, direction: CopyDirection) -> SqlResult<()> {
     let is_from = direction == CopyDirection::From;
     let (message, role) = match place {
@@ -134,7 +138,7 @@ fn may_use(binder: &Binder<'_>, place: &CopyPlace, direction: CopyDirection) -> 
         .with_hint("Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone."))
 }
 
-/// The named columns of a table, or all of them, as a query.
+/// Builds a query of the named columns of a table, or of all.
 fn all_of(binder: &Binder<'_>, name: &ObjectName, columns: &[Ident]) -> SqlResult<Query> {
     let table = match binder.relation(name)? {
         Relation::Table(table) => table,
@@ -152,7 +156,7 @@ fn all_of(binder: &Binder<'_>, name: &ObjectName, columns: &[Ident]) -> SqlResul
     let positions = insert::positions(&table, columns)?;
     let parsed = syntax::parse("SELECT 1 FROM t")?.into_iter().next().map(|parsed| parsed.statement);
     let Some(Statement::Query(mut query)) = parsed else {
-        return Err(SqlError::internal("a SELECT is a query"));
+        return Err(SqlError::internal("SELECT 1 FROM t does not parse as a query"));
     };
     if let SetExpr::Select(select) = query.body.as_mut() {
         let column = |position: &usize| {
@@ -169,7 +173,7 @@ fn all_of(binder: &Binder<'_>, name: &ObjectName, columns: &[Ident]) -> SqlResul
     Ok(*query)
 }
 
-/// Every column that a FORCE option names is copied.
+/// Checks that every column named by a FORCE option is copied.
 fn check_forced(
     table: Option<&str>,
     option: &str,

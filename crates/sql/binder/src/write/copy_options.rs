@@ -1,4 +1,4 @@
-//! How COPY's data looks.
+//! Options of COPY: the format of its data.
 
 mod read;
 
@@ -7,31 +7,31 @@ mod tests;
 
 pub(crate) use self::read::read;
 
-/// The options of a COPY, checked.
+/// Validated options of a COPY.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyOptions {
     pub format: CopyFormat,
     pub header: CopyHeader,
     pub delimiter: u8,
     pub null: String,
-    /// The marker for a column's default (COPY FROM).
+    /// Text that stands for a column's default (COPY FROM).
     pub default: Option<String>,
-    /// CSV only.
+    /// Quote character (CSV only).
     pub quote: u8,
-    /// CSV only.
+    /// Escape character (CSV only).
     pub escape: u8,
-    /// CSV, COPY TO: columns that are quoted in every row.
+    /// Columns that are quoted in every row (CSV, COPY TO).
     pub force_quote: ForcedColumns,
-    /// CSV, COPY FROM: columns whose NULL marker is text.
+    /// Columns in which the NULL marker is read as text (CSV, COPY FROM).
     pub force_not_null: ForcedColumns,
-    /// CSV, COPY FROM: columns whose NULL marker is NULL even in quotes.
+    /// Columns in which a quoted NULL marker is read as NULL (CSV, COPY FROM).
     pub force_null: ForcedColumns,
     pub on_error: OnError,
-    /// With [`OnError::Ignore`]: how many bad rows are too many.
+    /// Number of invalid rows above which the COPY fails, with [`OnError::Ignore`].
     pub reject_limit: Option<u64>,
 }
 
-/// Which columns an option names.
+/// Columns named by an option.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ForcedColumns {
     #[default]
@@ -41,7 +41,7 @@ pub enum ForcedColumns {
 }
 
 impl ForcedColumns {
-    /// Whether the option names `column`.
+    /// Returns whether the option names `column`.
     #[must_use]
     pub fn contains(&self, column: &str) -> bool {
         match self {
@@ -52,7 +52,7 @@ impl ForcedColumns {
     }
 }
 
-/// The format of the data.
+/// Format of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CopyFormat {
     #[default]
@@ -62,24 +62,24 @@ pub enum CopyFormat {
     Parquet,
 }
 
-/// What the first line is.
+/// Content of the first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CopyHeader {
-    /// Data.
+    /// No header line.
     #[default]
     Absent,
-    /// Column names: written by COPY TO, skipped by COPY FROM.
+    /// Column names, written by COPY TO and skipped by COPY FROM.
     Present,
-    /// Column names that must be the table's (COPY FROM).
+    /// Column names that must match the table's (COPY FROM).
     Match,
 }
 
-/// What a bad row does.
+/// Action for an invalid row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// Fails the COPY.
+    /// Fail the COPY.
     #[default]
     Stop,
-    /// Is left out and counted.
+    /// Skip and count the row.
     Ignore,
 }

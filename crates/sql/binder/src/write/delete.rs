@@ -1,4 +1,4 @@
-//! DELETE.
+//! Planning of DELETE.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::bind::modification::{Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};
 use crate::planned::{Action, ModifyPlan};
 
-/// The rows of a table that a DELETE takes away. `declared` are the parameter types that the client gave.
+/// Plans a DELETE. `declared` are the parameter types declared by the client.
 ///
 /// # Errors
-/// `42P01` and `42703` for wrong names, `42501` without the privilege; what is wrong with its expressions.
+/// SQLSTATE 42P01 and 42703 for wrong names, 42501 without the privilege; errors of its expressions.
 pub fn delete(binder: &Binder<'_>, delete: &Delete, declared: &[Option<SqlType>]) -> SqlResult<ModifyPlan> {
     let target = Target::of(binder, &delete.target.name, "delete from")?;
     let changed = target.named(delete.target.alias.as_ref());

@@ -1,16 +1,17 @@
-//! Values for identity columns: stored, replaced or refused, as GENERATED and OVERRIDING say.
+//! Values for identity columns: stored, replaced or rejected, according to GENERATED and OVERRIDING.
 
 use catalog::{Column, Table};
 use syntax::statement::Overriding;
 use types::{Condition, SqlError, SqlResult};
 
-/// No position of any table: what fills it is ignored.
+/// Position of no column: a value for it is ignored.
 const IGNORED: usize = usize::MAX;
 
-/// Whether a value given for the column gives way to the column's own. A value is not the word DEFAULT.
+/// Returns whether a value for the column is ignored in favour of the column's generated one. A value is not the word
+/// DEFAULT.
 ///
 /// # Errors
-/// `428C9` for one that may not be given.
+/// SQLSTATE 428C9 if no value is allowed.
 pub(super) fn is_ignored(column: &Column, overriding: Option<Overriding>) -> SqlResult<bool> {
     match (column.identity, overriding) {
         (None, _) | (Some(_), Some(Overriding::System)) => Ok(false),
@@ -20,10 +21,10 @@ pub(super) fn is_ignored(column: &Column, overriding: Option<Overriding>) -> Sql
     }
 }
 
-/// The positions that the columns of a query fill, without those that are ignored.
+/// Returns the positions that the columns of a query fill, with ignored ones marked.
 ///
 /// # Errors
-/// As [`is_ignored`].
+/// Those of [`is_ignored`].
 pub(super) fn filled(table: &Table, positions: Vec<usize>, overriding: Option<Overriding>) -> SqlResult<Vec<usize>> {
     let kept = |position: usize| {
         let is_ignored = is_ignored(&table.columns[position], overriding)?;
@@ -32,7 +33,10 @@ pub(super) fn filled(table: &Table, positions: Vec<usize>, overriding: Option<Ov
     positions.into_iter().map(kept).collect()
 }
 
-/// `428C9` for a column that has its own values always.
+/// Rejects an UPDATE of a GENERATED ALWAYS column.
+///
+/// # Errors
+/// SQLSTATE 428C9.
 pub(super) fn refuse_update(column: &Column) -> SqlResult<()> {
     if column.identity.is_none_or(|identity| !identity.always) {
         return Ok(());

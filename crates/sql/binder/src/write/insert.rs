@@ -1,4 +1,4 @@
-//! INSERT.
+//! Planning of INSERT.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::{conflict, identity, made, references, rows, values};
 use crate::bind::{Binder, settled};
 use crate::planned::{ConflictPlan, WritePlan};
 
-/// The rows of an INSERT, ready to be written. `declared` are the parameter types that the client gave.
+/// Plans an INSERT. `declared` are the parameter types declared by the client.
 ///
 /// # Errors
-/// `42P01`, `42703` and `42701` for wrong names, `42601` for a wrong number of values, `42804` for a type the column does not take, `42P10` for
-/// ON CONFLICT where no key is enforced, `42501` without the privilege; what is wrong with the query.
+/// SQLSTATE 42P01, 42703 and 42701 for wrong names, 42601 for a wrong number of values, 42804 for a type without an
+/// assignment cast, 42P10 for ON CONFLICT without an enforced key, 42501 without the privilege; errors of the query.
 pub fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlType>]) -> SqlResult<WritePlan> {
     let target = Target::of(binder, &insert.table, "insert into")?;
     let table = &target.table;
@@ -45,7 +45,7 @@ pub fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlType>]
         InsertSource::DefaultValues => None,
     };
     let (alias, returning) = (insert.alias.as_ref(), insert.returning.as_ref());
-    // What a part of the statement leaves open, a later one may settle.
+    // Parameter types left open by one part of the statement may be inferred by a later one.
     let mut known: Vec<Option<SqlType>> = parameters.iter().cloned().map(Some).collect();
     let written = insert.on_conflict.as_ref().and_then(|on_conflict| on_conflict.update.as_ref());
     let update = written.map(|written| conflict::update(binder, &target, alias, with, written, returning, &known));
@@ -82,10 +82,10 @@ pub fn insert(binder: &Binder<'_>, insert: &Insert, declared: &[Option<SqlType>]
     })
 }
 
-/// Where in the table the named columns are; all of them if none is named.
+/// Returns the positions of the named columns in the table; all positions if none is named.
 ///
 /// # Errors
-/// `42703` for a name that no column has, `42701` for one that comes twice.
+/// SQLSTATE 42703 for an unknown name, 42701 for a repeated one.
 pub(super) fn positions(table: &Table, names: &[Ident]) -> SqlResult<Vec<usize>> {
     if names.is_empty() {
         return Ok((0..table.columns.len()).collect());
@@ -105,7 +105,7 @@ pub(super) fn positions(table: &Table, names: &[Ident]) -> SqlResult<Vec<usize>>
     Ok(positions)
 }
 
-/// Parameters that stand alone in the SELECT list have the type of the column they fill.
+/// Infers the types of parameters that are items of the SELECT list from the columns they fill.
 fn infer(query: &Query, table: &Table, columns: &[usize], declared: &[Option<SqlType>]) -> Vec<Option<SqlType>> {
     let mut types = declared.to_vec();
     if let SetExpr::Select(select) = query.body.as_ref() {

@@ -1,4 +1,4 @@
-//! Rows that a statement reads, made into what is to become of them.
+//! Computes the new rows of a statement from the rows that it reads.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::bind::plan_names::reading;
 use crate::planned::Action;
 use crate::semantics::marked;
 
-/// The column that says what happens to a row.
+/// Column of the action for a row.
 pub const ACTION: &str = "__action";
 
-/// The same within a plan, as an integer.
+/// Column of the action within a plan, as an integer.
 const DONE: &str = "done\u{1}";
 
-/// Rows as `bind/modification.rs` reads them.
+/// Rows read as planned by `bind/modification.rs`.
 pub(super) struct Read<'a> {
     binder: &'a Binder<'a>,
     target: &'a Target,
@@ -35,16 +35,16 @@ pub(super) struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    /// `plan` has `others` columns beside those of the target and the values.
+    /// Wraps `plan`, which has `others` columns besides those of the target and the values.
     pub(super) fn new(binder: &'a Binder<'a>, target: &'a Target, plan: LogicalPlan, others: usize) -> SqlResult<Self> {
         let types = rows::column_types(&plan)?;
         Ok(Self { binder, target, plan, others, types })
     }
 
-    /// What the column at `position` is then.
+    /// Returns the new value of the column at `position`.
     ///
     /// # Errors
-    /// `42804` for a value that the column does not take.
+    /// SQLSTATE 42804 for a value of a type without an assignment cast.
     pub(super) fn new_value(&self, position: usize, new: New) -> SqlResult<Expr> {
         let column = &self.target.table.columns[position];
         match new {
@@ -58,10 +58,10 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// The rows with `new` values in the target's columns, all with the same action.
+    /// Computes rows with the values `new` in the target's columns and the same action for all.
     ///
     /// # Errors
-    /// What is wrong with a CHECK.
+    /// Errors of a CHECK.
     pub(super) fn with_action(self, action: Action, new: Vec<Expr>) -> SqlResult<LogicalPlan> {
         let of_action = Expr::Literal(ScalarValue::Int8(Some(action as i8)), None).alias(ACTION);
         let columns = &self.target.table.columns;
@@ -77,7 +77,7 @@ impl<'a> Read<'a> {
     }
 }
 
-/// What MERGE's clauses do, by their numbers.
+/// Actions and new column values of MERGE's clauses, by clause number.
 #[derive(Default)]
 pub(super) struct Clauses(Vec<(Action, Vec<New>)>);
 
@@ -86,7 +86,7 @@ impl Clauses {
         self.0.push((action, columns));
     }
 
-    /// Whether rows that are there may lose their value of the column at this position.
+    /// Returns whether a clause may change or delete existing values of the column at this position.
     pub(super) fn sets(&self, position: usize) -> bool {
         self.0.iter().any(|(action, columns)| match action {
             Action::Delete => true,
@@ -97,10 +97,11 @@ impl Clauses {
 }
 
 impl Read<'_> {
-    /// The rows that a clause is for, whose number is the first value, as that clause makes them.
+    /// Computes the new rows of MERGE: the first value of a row is the number of its clause, and rows without a
+    /// clause are dropped.
     ///
     /// # Errors
-    /// As [`Read::new_value`]; what is wrong with a CHECK.
+    /// Those of [`Read::new_value`]; errors of a CHECK.
     pub(super) fn by_clause(mut self, clauses: &Clauses) -> SqlResult<LogicalPlan> {
         let which = || Box::new(named(&reading::value(0)));
         let filter = Filter::try_new(Expr::IsNotNull(which()), Arc::new(self.plan.clone()));
@@ -114,7 +115,7 @@ impl Read<'_> {
         let action = |action: &Action| Expr::Literal(ScalarValue::Int32(Some(*action as i32)), None);
         let actions = clauses.0.iter().map(|(it, _)| action(it)).collect();
         let columns = &self.target.table.columns;
-        // An integer in SQL's terms, which has none of 8 bits.
+        // SQL has no 8-bit integer, so CASE returns a 32-bit one.
         let done = by_number(actions);
         let narrow = Arc::new(Field::new("cast", DataType::Int8, true));
         let narrow = Expr::Cast(Cast::new_from_field(Box::new(done.clone()), narrow));
@@ -143,7 +144,8 @@ impl Read<'_> {
     }
 }
 
-/// The columns of a [`crate::ModifyPlan`] before those of RETURNING, with the old values of the columns at `old`.
+/// Returns the column names of a [`crate::ModifyPlan`] before those of RETURNING, with the old values of the columns
+/// at the positions `old`.
 pub(super) fn plan_columns(target: &Target, old: &[usize]) -> Vec<String> {
     let mut columns = vec![ACTION.to_owned(), ROW_ID.to_owned(), PLACE.to_owned()];
     columns.extend(target.column_names());
@@ -151,7 +153,7 @@ pub(super) fn plan_columns(target: &Target, old: &[usize]) -> Vec<String> {
     columns
 }
 
-/// Rows that are inserted, as RETURNING reads them: with NULLs for what was there before.
+/// Adds NULLs as the old values of inserted rows, for RETURNING.
 pub(super) fn inserted(target: &Target, rows: LogicalPlan) -> SqlResult<LogicalPlan> {
     let columns = &target.table.columns;
     let mut made: Vec<Expr> = columns.iter().map(|column| named(&column.name)).collect();
@@ -165,7 +167,7 @@ pub(super) fn named(name: &str) -> Expr {
     Expr::Column(ColumnReference::new_unqualified(name))
 }
 
-/// Where in the table the columns of these ids are.
+/// Returns the positions of the columns with these IDs.
 pub(super) fn positions_of(target: &Target, ids: &[ColumnId]) -> Vec<usize> {
     ids.iter().filter_map(|id| target.table.columns.iter().position(|column| column.id == *id)).collect()
 }

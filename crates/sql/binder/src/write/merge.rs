@@ -1,4 +1,4 @@
-//! MERGE: for each row of a join, what the first clause that is for it says.
+//! Planning of MERGE: for each row of a join, the action of the first clause that applies.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::bind::plan_names::{PRESENT, ROW};
 use crate::bind::{Binder, settled};
 use crate::planned::{Action, ModifyPlan};
 
-/// The rows of a table that a MERGE changes, takes away and adds. `declared` are the parameter types that the client gave.
+/// Plans a MERGE. `declared` are the parameter types declared by the client.
 ///
 /// # Errors
-/// `42P01`, `42703` and `42712` for wrong names, `42804` for a type the column does not take, `42501` without the privilege, `0A000` for
-/// conditions that differ from one evaluation to the next; what is wrong with its expressions.
+/// SQLSTATE 42P01, 42703 and 42712 for wrong names, 42804 for a type without an assignment cast, 42501 without the
+/// privilege, 0A000 for volatile conditions; errors of its expressions.
 pub fn merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlType>]) -> SqlResult<ModifyPlan> {
     let target = Target::of(binder, &merge.target.name, "merge into")?;
     let changed = target.named(merge.target.alias.as_ref());
@@ -67,7 +67,7 @@ pub fn merge(binder: &Binder<'_>, merge: &Merge, declared: &[Option<SqlType>]) -
     Ok(ModifyPlan { table, input, old, references, returning, tag: "MERGE", notices })
 }
 
-/// What a clause makes of a row.
+/// Action and new values of a clause.
 struct Made {
     action: Action,
     columns: Vec<New>,
@@ -106,7 +106,7 @@ fn made(table: &Table, clause: &MergeClause, first: usize, parameters: &mut Vec<
     })
 }
 
-/// The target joined to the source; rows without a match are kept where a clause is for them.
+/// Joins the target to the source; unmatched rows are preserved if a clause applies to them.
 fn joined(mut target: TableWithJoins, merge: &Merge) -> SqlResult<TableWithJoins> {
     let has = |when| merge.clauses.iter().any(|clause| clause.when == when);
     let on = JoinConstraint::On(merge.on.clone());
@@ -130,10 +130,10 @@ fn joined(mut target: TableWithJoins, merge: &Merge) -> SqlResult<TableWithJoins
     Ok(target)
 }
 
-/// `CROSS JOIN (SELECT true)`: a column that is true in rows of the source, and NULL where there is none.
+/// Builds `CROSS JOIN (SELECT true)`: a column that is true in rows of the source, and NULL in rows without one.
 fn present() -> SqlResult<Join> {
     let Expr::Subquery(subquery) = expr_of(&format!("(SELECT true AS \"{PRESENT}\")"))? else {
-        return Err(SqlError::internal("a row is a subquery"));
+        return Err(SqlError::internal("SELECT true does not parse as a subquery"));
     };
     let name = Ident::with_quote('"', PRESENT);
     let alias = TableAlias { explicit: true, name, columns: Vec::new(), at: None };
@@ -141,7 +141,7 @@ fn present() -> SqlResult<Join> {
     Ok(Join { relation, global: false, join_operator: JoinOperator::CrossJoin(JoinConstraint::None) })
 }
 
-/// The number of the clause that is for a row; NULL where none is, or one that does nothing.
+/// Builds the number of the clause that applies to a row; NULL for none or DO NOTHING.
 fn which(clauses: &[MergeClause]) -> SqlResult<Expr> {
     let mut conditions = Vec::with_capacity(clauses.len());
     for (number, clause) in clauses.iter().enumerate() {
@@ -156,7 +156,7 @@ fn which(clauses: &[MergeClause]) -> SqlResult<Expr> {
     Ok(Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::Integer(None), array: false, format: None })
 }
 
-/// The value, computed of no row but those that the clause of this number is for.
+/// Guards a value, so that it is computed only for rows to which its clause applies.
 fn guarded(clauses: &[MergeClause], number: usize, value: Expr) -> Expr {
     if matches!(value, Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
         return value;
@@ -172,14 +172,14 @@ fn guarded(clauses: &[MergeClause], number: usize, value: Expr) -> Expr {
     case(vec![CaseWhen { condition, result: value }])
 }
 
-/// Whether a clause is for a row, others aside.
+/// Builds the condition under which a clause applies to a row, regardless of earlier clauses.
 fn applies(clauses: &[MergeClause], clause: &MergeClause) -> Expr {
     let there = |name: &str| Expr::IsNotNull(Box::new(Expr::Identifier(Ident::with_quote('"', name))));
     let absent = |name: &str| Expr::IsNull(Box::new(Expr::Identifier(Ident::with_quote('"', name))));
     let kind = match clause.when {
         MergeWhen::NotMatched => absent(ROW),
         MergeWhen::NotMatchedBySource => absent(PRESENT),
-        // Where rows of the target are kept without a match, those of the source are told by a column.
+        // If unmatched rows of the target are preserved, a column distinguishes them.
         MergeWhen::Matched if clauses.iter().any(|other| other.when == MergeWhen::NotMatchedBySource) => {
             and(there(ROW), there(PRESENT))
         }
@@ -191,7 +191,7 @@ fn applies(clauses: &[MergeClause], clause: &MergeClause) -> Expr {
     }
 }
 
-/// A condition is asked more than once.
+/// Rejects a volatile condition, because conditions are evaluated more than once.
 fn refuse_volatile(clause: &MergeClause) -> SqlResult<()> {
     let Some(condition) = &clause.condition else { return Ok(()) };
     let found = condition.walk_expressions(|expr| {

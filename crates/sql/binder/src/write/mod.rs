@@ -1,7 +1,16 @@
-//! Rows to be written: INSERT, UPDATE, DELETE, MERGE and COPY FROM; and COPY TO, which shares COPY's syntax.
+//! Planning of statements that write rows: INSERT, UPDATE, DELETE, MERGE and COPY FROM; and COPY TO, which shares
+//! COPY's syntax.
 //!
-//! Each statement becomes a plan of whole rows of its table (`rows.rs`): values are cast as assignments are (`assign.rs`), columns
-//! without one get their DEFAULT, NOT NULL and CHECK are asked of every row ([`functions::Constrained`]). Execution writes what comes out.
+//! Each statement becomes a plan of complete rows of its table: values get assignment casts, omitted columns get
+//! their DEFAULT, and NOT NULL and CHECK are tested for every row ([`functions::Constrained`]). Execution writes the
+//! resulting rows.
+//!
+//! - `target.rs` (target table), `assign.rs` (assignment casts), `rows.rs` (complete rows), `identity.rs` (identity
+//!   columns),
+//! - `insert.rs` with `values.rs` (VALUES) and `conflict.rs` (ON CONFLICT),
+//! - `update.rs`, `delete.rs` and `merge.rs` with `assigned.rs` (SET), `made.rs` (new rows) and `references.rs`
+//!   (referential actions),
+//! - `copy.rs` with `copy_options.rs`.
 
 mod assign;
 mod assigned;

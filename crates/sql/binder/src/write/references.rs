@@ -1,4 +1,4 @@
-//! Referential actions: what becomes of rows that refer to rows whose keys go or change.
+//! Referential actions: changes of rows that refer to deleted or changed keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use super::target::Target;
 use crate::bind::Binder;
 use crate::planned::{ConflictUpdate, ReferencePlan, ReferencePlans};
 
-/// How the rows change that refer to columns of `table` whose values change, those that refer to them, and so on, by the ids of the foreign keys. Deleting needs no plan.
+/// Plans the referential actions for changes of the columns `changed` of `table`, and transitively for the referring
+/// tables, by the OIDs of foreign keys. ON DELETE CASCADE needs no plan.
 ///
 /// # Errors
-/// What is wrong with a DEFAULT or a CHECK.
+/// Errors of a DEFAULT or a CHECK.
 pub(super) fn plans(binder: &Binder<'_>, table: &Table, changed: &[ColumnId]) -> SqlResult<ReferencePlans> {
     if changed.is_empty() {
         return Ok(Arc::default());
@@ -53,7 +54,7 @@ fn stays(action: ReferentialAction) -> bool {
     matches!(action, ReferentialAction::NoAction | ReferentialAction::Restrict)
 }
 
-/// What an action makes of the referring rows; `None` where none of their values changes.
+/// Plans an action on the referring rows; `None` if it changes none of their values.
 fn made(
     binder: &Binder<'_>,
     referring: &Arc<Table>,
@@ -81,7 +82,7 @@ fn made(
         assignments.push(Assignment { columns: vec![name], value: AssignedValue::One(Box::new(value)) });
     }
     let schema = binder.context().snapshot.schema(referring.schema);
-    let schema = schema.ok_or_else(|| SqlError::internal("a table has a schema"))?.name.clone();
+    let schema = schema.ok_or_else(|| SqlError::internal("schema of a referring table not found"))?.name.clone();
     let target = Target { table: Arc::clone(referring), schema };
     let written = Written { assignments, condition: None };
     conflict::update(binder, &target, None, None, &written, None, &[]).map(Some)

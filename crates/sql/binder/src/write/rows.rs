@@ -1,4 +1,4 @@
-//! Rows of some columns made into whole rows of a table: cast, completed by defaults, checked.
+//! Completes rows of some columns to rows of a table: casts, defaults and constraints.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::query_plan::{LockedLimit, OptimizedOnce, OutputColumn, QueryPlan};
 use crate::semantics::marked;
 use crate::semantics::typed::type_of;
 
-/// All rows of `source`, whose columns fill `filled` (positions in the table) in order, as rows of the table that may be written.
+/// Completes the rows of `source`, whose columns fill the positions `filled` of the table in order.
 ///
 /// # Errors
-/// As [`assign`]'s and a default's.
+/// Those of [`assign`], and errors of a default.
 pub(super) fn complete(
     binder: &Binder<'_>,
     target: &Target,
@@ -46,12 +46,12 @@ pub(super) fn complete(
     checked(binder, target, projection(columns, source)?)
 }
 
-/// `source`, which has the table's columns already and perhaps others, with the table's constraints asked of every row.
+/// Adds the test of the table's constraints to `source`, which has the table's columns and perhaps others.
 pub(super) fn checked(binder: &Binder<'_>, target: &Target, source: LogicalPlan) -> SqlResult<LogicalPlan> {
     checked_unless(binder, target, source, None)
 }
 
-/// As [`checked`], with nothing asked of rows that fulfil `unless`.
+/// Adds the test of the table's constraints, except for rows that fulfil `unless`. See [`checked`].
 pub(super) fn checked_unless(
     binder: &Binder<'_>,
     target: &Target,
@@ -83,7 +83,7 @@ pub(super) fn checked_unless(
     projection(columns, source)
 }
 
-/// What a column that nothing is written to gets.
+/// Returns the default of a column: its next identity value, its DEFAULT or NULL.
 pub(super) fn default(binder: &Binder<'_>, column: &Column) -> SqlResult<Expr> {
     if let Some(identity) = column.identity {
         return binder.default_expression(&expr_of(&next_of(identity.sequence))?, &column.sql_type);
@@ -94,7 +94,7 @@ pub(super) fn default(binder: &Binder<'_>, column: &Column) -> SqlResult<Expr> {
     }
 }
 
-/// A plan of whole rows of a table as what WritePlan takes.
+/// Wraps a plan of complete rows of a table as the input of a [`WritePlan`](crate::WritePlan).
 pub fn input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, parameters: Vec<SqlType>) -> QueryPlan {
     let columns = table.columns.iter().map(|column| OutputColumn {
         name: column.name.clone(),
@@ -115,7 +115,7 @@ pub fn input(binder: &Binder<'_>, table: &Table, plan: LogicalPlan, parameters: 
     }
 }
 
-/// The types of a plan's columns; a quoted literal in its SELECT list is still untyped.
+/// Returns the types of a plan's columns; a quoted literal in its SELECT list is still untyped.
 pub fn column_types(plan: &LogicalPlan) -> SqlResult<Vec<SqlType>> {
     let types: Result<_, _> = match plan {
         LogicalPlan::Limit(limit) => return column_types(&limit.input),
@@ -132,16 +132,16 @@ pub fn column_types(plan: &LogicalPlan) -> SqlResult<Vec<SqlType>> {
     types.map_err(from_datafusion)
 }
 
-/// NULL of a type.
+/// Builds NULL of a type.
 pub(super) fn null(sql_type: &SqlType) -> SqlResult<Expr> {
     let value = ScalarValue::try_from(&sql_type.arrow_type()).map_err(from_datafusion)?;
     Ok(typed_literal(value, sql_type))
 }
 
-/// The `columns` of each row of `input`.
+/// Builds a projection.
 ///
 /// # Errors
-/// Bugs: names of columns are settled.
+/// Internal errors only: the names of columns are resolved.
 pub fn projection(columns: Vec<Expr>, input: LogicalPlan) -> SqlResult<LogicalPlan> {
     Projection::try_new(columns, Arc::new(input)).map(LogicalPlan::Projection).map_err(from_datafusion)
 }

@@ -1,4 +1,4 @@
-//! The table that a statement writes.
+//! Target table of a statement that writes.
 
 use std::sync::Arc;
 
@@ -9,24 +9,27 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 use crate::bind::Binder;
 use crate::bind::changed::Changed;
 
-/// The table that rows are written to.
+/// Table that rows are written to.
 pub(super) struct Target {
     pub(super) table: Arc<Table>,
-    /// The name of its schema.
+    /// Name of its schema.
     pub(super) schema: String,
 }
 
 impl Target {
-    /// The table of that name, if the statement's role may write it. `verb` is what the statement would do to it.
+    /// Resolves the target table and checks that the statement's role may write it. `verb` names the action in error
+    /// messages.
     ///
     /// # Errors
-    /// `42P01`; `55000` for a view; `42809` for an external table; `42501` for a system table or another's.
+    /// SQLSTATE 42P01; 55000 for a view; 42809 for an external table; 42501 for a system table or another role's
+    /// table.
     pub(super) fn of(binder: &Binder<'_>, name: &ObjectName, verb: &str) -> SqlResult<Self> {
         let table = match binder.relation(name)? {
             Relation::Table(table) if table.external.is_some() => {
                 let message = format!("cannot {verb} external table \"{}\"", table.name);
-                return Err(SqlError::new(Condition::WrongObjectType, message)
-                    .with_detail("Its rows lie in files that others write."));
+                return Err(
+                    SqlError::new(Condition::WrongObjectType, message).with_detail("External tables are read-only.")
+                );
             }
             Relation::Table(table) => table,
             Relation::View(view) => {
@@ -48,17 +51,17 @@ impl Target {
         Ok(Self { table, schema })
     }
 
-    /// The table under its name within the statement.
+    /// Returns the table with its alias in the statement.
     pub(super) fn named<'a>(&'a self, alias: Option<&'a Ident>) -> Changed<'a> {
         Changed { table: &self.table, schema: &self.schema, alias }
     }
 
-    /// The names of its columns.
+    /// Returns the names of its columns.
     pub(super) fn column_names(&self) -> Vec<String> {
         self.table.columns.iter().map(|column| column.name.clone()).collect()
     }
 
-    /// The columns that enforced foreign keys refer to, in the table's order.
+    /// Returns the columns that enforced foreign keys refer to, in ascending order of their IDs.
     pub(super) fn referenced_columns(&self, binder: &Binder<'_>) -> Vec<ColumnId> {
         let snapshot = &binder.context().snapshot;
         let mut referenced: Vec<ColumnId> = snapshot

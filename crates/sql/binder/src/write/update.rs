@@ -1,4 +1,4 @@
-//! UPDATE.
+//! Planning of UPDATE.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::bind::modification::{Clause, Kept, Modification, Source, first_of};
 use crate::bind::{Binder, settled};
 use crate::planned::{Action, ModifyPlan};
 
-/// The rows of a table that an UPDATE changes. `declared` are the parameter types that the client gave.
+/// Plans an UPDATE. `declared` are the parameter types declared by the client.
 ///
 /// # Errors
-/// `42P01` and `42703` for wrong names, `42601` for a column that is set twice, `42804` for a type the column does not take, `42501`
-/// without the privilege; what is wrong with its expressions.
+/// SQLSTATE 42P01 and 42703 for wrong names, 42601 for a column that is set twice, 42804 for a type without an
+/// assignment cast, 42501 without the privilege; errors of its expressions.
 pub fn update(binder: &Binder<'_>, update: &Update, declared: &[Option<SqlType>]) -> SqlResult<ModifyPlan> {
     let target = Target::of(binder, &update.target.name, "update")?;
     let changed = target.named(update.target.alias.as_ref());

@@ -1,7 +1,7 @@
-//! The VALUES of an INSERT: every value on its own becomes what its column stores, so rows need no common types.
+//! VALUES of an INSERT: every value is cast to its column's type by itself, so rows need no common types.
 //!
-//! Literals are converted here, and so are parameters of known types; what is more is bound as SELECT lists. Rows of literals become a
-//! batch, so that a statement with thousands of them is planned as quickly as one with a few.
+//! Literals and parameters of declared types are converted here; other expressions are bound as SELECT lists. Rows of
+//! literals become a record batch, so that a statement with thousands of them is planned as fast as one with a few.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::bind::Binder;
 use crate::bind::modification::select;
 use crate::semantics::typed::type_of;
 
-/// The rows of a query that is VALUES and nothing more.
+/// Returns the rows of a query that is just VALUES; `None` for other queries.
 pub(super) fn rows_of(query: &Query) -> Option<Vec<&[ast::Expr]>> {
     let SetExpr::Values(values) = query.body.as_ref() else { return None };
     let is_bare = query.with.is_none()
@@ -37,10 +37,10 @@ pub(super) fn rows_of(query: &Query) -> Option<Vec<&[ast::Expr]>> {
     is_bare.then(|| values.rows.iter().map(|row| row.content.as_slice()).collect())
 }
 
-/// A plan of the rows: the columns they fill, each as its column stores it, and which columns those are; then the parameters' types.
+/// Plans the rows, with every value cast to its column's type.
 ///
 /// # Errors
-/// `42601` where the numbers of values are wrong, and what is wrong with a value.
+/// SQLSTATE 42601 for a wrong number of values; errors of a value.
 pub(super) fn plan(
     binder: &Binder<'_>,
     table: &Table,
@@ -96,7 +96,7 @@ pub(super) fn plan(
             let table = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
             LogicalPlanBuilder::scan("values", provider_as_source(Arc::new(table)), None)?.build()
         }),
-        // Named as DataFusion names them anew when parameters get their values.
+        // DataFusion gives these names again when parameters are replaced by values.
         None => DFSchema::try_from(numbered(&schema))
             .map(|schema| LogicalPlan::Values(Values { schema: Arc::new(schema), values: cells })),
     };
@@ -110,16 +110,16 @@ fn numbered(schema: &Schema) -> Schema {
     )
 }
 
-/// What [`plan`] makes.
+/// Planned rows of VALUES.
 pub(super) struct Rows {
     pub(super) plan: LogicalPlan,
-    /// Positions in the table.
+    /// Positions in the table of the filled columns.
     pub(super) filled: Vec<usize>,
     pub(super) parameters: Vec<SqlType>,
 }
 
-/// A parameter that stands alone where a column of type `column` is filled is of that type, without its modifier: what is too long
-/// is refused as it is stored, not cut as it is read.
+/// Infers the type of a parameter that fills a column by itself: the column's type without its modifier, so that a
+/// value that is too long is rejected when it is stored, not truncated when it is read.
 pub(super) fn infer(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<SqlType>>) {
     let Some(index) = standing_alone(expr) else { return };
     if types.len() <= index {
@@ -130,7 +130,7 @@ pub(super) fn infer(expr: &ast::Expr, column: &SqlType, types: &mut Vec<Option<S
     }
 }
 
-/// A parameter that stands alone, as DataFusion plans it, where its type is known.
+/// Plans an expression that is just a parameter, if its type is resolved.
 fn parameter(written: &ast::Expr, types: &[Option<SqlType>]) -> Option<(Expr, SqlType)> {
     let at = standing_alone(written)?;
     let of = types.get(at)?.clone().filter(|of| *of != SqlType::Unknown)?;
@@ -139,7 +139,7 @@ fn parameter(written: &ast::Expr, types: &[Option<SqlType>]) -> Option<(Expr, Sq
     Some((Expr::Placeholder(Placeholder::new_with_field(id, Some(field))), of))
 }
 
-/// Where the type of the parameter is that the expression is, if it is one.
+/// Returns the index of the parameter that the expression is, if it is one.
 fn standing_alone(written: &ast::Expr) -> Option<usize> {
     let ast::Expr::Value(value) = written else { return None };
     let Value::Placeholder(name) = &value.value else { return None };
@@ -147,10 +147,10 @@ fn standing_alone(written: &ast::Expr) -> Option<usize> {
     usize::from(number).checked_sub(1)
 }
 
-/// Values in a SELECT list: DataFusion compares each of a list with all before it.
+/// Limit on the values in one SELECT list, because DataFusion compares each item with all earlier ones.
 const LISTED_MAX: usize = 128;
 
-/// The values that are more than literals, bound, in the order they are written.
+/// Bound values other than literals, in the order they are written.
 struct Bound {
     values: std::vec::IntoIter<(Expr, SqlType)>,
     parameters: Vec<SqlType>,
@@ -215,7 +215,7 @@ fn refused() -> SqlError {
     SqlError::new(Condition::FeatureNotSupported, "set-returning functions are not allowed in VALUES")
 }
 
-/// The value of a literal, and its type.
+/// Returns the value and the type of a literal.
 fn literal(written: &ast::Expr) -> Option<(Expr, SqlType)> {
     let (value, sql_type) = match written {
         ast::Expr::Value(value) => match &value.value {
@@ -239,7 +239,7 @@ fn literal(written: &ast::Expr) -> Option<(Expr, SqlType)> {
     Some((Expr::Literal(value, None), sql_type))
 }
 
-/// A number of plain digits, with or without a point.
+/// Parses a number of plain digits, with or without a decimal point.
 fn number(written: &str, is_negative: bool) -> Option<(ScalarValue, SqlType)> {
     let (whole, fraction) = written.split_once('.').unwrap_or((written, ""));
     if !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
@@ -264,7 +264,7 @@ fn number(written: &str, is_negative: bool) -> Option<(ScalarValue, SqlType)> {
     Some((value, SqlType::Numeric { precision, scale }))
 }
 
-/// The values, if all of them are known.
+/// Returns the values if all cells are literals.
 fn literals(cells: &[Vec<Expr>]) -> Option<Vec<Vec<ScalarValue>>> {
     let value = |cell: &Expr| match cell {
         Expr::Literal(value, _) => Some(value.clone()),
@@ -284,10 +284,10 @@ fn batch(schema: Schema, rows: Vec<Vec<ScalarValue>>) -> datafusion::common::Res
     Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
 }
 
-/// The columns that `count` values fill.
+/// Returns the positions that `count` values fill.
 ///
 /// # Errors
-/// `42601` for more values than columns, and for fewer than are named.
+/// SQLSTATE 42601 for more values than columns, and for fewer than named columns.
 pub(super) fn filled(columns: &[usize], count: usize, is_named: bool) -> SqlResult<Vec<usize>> {
     let refused = |message: &str| Err(SqlError::new(Condition::SyntaxError, message));
     if columns.len() < count {
@@ -299,7 +299,7 @@ pub(super) fn filled(columns: &[usize], count: usize, is_named: bool) -> SqlResu
     Ok(columns[..count].to_vec())
 }
 
-/// A row without columns.
+/// Builds a plan of one row without columns.
 pub(super) fn one_row() -> LogicalPlan {
     LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, schema: Arc::new(DFSchema::empty()) })
 }

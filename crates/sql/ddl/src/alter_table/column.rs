@@ -1,4 +1,4 @@
-//! ADD COLUMN, DROP COLUMN, and a column's DEFAULT and NOT NULL.
+//! ADD COLUMN, DROP COLUMN, and the DEFAULT and NOT NULL of a column.
 
 use catalog::{Column, ConstraintKind, Dependant, Distribution};
 use datafusion::sql::sqlparser::ast::Expr;
@@ -10,16 +10,16 @@ use crate::comment::no_column;
 use crate::create_table::column_constraints;
 use crate::{column, constraint, dependency, name};
 
-/// What rows that are there already have in a new column.
+/// Values of a new column in existing rows.
 enum OldRows {
-    /// All the same: its text, `None` for NULL.
+    /// The same value in all rows, as text; `None` for NULL.
     Have(Option<String>),
-    /// Each a value of its own, which is written; one such value.
+    /// A separate value for each row, to be written; here an example of one, as text.
     AreFilled(Option<String>),
 }
 
 impl Alteration<'_> {
-    /// Rows that are there already have the DEFAULT's value of now.
+    /// Adds a column; in existing rows it has the present value of the DEFAULT.
     pub(super) fn add_column(&mut self, definition: &ColumnDefinition, if_not_exists: bool) -> SqlResult<()> {
         let name = &definition.name.value;
         if self.table.column_by_name(name).is_some() {
@@ -52,7 +52,8 @@ impl Alteration<'_> {
         constraint::add(self.binder, &mut self.table, &constraints)
     }
 
-    /// Rows that are there get values of their own in the column. What is read of them where they were must be a value too, which nobody sees.
+    /// Marks a new column whose values are written into existing rows. Until then they read as `sample`, which nobody
+    /// sees, but which must be a valid value.
     fn fill(&mut self, added: &mut Column, sample: Option<String>) {
         if self.has_rows() {
             added.missing = sample;
@@ -72,14 +73,15 @@ impl Alteration<'_> {
             } else if added.sequences.is_empty() {
                 self.binder.constant_text(default, &added.sql_type)?
             } else {
-                // No number is taken for nothing.
+                // A sample does not advance the sequence.
                 Some("0".to_owned())
             }));
         }
         self.binder.constant_text(default, &added.sql_type).map(OldRows::Have)
     }
 
-    /// The table's own constraints on the column go with it; what others have on it goes with CASCADE.
+    /// Drops a column with the table's own constraints and indexes on it; dependants in other tables are dropped with
+    /// CASCADE only.
     pub(super) fn drop_column(&mut self, name: &str, if_exists: bool, cascade: bool) -> SqlResult<()> {
         let Some((index, column)) = self.table.column_by_name(name) else {
             let missing = no_column(name, &self.table.name);
@@ -105,7 +107,7 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// Drops what depends on a part of the table, or refuses to.
+    /// Drops the dependants of a part of the table with CASCADE, and refuses them without it (`2BP01`).
     pub(super) fn drop_dependants(
         &mut self,
         dependants: Vec<Dependant>,
@@ -135,7 +137,7 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// Foreign keys of the table to this column of its own, from others.
+    /// Returns the table's foreign keys to this column of the same table that do not contain it themselves.
     fn own_references_to(&self, id: ColumnId) -> Vec<Dependant> {
         let references = self.table.constraints.iter().filter(|constraint| match &constraint.kind {
             ConstraintKind::ForeignKey { columns, references, referenced, .. } => {
@@ -189,7 +191,7 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// `42601`: an identity column has its values and is NOT NULL by that.
+    /// Refuses changes of the DEFAULT or NOT NULL of an identity column (`42601`).
     fn refuse_identity(&mut self, name: &str, with_hint: bool) -> SqlResult<()> {
         if self.column(name)?.identity.is_none() {
             return Ok(());
@@ -203,7 +205,7 @@ impl Alteration<'_> {
         })
     }
 
-    /// The column as it is so far.
+    /// Finds a column in the altered table (`42703`).
     pub(super) fn column(&mut self, name: &str) -> SqlResult<&mut Column> {
         let table = &self.table.name;
         let found = self.table.columns.iter_mut().find(|column| column.name == name);

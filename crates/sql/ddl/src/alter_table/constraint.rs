@@ -14,7 +14,7 @@ impl Alteration<'_> {
         constraint::add(self.binder, &mut self.table, std::slice::from_ref(constraint))
     }
 
-    /// Holds rows to a key or reference from now on, or no longer.
+    /// Makes a key or foreign key enforced or not enforced.
     pub(super) fn set_enforced(&mut self, name: &str, enforced: bool) -> SqlResult<()> {
         let Some(index) = self.table.constraints.iter().position(|constraint| constraint.name == name) else {
             let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.table.name);
@@ -46,7 +46,7 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// Whether a foreign key that is enforced refers to exactly these columns.
+    /// Whether an enforced foreign key refers to exactly these columns.
     fn is_referenced(&self, key: &[ColumnId]) -> bool {
         let others = self.context().snapshot.tables().map(AsRef::as_ref).filter(|table| table.oid != self.old.oid);
         others.chain([&self.table]).flat_map(|table| &table.constraints).any(|constraint| match &constraint.kind {
@@ -60,7 +60,7 @@ impl Alteration<'_> {
         })
     }
 
-    /// With a key go, by CASCADE, the foreign keys that refer to it.
+    /// Drops a constraint; for a key with CASCADE also the foreign keys that refer to it.
     pub(super) fn drop_constraint(&mut self, name: &str, if_exists: bool, cascade: bool) -> SqlResult<()> {
         let Some(index) = self.table.constraints.iter().position(|constraint| constraint.name == name) else {
             let message = format!("constraint \"{name}\" of relation \"{}\" does not exist", self.table.name);
@@ -79,7 +79,7 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// Foreign keys to exactly these columns, unless another key of the table has the same.
+    /// Returns the foreign keys to exactly these columns, none if another key of the table has the same columns.
     fn references_to(&self, key: &[ColumnId]) -> Vec<Dependant> {
         let is_same = |columns: &[ColumnId]| columns.len() == key.len() && columns.iter().all(|id| key.contains(id));
         if self.table.constraints.iter().any(|other| other.kind.is_key() && is_same(other.kind.columns())) {
@@ -106,7 +106,7 @@ impl Alteration<'_> {
         found
     }
 
-    /// Takes a constraint from another table.
+    /// Drops a constraint of another table.
     pub(super) fn drop_constraint_of(&mut self, table: Oid, constraint: Oid) {
         let known = self.others.iter().rev().find_map(|change| match change {
             Change::PutTable(changed) if changed.oid == table => Some(changed),
@@ -118,7 +118,7 @@ impl Alteration<'_> {
         self.others.push(Change::PutTable(Arc::new(altered)));
     }
 
-    /// Takes the DEFAULT from a column, of this table or another.
+    /// Drops the DEFAULT of a column, of this table or another.
     pub(super) fn drop_default_of(&mut self, table: Oid, column: ColumnId) {
         let clear = |table: &mut Table| {
             if let Some(column) = table.columns.iter_mut().find(|known| known.id == column) {

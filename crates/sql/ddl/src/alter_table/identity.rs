@@ -1,4 +1,4 @@
-//! A column's identity: ADD GENERATED, SET and RESTART of its sequence, DROP IDENTITY.
+//! Identity of a column: ADD GENERATED, SET and RESTART of its sequence, DROP IDENTITY.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Alteration<'_> {
         }
         let context = self.context();
         let sequence = context.snapshot.sequence(identity.sequence);
-        let sequence = sequence.ok_or_else(|| SqlError::internal("an identity without its sequence"))?;
+        let sequence = sequence.ok_or_else(|| SqlError::internal("an identity column's sequence is missing"))?;
         if options.iter().any(|option| matches!(option, SequenceOption::As(_) | SequenceOption::OwnedBy(_))) {
             return Err(SqlError::new(Condition::SyntaxError, "conflicting or redundant options"));
         }
@@ -70,18 +70,18 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// The sequence of an identity counts in the column's type.
+    /// Changes the type of an identity's sequence to the column's new type.
     pub(super) fn retype_sequence(&mut self, identity: Identity, sql_type: &SqlType) -> SqlResult<()> {
         let context = self.context();
         let sequence = context.snapshot.sequence(identity.sequence);
-        let sequence = sequence.ok_or_else(|| SqlError::internal("an identity without its sequence"))?;
+        let sequence = sequence.ok_or_else(|| SqlError::internal("an identity column's sequence is missing"))?;
         let option = SequenceOption::As(column_sequence::written_type(sql_type));
         let changed = sequence_options::changed(context, sequence, &[option], Use::Identity)?;
         self.after.push(Change::PutSequence(Arc::new(changed)));
         Ok(())
     }
 
-    /// Puts a new column's sequence before and after the table.
+    /// Adds the changes for a new column's sequence, before and after the table's change.
     pub(super) fn bring(&mut self, column: &Column, new: column_sequence::NewSequence) -> SqlResult<()> {
         let (before, after) = column_sequence::placed(self.context(), &self.table, column, new, &self.others)?;
         self.others.push(before);
@@ -89,7 +89,7 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// The table's sequences with what `change` does to them.
+    /// Applies `change` to all sequences that the table owns.
     pub(super) fn with_sequences(&mut self, change: impl Fn(&mut Sequence)) {
         for sequence in self.context().snapshot.sequences_of(self.old.oid) {
             let mut sequence = Sequence::clone(sequence);

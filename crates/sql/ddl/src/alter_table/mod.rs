@@ -1,5 +1,10 @@
-//! ALTER TABLE and ALTER VIEW: the actions are made to a copy of the table one after the other, in the order in which
-//! PostgreSQL passes over them, and what the rows must then obey is checked at the end.
+//! ALTER TABLE and ALTER VIEW: the actions are applied to a copy of the table one after the other, in the order of
+//! PostgreSQL's passes, and constraints on existing rows are checked at the end.
+//!
+//! - `column.rs`, `retype.rs`, `identity.rs`: actions on columns,
+//! - `constraint.rs`: actions on constraints; `row_check.rs`: checks of existing rows, and values for new columns,
+//! - `rename.rs`: new names and schemas,
+//! - `view.rs`: actions on views.
 
 mod column;
 mod constraint;
@@ -22,10 +27,10 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 use super::name::{self, Found};
 use super::{placement, storage_parameter};
 
-/// All actions or none.
+/// Applies the actions to a table or view, all or none.
 ///
 /// # Errors
-/// `42P01` or `42809` for what is no such relation, `42501` for what belongs to others, and what is wrong with an action.
+/// `42P01` or `42809` if there is no such relation, `42501` for one of another owner, and errors of the actions.
 pub fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<DefinePlan> {
     let context = binder.context();
     let tag = if alter.view { "ALTER VIEW" } else { "ALTER TABLE" };
@@ -61,7 +66,8 @@ pub fn alter_table(binder: &Binder<'_>, alter: &AlterTable) -> SqlResult<DefineP
     Ok(plan)
 }
 
-/// `42809` for all but another name, schema or owner, and how much its columns are worth keeping: what the files hold is not the table's to say.
+/// Refuses actions on an external table other than a new name, schema, owner or cache policy (`42809`): its columns are
+/// those of its files.
 fn refuse_of_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
     let is_possible = |action: &AlterAction| match action {
         AlterAction::RenameTo(_) | AlterAction::SetSchema(_) | AlterAction::OwnerTo(_) => true,
@@ -74,9 +80,8 @@ fn refuse_of_external(table: &Table, actions: &[AlterAction]) -> SqlResult<()> {
         return Ok(());
     }
     let message = format!("ALTER action cannot be performed on relation \"{}\"", table.name);
-    Err(SqlError::new(Condition::WrongObjectType, message).with_detail(
-        "Of an external table only the name, the schema, the owner and the parameter \"cache\" can be altered.",
-    ))
+    Err(SqlError::new(Condition::WrongObjectType, message)
+        .with_detail("Only the name, schema, owner and parameter \"cache\" of an external table can be altered."))
 }
 
 fn of_table(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
@@ -89,7 +94,7 @@ fn of_table(binder: &Binder<'_>, table: &Arc<Table>, actions: &[AlterAction]) ->
     alteration.finish()
 }
 
-/// In which of PostgreSQL's passes an action is made.
+/// Returns the pass of PostgreSQL in which an action is applied.
 fn pass(action: &AlterAction) -> u8 {
     match action {
         AlterAction::DropColumn { .. }
@@ -108,17 +113,17 @@ fn pass(action: &AlterAction) -> u8 {
     }
 }
 
-/// A table on its way from what it is to what the statement makes of it.
+/// Table that is being altered, with the changes of other objects that the actions need.
 struct Alteration<'a> {
     binder: &'a Binder<'a>,
     old: Arc<Table>,
     table: Table,
-    /// Changes of others, to be made before the table's.
+    /// Changes of other objects to apply before the table's.
     others: Vec<Change>,
-    /// Changes of others, to be made after the table's.
+    /// Changes of other objects to apply after the table's.
     after: Vec<Change>,
     notices: Vec<SqlError>,
-    /// New columns of which each row that is there gets a value of its own.
+    /// New columns whose values in existing rows are written one by one.
     filled: Vec<ColumnId>,
 }
 

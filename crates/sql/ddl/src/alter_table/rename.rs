@@ -1,4 +1,4 @@
-//! New names for a table, its columns and constraints, and another schema. Views that read them are reworded.
+//! New names for a table, its columns and constraints, and a new schema. Views that read them are rewritten.
 
 use catalog::ConstraintKind;
 use types::{Condition, SqlError, SqlResult};
@@ -82,7 +82,7 @@ impl Alteration<'_> {
     }
 }
 
-/// `42P07` where the schema has a relation of the name.
+/// Checks that no relation of the schema has the name (`42P07`).
 pub(crate) fn refuse_taken_in(context: &session_context::StatementContext, schema: &str, name: &str) -> SqlResult<()> {
     if name::find_in(&context.snapshot, schema, name).is_none() {
         return Ok(());

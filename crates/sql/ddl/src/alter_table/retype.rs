@@ -1,4 +1,4 @@
-//! ALTER COLUMN TYPE: for a table without rows any type, else one whose values the shards hold as they are.
+//! ALTER COLUMN TYPE: any type if the table has no rows, else only one that the shards can be read as.
 
 use binder::write::is_assignable;
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName};
@@ -53,13 +53,13 @@ impl Alteration<'_> {
         self.recheck_constraints(old.id)
     }
 
-    /// The first view that reads the column.
+    /// Returns the name of a view that reads the column.
     fn reading_view(&self, id: types::ColumnId) -> Option<String> {
         let mut views = self.context().snapshot.views();
         views.find(|view| view.columns_used.contains(&(self.old.oid, id))).map(|view| view.name.clone())
     }
 
-    /// `42804` where neither an assignment nor USING makes the new type of the old.
+    /// Checks that the old type can be assigned to the new one, or that the type of USING can (`42804`).
     fn check_conversion(&self, name: &Ident, old: &SqlType, new: &SqlType, using: Option<&Expr>) -> SqlResult<()> {
         let (given, message, hint) = match using {
             None => (
@@ -82,7 +82,7 @@ impl Alteration<'_> {
         Err(SqlError::new(Condition::DatatypeMismatch, message).with_hint(hint))
     }
 
-    /// The table's checks must make sense of the new type.
+    /// Checks that the table's CHECKs can be bound to the new type.
     fn recheck_constraints(&self, id: types::ColumnId) -> SqlResult<()> {
         for constraint in &self.table.constraints {
             if let catalog::ConstraintKind::Check { expression, columns } = &constraint.kind
@@ -96,7 +96,7 @@ impl Alteration<'_> {
     }
 }
 
-/// Whether shards with values of type `old` can be read as of type `new`.
+/// Whether shards with values of type `old` can be read as type `new` without being rewritten.
 fn is_readable_as(old: &SqlType, new: &SqlType) -> bool {
     match (old, new) {
         (SqlType::Varchar(_) | SqlType::Text, SqlType::Text | SqlType::Varchar(None)) => true,

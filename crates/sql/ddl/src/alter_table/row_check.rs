@@ -1,4 +1,4 @@
-//! What the rows of an altered table must obey that nobody asked of them before.
+//! Checks of existing rows for constraints that an alteration adds, and the update that fills new columns.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use super::Alteration;
 use crate::{key_check, name};
 
-/// The queries to be asked before the changes are made.
+/// Returns the queries that must find no row before the changes are applied.
 ///
 /// # Errors
-/// `23502` at once where a new column leaves the rows without a value that they must have.
+/// `23502`, without a query, for a new NOT NULL column that has no value in existing rows.
 pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
     let mut checks = Vec::new();
     let is_known = |constraint: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == constraint.oid);
     let were_held =
         |held: &&Constraint| alteration.old.constraints.iter().any(|old| old.oid == held.oid && old.enforced);
-    // Where rows get values of their own, these are held to the constraints as they are written.
+    // Rows that get values for new columns are checked against these columns' constraints while they are updated.
     let is_filled = |it: &&Constraint| it.kind.columns().iter().any(|column| alteration.filled.contains(column));
     let constraints = || alteration.table.constraints.iter().filter(|it| !is_filled(it));
     for added in constraints().filter(|added| added.enforced && !were_held(added)) {
@@ -46,7 +46,7 @@ pub(super) fn needed(alteration: &Alteration<'_>) -> SqlResult<Vec<RowCheck>> {
     Ok(checks)
 }
 
-/// Gives each row that is there a value of its own in new columns.
+/// Plans the update that writes the values of new columns into existing rows.
 pub(super) fn fill(alteration: &Alteration<'_>) -> SqlResult<Box<ModifyPlan>> {
     let context = after(alteration)?;
     let binder = Binder::new(alteration.binder.environment(), &context);
@@ -67,7 +67,7 @@ pub(super) fn fill(alteration: &Alteration<'_>) -> SqlResult<Box<ModifyPlan>> {
     write::update(&binder, &update, &[]).map(Box::new)
 }
 
-/// No query where the shards have no NULL.
+/// Checks that no row has NULL in the column; no query is needed if the shards' statistics count no NULLs.
 fn not_null(alteration: &Alteration<'_>, old: &Column, column: &Column) -> SqlResult<Option<RowCheck>> {
     let context = alteration.context();
     let rows = context.snapshot.rows(alteration.old.oid);
@@ -91,7 +91,7 @@ fn check(alteration: &Alteration<'_>, constraint: &Constraint, expression: &str)
     Ok(RowCheck { query, violation })
 }
 
-/// What statements see after the alteration.
+/// Returns the context of a statement after the alteration.
 fn after(alteration: &Alteration<'_>) -> SqlResult<Arc<StatementContext>> {
     let context = alteration.context();
     let mut snapshot = catalog::CatalogState::clone(&context.snapshot);
@@ -102,7 +102,7 @@ fn after(alteration: &Alteration<'_>) -> SqlResult<Arc<StatementContext>> {
     Ok(Arc::new(StatementContext { snapshot: Arc::new(snapshot), ..StatementContext::clone(context) }))
 }
 
-/// A query for one row of the table, called `table` in `context`, that fulfils `condition`.
+/// Plans a query for one row that satisfies `condition`; `table` is the table's name in `context`.
 fn query_for(
     alteration: &Alteration<'_>,
     context: &Arc<StatementContext>,
@@ -113,13 +113,13 @@ fn query_for(
     key_check::planned(alteration.binder, context, &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"))
 }
 
-/// The type of an expression over the rows as they are.
+/// Returns the type of an expression over the existing rows.
 pub(super) fn type_over(alteration: &Alteration<'_>, expression: &Expr) -> SqlResult<SqlType> {
     let table = name::qualified(schema_name(alteration), &alteration.old.name);
     let plan =
         key_check::planned(alteration.binder, alteration.context(), &format!("SELECT {expression} FROM {table}"))?;
     let column = plan.columns.into_iter().next();
-    column.map(|column| column.sql_type).ok_or_else(|| SqlError::internal("a query without columns"))
+    column.map(|column| column.sql_type).ok_or_else(|| SqlError::internal("the query for a USING type has no column"))
 }
 
 fn schema_name<'a>(alteration: &'a Alteration<'_>) -> &'a str {

@@ -11,7 +11,7 @@ use types::{Condition, SqlError, SqlResult};
 use super::refuse_taken_in;
 use crate::{name, view_text};
 
-/// The view with the actions made to it.
+/// Applies the actions to a view.
 pub(super) fn altered(context: &StatementContext, old: &View, actions: &[AlterAction]) -> SqlResult<DefinePlan> {
     let mut plan = DefinePlan::default();
     let mut view = old.clone();
@@ -63,7 +63,7 @@ fn schema_name(context: &StatementContext, view: &View) -> String {
     context.snapshot.schema(view.schema).map(|schema| schema.name.clone()).unwrap_or_default()
 }
 
-/// `42809`: what only tables have.
+/// Returns the error for an action that only tables have (`42809`).
 fn refused(action: &AlterAction, view: &str) -> SqlError {
     let action = match action {
         AlterAction::AddColumn { .. } => "ADD COLUMN",

@@ -1,4 +1,4 @@
-//! `array_agg`: DataFusion's, with the element's SQL type kept: numbers of objects give `oid[]`, not `bigint[]`.
+//! `array_agg`: DataFusion's, with the SQL type of the elements preserved, so that OIDs give `oid[]`, not `bigint[]`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `min` and `max`: DataFusion's, with the argument's SQL type kept on the result.
+//! `min` and `max`: DataFusion's, with the argument's SQL type preserved, and with PostgreSQL's order of intervals.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use types::SqlType;
 
 use super::span::{ExtremeSpan, MovingExtreme};
 
-/// Another aggregate whose result is of its argument's type.
+/// DataFusion aggregate whose result has the SQL type of its argument.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Delegate {
     inner: Arc<AggregateUDF>,
@@ -26,7 +26,7 @@ impl Delegate {
     }
 }
 
-/// DataFusion orders intervals by months first; PostgreSQL by their length.
+/// Returns whether the argument is an interval: DataFusion orders intervals by months first, PostgreSQL by length.
 fn is_of_intervals(args: &AccumulatorArgs) -> bool {
     matches!(args.expr_fields[0].data_type(), DataType::Interval(_))
 }

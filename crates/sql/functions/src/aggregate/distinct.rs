@@ -1,4 +1,4 @@
-//! DISTINCT around any accumulator: values are kept once, and fed on at the end.
+//! DISTINCT for any accumulator: collects distinct values and passes them on at the end.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,12 +12,12 @@ use datafusion::logical_expr::Accumulator;
 
 use super::span::identity;
 
-/// The distinct values so far, and what they are for.
+/// Accumulator that passes only distinct values to another one.
 #[derive(Debug)]
 pub(super) struct DistinctAccumulator {
     inner: Box<dyn Accumulator>,
     input: DataType,
-    /// By what they are told apart by.
+    /// Distinct values by their comparison key.
     seen: HashMap<ScalarValue, ScalarValue>,
     bytes: usize,
 }

@@ -1,4 +1,4 @@
-//! Variance of exact numbers: by their count, sum and sum of squares.
+//! Variance and standard deviation of exact numbers, from their count, sum and sum of squares.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::variance::Moment;
 use crate::arithmetic::overflow;
 use crate::external;
 
-/// Digits after the point of results.
+/// Scale of results.
 pub(super) const SCALE: u8 = 16;
 
-/// Count, sum and sum of squares, exact.
+/// Exact count, sum and sum of squares.
 #[derive(Debug, Clone)]
 pub(super) struct ExactSpread {
     moment: Moment,
@@ -26,7 +26,7 @@ pub(super) struct ExactSpread {
 }
 
 impl ExactSpread {
-    /// Of no values, which have so many digits after their point.
+    /// Creates an empty accumulator for values of scale `scale`.
     pub(super) fn new(moment: Moment, scale: u8) -> Self {
         Self { moment, scale, count: 0, sum: i256::ZERO, squares: i256::ZERO }
     }
@@ -39,7 +39,7 @@ impl ExactSpread {
         Ok(())
     }
 
-    /// The measure; `None` of too few values.
+    /// Returns the result; `None` for too few values.
     fn value(&self) -> Result<Option<i128>> {
         if self.count < if self.moment.is_sample() { 2 } else { 1 } {
             return Ok(None);
@@ -52,7 +52,8 @@ impl ExactSpread {
         crate::cast::float_to_numeric(estimate, 16, digits).map_err(external).map(Some)
     }
 
-    /// `(n * squares - sum^2) / (n * (n - 1))`, then its root where asked, rounded to the result's scale.
+    /// Computes `(n * squares - sum^2) / (n * (n - 1))`, and its root for deviations, rounded to the result's scale;
+    /// `None` if an intermediate value overflows.
     fn result(&self) -> Option<i128> {
         let count = i256::from_i128(self.count.into());
         let spread = count.checked_mul(self.squares)?.checked_sub(self.sum.checked_mul(self.sum)?)?;
@@ -62,7 +63,7 @@ impl ExactSpread {
             count.checked_mul(count)?
         };
         let ten = i256::from_i128(10);
-        // The spread has twice the input's scale; a root halves the digits it is given.
+        // The dividend has twice the input's scale; a root halves the number of digits.
         let wanted = if self.moment.is_root() { u32::from(SCALE) * 2 } else { u32::from(SCALE) };
         let have = u32::from(self.scale) * 2;
         let (mut numerator, mut denominator) = (spread, divisor);
@@ -77,7 +78,7 @@ impl ExactSpread {
         value.to_i128()
     }
 
-    /// The same in double precision, for sums too large to be squared.
+    /// Computes the same in double precision, if the exact computation overflows.
     fn estimate(&self) -> Option<f64> {
         let float = |value: i256| value.to_string().parse::<f64>().ok();
         let count = float(i256::from_i128(self.count.into()))?;
@@ -89,7 +90,7 @@ impl ExactSpread {
     }
 }
 
-/// The whole part of a square root, rounded.
+/// Returns the square root rounded to an integer.
 fn root(value: i256) -> i256 {
     if value <= i256::ZERO {
         return i256::ZERO;
@@ -101,7 +102,7 @@ fn root(value: i256) -> i256 {
         return i256::from_i128(root + i128::from(is_nearer_above));
     }
     let two = i256::from_i128(2);
-    // Newton's steps from above end at the floor of the root.
+    // Newton's method from above converges to the floor of the root.
     let mut guess = i256::ONE;
     while guess.wrapping_mul(guess) < value {
         guess = guess.wrapping_mul(two);
@@ -161,7 +162,7 @@ impl Accumulator for ExactSpread {
     }
 }
 
-/// The same of many groups.
+/// Exact count, sum and sum of squares per group.
 #[derive(Debug)]
 pub(super) struct ExactSpreads {
     none: ExactSpread,
@@ -174,7 +175,7 @@ impl ExactSpreads {
     }
 }
 
-/// Sums between stages, which are never NULL.
+/// Builds a state column of sums, which are never NULL.
 fn wide(values: impl Iterator<Item = i256>) -> Result<ArrayRef> {
     Ok(Arc::new(Decimal256Array::from_iter_values(values).with_precision_and_scale(76, 0)?))
 }

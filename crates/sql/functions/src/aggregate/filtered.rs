@@ -1,5 +1,5 @@
-//! An aggregate with a condition as its last argument: FILTER of a window function, which DataFusion's window operators keep where neither the engine nor
-//! the message to a worker can see it.
+//! Aggregate with a FILTER condition as its last argument, for window functions: DataFusion's window operators store
+//! FILTER outside of the function, invisible to the engine and to the plan codec.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use types::SqlError;
 
 use crate::external;
 
-/// The aggregate of rows for which its last argument is true.
+/// Aggregate over the rows for which its last argument is true.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Filtered {
     name: String,
@@ -30,7 +30,7 @@ impl Filtered {
         Arc::new(AggregateUDF::new_from_impl(Self { name, plain, signature }))
     }
 
-    /// The aggregate without its condition.
+    /// Returns the aggregate without the FILTER.
     pub(crate) fn plain(&self) -> &Arc<AggregateUDF> {
         &self.plain
     }
@@ -41,9 +41,9 @@ impl Filtered {
     }
 }
 
-/// The arguments without the condition, which is the last.
+/// Returns the arguments without the condition, which is the last one.
 fn before_last<T>(arguments: &[T]) -> Result<&[T]> {
-    let condition = || external(SqlError::internal("an aggregate with a condition has no arguments"));
+    let condition = || external(SqlError::internal("filtered aggregate called without its condition"));
     Ok(arguments.split_last().ok_or_else(condition)?.1)
 }
 
@@ -107,11 +107,11 @@ impl AggregateUDFImpl for Filtered {
     }
 }
 
-/// Gives an accumulator those rows of its arguments for which the last one is true.
+/// Accumulator that passes on the rows for which the last argument is true.
 #[derive(Debug)]
 struct OfSome(Box<dyn Accumulator>);
 
-/// The arguments of these rows.
+/// Returns the arguments of the rows that pass the filter.
 fn chosen(values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
     let arguments = before_last(values)?;
     let condition = values[arguments.len()].as_boolean();

@@ -1,7 +1,7 @@
-//! Aggregates whose value shows the order of their rows: `array_agg`, `string_agg`, `json_agg` and their kind.
+//! Aggregates that depend on the order of their rows: `array_agg`, `string_agg`, `json_agg` and the like.
 //!
-//! With ORDER BY or DISTINCT all rows are kept beside their keys, whatever partition they come from, and sorted once they are
-//! all there; the plain aggregate then reads them in order.
+//! With ORDER BY or DISTINCT, all rows are collected with their sort keys, from all partitions, and sorted at the
+//! end; the plain aggregate then reads them in order.
 
 use std::sync::Arc;
 
@@ -17,14 +17,15 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Grou
 
 use super::guarded::Guarded;
 
-/// As many rows may wait before DISTINCT looks for repeated ones.
+/// Number of rows collected before DISTINCT first removes duplicates.
 const ROWS_BEFORE_THINNING: usize = 8192;
 
-/// The aggregates that show the order of their rows. With DISTINCT the analyzer sees to it that their keys tell rows apart.
+/// Aggregates that depend on the order of their rows. With DISTINCT, the analyzer adds sort keys that tell rows
+/// apart.
 pub(super) const NAMES: [&str; 6] =
     ["array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg"];
 
-/// An aggregate that gathers its rows where their order matters, and is `plain` elsewhere.
+/// Aggregate that collects and sorts its rows for ORDER BY or DISTINCT, and is `plain` otherwise.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Gather {
     plain: Arc<AggregateUDF>,
@@ -105,7 +106,7 @@ impl AggregateUDFImpl for Gather {
         self.plain.create_groups_accumulator(args)
     }
 
-    /// No order is asked of the input, but the keys are handed over.
+    /// The input need not be sorted, but DataFusion then passes the sort keys on.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Beneficial
     }
@@ -115,20 +116,20 @@ impl AggregateUDFImpl for Gather {
     }
 }
 
-/// The rows so far.
+/// Rows collected so far.
 #[derive(Debug)]
 struct Gathered {
-    /// The chunks of each argument, then of each key.
+    /// Chunks of each argument, then of each sort key.
     columns: Vec<Vec<ArrayRef>>,
     types: Vec<DataType>,
     argument_count: usize,
     converter: RowConverter,
     is_distinct: bool,
     row_count: usize,
-    /// The number of rows at which DISTINCT thins them out next.
+    /// Number of rows at which DISTINCT next removes duplicates.
     thin_at: usize,
     bytes: usize,
-    /// Makes the value of the rows in order.
+    /// Plain aggregate, which reads the sorted rows.
     finish: Box<dyn Accumulator>,
 }
 
@@ -150,7 +151,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Puts the rows in order; of those that DISTINCT takes for the same the first stays.
+    /// Sorts the rows; for DISTINCT, keeps the first of equal ones.
     fn sort(&mut self) -> Result<()> {
         let columns = self.whole()?;
         let keys = self.converter.convert_columns(&columns[self.argument_count..])?;
@@ -170,7 +171,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Every column as one array.
+    /// Concatenates the chunks of each column.
     fn whole(&self) -> Result<Vec<ArrayRef>> {
         let whole = |(chunks, data_type): (&Vec<ArrayRef>, &DataType)| match chunks.as_slice() {
             [] => Ok(new_empty_array(data_type)),

@@ -1,4 +1,4 @@
-//! Totals of many groups at once, and how they end: as sums or divided into averages.
+//! Accumulator of `sum` and `avg` for many groups.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::total::Sum;
 use crate::arithmetic::{divide_scaled, float_overflow, overflow};
 use crate::external;
 
-/// A total and a count per group.
+/// Total and count per group.
 #[derive(Debug)]
 pub(super) struct TotalGroups<T> {
     shape: Shape,
@@ -109,7 +109,7 @@ impl<T: Finish> GroupsAccumulator for TotalGroups<T> {
     }
 }
 
-/// Groups without values are NULL.
+/// Returns the null mask of groups: those without values are NULL.
 fn seen(counts: &[i64]) -> Option<NullBuffer> {
     let is_full = counts.iter().all(|count| *count != 0);
     (!is_full).then(|| counts.iter().map(|count| *count != 0).collect())

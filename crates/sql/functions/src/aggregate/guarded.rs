@@ -1,4 +1,5 @@
-//! Aggregates whose value is as long as all of their rows together: a window function has one such value for each row of a batch, so each is asked for.
+//! Memory limit for aggregates whose value is as long as all of their rows together. A window function has one such
+//! value per row of a batch.
 
 use arrow::array::ArrayRef;
 use datafusion::common::{Result, ScalarValue};
@@ -8,11 +9,11 @@ use types::ValueGuard;
 use crate::external;
 use crate::value_bytes::value_bytes;
 
-/// Asks before it gives a value that is as long as the rows that it has taken.
+/// Accumulator that checks the memory limit before it returns a value as long as its input.
 #[derive(Debug)]
 pub(super) struct Guarded {
     inner: Box<dyn Accumulator>,
-    /// The aggregate has taken this many bytes of its first argument, of which its value is made.
+    /// Bytes of the first argument so far, which is the approximate size of the value.
     taken_bytes: usize,
     guard: ValueGuard,
 }

@@ -1,4 +1,4 @@
-//! `string_agg` whose separator is no constant: each text brings the separator that stands before it.
+//! `string_agg` whose separator is not a constant: each text has the separator that precedes it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use types::value_guard::check_growth;
 
 use crate::external;
 
-/// Takes what `string_agg` takes.
+/// `string_agg` with a separator per row; it takes the same arguments as DataFusion's `string_agg`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Joined {
     constant: Arc<AggregateUDF>,
@@ -52,7 +52,7 @@ impl AggregateUDFImpl for Joined {
     }
 }
 
-/// The texts so far, each with its separator.
+/// Texts so far, each with the separator before it.
 #[derive(Debug, Default)]
 struct Texts {
     parts: Vec<(String, Option<Arc<str>>)>,
@@ -60,7 +60,7 @@ struct Texts {
 }
 
 impl Texts {
-    /// A separator as it is held: most are the one before.
+    /// Returns a shared copy of a separator, which is usually equal to the previous one.
     fn separator(&mut self, separator: Option<&str>) -> Option<Arc<str>> {
         let separator = separator?;
         if let Some((_, Some(last))) = self.parts.last()

@@ -1,4 +1,4 @@
-//! `json_agg`, `json_object_agg` and their `jsonb` forms.
+//! The aggregates `json_agg`, `json_object_agg` and their `jsonb` forms.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::cast::TextWriter;
 use crate::external;
 use crate::json::JsonWriter;
 
-/// One of the four, by name.
+/// One of the four JSON aggregates.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct JsonArray {
     name: &'static str,
@@ -63,7 +63,7 @@ impl AggregateUDFImpl for JsonArray {
     }
 }
 
-/// The parts' JSON texts, in the order they came.
+/// JSON texts of the elements or members, in arrival order.
 #[derive(Debug)]
 struct Parts {
     name: &'static str,
@@ -73,7 +73,7 @@ struct Parts {
 
 impl Accumulator for Parts {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        // Behind the arguments come the values to order by.
+        // Values to order by may follow the arguments.
         let last = self.types.len() - 1;
         let writer = JsonWriter::new(&values[last], &self.types[last], SessionZone::UTC);
         let mut guard = ValueGuard::default();

@@ -1,4 +1,13 @@
-//! Aggregates: PostgreSQL's result types and overflow where DataFusion's differ, DataFusion's own where they agree.
+//! Aggregate functions: DataFusion's where they agree with PostgreSQL, own ones where result types or overflow
+//! differ.
+//!
+//! - `sum.rs`, `total.rs`, `groups.rs`, `moving.rs`: `sum` and `avg`,
+//! - `variance.rs`, `exact_spread.rs`: variance and standard deviation,
+//! - `span.rs`: aggregates of intervals; `delegate.rs`: `min` and `max`; `truth.rs`: `bool_and` and `bool_or`,
+//! - `gather.rs`, `array_agg.rs`, `joined.rs`, `json.rs`, `guarded.rs`: aggregates that depend on the order of their
+//!   rows,
+//! - `ordered_set.rs`: percentiles and `mode`,
+//! - `distinct.rs`, `filtered.rs`: DISTINCT and FILTER for other aggregates.
 
 mod array_agg;
 mod delegate;
@@ -86,17 +95,17 @@ static STRING_AGG_VARYING: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
     Arc::new(AggregateUDF::new_from_impl(gather::Gather::new(Arc::new(plain))))
 });
 
-/// The aggregate of that name.
+/// Returns the aggregate called `name`.
 pub(super) fn by_name(name: &str) -> Option<Arc<AggregateUDF>> {
     BY_NAME.get(name).cloned()
 }
 
-/// Whether the value of an aggregate shows the order of its rows.
+/// Returns whether an aggregate depends on the order of its rows.
 pub(super) fn shows_order(name: &str) -> bool {
     gather::NAMES.contains(&name)
 }
 
-/// `string_agg` for a separator that is no constant.
+/// Returns the `string_agg` whose separator is not a constant.
 pub(super) fn string_agg_varying() -> Arc<AggregateUDF> {
     Arc::clone(&STRING_AGG_VARYING)
 }

@@ -1,4 +1,4 @@
-//! Totals of floats over frames that move: what leaves cannot be taken away exactly, so that what is left is added anew.
+//! Totals of floats over moving window frames. Floats cannot be subtracted exactly, so each frame is summed anew.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::span::no_stages;
 use super::sum::{Finish, Shape};
 use super::total::Sum;
 
-/// The values of one frame, in their order.
+/// Values of the current frame, in row order.
 #[derive(Debug)]
 pub(super) struct MovingTotal {
     shape: Shape,
@@ -46,7 +46,7 @@ impl Accumulator for MovingTotal {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let total = self.values.iter().try_fold(0.0, |total: f64, value| total.add(*value))?;
-        let count = i64::try_from(self.values.len()).expect("a frame is in memory");
+        let count = i64::try_from(self.values.len()).expect("rows of a frame exceed 64 bits");
         let finished = f64::finish(vec![total], &[count], self.shape, &self.output)?;
         ScalarValue::try_from_array(&finished, 0)
     }

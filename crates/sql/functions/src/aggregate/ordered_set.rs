@@ -1,4 +1,4 @@
-//! `percentile_cont`, `percentile_disc` and `mode`: all values are kept, and sorted at the end.
+//! The aggregates `percentile_cont`, `percentile_disc` and `mode`, which collect all values and sort them at the end.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::definition::missing_function;
 use crate::external;
 use crate::type_rules::plain;
 
-/// One of the three, by name. Arguments are the ordered value and, for percentiles, the fraction.
+/// One of the three ordered-set aggregates. Arguments are the ordered value and, for percentiles, the fraction.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct OrderedSet {
     name: &'static str,
@@ -43,7 +43,8 @@ impl AggregateUDFImpl for OrderedSet {
         true
     }
 
-    /// No order is asked of the input, but the direction is handed over: DataFusion hides the keys of what has no use for them.
+    /// The input need not be sorted, but DataFusion passes the sort direction only to aggregates that declare a use
+    /// for it.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         AggregateOrderSensitivity::Beneficial
     }
@@ -154,7 +155,7 @@ impl Collected {
         Ok(ScalarValue::Float64(Some(if low == high { low } else { low + (high - low) * (exact - exact.floor()) })))
     }
 
-    /// The value of the longest run; the first of several.
+    /// Returns the value of the longest run of equal values; the first of several.
     fn mode(sorted: &ArrayRef) -> Result<ScalarValue> {
         let ranges = arrow::compute::partition(&[sort_keys(sorted)])?.ranges();
         let longest = ranges.iter().rev().max_by_key(|range| range.len());

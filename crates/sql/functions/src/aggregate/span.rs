@@ -1,4 +1,4 @@
-//! Aggregates of intervals: `sum` and `avg` part by part, `min` and `max` by length.
+//! Aggregates of intervals: `sum` and `avg` by component, `min` and `max` by length.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use types::{Interval, SqlError};
 use super::sum::Kind;
 use crate::external;
 
-/// The sum of the intervals so far.
+/// Accumulator of `sum` and `avg` of intervals.
 #[derive(Debug)]
 pub(super) struct SpanAccumulator {
     kind: Kind,
@@ -33,7 +33,7 @@ impl SpanAccumulator {
     }
 }
 
-/// Those that are not NULL.
+/// Iterates over the intervals that are not NULL.
 fn spans(values: &ArrayRef) -> impl Iterator<Item = Interval> {
     let spans = values.as_primitive::<IntervalMonthDayNanoType>().iter().flatten();
     spans.map(|span| Interval::from_month_day_nano(span.months, span.days, span.nanoseconds))
@@ -48,7 +48,7 @@ impl Accumulator for SpanAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.add(&values[0])?;
         self.count += i64::try_from(values[0].len() - values[0].null_count())
-            .map_err(|_| external(SqlError::internal("too many rows")))?;
+            .map_err(|_| external(SqlError::internal("row count of a batch exceeds 64 bits")))?;
         Ok(())
     }
 
@@ -88,7 +88,7 @@ impl Accumulator for SpanAccumulator {
     }
 }
 
-/// The shortest or the longest of the intervals so far; of several alike the first.
+/// Accumulator of `min` or `max` of intervals; the first of several equal ones wins.
 #[derive(Debug)]
 pub(super) struct ExtremeSpan {
     longest: bool,
@@ -132,7 +132,7 @@ fn better(best: Option<Interval>, span: Interval, longest: bool) -> Interval {
     best.filter(|best| !is_better(best)).unwrap_or(span)
 }
 
-/// The same of a frame whose start moves.
+/// Accumulator of `min` or `max` of intervals over a moving window frame.
 #[derive(Debug)]
 pub(super) struct MovingExtreme {
     longest: bool,
@@ -178,12 +178,12 @@ impl Accumulator for MovingExtreme {
     }
 }
 
-/// What a window's accumulator is never asked for.
+/// Builds the internal error for a partial state requested from a window accumulator, which has none.
 pub(super) fn no_stages() -> DataFusionError {
-    external(SqlError::internal("a window's aggregate has no stages"))
+    external(SqlError::internal("partial state requested from a window accumulator"))
 }
 
-/// What a value is told apart by: of an interval the length.
+/// Returns the comparison key of a value: the length of an interval, other values unchanged.
 pub(super) fn identity(value: &ScalarValue) -> ScalarValue {
     match value {
         ScalarValue::IntervalMonthDayNano(Some(span)) => {
@@ -194,7 +194,7 @@ pub(super) fn identity(value: &ScalarValue) -> ScalarValue {
     }
 }
 
-/// The lengths of an array of intervals; other arrays as they are.
+/// Returns the comparison keys of an array: the lengths of intervals, other arrays unchanged.
 pub(super) fn sort_keys(values: &ArrayRef) -> ArrayRef {
     match values.data_type() {
         DataType::Interval(_) => {

@@ -1,4 +1,4 @@
-//! `sum` and `avg` with PostgreSQL's result types: whole numbers sum to `bigint` or `numeric`, and average to `numeric`.
+//! `sum` and `avg` with PostgreSQL's result types: integers sum to `bigint` or `numeric`, and average to `numeric`.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::definition::missing_function;
 use crate::external;
 use crate::type_rules::plain;
 
-/// Which of the two.
+/// `sum` or `avg`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Sum,
     Average,
 }
 
-/// The aggregate.
+/// The aggregate `sum` or `avg`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Total {
     kind: Kind,
@@ -40,15 +40,15 @@ impl Total {
     }
 }
 
-/// How totals of one input type are kept and finished.
+/// Rule to compute the result from a total.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) kind: Kind,
-    /// Averages shift by so many digits before they divide.
+    /// Number of digits by which an average scales its total before it divides.
     pub(super) shift: u8,
 }
 
-/// The type totals travel in between stages.
+/// Returns the type of totals in partial states.
 pub(super) fn state_type(input: &DataType) -> DataType {
     match input {
         DataType::Decimal128(_, scale) => DataType::Decimal128(38, *scale),
@@ -152,7 +152,7 @@ impl AggregateUDFImpl for Total {
     }
 }
 
-/// One total: without GROUP BY, and in windows.
+/// Accumulator of one total: without GROUP BY, and in windows.
 #[derive(Debug)]
 struct TotalAccumulator<T> {
     shape: Shape,
@@ -189,7 +189,7 @@ impl<T: Sum + Finish> Accumulator for TotalAccumulator<T> {
     }
 
     fn supports_retract_batch(&self) -> bool {
-        // Doubles do not come back to where they were.
+        // Subtraction of floats is not exact.
         matches!(self.state, DataType::Decimal128(..))
     }
 
@@ -217,7 +217,7 @@ impl<T: Sum + Finish> Accumulator for TotalAccumulator<T> {
     }
 }
 
-/// From totals and counts to the aggregate's values.
+/// Computation of the aggregate's values from totals and counts.
 pub(super) trait Finish: Sum {
     fn finish(totals: Vec<Self>, counts: &[i64], shape: Shape, output: &DataType) -> Result<ArrayRef>;
 }

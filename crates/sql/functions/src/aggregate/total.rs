@@ -1,4 +1,4 @@
-//! Running totals: what `sum` and `avg` keep for each group.
+//! Running totals of `sum` and `avg`.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,13 +12,16 @@ use types::SqlError;
 use crate::arithmetic::{float_sum, overflow};
 use crate::external;
 
-/// A total: 128-bit integers for exact numbers, doubles for floats.
+/// Type of totals: 128-bit integers for exact numbers, doubles for floats.
 pub(super) trait Sum: Copy + Default + Debug + Send + Sync + 'static {
-    /// Adds a value; `22003` where nothing holds the total.
+    /// Adds a value.
+    ///
+    /// # Errors
+    /// SQLSTATE 22003 on overflow.
     fn add(self, value: Self) -> Result<Self>;
-    /// Takes a value away again, for moving windows.
+    /// Subtracts a value, for moving window frames.
     fn subtract(self, value: Self) -> Self;
-    /// Totals as an array of `data_type`, the one that carries them between stages.
+    /// Builds an array of totals of `data_type`, the type of partial states.
     fn array(totals: Vec<Self>, data_type: &DataType, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
     /// Calls `each` with the row and value of every value that is not NULL.
     fn read(values: &ArrayRef, each: impl FnMut(usize, Self) -> Result<()>) -> Result<()>;
@@ -54,7 +57,7 @@ impl Sum for i128 {
             DataType::Int32 => rows!(Int32Type),
             DataType::Int64 => rows!(Int64Type),
             DataType::Decimal128(..) => rows!(Decimal128Type),
-            other => Err(external(SqlError::internal(format!("no exact total over {other}")))),
+            other => Err(external(SqlError::internal(format!("exact total of unexpected type {other}")))),
         }
     }
 }
@@ -87,7 +90,7 @@ impl Sum for f64 {
         match values.data_type() {
             DataType::Float32 => rows!(Float32Type),
             DataType::Float64 => rows!(Float64Type),
-            other => Err(external(SqlError::internal(format!("no floating total over {other}")))),
+            other => Err(external(SqlError::internal(format!("float total of unexpected type {other}")))),
         }
     }
 }

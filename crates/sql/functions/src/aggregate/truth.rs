@@ -1,4 +1,4 @@
-//! `bool_and` and `bool_or`: DataFusion's, and over frames whose start moves by counting.
+//! `bool_and` and `bool_or`: DataFusion's, with an accumulator for moving window frames that counts values.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use super::span::no_stages;
 
-/// One of the two.
+/// The aggregate `bool_and` or `bool_or`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Truth {
     inner: Arc<AggregateUDF>,
@@ -67,7 +67,7 @@ impl AggregateUDFImpl for Truth {
     }
 }
 
-/// How many values of a frame are false, and how many true.
+/// Numbers of false and true values of a window frame.
 #[derive(Debug)]
 struct Truths {
     is_or: bool,

@@ -1,4 +1,4 @@
-//! `variance`, `stddev` and their kind: exact for exact numbers, as `numeric`; Welford's way for floats.
+//! `variance`, `stddev` and their variants: exact for exact numbers, as `numeric`; Welford's algorithm for floats.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::definition::missing_function;
 use crate::external;
 use crate::type_rules::plain;
 
-/// Which measure of spread.
+/// Statistic: variance or standard deviation, of a population or a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Moment {
     VariancePopulation,
@@ -35,7 +35,7 @@ impl Moment {
     }
 }
 
-/// The aggregate.
+/// Variance or standard deviation aggregate.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Spread {
     name: &'static str,
@@ -112,12 +112,12 @@ impl AggregateUDFImpl for Spread {
     }
 }
 
-/// Digits after the point of values.
+/// Returns the scale of the input type.
 fn scale(input: &DataType) -> u8 {
     if let DataType::Decimal128(_, scale) = input { u8::try_from(*scale).unwrap_or(0) } else { 0 }
 }
 
-/// Count, mean and sum of squared distances from it.
+/// Count, mean and sum of squared deviations from the mean (Welford's algorithm).
 #[derive(Debug)]
 struct FloatSpread {
     moment: Moment,
@@ -148,7 +148,8 @@ impl Accumulator for FloatSpread {
                 continue;
             }
             if self.count == 0 {
-                // Nothing is far from no mean: the square of a mean may be infinite, and no times infinite is not a number.
+                // Without this case, the distance to an undefined mean could be infinite, and zero times infinity is
+                // NaN.
                 (self.count, self.mean, self.squares) = (count, means.value(row), squares.value(row));
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Sums, differences, products and quotients of two numbers.
+//! Arithmetic of single values, for statements that touch few rows.
 
 use rowstore::Value;
 use types::numeric::{Digits, checked_power_of_ten, power_of_ten};
@@ -7,7 +7,7 @@ use types::{SqlResult, SqlType};
 use super::{decimal, float, integer};
 use crate::on_numbers::{NumberCall, NumberDivision, NumberOperation};
 
-/// An operation on two numbers of one kind.
+/// Binary operator on two single numbers of one type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arithmetic {
     operation: Operation,
@@ -30,19 +30,19 @@ enum Numbers {
         name: &'static str,
     },
     Float8,
-    /// Each is multiplied by its factor first.
+    /// Unscaled decimals; each side is multiplied by its factor first, to align the scales.
     Decimal {
         left: i128,
         right: i128,
     },
-    /// The quotient has so many digits after the point more than the digits divided.
+    /// Quotient of unscaled decimals; the dividend is multiplied by ten to the power of `shift` first.
     DecimalQuotient {
         shift: u8,
     },
 }
 
 impl Arithmetic {
-    /// The operator called `name`; `None` for other operators and types.
+    /// Returns the operator called `name`; `None` for other operators and types.
     pub(crate) fn of(name: &str, takes: &[SqlType], gives: &SqlType) -> Option<Self> {
         let operation = match name {
             "+" => Operation::Add,
@@ -63,7 +63,7 @@ impl Arithmetic {
             [left @ SqlType::Numeric { .. }, right @ SqlType::Numeric { .. }] => {
                 let (left, right, gives) = (Digits::of(left)?, Digits::of(right)?, Digits::of(gives)?);
                 match operation {
-                    // A product whose scale is cut back is rounded.
+                    // A product whose scale is reduced needs rounding, which is not supported here.
                     Operation::Multiply => {
                         (left.scale + right.scale == gives.scale).then_some(Numbers::Decimal { left: 1, right: 1 })?
                     }
@@ -81,7 +81,7 @@ impl Arithmetic {
         Some(Self { operation, numbers })
     }
 
-    /// The same over columns; `None` for some of more digits than there are.
+    /// Returns the kernel of the vectorized engine for this operator; `None` if a factor exceeds 128 bits.
     pub(crate) fn on_numbers(&self) -> Option<NumberCall> {
         let operation = match self.operation {
             Operation::Add => NumberOperation::Add,
@@ -115,6 +115,7 @@ impl Arithmetic {
         Some(NumberCall::Divided { division, limits })
     }
 
+    /// Evaluates the operator; `None` if only the array form can.
     #[inline]
     pub(crate) fn apply<'a>(&self, left: Value<'a>, right: Value<'a>) -> SqlResult<Option<Value<'a>>> {
         Ok(Some(match (self.numbers, left, right) {
@@ -141,7 +142,7 @@ impl Arithmetic {
                     Operation::Add => left.checked_add(right),
                     Operation::Subtract => left.checked_sub(right),
                     Operation::Multiply => left.checked_mul(right),
-                    Operation::Divide => unreachable!("a quotient of numerics is a DecimalQuotient"),
+                    Operation::Divide => unreachable!("division of numerics uses Numbers::DecimalQuotient"),
                 });
                 Value::Decimal(decimal::checked(value)?)
             }

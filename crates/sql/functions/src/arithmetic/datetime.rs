@@ -1,4 +1,4 @@
-//! Dates, times, timestamps and intervals.
+//! Arithmetic of dates, times, timestamps and intervals.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{
@@ -16,12 +16,12 @@ type Span = IntervalMonthDayNanoType;
 type Stamp = TimestampMicrosecondType;
 type Clock = Time64MicrosecondType;
 
-/// An interval from its Arrow form.
+/// Converts an interval from its Arrow form.
 pub(crate) fn interval(value: IntervalMonthDayNano) -> Interval {
     Interval::from_month_day_nano(value.months, value.days, value.nanoseconds)
 }
 
-/// An interval in its Arrow form.
+/// Converts an interval to its Arrow form.
 pub(crate) fn arrow(value: Interval) -> SqlResult<IntervalMonthDayNano> {
     let (months, days, nanoseconds) = value.to_month_day_nano()?;
     Ok(IntervalMonthDayNano::new(months, days, nanoseconds))
@@ -109,7 +109,7 @@ pub(super) fn timestamptz_minus(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_zip::<Stamp, Span, Stamp>(call, |a, b| interval(b).checked_neg()?.add_to_timestamptz(a, &zone))
 }
 
-/// The difference in days and a rest below a day.
+/// Subtracts timestamps; the result has days and a time below one day.
 pub(super) fn timestamp_minus_timestamp(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_zip::<Stamp, Stamp, Span>(call, |a, b| {
         let difference =
@@ -122,7 +122,7 @@ pub(super) fn time_minus_time(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_zip::<Clock, Clock, Span>(call, |a, b| arrow(Interval::new(0, 0, a - b)))
 }
 
-/// Time wraps at midnight; months and days of the interval do not count.
+/// Adds an interval to a time, which wraps at midnight; months and days are ignored.
 pub(super) fn time_plus(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_zip::<Clock, Span, Clock>(call, |a, b| Ok(a.wrapping_add(interval(b).microseconds).rem_euclid(US_PER_DAY)))
 }

@@ -1,4 +1,4 @@
-//! Exact numbers as scaled 128-bit integers. Where the types promise that nothing overflows, nothing is checked.
+//! Arithmetic of numerics, which are scaled 128-bit integers. Overflow is not checked where the types rule it out.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Decimal128Type, i256};
@@ -9,7 +9,7 @@ use super::integer::division_by_zero;
 use super::zip::{try_map, try_zip, zip};
 use crate::call::Call;
 
-/// `22003` for a result of more than 38 digits.
+/// Builds the error 22003 for a result of more than 38 digits.
 pub(crate) fn overflow() -> SqlError {
     SqlError::new(Condition::NumericValueOutOfRange, "numeric field overflow")
         .with_detail("The result has more than 38 digits.")
@@ -27,7 +27,8 @@ pub(super) fn checked(value: Option<i128>) -> SqlResult<i128> {
     value.filter(|value| value.unsigned_abs() < numeric::power_of_ten(38).unsigned_abs()).ok_or_else(overflow)
 }
 
-/// What both arguments are multiplied by to have the result's scale, and whether the result's precision holds every sum.
+/// Returns the factors that scale both arguments to the result's scale, and whether every sum fits the result's
+/// precision.
 fn alignment(call: &Call<'_>) -> (i128, i128, bool) {
     let (a, b, result) = (digits(call, 0), digits(call, 1), result_digits(call));
     let whole = (a.precision - a.scale).max(b.precision - b.scale);
@@ -61,7 +62,7 @@ pub(super) fn subtract(call: &Call<'_>) -> SqlResult<ArrayRef> {
 
 pub(super) fn multiply(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (a, b, result) = (digits(call, 0), digits(call, 1), result_digits(call));
-    // Scales beyond 38 digits are cut back by the result's type.
+    // The result type reduces the scale of a product that would exceed 38 digits.
     let excess = (a.scale + b.scale).saturating_sub(result.scale);
     if excess != 0 {
         return try_zip::<Decimal128Type, Decimal128Type, Decimal128Type>(call, move |a, b| {
@@ -71,7 +72,7 @@ pub(super) fn multiply(call: &Call<'_>) -> SqlResult<ArrayRef> {
         });
     }
     if a.precision <= 18 && b.precision <= 18 {
-        // Both fit 64 bits, and a 64-bit product is one instruction.
+        // Both fit into 64 bits, and a 64-bit product is one instruction.
         #[expect(clippy::cast_possible_truncation, reason = "18 digits fit 63 bits; NULL rows may hold anything")]
         return zip::<Decimal128Type, Decimal128Type, Decimal128Type>(call, |a, b| {
             i128::from(a as i64) * i128::from(b as i64)
@@ -89,7 +90,10 @@ pub(super) fn divide(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_zip::<Decimal128Type, Decimal128Type, Decimal128Type>(call, move |a, b| quotient(a, b, shift))
 }
 
-/// `value * 10^shift / divisor`.
+/// Returns `value * 10^shift / divisor`, rounded half away from zero.
+///
+/// # Errors
+/// SQLSTATE 22012 for a zero divisor, 22003 beyond 38 digits.
 pub(super) fn quotient(value: i128, divisor: i128, shift: u8) -> SqlResult<i128> {
     if divisor == 0 {
         return Err(division_by_zero());
@@ -97,7 +101,8 @@ pub(super) fn quotient(value: i128, divisor: i128, shift: u8) -> SqlResult<i128>
     divide_scaled(value, divisor, shift).ok_or_else(overflow)
 }
 
-/// `value * 10^shift / divisor`, rounded half away from zero; `None` beyond 38 digits. The divisor must not be 0.
+/// Returns `value * 10^shift / divisor`, rounded half away from zero; `None` beyond 38 digits. The divisor must not
+/// be 0.
 pub(crate) fn divide_scaled(value: i128, divisor: i128, shift: u8) -> Option<i128> {
     let quotient = match numeric::checked_power_of_ten(shift).and_then(|factor| value.checked_mul(factor)) {
         Some(scaled) => numeric::divide_rounding(scaled, divisor),
@@ -139,7 +144,7 @@ pub(super) fn negate(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_map::<Decimal128Type, Decimal128Type>(call, |a| Ok(a.wrapping_neg()))
 }
 
-/// Whole exponents are exact to 16 digits after the point; others go through double precision.
+/// Raises to a power. Integer exponents are exact to 16 decimals; others are computed in double precision.
 pub(super) fn power(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (base_scale, exponent_scale, result) = (call.scale(0), call.scale(1), result_digits(call));
     try_zip::<Decimal128Type, Decimal128Type, Decimal128Type>(call, move |base, exponent| {
@@ -163,7 +168,7 @@ pub(super) fn power(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// The power by repeated multiplication, kept exact; `None` where it does not fit.
+/// Raises to an integer power by repeated exact multiplication; `None` if it does not fit.
 fn whole_power(base: i128, scale: u8, exponent: i128, result_scale: u8) -> Option<i128> {
     let count = u32::try_from(exponent.unsigned_abs()).ok().filter(|count| *count <= 1_000)?;
     let mut value = 1_i128;

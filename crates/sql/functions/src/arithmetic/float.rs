@@ -1,4 +1,4 @@
-//! Floats: infinity out of finite numbers is `22003`, and zero divides nothing here either.
+//! Arithmetic of floats: overflow and underflow are errors 22003, and division by zero is error 22012.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Float32Type, Float64Type};
@@ -8,7 +8,7 @@ use super::integer::division_by_zero;
 use super::zip::try_zip;
 use crate::call::Call;
 
-/// `22003` as PostgreSQL words it for floats.
+/// Builds the error 22003 in PostgreSQL's words for floats.
 pub(crate) fn overflow() -> SqlError {
     SqlError::new(Condition::NumericValueOutOfRange, "value out of range: overflow")
 }

@@ -1,4 +1,4 @@
-//! Integers: every overflow is `22003`, every zero divisor `22012`.
+//! Arithmetic of integers: overflow is error 22003, a zero divisor error 22012.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Int16Type, Int32Type, Int64Type};
@@ -103,7 +103,7 @@ pub(super) fn negate_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_map::<Int64Type, Int64Type>(call, |a| checked(a.checked_neg(), "bigint"))
 }
 
-/// Shifts wrap at the type's width, as the machine's do.
+/// Shifts left; the distance is taken modulo the type's width, as by the processor.
 pub(super) fn shift_left_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
     zip::<Int32Type, Int32Type, Int32Type>(call, |a, b| a.wrapping_shl(b.cast_unsigned()))
 }
@@ -116,7 +116,7 @@ pub(super) fn not_int4(call: &Call<'_>) -> SqlResult<ArrayRef> {
     try_map::<Int32Type, Int32Type>(call, |a| Ok(!a))
 }
 
-/// Shifts wrap at the type's width, as the machine's do.
+/// Shifts left; the distance is taken modulo the type's width, as by the processor.
 pub(super) fn shift_left_int8(call: &Call<'_>) -> SqlResult<ArrayRef> {
     zip::<Int64Type, Int32Type, Int64Type>(call, |a, b| a.wrapping_shl(b.cast_unsigned()))
 }

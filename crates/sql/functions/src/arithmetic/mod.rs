@@ -1,4 +1,8 @@
-//! The operators `+ - * / % ^ & | # << >> ||` and unary minus, by type.
+//! The operators `+ - * / % ^ & | # << >> ||` and unary minus.
+//!
+//! - `zip.rs`: applies an operation row by row,
+//! - `integer.rs`, `decimal.rs`, `float.rs`, `datetime.rs`: bodies over arrays, by type,
+//! - `by_value.rs`: operators on single values.
 
 mod by_value;
 mod datetime;
@@ -220,7 +224,7 @@ const POWER: &[Overload] = &[
 ];
 
 fn digits(arguments: &[SqlType], index: usize) -> Digits {
-    Digits::of(&arguments[index]).expect("an overload of numerics takes exact numbers")
+    Digits::of(&arguments[index]).expect("argument of a numeric overload is not an exact number")
 }
 
 fn negative(mut args: Vec<Expr>) -> Expr {

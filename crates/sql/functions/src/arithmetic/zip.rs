@@ -1,4 +1,4 @@
-//! Row-wise application of an operation to primitive arguments, one of which may be constant.
+//! Applies an operation row by row to primitive arguments, one of which may be constant.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use types::{SqlError, SqlResult};
 
 use crate::call::Call;
 
-/// `apply` over the rows where both arguments are not NULL.
+/// Applies a fallible operation to the rows in which both arguments are not NULL.
 pub(super) fn try_zip<A, B, C>(
     call: &Call<'_>,
     apply: impl Fn(A::Native, B::Native) -> SqlResult<C::Native>,
@@ -22,7 +22,7 @@ where
     let a: &PrimitiveArray<A> = left.values.as_primitive();
     let b: &PrimitiveArray<B> = right.values.as_primitive();
     let failed = std::cell::RefCell::new(None);
-    // Arrow's kernel wants its own error: ours waits outside.
+    // Arrow's kernel returns its own error type; the SQL error is stored outside.
     let applied = |x, y| {
         apply(x, y).map_err(|error| {
             *failed.borrow_mut() = Some(error);
@@ -49,7 +49,8 @@ where
     }
 }
 
-/// As [`try_zip`], for operations that cannot fail on any bits: NULL rows are computed too, which lets the loop be vectorised.
+/// Applies an operation that cannot fail for any bits: it also runs on NULL rows, so that the loop is vectorized. See
+/// [`try_zip`].
 pub(super) fn zip<A, B, C>(call: &Call<'_>, apply: impl Fn(A::Native, B::Native) -> C::Native) -> SqlResult<ArrayRef>
 where
     A: ArrowPrimitiveType,
@@ -76,7 +77,7 @@ where
     Ok(Arc::new(result.with_data_type(call.gives.arrow_type())))
 }
 
-/// `apply` over the rows where the argument is not NULL.
+/// Applies a fallible operation to the rows in which the argument is not NULL.
 pub(super) fn try_map<A, C>(call: &Call<'_>, apply: impl Fn(A::Native) -> SqlResult<C::Native>) -> SqlResult<ArrayRef>
 where
     A: ArrowPrimitiveType,

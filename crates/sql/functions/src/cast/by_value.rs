@@ -1,4 +1,4 @@
-//! Casts of single values.
+//! Casts of single values, for statements that touch few rows.
 
 use rowstore::Value;
 use types::numeric::{self, Digits};
@@ -7,10 +7,10 @@ use types::{SqlResult, SqlType};
 use super::is_text;
 use super::number::{fit, float_to_numeric, integer_to_numeric, out_of_range, whole};
 
-/// A cast between two types.
+/// Cast between two types that works on single values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ValueCast {
-    /// The value is the same in both.
+    /// Both types represent the value in the same way.
     Same,
     ToInteger(Range),
     NumericToInteger {
@@ -27,14 +27,14 @@ pub(crate) enum ValueCast {
         scale: u8,
         digits: Digits,
     },
-    /// Text of at most so many characters is the same; `is_exact`: of so many.
+    /// Text that need not be cut or padded: it has at most, or if `is_exact` exactly, this many characters.
     Text {
         characters: usize,
         is_exact: bool,
     },
 }
 
-/// What a type of integers holds.
+/// Range of an integer type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Range {
     least: i64,
@@ -60,7 +60,8 @@ impl Range {
 }
 
 impl ValueCast {
-    /// The cast `from` one type `to` another; `None` for those that make something that is not there yet.
+    /// Returns the cast `from` one type `to` another; `None` for casts that create a new text or another value of
+    /// variable length.
     pub(crate) fn of(from: &SqlType, to: &SqlType) -> Option<Self> {
         use SqlType as T;
         Some(match (from, to) {
@@ -81,7 +82,7 @@ impl ValueCast {
             (T::Char(None), T::Char(Some(length))) => {
                 Self::Text { characters: usize::try_from(*length).ok()?, is_exact: true }
             }
-            // Padding goes where it becomes text.
+            // A cast of `char(n)` to another text type removes the padding.
             (T::Char(_), _) => return None,
             (from, T::Text | T::Varchar(None) | T::Char(None)) if is_text(from) => Self::Same,
             (from, T::Varchar(Some(length))) if is_text(from) => {
@@ -94,6 +95,7 @@ impl ValueCast {
         })
     }
 
+    /// Casts a value; `None` if only the array form can.
     #[expect(clippy::cast_precision_loss, reason = "the nearest double is what the cast gives")]
     #[inline]
     pub(crate) fn apply<'a>(&self, value: Value<'a>) -> SqlResult<Option<Value<'a>>> {

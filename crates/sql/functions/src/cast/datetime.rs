@@ -1,4 +1,4 @@
-//! Between dates, times and timestamps; what has no zone is local to the session's.
+//! Casts between dates, times, timestamps and intervals; values without a time zone are in the session's zone.
 
 use std::sync::Arc;
 

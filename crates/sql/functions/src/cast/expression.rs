@@ -1,4 +1,5 @@
-//! A cast as an expression: Arrow's own where it means the same, a literal where the value is known, else a function.
+//! Lowers a cast to an expression: a literal if the value is constant, Arrow's cast if it has PostgreSQL's semantics,
+//! else a [`CastFunction`].
 
 use std::sync::Arc;
 
@@ -16,15 +17,18 @@ use super::{CastFunction, CastKind, convert, exists, missing_cast};
 use crate::external;
 use crate::type_rules::same_kind;
 
-/// `expr` of type `from` as `to`; `42846` where PostgreSQL has no such cast, and the value's own error for literals.
+/// Returns `expr` of type `from` cast to `to`.
+///
+/// # Errors
+/// SQLSTATE 42846 if PostgreSQL has no such cast; for literals, the errors of the value.
 pub fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<Session>) -> Result<Expr> {
-    // A vector is an array that prints otherwise.
+    // A vector is an array with another text format.
     if let (SqlType::Int2Vector | SqlType::OidVector, SqlType::Array(_), Some(element)) = (from, to, from.element()) {
         return lower(expr, &SqlType::Array(Box::new(element)), to, kind, session);
     }
     if from == to {
         return match &expr {
-            // A whole literal is 64 bits wide when SQL is planned.
+            // Integer literals are 64 bits wide while SQL is planned.
             Expr::Literal(value, None) if value.data_type() != to.arrow_type() => {
                 fold(value, from, to, kind, session).map_err(external)
             }
@@ -44,14 +48,14 @@ pub fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, session: 
     if *from == SqlType::Unknown
         && let Expr::Placeholder(placeholder) = expr
     {
-        // Its place gives a parameter its type, which has no modifier: that is the cast's.
+        // The context gives a parameter its type without a modifier; the cast adds the modifier.
         let bare = to.without_modifier();
         let field = Arc::new(bare.arrow_field(&placeholder.id, true));
         let parameter = Expr::Placeholder(Placeholder::new_with_field(placeholder.id, Some(field)));
         return lower(parameter, &bare, to, kind, session);
     }
     if is_native(from, to) {
-        // The name keeps DataFusion from carrying the source's metadata over to the result.
+        // The field's name keeps DataFusion from copying the source's metadata to the result.
         let field = Arc::new(to.arrow_field("cast", true));
         return Ok(Expr::Cast(Cast::new_from_field(Box::new(expr), field)));
     }
@@ -59,15 +63,15 @@ pub fn lower(expr: Expr, from: &SqlType, to: &SqlType, kind: CastKind, session: 
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![expr])))
 }
 
-/// A number of more digits than a numeric has, as the value of a numeric parameter: it is compared, and rounded where it is cast to fewer
-/// digits, by its text; as a value by itself it is `22003`.
+/// Returns the value of a numeric parameter that has more digits than Kiln's numeric can hold. It is kept as text, so
+/// it can be compared, or rounded by a cast to fewer digits; evaluated by itself it fails with SQLSTATE 22003.
 pub fn long_number(text: &str, session: &Arc<Session>) -> Expr {
     let function = CastFunction::udf(&SqlType::Text, &SqlType::BARE_NUMERIC, CastKind::Explicit, session);
     let text = marked_literal(ScalarValue::Utf8View(Some(text.to_owned())), &SqlType::Text);
     Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![text]))
 }
 
-/// The text of what [`long_number`] made.
+/// Returns the text of an expression built by [`long_number`].
 pub fn sent_number(expr: &Expr) -> Option<&str> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let cast = call.func.inner().downcast_ref::<CastFunction>()?;
@@ -77,7 +81,8 @@ pub fn sent_number(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// A literal of a type, marked with it where its value alone cannot tell: a small `bigint` would pass for an `integer`.
+/// Builds a literal of a type, marked with the type if the value alone is ambiguous: a small `bigint` would be taken
+/// for an `integer`.
 pub fn typed_literal(value: ScalarValue, sql_type: &SqlType) -> Expr {
     if *sql_type == SqlType::Int8 {
         return marked_literal(value, sql_type);
@@ -103,7 +108,7 @@ fn fold(value: &ScalarValue, from: &SqlType, to: &SqlType, kind: CastKind, sessi
     ScalarValue::try_from_array(&converted, 0).map(|value| typed_literal(value, to)).map_err(internal)
 }
 
-/// Whether Arrow's cast does what PostgreSQL's does, for every value.
+/// Returns whether Arrow's cast has PostgreSQL's semantics for every value.
 pub fn is_native(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     match (from, to) {
@@ -114,13 +119,13 @@ pub fn is_native(from: &SqlType, to: &SqlType) -> bool {
         | (T::Date, T::Timestamp)
         | (T::Oid, T::Int8)
         | (T::Text | T::Varchar(_) | T::Name | T::Unknown, T::Text | T::Varchar(None) | T::Char(None))
-        // It keeps its blanks.
+        // Trailing blanks are kept.
         | (T::Char(_), T::Char(None))
         | (T::Json | T::Jsonb, T::Text | T::Varchar(None))
         | (T::Jsonb, T::Json) => true,
         (T::Varchar(Some(short)), T::Varchar(Some(long))) => short <= long,
         (T::Int2 | T::Int4 | T::Int8 | T::Numeric { .. }, T::Numeric { precision, scale }) => {
-            // Every value fits, so no check is needed and Arrow's multiplication is exact.
+            // Every value fits: no check is needed, and Arrow's multiplication is exact.
             let from = Digits::of(from).expect("an exact number");
             from.scale <= *scale && from.precision - from.scale <= precision - scale
         }
@@ -129,7 +134,7 @@ pub fn is_native(from: &SqlType, to: &SqlType) -> bool {
     }
 }
 
-/// A literal that says its type even where Arrow could: text that is no longer untyped.
+/// Builds a literal that is always marked with its type, so that text is no longer an untyped literal.
 pub fn marked_literal(value: ScalarValue, sql_type: &SqlType) -> Expr {
     let mark = format!("{}:{}", sql_type.oid(), sql_type.typmod());
     let metadata = std::collections::HashMap::from([(types::arrow_field::TYPE_KEY.to_owned(), mark)]);

@@ -1,4 +1,4 @@
-//! Text as any type, with PostgreSQL's messages for what does not parse.
+//! Casts from text to any type, with PostgreSQL's messages for invalid input.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
         }),
         T::Oid => each::<UInt32Type>(texts, to, parse_oid),
         T::Regclass | T::Regtype | T::Regproc | T::Regnamespace | T::Regrole | T::Regprocedure | T::Regoperator => {
-            let names = session.names().ok_or_else(|| SqlError::internal("a name is read without a catalog"))?;
+            let names = session.names().ok_or_else(|| SqlError::internal("cast to a reg type without a catalog"))?;
             each::<UInt32Type>(texts, to, |text| names.read(to, text))
         }
         T::Bytea => {
@@ -94,7 +94,7 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
         }
         T::Array(element) => lists(texts, to, (element, kind), session, |text, add| parse_array(text, add)),
         T::Int2Vector | T::OidVector => {
-            let element = to.element().ok_or_else(|| SqlError::internal("a vector has elements"))?;
+            let element = to.element().ok_or_else(|| SqlError::internal("vector type without an element type"))?;
             lists(texts, to, (&element, kind), session, |text, add| {
                 text.split_whitespace().try_for_each(|element| add(Some(element)))
             })
@@ -106,7 +106,7 @@ pub(super) fn convert(values: &ArrayRef, to: &SqlType, kind: CastKind, session: 
     }
 }
 
-/// `jsonb` numbers and booleans as SQL's.
+/// Casts `jsonb` numbers and booleans to SQL types.
 pub(super) fn from_jsonb(values: &ArrayRef, to: &SqlType, kind: CastKind, session: &Session) -> SqlResult<ArrayRef> {
     let name = |text: &str| match text.as_bytes().first() {
         Some(b'{') => "object",
@@ -148,7 +148,7 @@ fn each<T: ArrowPrimitiveType>(
     Ok(Arc::new(builder.finish()))
 }
 
-/// Lists of elements, which `split` finds in a text.
+/// Builds arrays whose elements `split` finds in each text.
 fn lists(
     texts: &StringViewArray,
     to: &SqlType,
@@ -170,7 +170,7 @@ fn lists(
         }
         lengths.push(count);
     }
-    let DataType::List(item) = to.arrow_type() else { return Err(SqlError::internal("an array type is a list")) };
+    let DataType::List(item) = to.arrow_type() else { return Err(SqlError::internal("array type not an Arrow list")) };
     let elements: ArrayRef = Arc::new(elements.finish());
     let values = convert(&elements, element, kind, session)?;
     let nulls = texts.nulls().cloned().map(|nulls| NullBuffer::new(nulls.into_inner()));

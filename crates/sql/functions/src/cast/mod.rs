@@ -1,4 +1,8 @@
-//! Casts that Arrow does differently from PostgreSQL, or not at all: rounding, ranges, text forms, zones, lengths.
+//! Casts with PostgreSQL's semantics: rounding, ranges, text formats, time zones, lengths.
+//!
+//! - `expression.rs`: lowers a cast to a literal, Arrow's cast or a [`CastFunction`],
+//! - `number.rs`, `datetime.rs`, `from_text.rs`, `to_text.rs`: casts of arrays, by kind of value,
+//! - `by_value.rs`: casts of single values.
 
 mod by_value;
 mod datetime;
@@ -31,7 +35,8 @@ use super::column_name::column_name;
 use super::function::invoke;
 use crate::type_rules::{plain, same_kind};
 
-/// The origin of a cast: an explicit cast cuts text that is too long, an assignment refuses it, and a comparison leaves it as it is.
+/// Context of a cast: an explicit cast truncates text that is too long, an assignment rejects it, a comparison leaves
+/// it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CastKind {
     Explicit,
@@ -39,7 +44,7 @@ pub enum CastKind {
     Comparison,
 }
 
-/// A cast between two types as a function of one argument.
+/// Cast between two types as a function of one argument.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct CastFunction {
     from: SqlType,
@@ -50,7 +55,7 @@ pub struct CastFunction {
 }
 
 impl CastFunction {
-    /// The cast of a session.
+    /// Creates the cast function bound to a session.
     #[must_use]
     pub fn udf(from: &SqlType, to: &SqlType, kind: CastKind, session: &Arc<Session>) -> Arc<ScalarUDF> {
         let signature = Signature::any(1, Volatility::Immutable);
@@ -63,25 +68,25 @@ impl CastFunction {
         }))
     }
 
-    /// `None` for casts that read or write names of the catalog.
+    /// Returns the lifetime of the cast's value; `None` for casts that read or write catalog names.
     pub fn settled(&self) -> Option<Settled> {
         let names = self.from.has_names() || self.to.has_names();
         let is_time = matches!(
             self.to,
             SqlType::Date | SqlType::Time | SqlType::Timestamp | SqlType::TimestampTz | SqlType::Array(_)
         );
-        // `now` and `today` are times in text.
+        // Text may contain `now` or `today`.
         let settled = if is_time && self.reads_text() { Settled::ByStatement } else { Settled::WhenPlanned };
         (!names).then_some(settled)
     }
 
-    /// Whether both compute the same, as long as neither needs more of its session than facts.
+    /// Returns whether both compute the same, provided that neither reads more of its session than its facts.
     pub(super) fn computes_same(&self, other: &Self) -> bool {
         let is_cast_of = self.from == other.from && self.to == other.to && self.kind == other.kind;
         is_cast_of && self.session.has_facts_of(&other.session)
     }
 
-    /// The same cast by another statement.
+    /// Returns the same cast bound to another session.
     pub fn with_session(&self, session: &Arc<Session>) -> Arc<ScalarUDF> {
         Self::udf(&self.from, &self.to, self.kind, session)
     }
@@ -102,12 +107,12 @@ impl CastFunction {
         &self.session
     }
 
-    /// Whether it makes a numeric without a modifier of text.
+    /// Returns whether it casts text to a numeric without a modifier.
     pub(crate) fn makes_number_of_text(&self) -> bool {
         self.from == SqlType::Text && self.to == SqlType::BARE_NUMERIC
     }
 
-    /// Whether it reads text, which may be no value of the other type.
+    /// Returns whether it parses text, which can fail.
     pub(crate) fn reads_text(&self) -> bool {
         is_text(&self.from) && !is_text(&self.to)
     }
@@ -142,15 +147,15 @@ impl ScalarUDFImpl for CastFunction {
             let values = &arguments[0].values;
             let converted = convert(values, &from, &self.to, self.kind, &self.session)?;
             if arguments[0].is_constant && rows != 1 {
-                return Err(SqlError::internal("a constant cast over many rows"));
+                return Err(SqlError::internal("cast of a constant invoked for more than one row"));
             }
             Ok(converted)
         })
     }
 }
 
-/// The type of values that come as `form` where `declared` was said: a numeric parameter has the digits that it was sent with, and is
-/// text where a numeric has no room for them.
+/// Returns the actual type of values of the Arrow type `form` that are declared as `declared`: a numeric parameter
+/// has the digits it was sent with, and is text if they do not fit into a numeric.
 pub(crate) fn sent_type(form: &DataType, declared: &SqlType) -> SqlType {
     match (declared, form) {
         (SqlType::Numeric { .. }, DataType::Decimal128(precision, scale)) if 0 <= *scale => {
@@ -164,7 +169,7 @@ pub(crate) fn sent_type(form: &DataType, declared: &SqlType) -> SqlType {
     }
 }
 
-/// Whether PostgreSQL has the cast at all.
+/// Returns whether PostgreSQL has the cast.
 pub(crate) fn exists(from: &SqlType, to: &SqlType) -> bool {
     use SqlType as T;
     let is_integer = |sql_type: &T| matches!(sql_type, T::Int2 | T::Int4 | T::Int8);
@@ -193,7 +198,7 @@ pub(crate) fn exists(from: &SqlType, to: &SqlType) -> bool {
     }
 }
 
-/// Whether the type's values are strings of characters.
+/// Returns whether the type's values are character strings.
 pub fn is_text(sql_type: &SqlType) -> bool {
     matches!(
         sql_type,
@@ -206,7 +211,7 @@ pub fn is_text(sql_type: &SqlType) -> bool {
     )
 }
 
-/// `values` of type `from` as values of type `to`.
+/// Casts `values` of type `from` to type `to`.
 pub(crate) fn convert(
     values: &ArrayRef,
     from: &SqlType,
@@ -227,7 +232,7 @@ pub(crate) fn convert(
             let list = values.as_list::<i32>();
             let elements = convert(list.values(), from_element, to_element, kind, session)?;
             let DataType::List(item) = to.arrow_type() else {
-                return Err(SqlError::internal("an array type is a list"));
+                return Err(SqlError::internal("Arrow form of an array type is not a list"));
             };
             Ok(Arc::new(ListArray::new(item, list.offsets().clone(), elements, list.nulls().cloned())))
         }
@@ -238,12 +243,12 @@ pub(crate) fn convert(
     }
 }
 
-/// `42846` for a cast PostgreSQL does not have.
+/// Builds the error 42846 for a cast that does not exist.
 pub(crate) fn missing_cast(from: &SqlType, to: &SqlType) -> SqlError {
     SqlError::new(Condition::CannotCoerce, format!("cannot cast type {} to {}", plain(from), plain(to)))
 }
 
-/// Arrow's own cast, for pairs where it does what PostgreSQL does.
+/// Runs Arrow's cast, for types for which it has PostgreSQL's semantics.
 fn arrow_cast(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
     cast_with_options(values, &to.arrow_type(), &CastOptions { safe: false, ..CastOptions::default() })
         .map_err(|error| SqlError::internal(error.to_string()))

@@ -1,4 +1,4 @@
-//! Between numbers, and between numbers and booleans.
+//! Casts between numbers, and between numbers and booleans.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ fn from_integer(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
     }
 }
 
-/// Floats round half to even.
+/// Casts floats to integers, rounding half to even.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
 fn from_float(values: &ArrayRef, to: &SqlType) -> SqlResult<ArrayRef> {
     let whole = |value: f64, low: f64, end: f64, name: &'static str| {
@@ -126,7 +126,7 @@ fn from_numeric(values: &ArrayRef, scale: u8, to: &SqlType) -> SqlResult<ArrayRe
     }
 }
 
-/// The nearest whole number, away from zero where two are as near.
+/// Rounds a numeric of scale `scale` to an integer, half away from zero.
 pub(super) fn whole(value: i128, scale: u8) -> i128 {
     numeric::rescale(value, scale, 0).expect("a smaller scale cannot overflow")
 }
@@ -138,14 +138,17 @@ pub(super) fn integer_to_numeric(value: i64, digits: Digits) -> SqlResult<i128> 
     numeric::check(scaled, digits)
 }
 
-/// A numeric of scale `scale` with other digits.
+/// Rounds a numeric of scale `scale` to other digits.
+///
+/// # Errors
+/// SQLSTATE 22003 if it does not fit.
 pub(super) fn fit(value: i128, scale: u8, digits: Digits) -> SqlResult<i128> {
     let rescaled = numeric::rescale(value, scale, digits.scale)
         .ok_or_else(|| numeric::field_overflow(digits.precision, digits.scale))?;
     numeric::check(rescaled, digits)
 }
 
-/// Numerics with other digits than their type's, as parameters come, with those of the type; `None` for all other values.
+/// Converts numerics that arrive with other digits than their type's, as parameters do; `None` for all other values.
 pub(crate) fn with_digits(values: &ArrayRef, sql_type: &SqlType) -> Option<SqlResult<ArrayRef>> {
     match (values.data_type(), sql_type) {
         (DataType::Decimal128(_, scale), SqlType::Numeric { .. }) => {
@@ -155,7 +158,8 @@ pub(crate) fn with_digits(values: &ArrayRef, sql_type: &SqlType) -> Option<SqlRe
     }
 }
 
-/// PostgreSQL goes through 15 significant digits (6 for `real`).
+/// Casts a float to numeric through its decimal form, as PostgreSQL does; `decimals` is one less than the number of
+/// significant digits (15 for `double precision`, 6 for `real`).
 pub(crate) fn float_to_numeric(value: f64, decimals: usize, digits: Digits) -> SqlResult<i128> {
     if !value.is_finite() {
         let name = if value.is_nan() { "NaN" } else { "infinity" };
@@ -163,7 +167,7 @@ pub(crate) fn float_to_numeric(value: f64, decimals: usize, digits: Digits) -> S
     }
     let text = format!("{value:.decimals$e}");
     let is_bare = digits.sql_type() == SqlType::BARE_NUMERIC;
-    // A float is inexact by nature: bare numeric rounds it instead of refusing it.
+    // Floats are inexact anyway: a numeric without a modifier rounds them instead of failing.
     if is_bare { parse_numeric(&text, 37, digits.scale) } else { parse_numeric(&text, digits.precision, digits.scale) }
 }
 
@@ -179,7 +183,7 @@ fn narrow(value: f64) -> SqlResult<f32> {
     Ok(narrowed)
 }
 
-/// `22003` as PostgreSQL words it.
+/// Builds the error 22003 in PostgreSQL's words.
 pub(crate) fn out_of_range(type_name: &str) -> SqlError {
     SqlError::new(Condition::NumericValueOutOfRange, format!("{type_name} out of range"))
 }

@@ -1,4 +1,4 @@
-//! Any value as text, and text limited to a length.
+//! Casts any value to text, and limits the length of text.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use types::{Condition, Interval, ObjectNames, SessionZone, SqlError, SqlResult, 
 use super::{CastKind, is_text};
 use crate::value_bytes::value_bytes;
 
-/// Writes the rows of one array in their type's text form.
+/// Writer of one array's rows in the text format of their type.
 pub(crate) struct TextWriter<'a> {
     values: &'a ArrayRef,
     sql_type: &'a SqlType,
     zone: SessionZone,
-    /// The names of `reg…` values; without them they print as numbers.
+    /// Names of objects for `reg…` values; without them they print as numbers.
     names: Option<&'a dyn ObjectNames>,
 }
 
@@ -33,13 +33,14 @@ impl<'a> TextWriter<'a> {
         Self { values, sql_type, zone, names: None }
     }
 
-    /// With names for the values of `reg…` types.
+    /// Adds names for the values of `reg…` types.
     pub(crate) fn naming(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
         self.names = names;
         self
     }
 
-    /// Asks before a row's value is put behind a text, where it may be far longer than what is in memory: the elements of an array share theirs.
+    /// Checks the memory limit before a row's value is appended to `out`, if its text may be far longer than its
+    /// memory: the elements of an array can share theirs.
     pub(crate) fn check(&self, row: usize, out: &str) -> SqlResult<()> {
         match self.sql_type {
             SqlType::Array(_) if self.values.is_valid(row) => {
@@ -49,7 +50,7 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// Appends a row's value, or says that it is NULL.
+    /// Appends a row's value; returns `None` for NULL.
     pub(crate) fn write(&self, row: usize, out: &mut String) -> Option<()> {
         use SqlType as T;
         let values = self.values;
@@ -57,7 +58,7 @@ impl<'a> TextWriter<'a> {
             return None;
         }
         match self.sql_type {
-            // A cast spells booleans out; only the wire says `t` and `f`.
+            // A cast writes `true` and `false`; the wire protocol sends `t` and `f`.
             T::Bool => out.push_str(if values.as_boolean().value(row) { "true" } else { "false" }),
             T::Int2 => format_int(values.as_primitive::<Int16Type>().value(row).into(), out),
             T::Int4 => format_int(values.as_primitive::<Int32Type>().value(row).into(), out),
@@ -90,7 +91,7 @@ impl<'a> TextWriter<'a> {
             T::Array(element) => self.write_array(row, element, out),
             T::Int2Vector => self.write_vector(row, &T::Int2, out),
             T::OidVector => self.write_vector(row, &T::Oid, out),
-            // char(n) loses its padding wherever it becomes text.
+            // A cast of `char(n)` to text removes the padding.
             T::Char(_) => out.push_str(values.as_string_view().value(row).trim_end_matches(' ')),
             _ => out.push_str(values.as_string_view().value(row)),
         }
@@ -118,7 +119,7 @@ impl<'a> TextWriter<'a> {
             match (element, elements.is_null(index)) {
                 (_, true) => array.null(),
                 (SqlType::Bool, false) => array.element(if elements.as_boolean().value(index) { "t" } else { "f" }),
-                // Inside an array char(n) keeps its padding.
+                // Inside an array `char(n)` keeps its padding.
                 (SqlType::Char(_), false) => array.element(elements.as_string_view().value(index)),
                 _ => {
                     writer.write(index, &mut text);
@@ -164,7 +165,7 @@ pub(super) fn convert(
     Ok(Arc::new(builder.finish()))
 }
 
-/// Cuts or pads to the target's length. An assignment refuses to cut anything but blanks.
+/// Truncates or pads to the target's length. An assignment truncates blanks only.
 pub(super) fn fit(text: &mut String, from: &SqlType, to: &SqlType, kind: CastKind) -> SqlResult<()> {
     let (length, is_padded) = match to {
         SqlType::Varchar(Some(length)) => (*length, false),
@@ -177,7 +178,7 @@ pub(super) fn fit(text: &mut String, from: &SqlType, to: &SqlType, kind: CastKin
     if kind == CastKind::Comparison {
         text.truncate(text.trim_end_matches(' ').len());
     }
-    // As many bytes as characters allowed: short enough without counting.
+    // ASCII text has as many characters as bytes.
     let count = if text.is_ascii() { text.len() } else { text.chars().count() };
     if limit < count && kind == CastKind::Comparison {
         return Ok(());

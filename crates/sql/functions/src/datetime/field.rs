@@ -1,4 +1,4 @@
-//! The fields of dates, times and intervals, exact in microseconds.
+//! EXTRACT and `date_part`: fields of dates, times and intervals, exact to the microsecond.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{
@@ -10,7 +10,7 @@ use types::{Condition, Interval, SessionZone, SqlError, SqlResult, SqlType};
 use crate::arithmetic::interval;
 use crate::call::{Call, scale_of};
 
-/// A field by name.
+/// Field of a date, time or interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
     Millennium,
@@ -38,7 +38,7 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// Reads a field's name in any of PostgreSQL's spellings.
+    /// Parses a field name in any of PostgreSQL's spellings.
     pub(crate) fn named(name: &str) -> Option<Field> {
         Some(match name.to_ascii_lowercase().as_str() {
             "millennium" | "millennia" | "mil" | "mils" => Field::Millennium,
@@ -67,7 +67,7 @@ impl Field {
         })
     }
 
-    /// Digits EXTRACT gives after the point.
+    /// Returns the scale of the field's EXTRACT.
     fn scale(self) -> u8 {
         match self {
             Field::Second | Field::Epoch => 6,
@@ -77,15 +77,16 @@ impl Field {
     }
 }
 
-/// Digits that EXTRACT of a field gives after the point. One that does not exist has none: it is reported with the type it was asked of.
+/// Returns the scale of a field's EXTRACT; 0 for an unknown field, which is reported later with the type of its
+/// argument.
 #[must_use]
 pub fn extract_scale(field: &str) -> u8 {
     Field::named(field).map_or(0, Field::scale)
 }
 
-/// The ISO year and week of a day.
+/// Returns the ISO year and week of a day.
 pub(super) fn iso_week(days: i32) -> (i32, i64) {
-    // The week belongs to the year its Thursday is in.
+    // An ISO week belongs to the year of its Thursday.
     let weekday = (i64::from(days) + 3).rem_euclid(7);
     let thursday = i64::from(days) - weekday + 3;
     let year = civil_from_days(i32::try_from(thursday).unwrap_or(days)).year;
@@ -100,7 +101,7 @@ fn unrecognized(name: &str, sql_type: &SqlType) -> SqlError {
     SqlError::new(Condition::InvalidParameterValue, format!("unit \"{name}\" not recognized for type {sql_type}"))
 }
 
-/// Microseconds of a timestamp's field: whole fields times a million.
+/// Returns a field of a timestamp times one million; `None` if timestamps do not have the field.
 fn of_timestamp(field: Field, local_us: i64, universal_us: i64, zone: Option<&SessionZone>) -> Option<i128> {
     let days = i32::try_from(local_us.div_euclid(US_PER_DAY)).ok()?;
     let time = local_us.rem_euclid(US_PER_DAY);
@@ -157,7 +158,7 @@ fn of_interval(field: Field, span: Interval) -> Option<i128> {
         Field::Day => span.days.into(),
         Field::Hour => span.microseconds / 3_600_000_000,
         Field::Epoch => {
-            // Years count 365.25 days here, months 30.
+            // A year has 365.25 days here, a month 30.
             let days = i128::from(months) * 30 + i128::from(span.days);
             return Some(
                 i128::from(years) * 31_557_600 * 1_000_000 + days * 86_400 * 1_000_000 + i128::from(span.microseconds),
@@ -168,7 +169,7 @@ fn of_interval(field: Field, span: Interval) -> Option<i128> {
     Some(i128::from(whole) * 1_000_000)
 }
 
-/// The field of a row's value in microseconds; `None` for NULL.
+/// Returns the field of a row times one million; `None` for NULL.
 fn value(call: &Call<'_>, row: usize) -> SqlResult<Option<i128>> {
     let Some(name) = call.text(0).get(row) else { return Ok(None) };
     let sql_type = &call.types[1];
@@ -205,7 +206,7 @@ fn value(call: &Call<'_>, row: usize) -> SqlResult<Option<i128>> {
 pub(super) fn extract(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let divisor = types::numeric::power_of_ten(6 - scale_of(call.gives));
     call.primitive::<Decimal128Type>(|row| match value(call, row)? {
-        // Only of a julian day there is more.
+        // Only a Julian day can have further digits.
         Some(value) if value % divisor != 0 => Err(SqlError::unsupported("extract(julian) of a time of day")),
         value => Ok(value.map(|value| value / divisor)),
     })

@@ -1,4 +1,4 @@
-//! Dates, times and intervals from numbers.
+//! Construction of dates, times, timestamps and intervals from numbers.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{
@@ -83,7 +83,7 @@ pub(super) fn timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Years, months, weeks, days, hours, minutes, seconds; absent ones are 0.
+/// Evaluates `make_interval` of years, months, weeks, days, hours, minutes and seconds; absent ones are 0.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
 pub(super) fn interval(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let error = || SqlError::new(Condition::DatetimeFieldOverflow, "interval out of range");
@@ -113,13 +113,16 @@ pub(super) fn interval(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// `to_timestamp(seconds since 1970)`.
+/// Evaluates `to_timestamp(float8)`.
 pub(super) fn from_epoch(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let seconds = call.column::<Float64Type>(0);
     call.primitive::<TimestampMicrosecondType>(|row| seconds.get(row).map(at_epoch_seconds).transpose())
 }
 
-/// The microseconds since 1970 that so many seconds are.
+/// Converts seconds since 1970 to microseconds.
+///
+/// # Errors
+/// SQLSTATE 22008 out of range.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked first")]
 pub(crate) fn at_epoch_seconds(seconds: f64) -> SqlResult<i64> {
     let us = (seconds * 1e6).round_ties_even();

@@ -1,4 +1,8 @@
-//! Dates and times: fields, truncation, construction, zones, templates, and the time it is.
+//! Functions of dates and times.
+//!
+//! - `field.rs`: EXTRACT and `date_part`; `truncate.rs`: `date_trunc`; `make.rs`: construction from numbers,
+//! - `template.rs`: `to_char`, `to_date` and `to_timestamp` by template,
+//! - `number_template.rs`: `to_char` and `to_number` of numbers.
 
 mod field;
 mod make;
@@ -28,7 +32,7 @@ const INTERVAL: Gives = Gives::of(SqlType::Interval);
 const BOOL: Gives = Gives::of(SqlType::Bool);
 const NUMERIC: Gives = Gives::of(SqlType::BARE_NUMERIC);
 
-/// EXTRACT by the digits its field has after the point.
+/// Defines the EXTRACT of fields of a given scale.
 macro_rules! extract {
     ($name:literal, $scale:literal) => {
         Definition::new(
@@ -203,7 +207,7 @@ fn age_tz(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// `age(t)` is told from today's midnight.
+/// Evaluates `age(t)`, the interval from `t` to the start of the current date.
 fn age_today(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let zone = call.session.zone;
     let midnight = zone.to_local(call.session.transaction_us).div_euclid(US_PER_DAY) * US_PER_DAY;
@@ -232,12 +236,12 @@ fn is_finite_date(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.booleans(|row| Ok(values.get(row).map(|_| true)))
 }
 
-/// What clocks in a zone show at an instant.
+/// Converts a timestamp with time zone to local time in a zone.
 fn in_zone(call: &Call<'_>) -> SqlResult<ArrayRef> {
     zoned(call, |zone, us| zone.to_local(us))
 }
 
-/// The instant at which clocks in a zone show this.
+/// Converts a local time in a zone to a timestamp with time zone.
 fn from_zone(call: &Call<'_>) -> SqlResult<ArrayRef> {
     zoned(call, |zone, us| zone.to_universal(us))
 }

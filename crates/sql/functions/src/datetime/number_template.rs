@@ -1,4 +1,4 @@
-//! Number templates: `to_char(1234.5, 'FM999,990.00')` and `to_number`.
+//! Templates of numbers: `to_char(1234.5, 'FM999,990.00')` and `to_number`.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Decimal128Type, Float64Type};
@@ -9,12 +9,12 @@ use types::{Condition, SqlError, SqlResult};
 use crate::call::Call;
 use crate::cast::float_to_numeric;
 
-/// A template taken apart.
+/// Parsed template.
 #[derive(Debug, Default)]
 struct Template {
-    /// `9`, `0` and `,` before the point, in order.
+    /// `9`, `0` and `,` before the decimal point, in order.
     whole: Vec<u8>,
-    /// `9` and `0` after it.
+    /// `9` and `0` after the decimal point.
     fraction: Vec<u8>,
     has_point: bool,
     is_filled: bool,
@@ -106,7 +106,7 @@ impl Template {
                 body.push('0');
                 has_digit = true;
             } else if from_end == 1 && (!self.has_point || self.fraction.is_empty()) && whole.is_empty() {
-                // A lone zero is shown where nothing else would be.
+                // A single zero is written if there is no other digit.
                 body.push('0');
                 has_digit = true;
             } else {
@@ -158,10 +158,10 @@ pub(super) fn float_to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Digits, point and sign count; everything the template groups by is passed over.
+/// Evaluates `to_number`: reads digits, decimal point and sign, and skips everything else.
 pub(super) fn to_number(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (texts, templates) = (call.text(0), call.text(1));
-    let result = Digits::of(call.gives).expect("to_number gives a numeric");
+    let result = Digits::of(call.gives).expect("result type of to_number is not a numeric");
     call.primitive::<Decimal128Type>(|row| {
         let (Some(text), Some(template)) = (texts.get(row), templates.get(row)) else { return Ok(None) };
         read(template)?;

@@ -1,4 +1,4 @@
-//! Date templates: `to_char`, `to_date`, `to_timestamp`.
+//! Templates of dates and times: `to_char`, `to_date`, `to_timestamp`.
 
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ const MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
-/// Patterns, longest first where one begins another. Case matters only for words.
+/// Template patterns; a pattern comes before its prefixes. Case matters only for patterns that print words.
 const PATTERNS: &[&str] = &[
     "MONTH", "Month", "month", "HH24", "HH12", "SSSSS", "SSSS", "Y,YYY", "YYYY", "IYYY", "IDDD", "YYY", "IYY", "DAY",
     "Day", "day", "DDD", "MON", "Mon", "mon", "TZH", "TZM", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "A.M.", "P.M.",
@@ -37,7 +37,7 @@ const PATTERNS: &[&str] = &[
     "I", "D", "W", "Q", "J",
 ];
 
-/// One piece of a template.
+/// Element of a parsed template.
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Pattern { name: &'static str, fill: bool, suffix: Option<bool> },
@@ -92,7 +92,7 @@ fn pieces(template: &str) -> SqlResult<Vec<Piece>> {
     Ok(pieces)
 }
 
-/// Patterns whose own case is the case of what they print.
+/// Patterns whose case determines the case of their output.
 const WORDS: &[&str] =
     &["MONTH", "MON", "DAY", "DY", "AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.", "RM", "TZ"];
 
@@ -106,11 +106,11 @@ fn ordinal(number: i64) -> &'static str {
     }
 }
 
-/// What a template is filled from.
+/// Date and time to be formatted.
 struct Moment {
     days: i32,
     time: i64,
-    /// Zone abbreviation and seconds east, for timestamps with time zone.
+    /// Zone abbreviation and offset in seconds east of UTC, for timestamps with time zone.
     zone: Option<(String, i32)>,
 }
 
@@ -246,7 +246,7 @@ impl Moment {
     }
 }
 
-/// Splits a template once for as long as it stays the same.
+/// Cache of the last parsed template.
 #[derive(Default)]
 struct Template {
     kept: Option<(String, Vec<Piece>)>,
@@ -275,7 +275,7 @@ pub(super) fn to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Intervals fill only the patterns of their own fields.
+/// Formats an interval; only patterns of interval fields are supported.
 pub(super) fn interval_to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (values, templates) = (call.column::<IntervalMonthDayNanoType>(0), call.text(1));
     let mut template = Template::default();
@@ -313,7 +313,7 @@ pub(super) fn interval_to_char(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// What was read by a template.
+/// Date and time fields parsed by a template.
 #[derive(Default)]
 struct Read {
     year: Option<i32>,
@@ -348,7 +348,7 @@ impl Read {
         for (position, piece) in pieces.iter().enumerate() {
             match piece {
                 Piece::Literal(literal) => {
-                    // Separators match any separator; other characters match themselves or anything.
+                    // A separator matches any separator; other characters match any character.
                     for expected in literal.chars() {
                         let Some(found) = rest.chars().next() else { break };
                         if expected.is_whitespace() {
@@ -454,7 +454,7 @@ impl Read {
         if let Some(julian) = self.julian {
             return Ok(julian - 2_440_588);
         }
-        // Without a year PostgreSQL means 1 BC, which Kiln does not hold.
+        // PostgreSQL defaults to 1 BC, which is out of Kiln's range.
         let year = self.year.filter(|year| (1..=9999).contains(year)).ok_or_else(error)?;
         if let Some(number) = self.day_of_year {
             return Ok(days_from_civil(year, 1, 1) + number - 1);

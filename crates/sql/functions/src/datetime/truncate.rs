@@ -1,4 +1,4 @@
-//! `date_trunc`.
+//! The function `date_trunc`.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{IntervalMonthDayNanoType, TimestampMicrosecondType};
@@ -67,7 +67,7 @@ pub(super) fn timestamptz(call: &Call<'_>) -> SqlResult<ArrayRef> {
         let field = field(name, &call.types[1])?;
         let local = zone.to_local(us);
         let shortened = cut(field, local).ok_or_else(|| invalid(name, &call.types[1]))?;
-        // Below a day the offset stays as it was, also where clocks are turned back.
+        // Units below a day keep the UTC offset, also in the hour that daylight saving time repeats.
         let is_short =
             matches!(field, Field::Microsecond | Field::Millisecond | Field::Second | Field::Minute | Field::Hour);
         Ok(Some(if is_short { us - (local - shortened) } else { zone.to_universal(shortened) }))

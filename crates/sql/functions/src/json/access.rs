@@ -1,4 +1,4 @@
-//! Parts of a JSON value: `->`, `->>`, `#>`, `#>>`, types and lengths.
+//! Access to parts of a JSON value: `->`, `->>`, `#>`, `#>>`, types and lengths.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use types::{Condition, SqlError, SqlResult, SqlType};
 use crate::call::Call;
 
 fn member<'a>(json: &'a str, key: &str) -> Option<&'a str> {
-    // Of equal keys the last one counts.
+    // The last of equal keys wins.
     members(json)?.into_iter().rev().find(|(name, _)| name == key).map(|(_, value)| value)
 }
 
@@ -24,7 +24,7 @@ fn nth(json: &str, index: i32) -> Option<&str> {
     elements.get(position).copied()
 }
 
-/// A part as text: strings without quotes, JSON's null as NULL.
+/// Converts a JSON value to text: strings without quotes, JSON's null to NULL.
 fn as_text(json: &str) -> Option<Cow<'_, str>> {
     let json = json.trim();
     if json == "null" {
@@ -48,7 +48,7 @@ pub(super) fn field_text(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.texts(|row, out| Ok(push_text(json.get(row).zip(key.get(row)).and_then(|(json, key)| member(json, key)), out)))
 }
 
-/// An element of an array; of `jsonb` a scalar is taken for an array of itself.
+/// Returns an element of an array; a `jsonb` scalar is treated as an array of one element.
 fn nth_of<'a>(sql_type: &SqlType, json: &'a str, index: i32) -> Option<&'a str> {
     let is_scalar = !json.trim_start().starts_with(['{', '[']);
     if *sql_type == SqlType::Jsonb && is_scalar {

@@ -1,4 +1,4 @@
-//! SQL values as JSON, objects and arrays of them, and changes to `jsonb`.
+//! Construction of JSON from SQL values, and modification of `jsonb`.
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{Float32Type, Float64Type, Int32Type, TimestampMicrosecondType};
@@ -10,12 +10,12 @@ use types::{Condition, ObjectNames, SessionZone, SqlError, SqlResult, SqlType};
 use crate::call::Call;
 use crate::cast::TextWriter;
 
-/// Writes the rows of one array as JSON values.
+/// Writer of one array's rows as JSON values.
 pub(crate) struct JsonWriter<'a> {
     values: &'a ArrayRef,
     sql_type: &'a SqlType,
     zone: SessionZone,
-    /// The names of `reg…` values; without them they are written as numbers.
+    /// Names of objects for `reg…` values; without them they are written as numbers.
     names: Option<&'a dyn ObjectNames>,
 }
 
@@ -24,13 +24,13 @@ impl<'a> JsonWriter<'a> {
         Self { values, sql_type, zone, names: None }
     }
 
-    /// With names for the values of `reg…` types.
+    /// Adds names for the values of `reg…` types.
     pub(crate) fn naming(mut self, names: Option<&'a dyn ObjectNames>) -> Self {
         self.names = names;
         self
     }
 
-    /// Appends a row's value; NULL is JSON's null.
+    /// Appends a row's value; NULL becomes JSON's null.
     pub(crate) fn write(&self, row: usize, out: &mut String) {
         use SqlType as T;
         if self.values.is_null(row) {
@@ -51,7 +51,7 @@ impl<'a> JsonWriter<'a> {
                 writer.write(row, out);
             }
             T::Timestamp | T::TimestampTz => {
-                // JSON's timestamps are ISO 8601 with a T, and offsets with minutes.
+                // Timestamps are written in ISO 8601 with a `T`, and their offsets with minutes.
                 let us = self.values.as_primitive::<TimestampMicrosecondType>().value(row);
                 if *self.sql_type == T::Timestamp {
                     format_timestamp(us, &mut text);
@@ -95,7 +95,7 @@ fn write_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) -
     check_length(out.len())
 }
 
-/// Gives the text its final form: `jsonb` is normalised.
+/// Normalizes the text if the result is `jsonb`.
 fn finish(call: &Call<'_>, out: &mut String) -> SqlResult<Option<()>> {
     if *call.gives == SqlType::Jsonb {
         let normal = normalize_jsonb(out)?;
@@ -185,7 +185,7 @@ fn write_elements<'a>(parts: impl Iterator<Item = &'a str>, out: &mut String) {
     out.push(']');
 }
 
-/// `jsonb || jsonb`: objects merge, everything else joins as arrays.
+/// Evaluates `jsonb || jsonb`: objects are merged, everything else is concatenated as arrays.
 pub(crate) fn concatenate(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (left, right) = (call.text(0), call.text(1));
     call.texts(|row, out| {
@@ -257,7 +257,8 @@ pub(super) fn strip_nulls(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Nested values are indented by the square of their depth: small ones may become large.
+/// Writes indented JSON. The indentation of nested values grows with the square of their depth, so the memory limit
+/// is checked.
 fn write_pretty(json: &str, indent: usize, out: &mut String) -> SqlResult<()> {
     let line = |indent: usize, out: &mut String| {
         check_growth(out, 1 + indent * 4)?;

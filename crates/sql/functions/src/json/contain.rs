@@ -1,4 +1,4 @@
-//! Whether `jsonb` holds something: `@>`, `?` and their kind.
+//! Containment and existence operators of `jsonb`: `@>`, `<@`, `?`, `?|`, `?&`.
 
 use arrow::array::{ArrayRef, AsArray};
 use types::text::{Json, parse_json};
@@ -6,7 +6,8 @@ use types::{SqlResult, ValueGuard};
 
 use crate::call::Call;
 
-/// Takes as long as both sides multiplied: it asks now and then whether it is to go on.
+/// Returns whether `whole` contains `part`. The time is proportional to the product of both sizes, so cancellation is
+/// checked.
 fn is_within(whole: &Json<'_>, part: &Json<'_>, is_top: bool, guard: &mut ValueGuard) -> SqlResult<bool> {
     guard.add(0)?;
     let mut is_among = |whole: &[Json<'_>], part: &Json<'_>| {
@@ -41,14 +42,14 @@ fn is_within(whole: &Json<'_>, part: &Json<'_>, is_top: bool, guard: &mut ValueG
             }
             true
         }
-        // An array holds a lone scalar, but only at the top.
+        // An array contains a scalar, but only at the top level.
         (Json::Array(whole), scalar) if is_top && !matches!(scalar, Json::Object(_)) => is_among(whole, scalar)?,
         (Json::Number(a), Json::Number(b)) => a == b || same_number(a, b),
         (a, b) => a == b,
     })
 }
 
-/// 1 and 1.0 are the same number.
+/// Compares numbers by value: 1 equals 1.0.
 fn same_number(a: &str, b: &str) -> bool {
     fn canonical(text: &str) -> &str {
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
@@ -56,7 +57,7 @@ fn same_number(a: &str, b: &str) -> bool {
     canonical(a) == canonical(b)
 }
 
-/// Whether one text of JSON holds another.
+/// Returns whether one JSON text contains another.
 fn is_text_within(whole: &str, part: &str) -> SqlResult<bool> {
     is_within(&parse_json(whole)?, &parse_json(part)?, true, &mut ValueGuard::default())
 }

@@ -1,6 +1,7 @@
-//! What `jsonb` values are compared, sorted and grouped by: bytes in PostgreSQL's order of them.
+//! Comparison keys of `jsonb`: bytes in PostgreSQL's order.
 //!
-//! null < strings < numbers < booleans < arrays < objects; shorter arrays and objects come first. Numbers are equal whose values are.
+//! The order is null < strings < numbers < booleans < arrays < objects; shorter arrays and objects come first.
+//! Numbers are equal if their values are.
 
 use arrow::array::ArrayRef;
 use types::SqlResult;
@@ -17,7 +18,7 @@ pub(crate) fn key(call: &Call<'_>) -> SqlResult<ArrayRef> {
         Some(json) => {
             let mut out = Vec::new();
             match parse_json(json)? {
-                // Alone, it comes before everything.
+                // An empty array at the top level comes before everything else.
                 Json::Array(elements) if elements.is_empty() => out.push(0),
                 value => append(&value, &mut out),
             }
@@ -59,13 +60,14 @@ fn append_count(count: usize, out: &mut Vec<u8>) {
     out.extend((count as u64).to_be_bytes());
 }
 
-/// The bytes and an end that is less than any of them; no text has a byte 0.
+/// Appends the bytes of a text and a terminator 0, which no text contains.
 fn append_text(text: &str, out: &mut Vec<u8>) {
     out.extend(text.as_bytes());
     out.push(0);
 }
 
-/// Sign, place of the first digit, digits; turned round for negative numbers.
+/// Appends the sign, the decimal exponent and the digits of a number; all but the sign is inverted for negative
+/// numbers.
 fn append_number(text: &str, out: &mut Vec<u8>) {
     let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

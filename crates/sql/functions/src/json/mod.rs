@@ -1,4 +1,8 @@
-//! `json` and `jsonb`: both are text, so operators cut pieces out of it; a piece of a normal form is in normal form itself.
+//! Functions of `json` and `jsonb`. Both are stored as text, and operators slice it; a part of a normalized text is
+//! itself normalized.
+//!
+//! - `access.rs`: access to parts; `contain.rs`: containment and existence,
+//! - `build.rs`: construction and modification; `key.rs`: comparison keys.
 
 mod access;
 mod build;

@@ -1,4 +1,4 @@
-//! Claims about functions on their way: each comes back as itself, or has no form.
+//! Tests that each function is restored from its serializable form, or has none.
 
 use std::sync::Arc;
 

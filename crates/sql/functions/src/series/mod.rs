@@ -1,6 +1,7 @@
-//! `generate_series` as a list, which `rewrite` unnests: numbers, or times an interval apart.
+//! Lists of `generate_series` values, numbers or timestamps, which `rewrite` unnests.
 //!
-//! Most series never become lists: the operator `ProjectSetExec` takes the steps of a [`Walk`]. Those that do are parts of something larger.
+//! Most series never become lists: the operator `ProjectSetExec` reads the values of a [`Walk`]. The rest are parts
+//! of larger expressions.
 
 mod walk;
 
@@ -20,20 +21,20 @@ use super::arithmetic::interval;
 use super::call::Call;
 use super::definition::{Definition, Gives, Overload, Takes as T};
 
-/// The name of the list: `rewrite` calls it for `generate_series`.
+/// Name of the function that returns the list; `rewrite` calls it for `generate_series`.
 pub const SERIES: &str = "generate_series_list";
 
-/// The name of the subscripts of a list.
+/// Name of the function that returns the subscripts of an array; `rewrite` calls it for `generate_subscripts`.
 pub const SUBSCRIPTS: &str = "generate_subscripts_list";
 
-/// The most elements a list holds; a longer series is refused rather than made in memory.
+/// Limit on the elements of a list; a longer series is rejected with SQLSTATE 54000.
 const ELEMENT_COUNT_MAX: usize = 10_000_000;
 
-/// How many values are taken from a walk at once.
+/// Number of values generated between two checks of the memory limit.
 const CHUNK: usize = 8192;
 
 const LIST: Gives = Gives::Computed(|types| {
-    // Numerics of all arguments have the scale of the finest.
+    // The element type has the largest scale among the arguments.
     let digits = types.iter().filter_map(Digits::of).reduce(Digits::union_with);
     let element = match (&types[0], digits) {
         (SqlType::Numeric { .. }, Some(digits)) => digits.sql_type(),
@@ -44,7 +45,7 @@ const LIST: Gives = Gives::Computed(|types| {
 
 pub(super) const DEFINITIONS: &[Definition] = &[Definition {
     name: SERIES,
-    // Not folded into a constant: it is to be walked.
+    // Stable, to keep it from being folded into a constant.
     volatility: Volatility::Stable,
     overloads: &[
         Overload::rows(&[T::Int4, T::Int4], LIST, numbers::<Int32Type>),
@@ -74,7 +75,7 @@ where
 fn numerics(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let scale = match call.gives {
         SqlType::Array(element) => super::call::scale_of(element),
-        _ => return Err(SqlError::internal("a series is a list")),
+        _ => return Err(SqlError::internal("result type of generate_series_list is not an array")),
     };
     let value = |at: usize, row: usize| {
         let digits = call.column::<Decimal128Type>(at).get(row)?;
@@ -126,7 +127,7 @@ where
         lengths.push(values.len() - before);
     }
     let DataType::List(item) = call.gives.arrow_type() else {
-        return Err(SqlError::internal("an array type is a list"));
+        return Err(SqlError::internal("Arrow form of a series is not a list"));
     };
     let values =
         PrimitiveArray::<N>::from_iter_values(values.into_iter().filter_map(|it| N::Native::try_from(it).ok()));

@@ -1,25 +1,25 @@
-//! The values of one series, one after the other.
+//! Iterator over the values of one series.
 
 use serde::{Deserialize, Serialize};
 use types::{Condition, Interval, SessionZone, SqlError, SqlResult, SqlType};
 
-/// What is counted.
+/// Element type of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     Int4,
     Int8,
-    /// Whose values are of this type.
+    /// Numerics of this precision and scale.
     Numeric {
         precision: u8,
         scale: u8,
     },
     Timestamp,
-    /// By the calendar of this zone.
+    /// Timestamps that advance by the calendar of this zone.
     TimestampTz(SessionZone),
 }
 
 impl Kind {
-    /// Series of this type, if there are such.
+    /// Returns the element type for a SQL type; `None` if there is no series of it.
     pub fn of(sql_type: &SqlType, zone: SessionZone) -> Option<Self> {
         Some(match sql_type {
             SqlType::Int4 => Self::Int4,
@@ -32,14 +32,14 @@ impl Kind {
     }
 }
 
-/// How far the next value is.
+/// Distance between two values.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Number(i128),
     Span(Interval, Option<SessionZone>),
 }
 
-/// From a first value on, up to or down to a last one: whole numbers, digits of a numeric, or microseconds.
+/// Series from a first to a last value, ascending or descending: integers, unscaled numerics, or microseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Walk {
     next: Option<i128>,
@@ -49,19 +49,25 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Numbers; `22023` for a step of zero.
+    /// Creates a series of numbers.
+    ///
+    /// # Errors
+    /// SQLSTATE 22023 for a step of zero.
     pub fn numbers(first: i128, last: i128, step: i128) -> SqlResult<Self> {
         let is_upward = direction(step.signum())?;
         Ok(Self { next: Some(first), last, is_upward, step: Step::Number(step) })
     }
 
-    /// Times of the calendar, of a zone's where one is given; `22023` for a step of no length.
+    /// Creates a series of timestamps, in the calendar of a zone if one is given.
+    ///
+    /// # Errors
+    /// SQLSTATE 22023 for a step of zero length.
     pub fn times(first: i64, last: i64, step: Interval, zone: Option<SessionZone>) -> SqlResult<Self> {
         let is_upward = direction(step.span_us().signum())?;
         Ok(Self { next: Some(first.into()), last: last.into(), is_upward, step: Step::Span(step, zone) })
     }
 
-    /// Appends the values to come, `count` of them at most.
+    /// Appends the next values, at most `count` of them.
     pub fn fill(&mut self, count: usize, values: &mut Vec<i128>) -> SqlResult<()> {
         let end = values.len() + count;
         while values.len() < end {
@@ -80,7 +86,7 @@ impl Walk {
         self.next = match self.step {
             Step::Number(step) => value.checked_add(step),
             Step::Span(step, zone) => {
-                let from = i64::try_from(value).map_err(|_| SqlError::internal("a time has 64 bits"))?;
+                let from = i64::try_from(value).map_err(|_| SqlError::internal("series timestamp exceeds 64 bits"))?;
                 let next = match zone {
                     Some(zone) => step.add_to_timestamptz(from, &zone),
                     None => step.add_to_timestamp(from),

@@ -1,4 +1,4 @@
-//! `format('%s and %I', ...)`.
+//! The function `format('%s and %I', ...)`.
 
 use arrow::array::ArrayRef;
 use types::value_guard::check_growth;

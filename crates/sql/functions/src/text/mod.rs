@@ -1,4 +1,8 @@
-//! Strings of characters and of bytes.
+//! Functions of character strings and byte strings.
+//!
+//! - `shape.rs`: length, padding, trimming, replacing, encoding,
+//! - `pieces.rs`: substrings,
+//! - `quote.rs`: quoting for SQL; `format.rs`: the function `format`.
 
 mod format;
 mod pieces;
@@ -124,11 +128,11 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     Definition::new("parse_ident", &[Overload::rows(&[T::Text], TEXTS, quote::parse_identifier)]),
 ];
 
-/// Appends an argument's row in its type's text form; `None` for NULL.
+/// Appends an argument's row in its type's text format; returns `None` for NULL.
 pub(super) fn push_argument(call: &Call<'_>, index: usize, row: usize, out: &mut String) -> SqlResult<Option<()>> {
     let argument = &call.arguments[index];
     let row = if argument.is_constant { 0 } else { row };
-    // Output functions say t and f where a cast says true and false.
+    // Output functions write `t` and `f`; a cast writes `true` and `false`.
     if call.types[index] == SqlType::Bool {
         return Ok(call.boolean(index, row).map(|value| types::text::format_bool(value, out)));
     }
@@ -167,7 +171,7 @@ fn concat_ws(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// `text || anything`: the other side as a cast to text spells it.
+/// Concatenates text and a value of any type, which is cast to text.
 pub(super) fn concatenate_any(call: &Call<'_>) -> SqlResult<ArrayRef> {
     call.texts(|row, out| {
         for index in 0..2 {

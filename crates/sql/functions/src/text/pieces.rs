@@ -1,4 +1,4 @@
-//! Parts of a string, by position and by separator. Positions count characters from 1.
+//! Substrings, by position and by separator. Positions count characters from 1.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Int32Type;
@@ -19,7 +19,7 @@ pub(super) const SUBSTRING: &[Overload] = &[
     Overload::rows(&[T::Text, T::Text, T::Text], TEXT, pattern::substring_similar),
 ];
 
-/// The characters at positions `from` (from 1) to before `end`.
+/// Returns the characters from position `from` (from 1) to before `end`.
 fn cut(text: &str, from: i64, end: i64) -> &str {
     let from = from.max(1);
     if end <= from {
@@ -102,7 +102,7 @@ fn length(text: &str) -> i64 {
     i64::try_from(text.chars().count()).unwrap_or(i64::MAX)
 }
 
-/// The place of a part from 1; 0 if it is not there.
+/// Returns the position of a substring, from 1; 0 if there is none.
 pub(super) fn position(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (part, text) = (call.text(0), call.text(1));
     call.primitive::<Int32Type>(|row| {

@@ -1,4 +1,4 @@
-//! Quoting for use inside SQL.
+//! Quoting of identifiers and literals for SQL text.
 
 use arrow::array::ArrayRef;
 use types::{Condition, SqlError, SqlResult};
@@ -7,7 +7,7 @@ use super::push_argument;
 use crate::call::Call;
 use crate::text_lists::text_lists;
 
-/// Words that mean something by themselves and so are quoted as names.
+/// Keywords that must be quoted as identifiers, sorted.
 const RESERVED: &[&str] = &[
     "all",
     "analyse",
@@ -150,7 +150,7 @@ const RESERVED: &[&str] = &[
     "with",
 ];
 
-/// Appends a name, quoted only where it must be.
+/// Appends a name, quoted only if necessary.
 pub(super) fn push_identifier(name: &str, out: &mut String) {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -164,7 +164,7 @@ pub(super) fn push_identifier(name: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Appends a string literal; backslashes make it an escape string.
+/// Appends a string literal; with backslashes it is an escape string.
 pub(super) fn push_literal(text: &str, out: &mut String) {
     if text.contains('\\') {
         out.push('E');
@@ -204,7 +204,7 @@ pub(super) fn nullable(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// The parts of a dotted name, unquoted ones in lower case.
+/// Splits a dotted name into its parts; unquoted ones are folded to lower case.
 fn split_name(name: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = name.trim();

@@ -1,4 +1,4 @@
-//! Padding, trimming, replacing, encoding.
+//! Length, replacing, trimming, padding, hashing and encoding of strings.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) fn replace(call: &Call<'_>) -> SqlResult<ArrayRef> {
     })
 }
 
-/// Characters without a counterpart are dropped; the first of repeated ones counts.
+/// Evaluates `translate`. Characters without a counterpart are dropped; the first of repeated ones counts.
 pub(super) fn translate(call: &Call<'_>) -> SqlResult<ArrayRef> {
     let (text, from, to) = (call.text(0), call.text(1), call.text(2));
     call.texts(|row, out| {
@@ -85,7 +85,7 @@ pub(super) fn trim_right(call: &Call<'_>) -> SqlResult<ArrayRef> {
     trim(call, |text, is_cut| text.trim_end_matches(is_cut))
 }
 
-/// Text cut to a length, and what fills it up to that length.
+/// Truncates or pads text to a length.
 fn pad(call: &Call<'_>, is_left: bool) -> SqlResult<ArrayRef> {
     let (text, length) = (call.text(0), call.column::<Int32Type>(1));
     call.texts(|row, out| {
@@ -93,7 +93,7 @@ fn pad(call: &Call<'_>, is_left: bool) -> SqlResult<ArrayRef> {
         let fill = if call.count() == 3 { call.text(2).get(row) } else { Some(" ") };
         let Some(fill) = fill else { return Ok(None) };
         let length = usize::try_from(length).unwrap_or(0);
-        // As if each character had four bytes, as in PostgreSQL.
+        // PostgreSQL computes this limit with four bytes per character.
         if VALUE_BYTES_MAX / 4 <= length {
             return Err(too_long());
         }
@@ -180,7 +180,7 @@ const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 fn push_base64(bytes: &[u8], out: &mut String) {
     let mut line = 0;
     for chunk in bytes.chunks(3) {
-        // Lines of 76 characters, as MIME has them.
+        // Lines have 76 characters, as in MIME.
         if line == 76 {
             out.push('\n');
             line = 0;

@@ -1,4 +1,4 @@
-//! ARRAY(subquery): written as a call around the subquery until the subquery is evaluated.
+//! `ARRAY(subquery)`: represented as a call around the subquery until `lower.rs` replaces both.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use datafusion::logical_expr::{
 };
 use types::SqlType;
 
-/// The name of the call.
+/// Name of the function that marks `ARRAY(subquery)`.
 pub const ARRAY_SUBQUERY: &str = "array_subquery";
 
-/// The function called, for whoever looks functions up by name.
+/// Returns the marker function, for lookups by name.
 #[must_use]
 pub fn array_subquery() -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::from(ArraySubquery { signature: Signature::any(1, Volatility::Stable) }))
 }
 
-/// A list of `element`s, carrying the SQL type of the array.
+/// Returns the field of a list of `element`s, with the array's SQL type in its metadata.
 pub(super) fn list_field(element: &Field) -> Field {
     let item = Field::new("item", element.data_type().clone(), true);
     let list = Field::new("array", DataType::List(Arc::new(item)), true);
@@ -51,6 +51,6 @@ impl ScalarUDFImpl for ArraySubquery {
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        Err(DataFusionError::Internal("ARRAY(subquery) is replaced before it runs".to_owned()))
+        Err(DataFusionError::Internal("array_subquery was executed: ARRAY(subquery) was not lowered".to_owned()))
     }
 }

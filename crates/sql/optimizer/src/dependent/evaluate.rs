@@ -1,5 +1,6 @@
-//! The function that a dependent subquery becomes: of the outer columns that it uses. Its calls are brought by [`lift`](super::lift::lift) to a
-//! node whose operator can wait for them.
+//! The function that replaces a correlated subquery; its arguments are the outer columns that the subquery uses.
+//!
+//! [`lift`](super::lift::lift) moves its calls to a node whose operator evaluates them asynchronously.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,37 +14,39 @@ use plan::any_expression;
 
 use super::Surroundings;
 
-/// The kind of answer that is made of the subquery's rows.
+/// Kind of value that is computed from the subquery's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Question {
-    /// The value of its one row, NULL without one.
+    /// The value of its only row, NULL without a row (scalar subquery).
     Value,
-    /// The values of all rows as a list, in their order.
+    /// The values of all rows as a list, in the subquery's order (`ARRAY(subquery)`).
     All,
-    /// All rows as a list of structs with fields [`field_name`].
+    /// All rows as a list of structs whose fields are named by [`field_name`] (LATERAL).
     Rows,
-    /// Whether there is a row.
+    /// Whether there is a row (EXISTS).
     Exists,
-    /// Whether the last argument is among the values, unknown where a NULL could be it.
+    /// Whether the last argument is among the values; NULL if a NULL prevents an answer (IN).
     Contains,
 }
 
-/// A subquery as a function of the outer columns it uses.
+/// Correlated subquery as a function of the outer columns that it uses.
 #[derive(Debug, Clone)]
 pub struct Dependent {
     pub question: Question,
-    /// The plan of the subquery's rows.
+    /// Plan of the subquery's rows.
     pub plan: Arc<LogicalPlan>,
-    /// The columns that `plan` uses of the queries around it: the first arguments.
+    /// Columns of enclosing queries that `plan` uses; the function's first arguments, in this order.
     pub outer: Vec<Column>,
+    /// Session state and cancellation token that the subquery runs with.
     pub within: Surroundings,
+    /// Field of the function's result.
     pub result: FieldRef,
     signature: Signature,
 }
 
 impl Dependent {
-    /// `outer` are the columns that `plan` uses of the queries around it: the function's arguments in this order, then for
-    /// [`Question::Contains`] the value looked for.
+    /// Creates the function. Its arguments are the values of `outer`, the columns of enclosing queries that `plan`
+    /// uses, in this order; for [`Question::Contains`] the value to look for follows.
     pub(super) fn new(question: Question, plan: Arc<LogicalPlan>, outer: Vec<Column>, within: &Surroundings) -> Self {
         let result = match question {
             Question::Value => plan.schema().field(0).as_ref().clone().with_nullable(true),
@@ -57,7 +60,7 @@ impl Dependent {
         Self { question, plan, outer, within: within.clone(), result: Arc::new(result), signature }
     }
 
-    /// Whether two runs for the same outer values may have different answers.
+    /// Returns whether two runs for the same outer values may give different results.
     ///
     /// # Errors
     /// None that well-formed plans meet.
@@ -72,7 +75,7 @@ impl Dependent {
     }
 }
 
-/// The name of a row's value at `at`.
+/// Returns the name of the struct field that holds column `at` of a row.
 pub(super) fn field_name(at: usize) -> String {
     format!("c{at}")
 }
@@ -108,9 +111,9 @@ impl ScalarUDFImpl for Dependent {
         Ok(Arc::clone(&self.result))
     }
 
-    /// Constant folding and estimates ask, and do without; operators are never made of it.
+    /// Fails always: constant folding and estimates try it and do without, and physical plans never contain it.
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        Err(DataFusionError::Internal(format!("{} is evaluated by a SubPlan", self.name())))
+        Err(DataFusionError::Internal(format!("{} was called outside of a SubPlan", self.name())))
     }
 }
 

@@ -1,4 +1,5 @@
-//! LATERAL subqueries without a join form: their rows are a list for each row of the left side, which is then unnested.
+//! LATERAL subqueries that cannot be decorrelated: their rows become a list per row of the left side, which is
+//! unnested.
 
 use std::sync::Arc;
 
@@ -20,10 +21,13 @@ use super::lower::{has_aggregate, is_correlated_by_equality, is_plainly_correlat
 use super::parameter::outer_references;
 use crate::series;
 
-/// The column of the lists; no identifier of a client's can be it.
+/// Name of the column of lists; no identifier of a client can equal it.
 const ROWS: &str = "lateral\u{1}";
 
-/// The join with a LATERAL subquery as an unnesting of its rows, unless DataFusion joins it.
+/// Rewrites a join with a LATERAL subquery to an unnest of the subquery's rows, unless DataFusion can decorrelate it.
+///
+/// # Errors
+/// `0A000` for join types and conditions that an unnest cannot express.
 pub(super) fn lower_join(join: Join, within: &Surroundings) -> DfResult<Transformed<LogicalPlan>> {
     let Some((alias, subquery)) = lateral(&join.right) else {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
@@ -65,7 +69,7 @@ pub(super) fn lower_join(join: Join, within: &Surroundings) -> DfResult<Transfor
     filtered.build().map(Transformed::yes)
 }
 
-/// The rows of `left`, each with every row that `plan` has for it.
+/// Returns the rows of `left`, each combined with every row that `plan` gives for it.
 fn unnested(
     left: LogicalPlan,
     plan: &Arc<LogicalPlan>,
@@ -96,8 +100,11 @@ fn unnested(
         .project(outputs)
 }
 
-/// An outer join with a condition that asks subqueries about pairs of rows, as a join with the rows of one side that meet each row of the
-/// other.
+/// Rewrites an outer join whose condition has a subquery over both sides: for each row of the preserved side, the other
+/// side filtered by the condition becomes a correlated subquery, whose rows are unnested.
+///
+/// # Errors
+/// `0A000` for a FULL JOIN.
 pub(super) fn lower_condition_of_pairs(join: Join, within: &Surroundings) -> DfResult<LogicalPlan> {
     let (left, right) = (join.left.schema(), join.right.schema());
     let conditions = join.filter.as_ref().map(split_conjunction).unwrap_or_default();
@@ -113,11 +120,11 @@ pub(super) fn lower_condition_of_pairs(join: Join, within: &Surroundings) -> DfR
                 "a FULL JOIN with a subquery of both sides in its condition",
             )));
         }
-        other => return internal_err!("a {other} join is not written with a condition"),
+        other => return internal_err!("a {other} join has a condition with a subquery over both sides"),
     };
     let keys = join.on.iter().map(|(left, right)| left.clone().eq(right.clone()));
     let Some(condition) = conjunction(keys.chain(join.filter.clone())) else {
-        return internal_err!("a join with a condition of pairs has one");
+        return internal_err!("a join with a subquery over both sides has no condition");
     };
     let condition = condition.transform_up(|part| {
         Ok(match part {
@@ -134,7 +141,7 @@ pub(super) fn lower_condition_of_pairs(join: Join, within: &Surroundings) -> DfR
     joined.project(join.schema.columns().into_iter().map(Expr::Column))?.build()
 }
 
-/// The subquery on a join's right side, and its alias.
+/// Returns the LATERAL subquery on a join's right side, and its alias.
 fn lateral(right: &LogicalPlan) -> Option<(Option<TableReference>, &Subquery)> {
     match right {
         LogicalPlan::Subquery(subquery) => Some((None, subquery)),

@@ -1,7 +1,7 @@
-//! Lifts calls of dependent subqueries out of operators' expressions into [`SubPlan`]s below these operators.
+//! Moves calls of correlated subqueries out of operators' expressions into [`SubPlan`]s below these operators.
 //!
-//! Expressions are evaluated at once, without waiting; a subquery runs operators, which have to be waited for. So the expressions
-//! that call one are computed by an operator of their own, asynchronously, and the operator above reads a column.
+//! Expressions are evaluated synchronously, but a subquery runs operators, which are asynchronous. So the operator of a
+//! [`SubPlan`] computes the expressions that call subqueries, and the operator above reads them as columns.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use super::is_dependent;
 use super::node::SubPlan;
 use super::parameter::rows_apart;
 
-/// `plan`, whose operators' expressions call no dependent subquery: to be made operators of, not to be optimized.
+/// Returns `plan` with all calls of correlated subqueries in [`SubPlan`] nodes. The result is for the physical planner;
+/// it is not to be optimized again.
 ///
 /// # Errors
 /// None that well-formed plans meet.
@@ -30,28 +31,28 @@ pub fn lift(plan: &LogicalPlan) -> DfResult<Cow<'_, LogicalPlan>> {
     Ok(Cow::Owned(lifted.data))
 }
 
-/// Whether a part of the expression calls a dependent subquery.
+/// Returns whether any part of the expression calls a correlated subquery.
 pub(super) fn calls_subquery(expr: &Expr) -> bool {
-    expr.exists(|part| Ok(is_dependent(part))).expect("nothing fails on the way")
+    expr.exists(|part| Ok(is_dependent(part))).expect("the visitor returns no error")
 }
 
-/// Names for columns, each once in a plan.
+/// Generator of column names that are unique in a plan.
 struct Names(usize);
 
 impl Names {
-    /// No identifier of a client's can be it.
+    /// Returns a name that no identifier of a client can equal.
     fn next(&mut self) -> String {
         self.0 += 1;
         format!("subplan\u{1}{}", self.0)
     }
 }
 
-/// Expressions that are computed below an operator, with the names of their columns.
+/// Expressions to compute below an operator, each with the name of its column.
 #[derive(Default)]
 struct Lifted(Vec<(String, Expr)>);
 
 impl Lifted {
-    /// The column that has the expression's values.
+    /// Adds an expression; returns the column that holds its values.
     fn add(&mut self, expr: Expr, names: &mut Names) -> Expr {
         let name = names.next();
         let column = Expr::Column(Column::new_unqualified(&name));
@@ -59,6 +60,7 @@ impl Lifted {
         column
     }
 
+    /// Returns `input` with a [`SubPlan`] above it that computes the expressions, if there are any.
     fn below(self, input: Arc<LogicalPlan>) -> DfResult<Arc<LogicalPlan>> {
         if self.0.is_empty() { Ok(input) } else { SubPlan::plan(input, self.0).map(Arc::new) }
     }
@@ -74,7 +76,7 @@ fn lift_node(node: LogicalPlan, names: &mut Names) -> DfResult<Transformed<Logic
         return Ok(Transformed::no(node));
     }
     let lifted = match node {
-        // Filters of scans are hints; the rows are filtered above.
+        // A scan's filters only help pruning; a filter above the scan repeats them.
         LogicalPlan::TableScan(_) => return Ok(Transformed::no(node)),
         LogicalPlan::Filter(filter) => lift_filter(filter, names)?,
         LogicalPlan::Projection(projection) => lift_projection(projection, names)?,
@@ -85,18 +87,19 @@ fn lift_node(node: LogicalPlan, names: &mut Names) -> DfResult<Transformed<Logic
             project(rows, &schema)?
         }
         node if node.inputs().len() == 1 => lift_arguments(node, names)?,
-        node => return internal_err!("{} calls a dependent subquery", node.display()),
+        node => return internal_err!("cannot lift a correlated subquery out of {}", node.display()),
     };
     Ok(Transformed::yes(lifted))
 }
 
-/// The columns of `schema`, which is that of `plan` or its beginning.
+/// Projects the first columns of `plan` as `schema`, which is a prefix of the plan's schema.
 fn project(plan: LogicalPlan, schema: &DFSchemaRef) -> DfResult<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().take(schema.fields().len()).map(Expr::Column).collect();
     Projection::try_new_with_schema(columns, Arc::new(plan), Arc::clone(schema)).map(LogicalPlan::Projection)
 }
 
-/// Conditions without subqueries first, as PostgreSQL orders them by cost: a subquery is asked about rows that pass all before it.
+/// Splits a filter into one filter per condition with a subquery, above one for all others. As in PostgreSQL, cheap
+/// conditions come first: a subquery runs only for rows that pass all conditions before it.
 fn lift_filter(filter: Filter, names: &mut Names) -> DfResult<LogicalPlan> {
     let schema = Arc::clone(filter.input.schema());
     let (calling, plain): (Vec<Expr>, Vec<Expr>) =
@@ -128,7 +131,8 @@ fn lift_projection(projection: Projection, names: &mut Names) -> DfResult<Logica
     Projection::try_new_with_schema(exprs, input, projection.schema).map(LogicalPlan::Projection)
 }
 
-/// Of an operator over one input: arguments of aggregates and window functions, keys of groups, sorts and windows.
+/// Lifts calls out of an operator with one input: out of arguments of aggregates and window functions, and out of keys
+/// of groups, sorts and windows.
 fn lift_arguments(node: LogicalPlan, names: &mut Names) -> DfResult<LogicalPlan> {
     let schema = Arc::clone(node.schema());
     let preserver = NamePreserver::new(&node);
@@ -154,19 +158,20 @@ fn lift_arguments(node: LogicalPlan, names: &mut Names) -> DfResult<LogicalPlan>
     let mut lifted = Some(lifted);
     let node = node.data.map_children(|input| match lifted.take() {
         Some(lifted) => Ok(Transformed::yes(Arc::unwrap_or_clone(lifted.below(Arc::new(input))?))),
-        None => internal_err!("an operator with a lifted subquery has one input"),
+        None => internal_err!("an operator with lifted subqueries has more than one input"),
     })?;
     let node = node.data.recompute_schema()?;
     if node.schema().fields().len() == schema.fields().len() { Ok(node) } else { project_named(node, &schema) }
 }
 
-/// The columns of `schema` by their names.
+/// Projects the columns of `schema`, found by name.
 fn project_named(plan: LogicalPlan, schema: &DFSchemaRef) -> DfResult<LogicalPlan> {
     let columns = schema.columns().into_iter().map(Expr::Column).collect();
     Projection::try_new_with_schema(columns, Arc::new(plan), Arc::clone(schema)).map(LogicalPlan::Projection)
 }
 
-/// Keys and conditions of one side are computed below the join, conditions of an inner join's both sides above it.
+/// Lifts calls out of a join: join keys and an outer join's conditions on one side are computed below the join, an
+/// inner join's conditions become filters above it.
 fn lift_join(join: Join, names: &mut Names) -> DfResult<LogicalPlan> {
     let schema = Arc::clone(&join.schema);
     let (mut on_left, mut on_right, mut above) = (Lifted::default(), Lifted::default(), Vec::new());
@@ -191,7 +196,7 @@ fn lift_join(join: Join, names: &mut Names) -> DfResult<LogicalPlan> {
                     Some(Side::Left) => &mut on_left,
                     Some(Side::Right) => &mut on_right,
                     None if is_lazy(&part) || is_dependent(&part) => {
-                        return internal_err!("a join calls a dependent subquery of both sides");
+                        return internal_err!("an outer join's correlated subquery reads both sides");
                     }
                     None => return Ok(Transformed::no(part)),
                 };
@@ -216,19 +221,20 @@ enum Side {
     Right,
 }
 
-/// The side that has all columns of the expression; `None` where it reads both.
+/// Returns the side that has all columns of the expression; `None` if it reads both.
 fn side(expr: &Expr, left: &DFSchema, right: &DFSchema) -> Option<Side> {
     let columns = expr.column_refs();
     let has_all = |schema: &DFSchema| columns.iter().all(|column| schema.has_column(column));
     if has_all(left) { Some(Side::Left) } else { has_all(right).then_some(Side::Right) }
 }
 
-/// Whether some parts of the expression are evaluated only where others say so.
+/// Returns whether some operands of the expression are evaluated only depending on others.
 fn is_lazy(expr: &Expr) -> bool {
     matches!(expr, Expr::Case(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. }))
 }
 
-/// Whether a condition of an outer join can be asked only of pairs of rows.
+/// Returns whether a condition of an outer join has a subquery that needs values of both sides, so that it can be
+/// evaluated only for pairs of rows.
 pub(super) fn is_of_pairs(condition: &Expr, left: &DFSchema, right: &DFSchema) -> bool {
     if !calls_subquery(condition) || side(condition, left, right).is_some() {
         return false;
@@ -241,6 +247,6 @@ pub(super) fn is_of_pairs(condition: &Expr, left: &DFSchema, right: &DFSchema) -
         found = found || is_of_pairs(part, left, right);
         Ok(TreeNodeRecursion::Continue)
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor returns no error");
     found
 }

@@ -1,4 +1,4 @@
-//! Which subqueries lack a join form, and their replacement by calls.
+//! Finds subqueries that DataFusion cannot decorrelate and replaces them by calls.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::membership::{lower_condition, three_valued};
 use super::parameter::outer_references;
 use crate::subqueries::check_one;
 
-/// `plan` with every subquery that has no join form replaced, inner ones first.
+/// Replaces every subquery of `plan` that has no join form by a call, inner ones first.
 pub(super) fn plan(plan: LogicalPlan, within: &Surroundings) -> DfResult<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| lower_node(node, within)).map(|lowered| lowered.data)
 }
@@ -80,7 +80,7 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-/// The subquery of ARRAY(subquery).
+/// Returns the subquery of `ARRAY(subquery)`.
 fn array_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::ScalarFunction(call) if call.func.name() == ARRAY_SUBQUERY => subquery_of(call.args.first()?),
@@ -88,7 +88,8 @@ fn array_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-/// With `exact` a filter's IN tells unknown from false.
+/// Replaces an expression that is a subquery by a call if it has no join form. With `exact`, an IN must tell NULL from
+/// false.
 fn lower_expr(
     expr: Expr,
     exact: bool,
@@ -111,7 +112,7 @@ fn lower_expr(
     let mut arguments: Vec<Expr> = references
         .into_iter()
         .map(|(field, column)| {
-            // A column of a query further out is that query's to supply, when this one becomes its subquery in turn.
+            // A column of a query further out stays an outer reference: the query around this one supplies it.
             if schema.has_column(&column) { Expr::Column(column) } else { Expr::OuterReferenceColumn(field, column) }
         })
         .collect();
@@ -130,7 +131,7 @@ fn lower_expr(
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
 }
 
-/// Whether DataFusion's optimizer turns the subquery into a join that means the same.
+/// Returns whether DataFusion's optimizer turns the subquery into an equivalent join.
 fn has_join_form(
     expr: &Expr,
     subquery: &Subquery,
@@ -139,8 +140,8 @@ fn has_join_form(
     schema: &DFSchema,
 ) -> DfResult<bool> {
     if references.is_empty() {
-        // One value is computed once beforehand; sets are joined, which only a filter can be.
-        // A join would take a NULL of the query around this one for a value that is not among the subquery's.
+        // An uncorrelated scalar subquery runs once beforehand; EXISTS and IN become joins, but only in filters.
+        // A join would treat a NULL outer value as not contained in the subquery's values.
         let looks_for_outer = matches!(expr, Expr::InSubquery(within) if within.expr.contains_outer());
         let is_joined = matches!(node, LogicalPlan::Filter(_)) && !looks_for_outer;
         return Ok(matches!(expr, Expr::ScalarSubquery(_)) || is_joined);
@@ -153,7 +154,7 @@ fn has_join_form(
                 && is_ungrouped_aggregate(&subquery.subquery)
         }
         Expr::Exists(_) => matches!(node, LogicalPlan::Filter(_)),
-        // NOT IN with correlation loses NULLs on the way to a join.
+        // As a join, a correlated NOT IN would ignore NULLs.
         Expr::InSubquery(within) => matches!(node, LogicalPlan::Filter(_)) && !within.negated,
         _ => false,
     };
@@ -166,7 +167,7 @@ fn has_join_form(
         && check_one(node, subquery, expr).is_ok())
 }
 
-/// Whether the subquery gives one row for sure: an aggregate over everything, perhaps projected.
+/// Returns whether the subquery always gives exactly one row: an aggregate without GROUP BY, perhaps projected.
 fn is_ungrouped_aggregate(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => is_ungrouped_aggregate(&projection.input),
@@ -180,7 +181,8 @@ pub(super) fn has_aggregate(plan: &LogicalPlan) -> DfResult<bool> {
     plan.exists(|node| Ok(matches!(node, LogicalPlan::Aggregate(_))))
 }
 
-/// Whether every condition on an outer column compares it with a column for equality: what can become a key of the aggregation.
+/// Returns whether every condition on an outer column equates it with an inner column, which decorrelation can make a
+/// group key.
 pub(super) fn is_correlated_by_equality(plan: &LogicalPlan) -> DfResult<bool> {
     let mut equal = true;
     plan.apply_with_subqueries(|node| {
@@ -204,7 +206,7 @@ fn is_equality(condition: &Expr) -> bool {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
             (is_column(left) && !right.any_column_refs()) || (is_column(right) && !left.any_column_refs())
         }
-        // An equality that all alternatives share is taken out of them.
+        // DataFusion factors out an equality that all branches of an OR share.
         Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => {
             let alternatives: Vec<Vec<&Expr>> =
                 split_binary(condition, Operator::Or).into_iter().map(split_conjunction).collect();
@@ -219,7 +221,8 @@ fn is_equality(condition: &Expr) -> bool {
     }
 }
 
-/// Whether the outer columns appear in conditions of WHERE alone, and nothing limits or orders the rows before they are applied.
+/// Returns whether outer columns appear only in filters, in a plan without limits, windows, unions and other operators
+/// that prevent decorrelation.
 pub(super) fn is_plainly_correlated(plan: &LogicalPlan) -> DfResult<bool> {
     let mut plain = true;
     plan.apply_with_subqueries(|node| {
@@ -241,7 +244,8 @@ pub(super) fn is_plainly_correlated(plan: &LogicalPlan) -> DfResult<bool> {
     Ok(plain)
 }
 
-/// Whether a condition on outer columns can become one of a join: it is about rows of both sides, and asks nothing itself.
+/// Returns whether a condition on outer columns can become a join condition: it reads inner columns too and has no
+/// subquery.
 fn joins(condition: &Expr) -> bool {
     let asks = has_subquery_in(condition).unwrap_or(true) || calls_subquery(condition);
     !asks && !condition.column_refs().is_empty()

@@ -1,4 +1,5 @@
-//! IN of a subquery where a join's two answers do not do: under NOT, IS NULL, OR NOT IN and wherever else unknown is not the same as false.
+//! IN with three-valued logic: under NOT, IS NULL, OR with NOT IN, and wherever else NULL differs from false, so that a
+//! semi-join is not enough.
 
 use std::sync::Arc;
 
@@ -10,7 +11,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder
 
 use super::lower::has_subquery_in;
 
-/// Lowers a filter's condition part by part; `lower` is told whether unknown must be told from false in its part.
+/// Lowers a filter's condition, operand by operand of its ANDs and ORs. The flag passed to `lower` says whether NULL
+/// must be told from false in that operand.
 pub(super) fn lower_condition(
     condition: Expr,
     is_conjunct: bool,
@@ -32,7 +34,7 @@ pub(super) fn lower_condition(
     }
 }
 
-/// Whether a join that drops or marks the row does for this part of a filter.
+/// Returns whether a semi, anti or mark join can decide this part of a filter.
 fn passes_as_join(part: &Expr, is_conjunct: bool) -> DfResult<bool> {
     let (within, negated) = match part {
         Expr::InSubquery(within) => (within, within.negated),
@@ -42,12 +44,13 @@ fn passes_as_join(part: &Expr, is_conjunct: bool) -> DfResult<bool> {
         },
         _ => return Ok(false),
     };
-    // A join of rows without a column would become a filter, which forgets what NULLs mean.
+    // A join whose key reads no column would become a filter, which takes NULL for false.
     let is_about_rows = !within.expr.column_refs().is_empty();
     Ok(!has_subquery_in(&within.expr)? && (!negated || (is_conjunct && is_about_rows)))
 }
 
-/// IN with all three answers: found, not found, or unknown because of a NULL. `None` if the subquery cannot be read twice.
+/// Returns IN as a CASE over uncorrelated subqueries that gives true, false or NULL; `None` if the subquery cannot be
+/// read several times.
 pub(super) fn three_valued(within: &InSubquery) -> DfResult<Option<Expr>> {
     let value = within.expr.as_ref();
     let rows = &within.subquery.subquery;

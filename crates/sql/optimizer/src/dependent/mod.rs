@@ -1,11 +1,18 @@
-//! Correlated subqueries that have no join form: evaluated for each distinct combination of the outer values they use.
+//! Correlated subqueries that cannot be decorrelated: they are evaluated once per distinct combination of outer values.
 //!
-//! DataFusion turns a subquery into a join, or refuses it. What it refuses — LIMIT in a correlated subquery, rows instead of
-//! an aggregate, EXISTS and IN outside WHERE, references across two levels — becomes here a call of a function over the
-//! outer columns, which runs the subquery's plan as PostgreSQL runs a SubPlan. Subqueries that have a join form keep it.
-//! LATERAL subqueries in FROM become lists of their rows in the same way (`lateral.rs`).
+//! DataFusion turns a subquery into a join, or refuses it. It refuses LIMIT in a correlated subquery, rows instead of
+//! an aggregate, EXISTS and IN outside WHERE, and references across two levels. Such a subquery becomes a call of a
+//! function over its outer columns ([`Dependent`]), which runs the subquery's plan as PostgreSQL runs a SubPlan.
+//! Subqueries that DataFusion can decorrelate stay subqueries until it does.
 //!
-//! Once the optimizer is done, `lift.rs` takes the calls out of operators' expressions: a node of its own (`node.rs`) computes them.
+//! In reading order:
+//!
+//! - `lower.rs` decides which subqueries cannot become joins, and replaces them by calls,
+//! - `membership.rs` handles IN where NULL and false must be told apart,
+//! - `lateral.rs` replaces LATERAL subqueries in FROM by lists of their rows, which are unnested,
+//! - `evaluate.rs` is the function that is called, `array.rs` the marker for `ARRAY(subquery)`,
+//! - `parameter.rs` finds the outer columns of a subquery's plan and replaces them by parameters,
+//! - `lift.rs` moves the calls out of operators' expressions once the optimizer is done, into the node of `node.rs`.
 
 mod array;
 mod evaluate;
@@ -32,34 +39,37 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use tokio_util::sync::CancellationToken;
 
-/// The rule that finds such subqueries and replaces them. It runs when all types are settled and parameters have values.
+/// Analyzer rule that replaces correlated subqueries without a join form by calls. It runs after type coercion, when
+/// the statement's parameters have values.
 #[derive(Debug)]
 pub struct DependentSubqueries {
     within: Surroundings,
 }
 
-/// The session state and the stop token that subqueries run with.
+/// Session state and cancellation token that subqueries run with.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     pub state: Arc<SessionState>,
-    /// They end when it fires.
+    /// Cancels running subqueries.
     pub stop: CancellationToken,
 }
 
 impl DependentSubqueries {
-    /// A rule whose subqueries run in `state`, the statement's own without this rule, until `stop` fires.
+    /// Creates the rule. Subqueries are planned and run in `state`, which is the statement's without this rule, until
+    /// `stop` fires.
     #[must_use]
     pub fn new(state: Arc<SessionState>, stop: CancellationToken) -> Self {
         Self { within: Surroundings { state, stop } }
     }
 }
 
-/// Whether an expression calls what such a subquery has become: it has its plan in it, out of sight.
+/// Returns whether an expression is a call of a [`Dependent`], whose plan a walk over the enclosing plan does not
+/// visit.
 pub(crate) fn is_dependent(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(ScalarFunction { func, .. }) if func.inner().is::<Dependent>())
 }
 
-/// Whether there are subqueries in a plan, in expressions or beside what they read.
+/// Returns whether a plan has subqueries, in expressions or (LATERAL) as inputs.
 fn has_subqueries(plan: &LogicalPlan) -> DfResult<bool> {
     plan.exists(|node| {
         let mut found = matches!(node, LogicalPlan::Subquery(_));
@@ -81,7 +91,7 @@ impl AnalyzerRule for DependentSubqueries {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DfResult<LogicalPlan> {
-        // Most plans have none, and to go over a plan is to take it apart.
+        // Most plans have none, and a rewrite rebuilds the whole plan.
         if has_subqueries(&plan)? { lower::plan(plan, &self.within) } else { Ok(plan) }
     }
 }

@@ -1,4 +1,4 @@
-//! The node of logical plans that computes expressions with dependent subqueries, beside the columns of its input.
+//! Logical node that computes expressions with correlated subqueries and appends them to the columns of its input.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -8,16 +8,17 @@ use std::sync::Arc;
 use datafusion::common::{DFSchema, DFSchemaRef, Result as DfResult, internal_err};
 use datafusion::logical_expr::{Expr, ExprSchemable, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 
-/// All columns of the input, then one for each expression.
+/// Node that gives all columns of its input, then one for each expression.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SubPlan {
     pub(super) input: Arc<LogicalPlan>,
+    /// Expressions that call correlated subqueries.
     pub exprs: Vec<Expr>,
     schema: DFSchemaRef,
 }
 
 impl SubPlan {
-    /// `exprs` come with the names of their columns, which no column of the input has.
+    /// Creates a plan of the node. Each expression comes with the name of its column, which no column of the input has.
     pub(super) fn plan(input: Arc<LogicalPlan>, exprs: Vec<(String, Expr)>) -> DfResult<LogicalPlan> {
         let mut fields = Vec::with_capacity(exprs.len());
         for (name, expr) in &exprs {
@@ -30,7 +31,7 @@ impl SubPlan {
         Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self { input, exprs, schema }) }))
     }
 
-    /// The columns of the input, then those of the expressions.
+    /// Returns the schema: the columns of the input, then those of the expressions.
     #[must_use]
     pub fn schema(&self) -> &DFSchemaRef {
         &self.schema
@@ -65,7 +66,7 @@ impl UserDefinedLogicalNodeCore for SubPlan {
     }
 
     fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> DfResult<Self> {
-        let Some(input) = inputs.pop() else { return internal_err!("a SubPlan has an input") };
+        let Some(input) = inputs.pop() else { return internal_err!("SubPlan was rebuilt without an input") };
         Ok(Self { input: Arc::new(input), exprs, schema: Arc::clone(&self.schema) })
     }
 }

@@ -1,4 +1,4 @@
-//! Outer columns of a subquery's plan, and the functions that stand for them while it runs.
+//! Outer columns of a subquery's plan, and the parameter functions that replace them while it runs.
 
 use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
@@ -16,14 +16,14 @@ use datafusion::logical_expr::{
 };
 use parking_lot::Mutex;
 
-/// The outer columns that a subquery's plan uses, each once, its own subqueries included.
+/// Returns the distinct outer columns that a subquery's plan uses, including those used by nested subqueries.
 pub(super) fn outer_references(plan: &LogicalPlan) -> DfResult<Vec<(FieldRef, Column)>> {
     let mut found = Vec::new();
     collect(plan, None, &mut found)?;
     Ok(found)
 }
 
-/// The schemas of the queries that enclose a subquery within the examined plan, the innermost first.
+/// Linked list of the schemas of the queries that enclose a subquery within the examined plan, innermost first.
 #[derive(Clone, Copy)]
 struct Enclosing<'a> {
     schema: &'a DFSchema,
@@ -37,7 +37,8 @@ impl Enclosing<'_> {
     }
 }
 
-/// Collects from `plan`, in whose subqueries columns of the queries `nearer` are meant before those further out.
+/// Collects the outer columns of `plan` into `found`. A column that a query in `nearer` has belongs to that query and
+/// is not collected.
 fn collect(plan: &LogicalPlan, nearer: Option<&Enclosing<'_>>, found: &mut Vec<(FieldRef, Column)>) -> DfResult<()> {
     plan.apply(|node| {
         let schema = OnceCell::new();
@@ -69,10 +70,10 @@ fn subplan_of(expr: &Expr) -> Option<&Arc<LogicalPlan>> {
     }
 }
 
-/// The values of the outer columns for one run.
+/// Values of the outer columns, set before each run.
 pub type Slots = Arc<Mutex<Vec<ScalarValue>>>;
 
-/// `plan` with its outer columns read from `slots`, in the order of `outer`.
+/// Replaces the outer columns of `plan` by functions that read them from `slots`, in the order of `outer`.
 ///
 /// # Errors
 /// None that well-formed plans meet.
@@ -103,8 +104,8 @@ fn replace(
     Ok(replaced.data)
 }
 
-/// VALUES as one projection for each row: their own operator computes its rows once, when it is planned, with what the slots
-/// hold then.
+/// Returns VALUES as a union of one projection per row. DataFusion's operator for VALUES computes its rows once, at
+/// planning time, with the slots' contents at that time.
 pub(super) fn rows_apart(values: Values) -> DfResult<LogicalPlan> {
     let names: Vec<String> = values.schema.fields().iter().map(|field| field.name().clone()).collect();
     let row = |exprs: Vec<Expr>| {
@@ -112,7 +113,7 @@ pub(super) fn rows_apart(values: Values) -> DfResult<LogicalPlan> {
         LogicalPlanBuilder::empty(true).project(named)
     };
     let mut rows = values.values.into_iter();
-    let Some(first) = rows.next() else { return internal_err!("VALUES without a row") };
+    let Some(first) = rows.next() else { return internal_err!("a VALUES node has no rows") };
     rows.try_fold(row(first)?, |plan, exprs| plan.union(row(exprs)?.build()?))?.build()
 }
 
@@ -157,7 +158,7 @@ fn replace_expr(
     })
 }
 
-/// A function without arguments whose value is set before each run of the plan it is in.
+/// Function without arguments that returns the value of one slot.
 #[derive(Debug)]
 struct Parameter {
     at: usize,
@@ -169,7 +170,7 @@ struct Parameter {
 
 impl Parameter {
     fn new(at: usize, field: FieldRef, slots: &Slots) -> Self {
-        // Volatile: its value is not the plan's, so it must not be folded into it.
+        // Volatile, so that the optimizer does not fold one run's value into the plan.
         let signature = Signature::nullary(Volatility::Volatile);
         Self { at, name: format!("outer_value_{at}"), field, slots: Arc::clone(slots), signature }
     }

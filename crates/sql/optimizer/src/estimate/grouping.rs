@@ -1,11 +1,11 @@
-//! Groups: how many a set of keys makes.
+//! Estimates for aggregates and DISTINCT: the number of groups.
 
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan};
 use plan::estimate::{ColumnFacts, Relation};
 
 use super::{Noted, noting};
 
-/// One row per group; keys first, then aggregates.
+/// Estimates an aggregate: one row per group, keys first.
 pub(super) fn aggregate(aggregate: &Aggregate, noted: &mut Noted) -> Relation {
     let input = noting(&aggregate.input, noted);
     let schema = aggregate.input.schema();
@@ -20,14 +20,14 @@ pub(super) fn aggregate(aggregate: &Aggregate, noted: &mut Noted) -> Relation {
         [Expr::GroupingSet(GroupingSet::Cube(keys))] => 1 << keys.len().min(10),
         _ => 1,
     };
-    // The finest set has most of the groups.
+    // The finest grouping set has most of the groups.
     let rows = groups(&facts, input.rows) * if sets == 1 { 1.0 } else { 1.5 };
     let mut columns: Vec<ColumnFacts> = facts.into_iter().map(|facts| grouped(facts, rows)).collect();
     columns.resize(aggregate.schema.fields().len(), ColumnFacts::unknown(rows));
     Relation { rows, columns }
 }
 
-/// One row per combination of values.
+/// Estimates DISTINCT: one row per combination of values.
 pub(super) fn distinct(input: &LogicalPlan, noted: &mut Noted) -> Relation {
     let input = noting(input, noted);
     let rows = groups(&input.columns, input.rows);
@@ -35,8 +35,8 @@ pub(super) fn distinct(input: &LogicalPlan, noted: &mut Noted) -> Relation {
     Relation { rows, columns }
 }
 
-/// How many combinations of the keys' values `rows` rows have. Keys mostly depend on each other: each further one, from the
-/// one with most values on, multiplies by the root of its count only.
+/// Returns the estimated number of combinations of the keys' values in `rows` rows. Keys are usually correlated: in
+/// descending order of distinct values, each key after the first counts with the square root of its distinct values.
 pub(crate) fn groups(keys: &[ColumnFacts], rows: f64) -> f64 {
     let mut counts: Vec<f64> = keys.iter().map(|key| key.distinct + f64::from(u8::from(key.nulls > 0.0))).collect();
     counts.sort_by(|a, b| b.total_cmp(a));

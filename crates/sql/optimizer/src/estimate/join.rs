@@ -1,27 +1,30 @@
-//! Joins on equal keys: a value finds its partners among the values that both sides draw from.
+//! Estimates for equi-joins. They assume that the side with fewer distinct values draws them from the other side's.
 
 use datafusion::logical_expr::{Join, JoinType};
 use plan::estimate::{ColumnFacts, Relation};
 
 use super::{Noted, noting};
 
-/// Share of matches that a further condition of a join leaves.
+/// Selectivity of a join condition other than equality of keys.
 pub(crate) const FILTER: f64 = 1.0 / 3.0;
 
-/// The keys of one side of a join.
+/// Keys of one side of a join.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keys<'a> {
+    /// Rows of the side.
     pub(crate) rows: f64,
+    /// Statistics of the key columns.
     pub(crate) facts: &'a [ColumnFacts],
 }
 
-/// The share of all pairs of rows whose keys are equal in one column.
+/// Returns the selectivity of equality on one key column: the share of all pairs of rows that match.
 pub(crate) fn key_selectivity(left: &ColumnFacts, right: &ColumnFacts) -> f64 {
     match_selectivity(&[left, right])
 }
 
-/// The share of all combinations of rows, one of each side, whose keys are all equal. Only values in the range that all sides
-/// have in common meet; there, the side with fewer values is taken to have none that the others lack.
+/// Returns the selectivity of equality of all sides' keys: the share of all combinations of rows, one of each side,
+/// that match. Only values in the sides' common range match; there, the sides with fewer distinct values are assumed to
+/// draw them from the largest side's.
 pub(crate) fn match_selectivity(sides: &[&ColumnFacts]) -> f64 {
     let mut met = 1.0;
     let mut domains = Vec::with_capacity(sides.len());
@@ -34,7 +37,7 @@ pub(crate) fn match_selectivity(sides: &[&ColumnFacts]) -> f64 {
     met / domains.iter().skip(1).product::<f64>()
 }
 
-/// The share of a column's values that lie in the range that all of `sides` reach.
+/// Returns the share of a column's values in the common range of `sides`.
 pub(crate) fn share_in_common(facts: &ColumnFacts, sides: &[&ColumnFacts]) -> f64 {
     let low = sides.iter().filter_map(|facts| facts.min).reduce(f64::max);
     let high = sides.iter().filter_map(|facts| facts.max).reduce(f64::min);
@@ -46,8 +49,8 @@ pub(crate) fn share_in_common(facts: &ColumnFacts, sides: &[&ColumnFacts]) -> f6
     }
 }
 
-/// The share of all pairs of rows whose keys are equal in every column. Columns of one key depend on each other: a side has no
-/// more combinations of values than it had rows.
+/// Returns the selectivity of equality on several key columns. The columns of a key are correlated: a side has at most
+/// as many combinations of values as it has rows.
 pub(crate) fn composite_selectivity(left: Keys<'_>, right: Keys<'_>) -> f64 {
     let independent: f64 =
         left.facts.iter().zip(right.facts).map(|(left, right)| key_selectivity(left, right)).product();
@@ -59,17 +62,18 @@ pub(crate) fn composite_selectivity(left: Keys<'_>, right: Keys<'_>) -> f64 {
         product.min(most_rows(keys))
     };
     let (left_count, right_count) = (combinations(left), combinations(right));
-    // Whether the smaller side holds all combinations that the larger one uses is not known: between the two extremes.
+    // The geometric mean is a compromise: the smaller side may hold all combinations that the larger one uses, or few.
     independent.max(1.0 / (left_count * right_count).sqrt().max(1.0))
 }
 
-/// Rows of the side before filters that do not concern its keys: a key's domain says how many there were at least.
+/// Returns a lower bound of the side's rows before filters: the largest domain of its key columns.
 fn most_rows(keys: Keys<'_>) -> f64 {
     keys.facts.iter().map(|facts| facts.domain).fold(keys.rows, f64::max).max(1.0)
 }
 
-/// The share of rows that find a partner: in the range that both sides have in common, the share of the rows' own values that
-/// `other` draws from too, of which it has kept a part.
+/// Returns the share of rows that find a partner in `other` (selectivity of a semi-join): rows whose keys lie in the
+/// common range, times the share of their domain that `other`'s domain covers, times the share of `other`'s domain that
+/// its filters left.
 pub(crate) fn existence_share(keys: &[ColumnFacts], other: &[ColumnFacts]) -> f64 {
     let share = |(key, other): (&ColumnFacts, &ColumnFacts)| {
         let sides = [key, other];
@@ -81,11 +85,13 @@ pub(crate) fn existence_share(keys: &[ColumnFacts], other: &[ColumnFacts]) -> f6
     keys.iter().zip(other).map(share).fold(1.0, f64::min)
 }
 
-/// The share of rows that find none, where `share` do. Anti joins are written where rows remain.
+/// Returns the selectivity of an anti join if `share` of the rows find a partner; at least 0.1, because queries use
+/// anti joins where rows remain.
 pub(crate) fn absence_share(share: f64) -> f64 {
     (1.0 - share).max(0.1)
 }
 
+/// Estimates a join.
 pub(super) fn relation(join: &Join, noted: &mut Noted) -> Relation {
     let left = noting(&join.left, noted);
     let right = noting(&join.right, noted);
@@ -114,7 +120,7 @@ pub(super) fn relation(join: &Join, noted: &mut Noted) -> Relation {
     }
 }
 
-/// The columns of both sides in so many rows.
+/// Returns the columns of both sides, with `rows` rows.
 fn both(left: Relation, right: Relation, rows: f64) -> Relation {
     let thinned = |side: Relation| {
         let kept = rows.min(side.rows);

@@ -1,6 +1,12 @@
-//! Estimates of a plan's rows and of its columns' values, from the catalog's statistics and samples.
+//! Cardinality estimation: rows of a plan and statistics of its columns, from the catalog's statistics and samples.
 //!
-//! Estimates choose between plans that mean the same; no rewrite's correctness rests on them. Start at [`relation_of`].
+//! Estimates choose between equivalent plans; the correctness of a rewrite never depends on them. Start at
+//! [`relation_of`]:
+//!
+//! - `scan.rs` estimates tables from catalog statistics, `sample.rs` evaluates filters on a table's sample,
+//! - `predicate.rs` estimates selectivities of conditions,
+//! - `join.rs` estimates joins, `grouping.rs` aggregates and DISTINCT,
+//! - `noted.rs` records the estimates of all nodes of a plan.
 
 mod grouping;
 mod join;
@@ -22,12 +28,12 @@ pub(crate) use self::join::{
 };
 pub(crate) use self::noted::Noted;
 
-/// The estimate for `plan`.
+/// Estimates the rows and columns of `plan`.
 pub(crate) fn relation_of(plan: &LogicalPlan) -> Relation {
     noting(plan, &mut Noted::default())
 }
 
-/// Likewise; what the parts of `plan` give is noted on the way.
+/// Estimates the rows and columns of `plan`, and records the rows of each of its nodes in `noted`.
 fn noting(plan: &LogicalPlan, noted: &mut Noted) -> Relation {
     let relation = match plan {
         LogicalPlan::TableScan(scan) => scan::relation(scan),
@@ -65,7 +71,7 @@ fn noting(plan: &LogicalPlan, noted: &mut Noted) -> Relation {
         LogicalPlan::EmptyRelation(empty) => Relation::unknown(plan, f64::from(u8::from(empty.produce_one_row))),
         LogicalPlan::Subquery(subquery) => noting(&subquery.subquery, noted),
         other => match other.inputs().as_slice() {
-            // Sort, SubqueryAlias, Repartition, Window: the input's rows, its columns first.
+            // Sort, SubqueryAlias, Repartition, Window: as many rows as the input, whose columns come first.
             [input] => noting(input, noted),
             inputs => {
                 let rows = inputs.iter().map(|input| noting(input, noted).rows);
@@ -79,7 +85,8 @@ fn noting(plan: &LogicalPlan, noted: &mut Noted) -> Relation {
     relation
 }
 
-/// A filter right above a scan is tried on the table's sample; elsewhere its conjuncts are guessed one by one.
+/// Estimates a filter. Right above a scan it is evaluated on the table's sample; elsewhere its selectivity is estimated
+/// from column statistics.
 fn filtered(input: &LogicalPlan, predicate: &Expr, noted: &mut Noted) -> Relation {
     let known = match input {
         LogicalPlan::TableScan(scan) => scan::filtered(scan, predicate, |all, schema| {
@@ -90,6 +97,7 @@ fn filtered(input: &LogicalPlan, predicate: &Expr, noted: &mut Noted) -> Relatio
     known.unwrap_or_else(|| passing(noting(input, noted), input.schema(), predicate, None))
 }
 
+/// Estimates the rows of `relation` that pass `predicate`; `tried` is the predicate's result on the sample.
 fn passing(relation: Relation, schema: &DFSchema, predicate: &Expr, tried: Option<sample::Tried>) -> Relation {
     let guessed = predicate::selectivity(predicate, &relation, schema);
     let selectivity = tried.as_ref().map_or(guessed, |tried| tried.selectivity(guessed));

@@ -1,4 +1,4 @@
-//! The estimates of a plan's parts, noted while they are made.
+//! Recorder of the estimates of all nodes of a plan.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::{noting, relation_of};
 
-/// The rows of parts of a plan, by their addresses, where somebody asks for them.
+/// Estimated rows of a plan's nodes, by node address. The default records nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Noted(Option<HashMap<*const LogicalPlan, f64>>);
 
 impl Noted {
-    /// The estimates of all parts of `plan`.
+    /// Estimates all nodes of `plan`.
     pub(crate) fn of(plan: &LogicalPlan) -> Self {
         let mut noted = Self(Some(HashMap::new()));
         noting(plan, &mut noted);
@@ -24,9 +24,10 @@ impl Noted {
         }
     }
 
+    /// Returns the estimated rows of a node of the plan.
     pub(crate) fn rows(&self, part: &LogicalPlan) -> f64 {
         let known = self.0.as_ref().and_then(|noted| noted.get(&std::ptr::from_ref(part)).copied());
-        // Of a scan below a filter that was asked about before, nothing was found out again.
+        // A filter whose estimate is cached does not visit the scan below it.
         known.unwrap_or_else(|| relation_of(part).rows)
     }
 }

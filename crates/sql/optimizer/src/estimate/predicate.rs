@@ -1,4 +1,4 @@
-//! How selective a condition is, by what is known about the columns it reads.
+//! Selectivity of conditions, from column statistics.
 
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Between, InList, ScalarFunction};
@@ -7,19 +7,20 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use functions::HasKey;
 use plan::estimate::{ColumnFacts, Relation, position};
 
-/// Share of rows for a comparison by order of which nothing is known.
+/// Default selectivity of `<`, `<=`, `>` and `>=`.
 const RANGE: f64 = 1.0 / 3.0;
-/// For LIKE and its relatives.
+/// Default selectivity of LIKE and regular expressions.
 const PATTERN: f64 = 0.1;
-/// For conditions of any other form.
+/// Default selectivity of other conditions.
 const OTHER: f64 = 0.25;
 
-/// The share of `relation`'s rows for which `predicate` is true.
+/// Returns the selectivity of `predicate`: the share of `relation`'s rows for which it is true.
 pub(super) fn selectivity(predicate: &Expr, relation: &Relation, schema: &DFSchema) -> f64 {
     conditions(predicate, relation, schema).clamp(0.0, 1.0)
 }
 
-/// `relation` with that share of its rows; columns that the predicate restricts keep a share of their values.
+/// Returns `relation` with `selectivity` of its rows. Columns that the predicate restricts lose distinct values and get
+/// narrower bounds.
 pub(super) fn apply(mut relation: Relation, predicate: &Expr, schema: &DFSchema, selectivity: f64) -> Relation {
     let rows = relation.rows;
     let mut restricted = vec![false; relation.columns.len()];
@@ -54,7 +55,7 @@ pub(super) fn apply(mut relation: Relation, predicate: &Expr, schema: &DFSchema,
     relation
 }
 
-/// The share of a column's values, as against its rows, that a condition on it alone leaves.
+/// Returns the share of a column's distinct values (not rows) that a condition on this column leaves.
 fn value_share(conjunct: &Expr, relation: &Relation, schema: &DFSchema, facts: &ColumnFacts) -> f64 {
     let count = match conjunct {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Eq, .. }) => Some(1.0),
@@ -69,6 +70,7 @@ fn value_share(conjunct: &Expr, relation: &Relation, schema: &DFSchema, facts: &
     }
 }
 
+/// Returns the unclamped selectivity of `predicate`.
 fn conditions(predicate: &Expr, relation: &Relation, schema: &DFSchema) -> f64 {
     let each = |expr: &Expr| selectivity(expr, relation, schema);
     match predicate {
@@ -130,12 +132,12 @@ fn conditions(predicate: &Expr, relation: &Relation, schema: &DFSchema) -> f64 {
     }
 }
 
-/// How many keys a condition has that asks for one of some.
+/// Returns the number of keys of a [`HasKey`] call; `None` for other functions.
 fn keys(call: &ScalarFunction) -> Option<f64> {
     call.func.inner().downcast_ref::<HasKey>().map(|has_key| has_key.keys().count() as f64)
 }
 
-/// `a >= low AND a <= high` as one range.
+/// Returns the selectivity of `a >= low AND a <= high` as one range; `None` for other conditions.
 fn range(left: &Expr, right: &Expr, relation: &Relation, schema: &DFSchema) -> Option<f64> {
     let (below, above) = (bound(left)?, bound(right)?);
     if below.0 != above.0 {
@@ -149,11 +151,13 @@ fn range(left: &Expr, right: &Expr, relation: &Relation, schema: &DFSchema) -> O
     Some(span(&relation.facts(below.0, schema), low, high))
 }
 
+/// Returns the operands of a comparison with a literal; the literal as a position on its type's axis.
 fn bound(expr: &Expr) -> Option<(&Expr, Operator, f64)> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return None };
     Some((left, *op, position(literal(right)?)?))
 }
 
+/// Returns the selectivity of a comparison with a literal.
 fn compare(facts: &ColumnFacts, op: Operator, value: &ScalarValue) -> f64 {
     if value.is_null() {
         return 0.0;
@@ -169,7 +173,7 @@ fn compare(facts: &ColumnFacts, op: Operator, value: &ScalarValue) -> f64 {
     }
 }
 
-/// The share of rows that equal one value.
+/// Returns the selectivity of equality with one value.
 fn equal(facts: &ColumnFacts, value: &ScalarValue) -> f64 {
     if let Some((_, share)) = facts.frequent.iter().find(|(frequent, _)| frequent == value) {
         return *share;
@@ -184,17 +188,18 @@ fn equal(facts: &ColumnFacts, value: &ScalarValue) -> f64 {
     ((1.0 - facts.nulls - listed).max(0.0) / others).min(1.0 / facts.distinct.max(1.0))
 }
 
+/// Returns the selectivity of equality with an unknown value.
 fn equal_to_any(facts: &ColumnFacts) -> f64 {
     (1.0 - facts.nulls) / facts.distinct.max(1.0)
 }
 
-/// The share of rows between two positions, values spread evenly between the bounds.
+/// Returns the selectivity of a range, assuming that values are spread evenly between the column's bounds.
 fn span(facts: &ColumnFacts, low: f64, high: f64) -> f64 {
     let (Some(min), Some(max)) = (facts.min, facts.max) else {
         return if low.is_finite() && high.is_finite() { RANGE * RANGE } else { RANGE };
     };
     let share = if min < max {
-        // Both ends count: one value's share at least, if the range meets the column's at all.
+        // The range includes both ends: an overlapping one selects the share of one value at least.
         if high < min || max < low || high < low {
             0.0
         } else {

@@ -1,4 +1,4 @@
-//! A filter tried on the rows that the catalog keeps of each table.
+//! Evaluates filters on the row sample that the catalog has of each table.
 
 use std::sync::Arc;
 
@@ -18,22 +18,24 @@ use plan::estimate::Relation;
 use super::scan::with_table;
 use crate::dependent::is_dependent;
 
-/// So many hits make the sample's answer trusted alone.
+/// Least number of passing rows from which the sample's selectivity is used alone.
 const TRUSTED_HITS: f64 = 12.0;
-/// So many hits show where a column's values lie.
+/// Least number of passing rows from which columns' ranges are taken from them.
 const RANGE_HITS: usize = 4;
 
-/// What a table's sample says about a filter.
+/// Result of a filter on a table's sample.
 #[derive(Debug)]
 pub(super) struct Tried {
-    /// Conjuncts that cannot be evaluated on the sample are left out.
+    /// Per conjunct, which rows pass. Conjuncts that cannot be evaluated on the sample are left out.
     masks: Vec<BooleanArray>,
+    /// Rows of the sample.
     rows: RecordBatch,
     /// Whether the sample is the whole table.
     is_complete: bool,
 }
 
-/// `predicate` tried on the sample of the scanned table; `None` if there is no sample or no conjunct can be tried.
+/// Evaluates `predicate` on the sample of the scanned table; `None` if there is no sample or no conjunct can be
+/// evaluated.
 pub(super) fn try_filter(scan: &TableScan, predicate: &Expr) -> Option<Tried> {
     with_table(scan, |table| {
         let rows = table.known.sample.get_or_init(|| rows(table)).clone()?;
@@ -55,22 +57,22 @@ pub(super) fn try_filter(scan: &TableScan, predicate: &Expr) -> Option<Tried> {
 }
 
 impl Tried {
-    /// The share of the table's rows that pass; `guessed` is what else is known of it. Few hits say little: they are weighed
-    /// with the guess.
+    /// Returns the filter's selectivity. `guessed` is its estimate from column statistics, with which the sample's
+    /// result is averaged if few rows pass.
     pub(super) fn selectivity(&self, guessed: f64) -> f64 {
         let rows = self.rows.num_rows() as f64;
         let hits = self.all().true_count() as f64;
         if self.is_complete || TRUSTED_HITS <= hits {
             return hits / rows;
         }
-        // A share above this would have shown more hits.
+        // With a larger selectivity more rows of the sample would have passed.
         let most = (hits + 3.0) / rows;
         let trust = hits / TRUSTED_HITS;
         trust * (hits / rows) + (1.0 - trust) * guessed.min(most)
     }
 
-    /// Narrows the bounds of the columns of `kept` to where the passing rows' values lie, out of all of `scanned`'s: a year's
-    /// rows of a calendar have a year's keys.
+    /// Narrows the bounds of the columns of `kept`, within those of `scanned`, to the values of the passing rows: the
+    /// rows of one year of a calendar have only that year's keys.
     pub(super) fn narrow(&self, kept: &mut Relation, scanned: &Relation, schema: &DFSchema) {
         let total = self.rows.num_rows();
         let masks = || self.masks.iter().cloned().chain([self.all()]);
@@ -88,7 +90,7 @@ impl Tried {
             else {
                 continue;
             };
-            // What the sample missed beyond its ends: about a gap between two hits.
+            // The table's passing rows reach about one gap between two sampled values beyond the sample's.
             let margin = ((high - low) / hits).max((most - least) / total as f64);
             let (low, high) = (least.max(low - margin), most.min(high + margin));
             if high - low < (most - least) / 2.0 {
@@ -97,13 +99,14 @@ impl Tried {
         }
     }
 
+    /// Returns which rows pass all conjuncts.
     fn all(&self) -> BooleanArray {
         let all = self.masks.iter().cloned().reduce(|a, b| and(&a, &b).unwrap_or(a));
         all.unwrap_or_else(|| BooleanArray::from(vec![true; self.rows.num_rows()]))
     }
 }
 
-/// Whether the sample's rows are all that the condition reads.
+/// Returns whether a condition can be evaluated on a row alone: it has no subquery, placeholder or volatile function.
 fn is_plain(conjunct: &Expr) -> bool {
     let reads_more = conjunct.exists(|expr| {
         let is_subquery = matches!(expr, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
@@ -112,6 +115,7 @@ fn is_plain(conjunct: &Expr) -> bool {
     !conjunct.is_volatile() && !reads_more.unwrap_or(true)
 }
 
+/// Evaluates a conjunct; returns which rows pass, `None` if it cannot be evaluated.
 fn mask(conjunct: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Option<BooleanArray> {
     let context = PhysicalPlanningContext::default();
     let evaluable = create_physical_expr(conjunct, schema, &ExecutionProps::new(), &context).ok()?;
@@ -120,7 +124,7 @@ fn mask(conjunct: &Expr, schema: &DFSchema, rows: &RecordBatch) -> Option<Boolea
     Some(if passed.null_count() == 0 { passed.clone() } else { prep_null_mask_filter(passed) })
 }
 
-/// The least and the greatest of the masked values, for types that lie on a line.
+/// Returns the minimum and maximum of the masked values, for types whose values have positions on an axis.
 fn range(values: &ArrayRef, mask: &BooleanArray) -> Option<(f64, f64)> {
     let has_place = matches!(
         values.data_type(),
@@ -135,7 +139,7 @@ fn range(values: &ArrayRef, mask: &BooleanArray) -> Option<(f64, f64)> {
         return None;
     }
     let values = filter(values, mask).ok()?;
-    // Dates and times have no cast to floats of their own.
+    // Dates and timestamps cannot be cast to floats directly.
     let values = match values.data_type() {
         DataType::Date32 => cast(&values, &DataType::Int32).ok()?,
         DataType::Timestamp(..) => cast(&values, &DataType::Int64).ok()?,
@@ -146,7 +150,8 @@ fn range(values: &ArrayRef, mask: &BooleanArray) -> Option<(f64, f64)> {
     Some((min(values)?, max(values)?))
 }
 
-/// The sample's rows under the columns' names. Columns that were added or retyped since it was drawn are not there.
+/// Returns the sample's rows with the columns' current names, without columns that were added or retyped since
+/// sampling.
 fn rows(table: &ShardTable) -> Option<RecordBatch> {
     let sample = table.rows.shards.sample.as_ref()?;
     let batch = sample.batch()?;

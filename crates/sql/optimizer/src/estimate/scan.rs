@@ -1,4 +1,4 @@
-//! A table's rows as the catalog describes them.
+//! Estimates for scans, from the catalog's statistics.
 
 use std::sync::Arc;
 
@@ -14,11 +14,12 @@ use types::SqlType;
 
 use crate::shared::SharedTable;
 
-/// Values of a column of which nothing is known, as its rows are all fresh; PostgreSQL assumes as many.
+/// Default number of distinct values for columns without statistics, such as those of unflushed rows; PostgreSQL's
+/// default.
 const UNKNOWN_DISTINCT: f64 = 200.0;
 
-/// What passes a filter right above a scan of a table of the catalog: found out by `estimate`, of all columns of the table, where that was not
-/// asked before.
+/// Returns the estimate of a filter right above a scan of a catalog table; `None` for other scans. On first use
+/// `estimate` computes it for all columns of the table; then it is cached with the table.
 pub(super) fn filtered(
     scan: &TableScan,
     predicate: &Expr,
@@ -40,7 +41,8 @@ pub(super) fn filtered(
     .flatten()
 }
 
-/// All rows of the table, the scan's projection applied. Its filters are not: they are pruning hints that a filter above repeats.
+/// Estimates a scan: all rows of the table, with the scan's projection. The scan's filters do not count: they only help
+/// pruning, and a filter above repeats them.
 pub(super) fn relation(scan: &TableScan) -> Relation {
     if let Ok(provider) = source_as_provider(&scan.source)
         && let Some(shared) = provider.downcast_ref::<SharedTable>()
@@ -55,7 +57,7 @@ pub(super) fn relation(scan: &TableScan) -> Relation {
     })
 }
 
-/// All rows and all columns of a table; its places are no columns of which anything is known.
+/// Returns the estimate of all rows and columns of a table. Columns of row locations have no statistics.
 fn all(table: &ShardTable) -> Relation {
     let rows = table.rows.len() as f64;
     let mut columns = facts_of_all(table).to_vec();
@@ -76,12 +78,13 @@ fn projected(rows: f64, all: &[ColumnFacts], projection: Option<&[usize]>) -> Re
     Relation { rows, columns }
 }
 
-/// Calls `read` with the table of the catalog that is scanned, if it is one.
+/// Calls `read` with the scanned table, if it is a catalog table.
 pub(super) fn with_table<R>(scan: &TableScan, read: impl FnOnce(&ShardTable) -> R) -> Option<R> {
     let provider = source_as_provider(&scan.source).ok()?;
     provider.downcast_ref::<ShardTable>().map(read)
 }
 
+/// Returns the statistics of a table's column.
 fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
     let rows = table.rows.len() as f64;
     let summary = table.rows.shards.summary(column);
@@ -116,7 +119,8 @@ fn facts(table: &ShardTable, column: &Column) -> ColumnFacts {
     }
 }
 
-/// A guess at the distinct values of a column of files, which say no more than its bounds: whole numbers take every value between them.
+/// Returns the estimated distinct values of an external table's column, whose files have only bounds: integers and
+/// dates are assumed to take every value between them.
 fn distinct_of_file(rows: f64, bounds: Option<(f64, f64)>, sql_type: &SqlType) -> f64 {
     let is_whole = matches!(sql_type, SqlType::Int2 | SqlType::Int4 | SqlType::Int8 | SqlType::Date);
     match bounds {
@@ -125,7 +129,7 @@ fn distinct_of_file(rows: f64, bounds: Option<(f64, f64)>, sql_type: &SqlType) -
     }
 }
 
-/// Bytes of a value of this type in memory; texts by a guess.
+/// Returns the bytes of a value of this type in memory; 24 for types of variable size.
 fn width(data_type: &DataType) -> f64 {
     data_type.primitive_width().map_or(24.0, |bytes| bytes as f64)
 }

@@ -1,4 +1,4 @@
-//! Estimates against the true counts of small tables.
+//! Tests of estimates against the true row counts of small tables.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
@@ -38,9 +38,9 @@ async fn filters_on_scans_are_counted_on_the_sample() {
 
 #[tokio::test]
 async fn keys_meet_where_their_ranges_do() {
-    // Days reach far beyond those on which something was sold.
+    // The calendar reaches far beyond the days with sales.
     check("SELECT d_weekday FROM sale, day WHERE s_day = d_id", 1.5).await;
-    // A year's rows are a range of keys.
+    // The rows of a year have a range of keys.
     check("SELECT d_weekday FROM sale, day WHERE s_day = d_id AND d_year = 6", 1.5).await;
     check("SELECT d_weekday FROM sale, day WHERE s_day = d_id AND d_year = 6 AND d_weekday = 1", 2.0).await;
     check("SELECT d_weekday FROM sale, day WHERE s_day = d_id AND d_weekday = 1", 1.5).await;

@@ -1,4 +1,4 @@
-//! A tree over a graph's leaves as a plan: every condition stands where all that it reads has come together.
+//! Builds the plan of a tree over a graph's leaves, with every condition as low as the leaves that it reads allow.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::graph::{Attachment, Graph};
 use super::leaf_set::LeafSet;
 use super::search::Tree;
 
-/// The plan of `tree`, its columns those of `schema`.
+/// Returns the plan of `tree`, with the columns of `schema`.
 pub(super) fn plan(graph: &Graph, tree: &Tree, schema: &DFSchema) -> Result<LogicalPlan> {
     let (plan, _) = node(graph, tree)?;
     let columns = schema.columns();
@@ -21,12 +21,12 @@ pub(super) fn plan(graph: &Graph, tree: &Tree, schema: &DFSchema) -> Result<Logi
     Projection::try_new(columns, Arc::new(plan)).map(LogicalPlan::Projection)
 }
 
-/// The plan of `tree`, with the columns of all leaves.
+/// Returns the plan of `tree`, with the columns of all leaves.
 pub(super) fn joined(graph: &Graph, tree: &Tree) -> Result<LogicalPlan> {
     node(graph, tree).map(|(plan, _)| plan)
 }
 
-/// A leaf with the conditions that read nothing else.
+/// Returns the plan of a leaf, filtered by the conditions that read only this leaf.
 pub(super) fn leaf(graph: &Graph, leaf: usize) -> LogicalPlan {
     let plan = LogicalPlan::clone(&graph.leaves[leaf].plan);
     if graph.leaves[leaf].attachment.is_some() {
@@ -47,7 +47,7 @@ pub(super) fn leaf(graph: &Graph, leaf: usize) -> LogicalPlan {
 fn filter(predicate: Expr, plan: LogicalPlan) -> LogicalPlan {
     match Filter::try_new(predicate, Arc::new(plan)) {
         Ok(filter) => LogicalPlan::Filter(filter),
-        Err(error) => unreachable!("a condition of the plan is boolean: {error}"),
+        Err(error) => unreachable!("a condition of the join graph is not boolean: {error}"),
     }
 }
 
@@ -67,7 +67,7 @@ fn node(graph: &Graph, tree: &Tree) -> Result<(LogicalPlan, LeafSet)> {
     Ok((plan, set))
 }
 
-/// The conditions that the union of two sets can decide and neither alone could.
+/// Returns the conditions that can be evaluated on the union of two sets but on neither alone.
 fn new_conditions(graph: &Graph, left: LeafSet, right: LeafSet) -> Vec<(LeafSet, Expr)> {
     let decides = |set: LeafSet, leaves: LeafSet| {
         let is_attached_alone = set.single().is_some_and(|leaf| graph.leaves[leaf].attachment.is_some());
@@ -119,7 +119,8 @@ fn inner(
     Ok(LogicalPlan::Join(join))
 }
 
-/// The sides of an equality of which one reads the left input only and the other the right.
+/// Returns the sides of an equality as a pair of join keys, if one reads only the left input and the other only the
+/// right.
 fn key_pair(condition: &Expr, left: &DFSchema, right: &DFSchema) -> Option<(Expr, Expr)> {
     let Expr::BinaryExpr(BinaryExpr { left: a, op: Operator::Eq, right: b }) = condition else { return None };
     let reads_only = |expr: &Expr, schema: &DFSchema| {

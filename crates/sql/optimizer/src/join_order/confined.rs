@@ -1,5 +1,7 @@
-//! Leaves whose rows another leaf's range leaves few of: of a calendar that is joined by its weeks with those of one year, the days of that
-//! year. What the other columns hold then is far less than the table says of them.
+//! Estimates for leaves that a join restricts to a narrow range of a column.
+//!
+//! Example: a calendar that is joined with one year of weeks contributes only the days of that year, so that the ranges
+//! of its other columns are far narrower than the table's statistics say.
 
 use std::sync::Arc;
 
@@ -11,22 +13,24 @@ use plan::estimate::{ColumnFacts, Relation};
 use super::graph::Graph;
 use crate::relation_of;
 
-/// Larger leaves are facts, whose other keys have little to do with the one that is confined.
+/// Limit of rows of such leaves. Larger ones are fact tables, whose other keys hardly correlate with the restricted
+/// one.
 const ROWS_MAX: f64 = 200_000.0;
-/// The part of a leaf's range that is left, at most.
+/// Largest remaining share of a leaf's range.
 const SHARE_MAX: f64 = 0.1;
 
-/// A leaf as it is beside those that confine it.
+/// Estimate of a leaf when it is joined with a leaf that restricts its range.
 #[derive(Debug)]
 pub(super) struct Confined {
-    /// The leaf whose range it is.
+    /// Index of the restricting leaf.
     pub(super) by: usize,
+    /// Remaining rows of the restricted leaf.
     pub(super) rows: f64,
-    /// Per class: what is known of the leaf's member.
+    /// Per equivalence class, the statistics of the restricted leaf's member, if it has one.
     pub(super) facts: Vec<Option<ColumnFacts>>,
 }
 
-/// Per leaf: what each of the others that confine it leaves, the fewest rows first.
+/// Returns, per leaf, its estimates with each of the leaves that restrict it, the fewest rows first.
 pub(super) fn confined(
     graph: &Graph,
     relations: &[Relation],
@@ -61,14 +65,14 @@ fn member_facts(graph: &Graph, leaf: usize, members: &[(usize, Expr)], relation:
     Some(relation.facts(expr, graph.leaves[leaf].plan.schema()))
 }
 
-/// The range of another leaf's member, if it is by far the narrower.
+/// Returns the common range of two members of a class, if it is much narrower than the range of `own`.
 fn narrower(other: usize, facts: &ColumnFacts, own: &ColumnFacts) -> Option<(usize, f64, f64)> {
     let (low, high) = (facts.min?.max(own.min?), facts.max?.min(own.max?));
     let is_narrow = low <= high && high - low < SHARE_MAX * (own.max? - own.min?);
     is_narrow.then_some((other, low, high))
 }
 
-/// What a table's rows are in a range of whole numbers or days.
+/// Estimates a leaf that scans a table, with `member` in a range of integers or dates.
 fn confine(graph: &Graph, leaf: usize, member: &Expr, range: (f64, f64)) -> Option<Relation> {
     let leaf = &graph.leaves[leaf];
     let mut plan = leaf.plan.as_ref();

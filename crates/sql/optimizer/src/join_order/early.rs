@@ -1,8 +1,8 @@
-//! Groups made before a join, where many rows of one input have the same keys: `sum(f.v)` of `f JOIN d ON f.k = d.k`, grouped by a column of
-//! `d`, is the sum of the sums that `f` has of each `k`.
+//! Eager aggregation: aggregates one input before the joins if many of its rows have the same keys.
 //!
-//! All rows of a group below meet the same rows of the other inputs, so it does not matter how many these are. See Yan and Larson, "Eager
-//! aggregation and lazy aggregation", VLDB 1995.
+//! `sum(f.v)` of `f JOIN d ON f.k = d.k`, grouped by a column of `d`, is the sum of the sums of `f` per `k`. All rows
+//! of a lower group join with the same rows of the other inputs, so the number of these does not matter. See Yan and
+//! Larson, "Eager aggregation and lazy aggregation", VLDB 1995.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,14 +23,15 @@ use super::{build, search};
 use crate::estimate::groups;
 use crate::relation_of;
 
-/// Inputs with fewer rows are not worth it.
+/// Least number of rows of the input.
 const ROWS_MIN: f64 = 100_000.0;
-/// Rows of a group below the join, on average at least.
+/// Least average number of rows per lower group.
 const ROWS_OF_GROUP_MIN: f64 = 8.0;
-/// The part of the rows that find partners, at least: where most find none, they are better left out first.
+/// Least share of rows that find partners: if fewer do, the join should discard the others before aggregation.
 pub(super) const JOINED_MIN: f64 = 0.5;
 
-/// The same groups, of groups that are made before the joins; `None` where that is not possible or not worth it.
+/// Rewrites an aggregate over inner joins to a partial aggregation of one input below the joins and a final one above;
+/// `None` if that is impossible or not worth it.
 pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let is_set_or_chance = |key: &Expr| matches!(key, Expr::GroupingSet(_)) || key.is_volatile();
     if aggregate.group_expr.is_empty() || aggregate.group_expr.iter().any(is_set_or_chance) {
@@ -59,7 +60,7 @@ pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     above(aggregate, joined, totals).map(Some)
 }
 
-/// The groups of joined groups, under the names that the aggregate has for its columns.
+/// Returns the final aggregation over the joined partial groups, with the column names of `aggregate`.
 fn above(aggregate: &Aggregate, joined: LogicalPlan, totals: Vec<Expr>) -> Result<LogicalPlan> {
     let above = Aggregate::try_new(Arc::new(joined), aggregate.group_expr.clone(), totals)?;
     let count = aggregate.group_expr.len();
@@ -77,7 +78,7 @@ fn above(aggregate: &Aggregate, joined: LogicalPlan, totals: Vec<Expr>) -> Resul
     Projection::try_new(columns, Arc::new(LogicalPlan::Aggregate(above))).map(LogicalPlan::Projection)
 }
 
-/// A sum of sums in the type of the sum.
+/// Casts the value of a final aggregate from the type `now` to the original aggregate's type.
 pub(super) fn as_before(value: Expr, now: &Field, before: &Field) -> Expr {
     if now.data_type() == before.data_type() && now.metadata() == before.metadata() {
         return value;
@@ -86,7 +87,7 @@ pub(super) fn as_before(value: Expr, now: &Field, before: &Field) -> Expr {
     Expr::Cast(Cast::new_from_field(Box::new(value), Arc::new(field)))
 }
 
-/// What partial aggregates are called: as EXPLAIN is to show them, each by a name of its own.
+/// Returns unique column names for partial aggregates, as EXPLAIN shows them.
 pub(super) fn names(calls: &[AggregateFunction]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(calls.len());
     for call in calls {
@@ -99,7 +100,8 @@ pub(super) fn names(calls: &[AggregateFunction]) -> Vec<String> {
     names
 }
 
-/// The aggregates, if each can be made of those of parts, also of rows that find no partners.
+/// Returns the aggregate's calls if all of them can be computed from partial aggregates, which may include rows that
+/// find no partner.
 pub(super) fn calls(aggregate: &Aggregate) -> Option<Vec<AggregateFunction>> {
     let schema = aggregate.input.schema();
     let call = |expr: &Expr| match expr.clone().unalias() {
@@ -115,8 +117,8 @@ pub(super) fn calls(aggregate: &Aggregate) -> Option<Vec<AggregateFunction>> {
     aggregate.aggr_expr.iter().map(call).collect()
 }
 
-/// Whether an expression has a value for whatever row: of arithmetic it may be out of range, and nobody has asked for it where the row finds
-/// no partner.
+/// Returns whether an expression cannot fail for any row. Arithmetic may overflow, which must not fail the query for a
+/// row that finds no partner.
 fn is_total(expr: &Expr, schema: &DFSchema) -> bool {
     let may_fail = expr.exists(|expr| {
         Ok(match expr {
@@ -150,7 +152,7 @@ fn is_total(expr: &Expr, schema: &DFSchema) -> bool {
     !may_fail.unwrap_or(true)
 }
 
-/// The aggregates of partial ones; `None` where sums would depend on the order of their parts.
+/// Returns the final aggregates over partial ones; `None` if a sum's result depends on the order of its addends.
 pub(super) fn totals(calls: &[AggregateFunction], names: &[String], below: &LogicalPlan) -> Result<Option<Vec<Expr>>> {
     let mut totals = Vec::with_capacity(calls.len());
     for (number, (call, name)) in calls.iter().zip(names).enumerate() {
@@ -168,7 +170,7 @@ pub(super) fn totals(calls: &[AggregateFunction], names: &[String], below: &Logi
     Ok(Some(totals))
 }
 
-/// The input whose columns alone the aggregates read: the largest, where they read none.
+/// Returns the only leaf whose columns the aggregates read; the largest leaf if they read none.
 fn totalled(graph: &Graph, calls: &[AggregateFunction]) -> Option<usize> {
     let mut read = HashSet::new();
     for call in calls {
@@ -186,7 +188,7 @@ fn totalled(graph: &Graph, calls: &[AggregateFunction]) -> Option<usize> {
     }
 }
 
-/// The columns of the leaf that joins and the groups' keys read; `None` where a join reads more than columns.
+/// Returns the columns of the leaf that joins and group keys read; `None` if a join reads more than columns.
 fn keys(graph: &Graph, leaf: usize, group_keys: &[Expr]) -> Option<Vec<Column>> {
     let mut keys: Vec<Column> = Vec::new();
     for (_, expr) in graph.classes.iter().flat_map(|class| &class.members).filter(|(of, _)| *of == leaf) {
@@ -204,15 +206,16 @@ fn keys(graph: &Graph, leaf: usize, group_keys: &[Expr]) -> Option<Vec<Column>> 
     Some(keys)
 }
 
-/// Whether so many rows are enough to be worth groups, and these few by keys of which that is known.
+/// Returns whether an input of so many rows is large enough, and has few enough groups by these keys.
 pub(super) fn is_worth(keys: &[ColumnFacts], rows: f64) -> bool {
     ROWS_MIN <= rows && groups(keys, rows) * ROWS_OF_GROUP_MIN <= rows
 }
 
+/// Returns whether eager aggregation of a leaf is worth it.
 fn pays(graph: &Graph, below: &LogicalPlan, keys: &[Column]) -> bool {
     let relation = relation_of(below);
     let facts: Vec<_> = keys.iter().map(|key| relation.facts(&Expr::Column(key.clone()), below.schema())).collect();
-    // What takes longest to find out last.
+    // The most expensive check comes last.
     is_worth(&facts, relation.rows)
         && relation.rows * JOINED_MIN <= Sizes::of(graph).rows(LeafSet::first(graph.leaves.len()))
 }

@@ -1,8 +1,8 @@
-//! Groups made before an outer join: `count(f.v)` of `d LEFT JOIN f ON d.k = f.k`, grouped by columns of `d`, is the sum of the counts that `f` has of each
-//! `k`, and nothing where it has none.
+//! Eager aggregation below an outer join.
 //!
-//! Rows of `d` with the same key meet the same group, so it does not matter how many these are. See Yan and Larson, "Eager aggregation and lazy
-//! aggregation", VLDB 1995.
+//! `count(f.v)` of `d LEFT JOIN f ON d.k = f.k`, grouped by columns of `d`, is the sum of the counts of `f` per `k`, or
+//! 0 where `f` has no row with that `k`. All rows of `d` with the same key join with the same group, so their number
+//! does not matter. See Yan and Larson, "Eager aggregation and lazy aggregation", VLDB 1995.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use super::early::{JOINED_MIN, as_before, calls, is_worth, names, totals};
 use crate::estimate::existence_share;
 use crate::relation_of;
 
-/// The same groups, of groups that are made before the join; `None` where that is not possible or not worth it.
+/// Rewrites an aggregate over an outer join to a partial aggregation of the nullable side below the join and a final
+/// one above; `None` if that is impossible or not worth it.
 pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let Some((join, sides)) = outer_join(&aggregate.input) else { return Ok(None) };
     let is_kept = |column: &Column| sides.kept.schema().has_column(column);
@@ -55,14 +56,18 @@ pub(super) fn aggregated(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     above(aggregate, &calls, LogicalPlan::Join(joined), totals).map(Some)
 }
 
-/// The sides of an outer join, and the keys that it compares, those of the side first whose rows all come out.
+/// Sides of an outer join and its keys.
 struct Sides<'a> {
+    /// Preserved side, whose rows all come out.
     kept: &'a LogicalPlan,
+    /// Nullable side.
     other: &'a LogicalPlan,
+    /// Equi-join keys; the preserved side's expression is first.
     on: Vec<(Expr, Expr)>,
 }
 
-/// An outer join by keys alone, below what only chooses columns.
+/// Returns the left or right join at the top of `plan`, below projections of columns; `None` if it has conditions other
+/// than keys.
 fn outer_join(plan: &LogicalPlan) -> Option<(&Join, Sides<'_>)> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -89,7 +94,8 @@ fn outer_join(plan: &LogicalPlan) -> Option<(&Join, Sides<'_>)> {
     }
 }
 
-/// Whether an aggregate is of a column of this side, cast or not, so that rows without a partner, where the column is NULL, add nothing to it.
+/// Returns whether an aggregate's argument is a column of `side`, perhaps cast. Rows without a partner have NULL in it,
+/// and do not contribute to the aggregate.
 fn reads_column_of(call: &AggregateFunction, side: &LogicalPlan) -> bool {
     let [argument] = call.params.args.as_slice() else { return false };
     let mut read = argument;
@@ -99,7 +105,7 @@ fn reads_column_of(call: &AggregateFunction, side: &LogicalPlan) -> bool {
     call.params.filter.is_none() && matches!(read, Expr::Column(column) if side.schema().has_column(column))
 }
 
-/// Whether the groups are few beside the rows of which they are made, and most of these find partners.
+/// Returns whether there are few groups compared to rows, and enough rows find partners.
 fn pays(sides: &Sides<'_>, keys: &[Expr]) -> bool {
     let relation = relation_of(sides.other);
     let facts: Vec<_> = keys.iter().map(|key| relation.facts(key, sides.other.schema())).collect();
@@ -113,7 +119,8 @@ fn pays(sides: &Sides<'_>, keys: &[Expr]) -> bool {
     JOINED_MIN <= existence_share(&other, &own)
 }
 
-/// The groups of joined groups, under the names that the aggregate has for its columns: counts of nothing are 0.
+/// Returns the final aggregation over the joined partial groups, with the column names of `aggregate`. Counts of groups
+/// without partners become 0.
 fn above(
     aggregate: &Aggregate,
     calls: &[AggregateFunction],

@@ -1,4 +1,5 @@
-//! A tree of joins as a graph: inputs, and the conditions between them, free of the order they were written in.
+//! Join graph: the inputs of a tree of joins and the conditions between them, independent of the order in the
+//! statement.
 
 use std::sync::Arc;
 
@@ -10,49 +11,51 @@ use super::leaf_set::LeafSet;
 use super::search::Tree;
 use crate::origin::is_never_null;
 
-/// Inputs and conditions of a tree of joins.
+/// Join graph: inputs and conditions of a tree of joins.
 #[derive(Debug)]
 pub(super) struct Graph {
+    /// Inputs of the joins.
     pub(super) leaves: Vec<Leaf>,
-    /// Expressions that inner joins make equal.
+    /// Equivalence classes of expressions that inner joins equate.
     pub(super) classes: Vec<Class>,
     /// All other conditions that rows must fulfil.
     pub(super) conditions: Vec<Condition>,
-    /// The tree as it was written, sides included, if no condition has to move.
+    /// Original tree, with its build and probe sides; `None` if a condition has to move even in this order.
     pub(super) written: Option<Tree>,
 }
 
-/// An input of the joins.
+/// Input of the joins.
 #[derive(Debug)]
 pub(super) struct Leaf {
     pub(super) plan: Arc<LogicalPlan>,
-    /// How rows meet it, unless by an inner join.
+    /// Outer, semi, anti or mark join that adds the leaf; `None` for inner joins.
     pub(super) attachment: Option<Attachment>,
 }
 
-/// A join other than inner whose right side is one leaf. It does the same to a row wherever in the tree it happens, if only
-/// the leaves that its condition reads are there: it commutes with joins that do not read what it adds.
+/// Non-inner join whose right side is a single leaf. Its effect on a row is the same anywhere in the tree where the
+/// leaves that its condition reads are present, so it commutes with joins that do not read the columns that it adds.
 #[derive(Debug)]
 pub(super) struct Attachment {
     /// `Left`, `LeftSemi`, `LeftAnti` or `LeftMark`.
     pub(super) join_type: JoinType,
-    /// Pairs of equal expressions, the leaf's own second.
+    /// Equi-join keys; the leaf's expression is second.
     pub(super) on: Vec<(Expr, Expr)>,
     pub(super) filter: Option<Expr>,
     pub(super) null_equality: NullEquality,
-    /// NOT IN: a NULL on either side leaves it open whether a row stays.
+    /// Whether it is a NOT IN whose keys may be NULL on either side.
     pub(super) null_aware: bool,
-    /// The leaves that must be on the other side.
+    /// Leaves that the other side must contain.
     pub(super) required: LeafSet,
 }
 
-/// Expressions over one leaf each that all have the same value in every row of the result.
+/// Equivalence class: expressions, each over one leaf, that have the same value in every row of the result.
 #[derive(Debug, Default)]
 pub(super) struct Class {
+    /// Expressions with the indices of their leaves.
     pub(super) members: Vec<(usize, Expr)>,
 }
 
-/// A condition and the leaves it reads.
+/// Condition with the leaves that it reads.
 #[derive(Debug)]
 pub(super) struct Condition {
     pub(super) expr: Expr,
@@ -60,8 +63,8 @@ pub(super) struct Condition {
 }
 
 impl Graph {
-    /// The graph of the joins at the top of `plan`; `None` if there is nothing to order, or something in it that the graph has no
-    /// form for.
+    /// Returns the graph of the joins at the top of `plan`; `None` if there is nothing to order or the graph cannot
+    /// represent it.
     pub(super) fn of(plan: &LogicalPlan) -> Option<Graph> {
         if !is_transparent(plan) {
             return None;
@@ -76,7 +79,8 @@ impl Graph {
     }
 }
 
-/// Whether the node is taken apart: joins, and what lies between joins without changing rows' values.
+/// Returns whether the graph includes the node itself instead of taking it as a leaf: reorderable joins, and filters
+/// and column projections between joins.
 fn is_transparent(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Join(join) => match join.join_type {
@@ -92,16 +96,18 @@ fn is_transparent(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// What was met on the way through the tree.
+/// Flattened tree of joins.
 #[derive(Default)]
 struct Flat {
     leaves: Vec<Leaf>,
+    /// Conditions of inner joins and of filters between joins.
     conjuncts: Vec<Expr>,
-    /// Whether filters lie between the joins: then conditions move even if the order stays.
+    /// Whether filters lie between the joins, so that conditions move even if the order stays.
     has_filters: bool,
 }
 
 impl Flat {
+    /// Adds the leaves and conditions below `plan`; returns its tree over the leaves.
     fn add(&mut self, plan: &LogicalPlan) -> Option<Tree> {
         match plan {
             _ if !is_transparent(plan) => self.leaf(Leaf { plan: Arc::new(plan.clone()), attachment: None }),
@@ -130,6 +136,7 @@ impl Flat {
         (self.leaves.len() <= LeafSet::COUNT_MAX).then(|| Tree::Leaf(self.leaves.len() - 1))
     }
 
+    /// Adds a non-inner join; `None` if the graph cannot represent it.
     fn attach(&mut self, join: &Join) -> Option<Tree> {
         let is_right =
             matches!(join.join_type, JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark);
@@ -146,15 +153,15 @@ impl Flat {
             match (self.leaf_of(column), own.has_column(column)) {
                 (Some(leaf), false) => required = required.union(LeafSet::one(leaf)),
                 (None, true) => {}
-                // Of neither side, or of both.
+                // The column belongs to neither side, or to both.
                 _ => return None,
             }
         }
-        // A condition that reads no row of the other side holds for all of them alike, wherever it stands.
+        // A condition that reads nothing of the other side must stay above the same leaves as in the statement.
         let required = if required.is_empty() { present } else { required };
         let null_aware =
             join.null_aware && on.iter().any(|(theirs, own)| may_be_null(theirs, kept) || may_be_null(own, attached));
-        // Then it is another join, though it may stay where it is.
+        // The join differs from the original one even if it stays in its position.
         self.has_filters |= null_aware != join.null_aware;
         let leaf = self.leaf(Leaf {
             plan: Arc::clone(attached),
@@ -170,18 +177,18 @@ impl Flat {
         Some(if is_right { Tree::join(leaf, tree) } else { Tree::join(tree, leaf) })
     }
 
-    /// The leaf whose column this is, as seen from above the joins; `None` if there is none.
+    /// Returns the leaf that provides a column to nodes above the joins.
     fn leaf_of(&self, column: &Column) -> Option<usize> {
         self.leaves.iter().position(|leaf| leaf.shows(column))
     }
 
-    /// Names may come back that a projection between the joins had hidden.
+    /// Returns whether two leaves have a column of the same name: dropping a projection may uncover names that it hid.
     fn has_ambiguous_columns(&self) -> bool {
         let mut seen = HashSet::new();
         self.leaves.iter().any(|leaf| leaf.shown().iter().any(|column| !seen.insert(column.clone())))
     }
 
-    /// Lets rows without a match go, where a condition would leave them out: an outer join whose added columns must not be NULL is an inner one.
+    /// Turns outer joins into inner ones where a condition above rejects NULLs in the columns that they add.
     fn join_what_must_match(&mut self) {
         while let Some(leaf) = (0..self.leaves.len()).find(|leaf| self.must_match(*leaf)) {
             let Some(attachment) = self.leaves[leaf].attachment.take() else { return };
@@ -191,6 +198,7 @@ impl Flat {
         }
     }
 
+    /// Returns whether a leaf is added by an outer join and a condition above rejects its NULLs.
     fn must_match(&self, leaf: usize) -> bool {
         let leaf = &self.leaves[leaf];
         let is_outer = leaf.attachment.as_ref().is_some_and(|attachment| {
@@ -209,7 +217,7 @@ impl Flat {
         let mut is_as_written = !self.has_filters;
         for conjunct in &self.conjuncts {
             let leaves = self.leaves_of(conjunct)?;
-            // What reads no leaf says yes or no to all rows alike.
+            // A condition that reads no leaf applies to complete rows.
             let leaves = if leaves.is_empty() { LeafSet::first(self.leaves.len()) } else { leaves };
             match self.equality(conjunct)? {
                 Some((left, right)) => join_classes(&mut classes, left, right),
@@ -223,7 +231,8 @@ impl Flat {
         Some(Graph { leaves: self.leaves, classes, conditions, written })
     }
 
-    /// The sides of `a = b` between two inner leaves.
+    /// Returns both sides of a condition `a = b` between two different inner leaves, with their leaves. The outer
+    /// `None` means that the graph cannot represent the condition, the inner one that it is no such equality.
     #[expect(clippy::type_complexity, reason = "a leaf and its expression, twice")]
     fn equality(&self, conjunct: &Expr) -> Option<Option<((usize, Expr), (usize, Expr))>> {
         let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = conjunct else { return Some(None) };
@@ -239,7 +248,7 @@ impl Flat {
 }
 
 impl Leaf {
-    /// Whether joins and conditions above can read the column from this leaf.
+    /// Returns whether joins and conditions above can read the column from this leaf.
     fn shows(&self, column: &Column) -> bool {
         match (&self.attachment, &column.relation) {
             (None, Some(_)) => self.plan.schema().has_column(column),
@@ -247,10 +256,11 @@ impl Leaf {
         }
     }
 
+    /// Returns the columns that joins and conditions above can read from this leaf.
     fn shown(&self) -> Vec<Column> {
         match self.attachment.as_ref().map(|attachment| attachment.join_type) {
             Some(JoinType::LeftSemi | JoinType::LeftAnti) => Vec::new(),
-            // Only the column that says whether there was a match.
+            // A mark join gives only the column that says whether there was a match.
             Some(JoinType::LeftMark) => build_join_schema(&DFSchema::empty(), self.plan.schema(), &JoinType::LeftMark)
                 .map_or_else(|_| Vec::new(), |schema| schema.columns()),
             _ => self.plan.schema().columns(),
@@ -267,7 +277,7 @@ fn may_be_null(expr: &Expr, plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a condition holds for no row in which these columns are NULL.
+/// Returns whether a condition is not true for any row in which the columns that fulfil `is_null` are NULL.
 fn fails_for_null(condition: &Expr, is_null: impl Fn(&Column) -> bool) -> bool {
     let null = |mut expr: &Expr| {
         while let Expr::Cast(cast) = expr {
@@ -288,7 +298,7 @@ fn fails_for_null(condition: &Expr, is_null: impl Fn(&Column) -> bool) -> bool {
     }
 }
 
-/// Puts both expressions in one class, with all that already equal either.
+/// Puts both expressions into one class, merging the classes that contain either.
 fn join_classes(classes: &mut Vec<Class>, left: (usize, Expr), right: (usize, Expr)) {
     let mut joined = Class { members: vec![left, right] };
     let (meeting, apart): (Vec<Class>, Vec<Class>) = std::mem::take(classes)

@@ -1,7 +1,9 @@
-//! Conditions that follow from others by the equalities of joins: who asks `a.x = b.y AND a.x < 5` asks `b.y < 5` too.
+//! Transitive filters: conditions that follow from others by join equalities.
 //!
-//! They are added where they come to a scan, so that it reads less. Estimates do not count them twice: a condition leaves as large a part of
-//! a column's values as of its rows, and joins meet on values.
+//! For example, `a.x = b.y AND a.x < 5` implies `b.y < 5`.
+//!
+//! They are added where they reach a scan, so that it reads less. Estimates do not count them twice: a condition leaves
+//! the same share of a column's distinct values as of its rows, and join estimates are based on distinct values.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use types::SqlType;
 use super::graph::Graph;
 use crate::origin::{asked, conditions_on, renamed};
 
-/// Adds to the graph's leaves what follows for their columns. Whether anything did.
+/// Adds implied conditions to the graph's leaves. Returns whether there were any.
 pub(super) fn add(graph: &mut Graph) -> bool {
     let mut is_changed = false;
     for class in classes(graph) {
@@ -37,17 +39,18 @@ pub(super) fn add(graph: &mut Graph) -> bool {
     is_changed
 }
 
-/// A column of a leaf whose value others have too, wherever rows meet.
+/// Column of a leaf in an equivalence class.
 #[derive(Debug, Clone)]
 struct Member {
     leaf: usize,
     column: Column,
-    /// Whether what is true of it is true of the others in all rows that matter to them.
+    /// Whether conditions on this column apply to the other members too.
     gives: bool,
-    /// Whether its rows may be left out where a condition on the others is not true of it.
+    /// Whether conditions on the other members may filter this leaf.
     takes: bool,
 }
 
+/// Returns the equivalence classes of columns, those of semi, anti and outer joins included, divided by type.
 fn classes(graph: &Graph) -> Vec<Vec<Member>> {
     let mut classes: Vec<Vec<Member>> = Vec::new();
     for class in &graph.classes {
@@ -59,7 +62,7 @@ fn classes(graph: &Graph) -> Vec<Vec<Member>> {
     }
     for (leaf, attached) in graph.leaves.iter().enumerate() {
         let Some(attachment) = &attached.attachment else { continue };
-        // NOT IN asks whether there is a NULL, and a mark may be one.
+        // The result of NOT IN depends on NULLs that a filter would remove, and so may a mark.
         let (gives, takes) = match attachment.join_type {
             JoinType::LeftSemi => (true, true),
             JoinType::Left | JoinType::LeftAnti if !attachment.null_aware => (false, true),
@@ -76,15 +79,15 @@ fn classes(graph: &Graph) -> Vec<Vec<Member>> {
             }
         }
     }
-    // One type has one meaning of every condition.
+    // A condition means the same only for columns of the same type.
     classes.into_iter().flat_map(|class| by_type(graph, class)).filter(|class| 1 < class.len()).collect()
 }
 
-/// The column of another leaf that is `expr`.
+/// Returns the member for `expr` if it is a column of another leaf.
 fn partner(graph: &Graph, leaf: usize, expr: &Expr) -> Option<Member> {
     (0..graph.leaves.len()).filter(|other| *other != leaf).find_map(|other| {
         let column = column(graph, other, expr)?;
-        // What an outer join adds gives its conditions on, but must not lose rows by those of others.
+        // Conditions on an attached leaf propagate, but conditions of others must not remove its rows.
         let takes = graph.leaves[other].attachment.is_none();
         Some(Member { leaf: other, column, gives: true, takes })
     })
@@ -97,6 +100,7 @@ fn column(graph: &Graph, leaf: usize, expr: &Expr) -> Option<Column> {
     }
 }
 
+/// Divides a class by SQL type, without columns of inexact types.
 fn by_type(graph: &Graph, class: Vec<Member>) -> Vec<Vec<Member>> {
     let mut groups: Vec<(Option<SqlType>, Vec<Member>)> = Vec::new();
     for member in class {
@@ -114,7 +118,7 @@ fn by_type(graph: &Graph, class: Vec<Member>) -> Vec<Vec<Member>> {
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-/// Whether values that are equal cannot be told apart.
+/// Returns whether equal values of a type are identical.
 fn is_exact(field: &Field) -> bool {
     matches!(
         field.data_type(),
@@ -130,7 +134,7 @@ fn is_exact(field: &Field) -> bool {
     )
 }
 
-/// What is asked of a member by itself, with one name for its column.
+/// Returns the conditions on a member alone, normalized by [`renamed`].
 fn of_member(graph: &Graph, member: &Member) -> Vec<Expr> {
     let leaf = &graph.leaves[member.leaf];
     let mut conditions = conditions_on(&leaf.plan, &member.column);
@@ -141,7 +145,7 @@ fn of_member(graph: &Graph, member: &Member) -> Vec<Expr> {
     conditions
 }
 
-/// Of the conditions those that no other implies.
+/// Returns the conditions that no other one implies.
 fn tightest(conditions: Vec<Expr>) -> Vec<Expr> {
     let mut kept: Vec<Expr> = Vec::new();
     for condition in conditions {
@@ -153,13 +157,13 @@ fn tightest(conditions: Vec<Expr>) -> Vec<Expr> {
     kept
 }
 
-/// Whether what passes `stronger` passes `weaker` too; not all such pairs are known.
+/// Returns whether `stronger` implies `weaker`; false if that is not recognized.
 fn implies(stronger: &Expr, weaker: &Expr) -> bool {
     if stronger == weaker {
         return true;
     }
     let (Some((strong, value)), Some((weak, bound))) = (comparison(stronger), comparison(weaker)) else {
-        // One value is what all else is asked of.
+        // The other conditions are evaluated for the one value that an equality leaves.
         return matches!(comparison(stronger), Some((Operator::Eq, _)));
     };
     let Some(order) = value.partial_cmp(bound) else { return false };

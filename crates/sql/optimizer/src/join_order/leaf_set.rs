@@ -1,6 +1,6 @@
-//! Sets of a join graph's leaves as bits.
+//! Bit sets of a join graph's leaves.
 
-/// Up to 64 leaves, by their index.
+/// Set of up to 64 leaves, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(super) struct LeafSet(pub(super) u64);
 
@@ -12,7 +12,7 @@ impl LeafSet {
         Self(1 << leaf)
     }
 
-    /// The leaves 0 up to and without `count`.
+    /// Returns the set of the leaves 0 to `count - 1`.
     pub(super) fn first(count: usize) -> Self {
         if count == Self::COUNT_MAX { Self(u64::MAX) } else { Self((1 << count) - 1) }
     }
@@ -49,7 +49,7 @@ impl LeafSet {
         self.0.count_ones() as usize
     }
 
-    /// The only leaf, if it is one.
+    /// Returns the set's only leaf; `None` for sets of another size.
     pub(super) fn single(self) -> Option<usize> {
         (self.count() == 1).then(|| self.0.trailing_zeros() as usize)
     }
@@ -58,12 +58,12 @@ impl LeafSet {
         Leaves(self)
     }
 
-    /// All subsets that are not empty, smaller ones before those that contain them.
+    /// Returns all nonempty subsets; every subset comes before its supersets.
     pub(super) fn subsets(self) -> impl Iterator<Item = LeafSet> {
         let mut next = Some(self.0 & self.0.wrapping_neg()).filter(|bits| *bits != 0);
         std::iter::from_fn(move || {
             let current = next?;
-            // The next combination of this set's bits, counting in binary over them alone.
+            // Counts in binary, over this set's bits only.
             let following = current.wrapping_sub(self.0) & self.0;
             next = (following != 0).then_some(following);
             Some(LeafSet(current))
@@ -71,7 +71,7 @@ impl LeafSet {
     }
 }
 
-/// The leaves of a set in their order.
+/// Iterator over the leaves of a set, ascending.
 pub(super) struct Leaves(LeafSet);
 
 impl Leaves {

@@ -1,9 +1,13 @@
-//! The order of joins, by cost.
+//! Cost-based join ordering.
 //!
-//! A tree of joins becomes a graph (`graph.rs`), its leaves get the conditions that follow for them (`implied.rs`) and its subsets sizes
-//! (`sizes.rs`, `confined.rs`), the cheapest tree is searched for (`search.rs`), and becomes a plan again (`build.rs`) whose smaller inputs lie on the left,
-//! where hash joins build their tables. Below an aggregate, one input may be grouped before (`early.rs`, of outer
-//! joins `early_outer.rs`).
+//! In reading order:
+//!
+//! - `graph.rs` turns a tree of joins into a join graph, whose leaves `leaf_set.rs` represents as bit sets,
+//! - `implied.rs` adds to leaves the filters that follow from join equalities (transitivity),
+//! - `sizes.rs` estimates the size of every subset of leaves, `confined.rs` that of dimensions restricted by others,
+//! - `search.rs` searches for the cheapest tree,
+//! - `build.rs` makes a plan of the tree; the smaller input is on the left, which is the build side of hash joins,
+//! - `early.rs` and, for outer joins, `early_outer.rs` aggregate one input before the joins (eager aggregation).
 
 mod build;
 mod confined;
@@ -29,7 +33,7 @@ use self::graph::Graph;
 use self::sizes::Sizes;
 use crate::relation_of;
 
-/// Orders joins so that few rows flow through them. Runs after filters were pushed down.
+/// Optimizer rule that orders joins by cost. It runs after filters were pushed down.
 #[derive(Debug, Default)]
 pub(crate) struct JoinOrder;
 
@@ -47,7 +51,7 @@ impl OptimizerRule for JoinOrder {
     }
 }
 
-/// `plan` with every tree of joins in it ordered, subqueries' included.
+/// Orders every tree of joins in `plan` and its subqueries.
 fn reorder(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let inside = plan.map_subqueries(reorder)?;
     inside.transform_data(|plan| {
@@ -65,7 +69,7 @@ fn reorder(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// A FULL JOIN, which stays where it is, with the smaller input on the left.
+/// Swaps the inputs of a FULL JOIN if the right one is smaller; a FULL JOIN is not reordered otherwise.
 fn smaller_first(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let join = match plan {
         LogicalPlan::Join(join) if join.join_type == JoinType::Full => join,
@@ -76,7 +80,7 @@ fn smaller_first(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         relation.rows * relation.row_bytes()
     };
     let columns = join.schema.columns();
-    // What has a name twice cannot be put back in its place.
+    // Duplicate names could not be projected back into their order.
     let are_distinct = columns.iter().collect::<HashSet<_>>().len() == columns.len();
     if !are_distinct || bytes(&join.left) <= bytes(&join.right) {
         return Ok(Transformed::no(LogicalPlan::Join(join)));
@@ -97,6 +101,7 @@ fn smaller_first(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
 
+/// Orders the joins of `graph`, the join graph of `plan`.
 fn reorder_joins(plan: LogicalPlan, mut graph: Graph) -> Result<Transformed<LogicalPlan>> {
     let mut is_changed = false;
     for leaf in &mut graph.leaves {
@@ -110,6 +115,7 @@ fn reorder_joins(plan: LogicalPlan, mut graph: Graph) -> Result<Transformed<Logi
     if !is_changed && graph.written.as_ref() == Some(&tree) {
         return Ok(Transformed::no(plan));
     }
-    // Columns that a projection hid may share a name, once it is gone, in a way that only schemas notice: then all stays.
+    // Columns that a dropped projection had hidden may clash in a way that only schema construction detects: then the
+    // plan stays as it is.
     Ok(build::plan(&graph, &tree, plan.schema()).map_or_else(|_| Transformed::no(plan), Transformed::yes))
 }

@@ -1,8 +1,9 @@
-//! The cheapest tree over a graph's leaves.
+//! Search for the cheapest join tree of a graph.
 //!
-//! Small graphs are searched completely, by pairs of connected sets (Moerkotte and Neumann, "Analysis of two existing and one
-//! new dynamic programming algorithm for the generation of optimal bushy join trees without cross products", VLDB 2006);
-//! large ones greedily, the pair with the fewest rows first (Fegaras, 1998).
+//! Small graphs are searched exhaustively, by dynamic programming over pairs of connected sets (DPccp: Moerkotte and
+//! Neumann, "Analysis of two existing and one new dynamic programming algorithm for the generation of optimal bushy
+//! join trees without cross products", VLDB 2006); large ones greedily, the pair with the fewest rows first (Fegaras,
+//! 1998).
 
 use datafusion::common::HashMap;
 
@@ -13,7 +14,7 @@ use super::sizes::Sizes;
 #[cfg(test)]
 mod tests;
 
-/// A tree of joins. The left side of a join is the one whose rows go into the hash table.
+/// Join tree. The left side of a join is the build side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tree {
     Leaf(usize),
@@ -26,10 +27,11 @@ impl Tree {
     }
 }
 
-/// Pairs of sets looked at before the search turns greedy, a millisecond's worth: as many as eleven inputs have that each join a twelfth.
+/// Limit of pairs of sets in the exhaustive search, about one millisecond; then the search is greedy. A star of twelve
+/// inputs stays below it.
 const PAIR_COUNT_MAX: usize = 12_000;
 
-/// The cheapest tree found.
+/// Returns the cheapest join tree that the search finds.
 pub(super) fn cheapest(graph: &Graph, sizes: &Sizes) -> Tree {
     let search = Search::new(graph, sizes);
     let mut parts = Vec::new();
@@ -45,25 +47,27 @@ pub(super) fn cheapest(graph: &Graph, sizes: &Sizes) -> Tree {
     search.greedy(parts)
 }
 
-/// Leaves and the tree that joins them.
+/// Set of leaves with the tree that joins them.
 #[derive(Debug, Clone)]
 struct Part {
     set: LeafSet,
     tree: Tree,
 }
 
+/// Join graph with the indices that the search uses.
 struct Search<'a> {
     graph: &'a Graph,
     sizes: &'a Sizes,
-    /// Per leaf: those that a condition connects it with.
+    /// Per leaf, the leaves that conditions connect it with.
     neighbours: Vec<LeafSet>,
-    /// Per class: the leaves with a member.
+    /// Per equivalence class, the leaves that have a member.
     classes: Vec<LeafSet>,
 }
 
-/// The best known way to make a set.
+/// Cheapest known join of a set of leaves.
 #[derive(Debug, Clone, Copy)]
 struct Best {
+    /// Cost in rows touched, with all joins below.
     cost: f64,
     /// Build side and probe side; `None` for a leaf.
     sides: Option<(LeafSet, LeafSet)>,
@@ -75,7 +79,7 @@ impl<'a> Search<'a> {
         Self { graph, sizes, neighbours: neighbours(graph), classes: classes.collect() }
     }
 
-    /// All leaves that conditions connect with `leaf`, directly or through others.
+    /// Returns the connected component of `leaf`.
     fn component(&self, leaf: usize) -> LeafSet {
         let mut set = LeafSet::one(leaf);
         loop {
@@ -91,7 +95,8 @@ impl<'a> Search<'a> {
         set.iter().fold(LeafSet::EMPTY, |near, leaf| near.union(self.neighbours[leaf])).minus(set)
     }
 
-    /// The best tree without cross products; `None` if the component has too many, or none that its attachments allow.
+    /// Returns the cheapest tree without cross products; `None` if there are too many pairs to search, or if the
+    /// attached leaves allow no such tree.
     fn exhaustive(&self, component: LeafSet) -> Option<Part> {
         let mut table = Table { search: self, best: HashMap::new(), pair_count: 0 };
         for leaf in component.iter() {
@@ -106,7 +111,7 @@ impl<'a> Search<'a> {
         Some(Part { set: component, tree })
     }
 
-    /// Joins parts until one is left: connected ones first, then cross products, small results first.
+    /// Joins parts until one is left: connected pairs first, then cross products, each by the smallest result.
     fn greedy(&self, mut parts: Vec<Part>) -> Tree {
         while 1 < parts.len() {
             let mut best: Option<((bool, f64), usize, usize)> = None;
@@ -123,17 +128,17 @@ impl<'a> Search<'a> {
                     }
                 }
             }
-            let (_, left, right) =
-                best.expect("two leaves that are not attached, or an attached one and all that it requires");
+            let (_, left, right) = best.expect("no two parts of the join graph may be joined");
             let b = parts.swap_remove(right);
             let a = parts.swap_remove(left);
             let (build, probe) = if self.builds(a.set, b.set) { (a, b) } else { (b, a) };
             parts.push(Part { set: build.set.union(probe.set), tree: Tree::join(build.tree, probe.tree) });
         }
-        parts.pop().expect("a graph has leaves").tree
+        parts.pop().expect("the join graph has no leaves").tree
     }
 
-    /// Whether the two sets may be joined: an attached leaf alone meets all that it requires.
+    /// Returns whether the two sets may be joined: a single attached leaf needs all its required leaves on the other
+    /// side.
     fn is_allowed(&self, a: LeafSet, b: LeafSet) -> bool {
         let required = |set: LeafSet| set.single().and_then(|leaf| self.graph.leaves[leaf].attachment.as_ref());
         match (required(a), required(b)) {
@@ -144,33 +149,33 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether `a` is the side to build a hash table of, beside `b`.
+    /// Returns whether `a`, rather than `b`, is to be the build side.
     fn builds(&self, a: LeafSet, b: LeafSet) -> bool {
         let is_null_aware = |set: LeafSet| {
             let leaf = set.single().and_then(|leaf| self.graph.leaves[leaf].attachment.as_ref());
             leaf.is_some_and(|attachment| attachment.null_aware)
         };
-        // NOT IN is only computed with the rows to be kept as build side.
+        // A null-aware anti join has to build its hash table from the preserved side.
         if is_null_aware(a) || is_null_aware(b) {
             return is_null_aware(b);
         }
         self.sizes.bytes(a) <= self.sizes.bytes(b)
     }
 
-    /// What joining the two sets costs, in rows touched.
+    /// Returns the cost of joining the two sets, in rows touched.
     fn cost(&self, build: LeafSet, probe: LeafSet) -> f64 {
         let (build_rows, probe_rows) = (self.sizes.rows(build), self.sizes.rows(probe));
         let out = self.sizes.rows(build.union(probe));
         if !self.has_keys(build, probe) {
             return build_rows * probe_rows * 0.1 + out;
         }
-        // Probes into tables that exceed the caches wait for memory.
+        // Probes of hash tables that exceed the CPU caches wait for memory.
         let misses = (build_rows / 20_000.0).log2().clamp(0.0, 10.0) * 0.2;
         let probed = probe_rows * self.sizes.reached(build, probe);
         2.0 * build_rows + 0.1 * probe_rows + 0.9 * probed * (1.0 + misses) + out
     }
 
-    /// Whether some equality lies between the sets, so that a hash join can be used.
+    /// Returns whether some equality connects the sets, so that a hash join can be used.
     fn has_keys(&self, a: LeafSet, b: LeafSet) -> bool {
         let attached = |set: LeafSet| set.single().and_then(|leaf| self.graph.leaves[leaf].attachment.as_ref());
         if let Some(attachment) = attached(a).or_else(|| attached(b)) {
@@ -180,15 +185,16 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Best trees of sets, found bottom-up.
+/// Dynamic programming table: the cheapest join of each connected set of leaves.
 struct Table<'a> {
     search: &'a Search<'a>,
     best: HashMap<LeafSet, Best>,
+    /// Number of pairs examined so far.
     pair_count: usize,
 }
 
 impl Table<'_> {
-    /// Visits all connected sets that contain `set` and no leaf of `excluded` besides; `None` when there are too many pairs.
+    /// Visits all connected supersets of `set` that add no leaf of `excluded`; `None` if there are too many pairs.
     fn grow(&mut self, set: LeafSet, excluded: LeafSet) -> Option<()> {
         let near = self.search.neighbours_of(set).minus(excluded);
         for more in near.subsets() {
@@ -200,7 +206,7 @@ impl Table<'_> {
         Some(())
     }
 
-    /// Pairs `set` with all connected sets beside it whose leaves all come later than its first.
+    /// Pairs `set` with all connected sets next to it whose leaves all come after its first leaf.
     fn pairs_with(&mut self, set: LeafSet) -> Option<()> {
         let first = set.iter().next()?;
         let excluded = set.union(LeafSet::first(first + 1));
@@ -214,6 +220,7 @@ impl Table<'_> {
         Some(())
     }
 
+    /// Pairs `set` with all connected supersets of `other` that add no leaf of `excluded`.
     fn grow_other(&mut self, set: LeafSet, other: LeafSet, excluded: LeafSet) -> Option<()> {
         let near = self.search.neighbours_of(other).minus(excluded);
         for more in near.subsets() {
@@ -225,7 +232,7 @@ impl Table<'_> {
         Some(())
     }
 
-    /// Takes the join of two sets if it is the cheapest way so far to make their union.
+    /// Records the join of two sets if it is the cheapest so far for their union; `None` if there are too many pairs.
     fn offer(&mut self, a: LeafSet, b: LeafSet) -> Option<()> {
         self.pair_count += 1;
         if PAIR_COUNT_MAX < self.pair_count {
@@ -244,6 +251,7 @@ impl Table<'_> {
         Some(())
     }
 
+    /// Returns the cheapest tree of a set.
     fn tree(&self, set: LeafSet) -> Option<Tree> {
         match self.best.get(&set)?.sides {
             None => set.single().map(Tree::Leaf),
@@ -252,6 +260,7 @@ impl Table<'_> {
     }
 }
 
+/// Returns, per leaf, the leaves that conditions connect it with.
 fn neighbours(graph: &Graph) -> Vec<LeafSet> {
     let mut neighbours = vec![LeafSet::EMPTY; graph.leaves.len()];
     let mut connect = |leaves: LeafSet| {

@@ -1,4 +1,4 @@
-//! How many rows each set of a graph's leaves gives when joined. The answer does not depend on the order of the joins.
+//! Cardinality estimates for joins of sets of a graph's leaves. They do not depend on the order of the joins.
 
 use std::cell::RefCell;
 
@@ -15,35 +15,38 @@ use crate::estimate::{
 };
 use crate::relation_of;
 
-/// Rows and bytes of sets of leaves.
+/// Estimated rows and bytes of joined sets of leaves.
 #[derive(Debug)]
 pub(super) struct Sizes {
     leaves: Vec<LeafSize>,
-    /// Per class: the leaf and what is known of its member.
+    /// Per equivalence class, the leaves and the statistics of their members.
     classes: Vec<Vec<(usize, ColumnFacts)>>,
-    /// What multiplies the rows of every set that contains these leaves.
+    /// Factors on the rows of every set that contains these leaves.
     factors: Vec<(LeafSet, f64)>,
-    /// Per leaf: what it is beside others.
+    /// Per leaf, its sizes when joined with leaves that restrict it, the fewest rows first.
     confined: Vec<Vec<Confined>>,
+    /// Cache of sizes.
     known: RefCell<HashMap<LeafSet, Size>>,
 }
 
-/// A set's rows, and their bytes in memory.
+/// Estimated rows of a set, and their bytes in memory.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     rows: f64,
     bytes: f64,
 }
 
+/// Estimated size of a leaf.
 #[derive(Debug)]
 struct LeafSize {
     rows: f64,
     row_bytes: f64,
-    /// Rows of the other side are multiplied by this when the leaf is attached; `None` for inner leaves.
+    /// Factor on the rows of the other side when the leaf is attached; `None` for inner leaves.
     attached: Option<f64>,
 }
 
 impl Sizes {
+    /// Estimates the leaves of `graph` and the selectivities of its conditions.
     pub(super) fn of(graph: &Graph) -> Sizes {
         let relations: Vec<Relation> =
             (0..graph.leaves.len()).map(|leaf| relation_of(&build::leaf(graph, leaf))).collect();
@@ -74,12 +77,12 @@ impl Sizes {
         Sizes { leaves, classes, factors, confined, known: RefCell::default() }
     }
 
-    /// Rows of the leaves joined.
+    /// Returns the estimated rows of the joined leaves.
     pub(super) fn rows(&self, set: LeafSet) -> f64 {
         self.size(set).rows
     }
 
-    /// Bytes of these rows in memory.
+    /// Returns the estimated bytes of these rows in memory.
     pub(super) fn bytes(&self, set: LeafSet) -> f64 {
         self.size(set).bytes
     }
@@ -95,7 +98,8 @@ impl Sizes {
         size
     }
 
-    /// The share of a leaf's rows that lie where the keys of `build` do: its scan is told of these, and leaves the others out.
+    /// Returns the share of a probe-side leaf's rows that pass the build side's min/max runtime filter in the leaf's
+    /// scan; 1 for probe sides of several leaves.
     pub(super) fn reached(&self, build: LeafSet, probe: LeafSet) -> f64 {
         let Some(leaf) = probe.single() else { return 1.0 };
         let mut share = 1.0_f64;
@@ -109,15 +113,17 @@ impl Sizes {
         share
     }
 
-    /// What is known of a class's member in a leaf that is joined with the others of `set`.
+    /// Returns the statistics of a leaf's member of a class when the leaf is joined with the others of `set`.
     fn facts_within<'a>(&'a self, set: LeafSet, leaf: usize, class: usize, facts: &'a ColumnFacts) -> &'a ColumnFacts {
         self.confined_within(set, leaf).and_then(|confined| confined.facts[class].as_ref()).unwrap_or(facts)
     }
 
+    /// Returns the smallest restricted size of a leaf when it is joined with the others of `set`.
     fn confined_within(&self, set: LeafSet, leaf: usize) -> Option<&Confined> {
         self.confined[leaf].iter().find(|confined| set.has(confined.by))
     }
 
+    /// Computes the rows of the joined leaves.
     fn compute(&self, set: LeafSet) -> f64 {
         if let Some(leaf) = set.single() {
             return self.leaves[leaf].rows;
@@ -147,7 +153,8 @@ impl Sizes {
     }
 }
 
-/// Keys of several columns: what the classes, taken one by one, make too small for two leaves.
+/// Returns correction factors for pairs of leaves that are joined on several columns: multiplying the selectivities of
+/// correlated columns estimates too few rows.
 fn composite_factors(relations: &[Relation], classes: &[Vec<(usize, ColumnFacts)>]) -> Vec<(LeafSet, f64)> {
     let mut factors = Vec::new();
     for left in 0..relations.len() {
@@ -173,6 +180,7 @@ fn composite_factors(relations: &[Relation], classes: &[Vec<(usize, ColumnFacts)
     factors
 }
 
+/// Returns the selectivity of a condition over several leaves.
 fn condition_share(graph: &Graph, condition: &Expr, relations: &[Relation]) -> f64 {
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
@@ -184,7 +192,7 @@ fn condition_share(graph: &Graph, condition: &Expr, relations: &[Relation]) -> f
     }
 }
 
-/// What is known of an expression that reads one leaf.
+/// Returns the statistics of an expression over one leaf.
 fn expr_facts(graph: &Graph, expr: &Expr, relations: &[Relation]) -> Option<ColumnFacts> {
     let columns = expr.column_refs();
     let column = columns.iter().next()?;
@@ -192,7 +200,7 @@ fn expr_facts(graph: &Graph, expr: &Expr, relations: &[Relation]) -> Option<Colu
     Some(relations[leaf].facts(expr, graph.leaves[leaf].plan.schema()))
 }
 
-/// What an attached leaf multiplies the rows of the other side by.
+/// Returns the factor on the rows of the other side when a leaf is attached.
 fn attached(
     graph: &Graph,
     attachment: &Attachment,

@@ -1,4 +1,4 @@
-//! Orders that estimates ask for, and results that no order may change.
+//! Tests of the chosen join orders, and that join ordering does not change results.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
@@ -9,7 +9,7 @@ use super::sizes::Sizes;
 use crate::fixtures::{Rows, Warehouse};
 use crate::relation_of;
 
-/// Deterministic numbers below `below`, some of them NULL.
+/// Returns pseudorandom numbers below `below`, some of them NULL.
 fn numbers(seed: u64, count: usize, below: i32) -> Vec<Option<i32>> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -25,7 +25,7 @@ fn keys(count: i32) -> Vec<Option<i32>> {
     (0..count).map(Some).collect()
 }
 
-/// A fact table with two dimensions, one of which has a dimension of its own.
+/// Returns a snowflake schema: a fact table with two dimensions, one of which has a dimension itself.
 fn star() -> Warehouse {
     let fact: Rows = vec![
         ("f_id", keys(4_000)),
@@ -49,7 +49,7 @@ async fn small_inputs_are_built_and_reduce_early() {
                WHERE f_day = d_id AND f_item = i_id AND i_brand = b_id AND b_country = 2 AND d_year = 1";
     let plan = star().plan(sql, true).await.display_indent().to_string();
     let at = |name: &str| plan.find(&format!("TableScan: {name}")).unwrap_or_else(|| panic!("{name} in {plan}"));
-    // The day filter and the brands of one country come before the fact they are probed with.
+    // The filtered days or the brands of one country are a build side that the fact table probes.
     assert!(at("day") < at("fact") || at("brand") < at("fact"), "{plan}");
     assert!(at("brand") < at("item"), "{plan}");
     assert!(!plan.contains("Cross Join"), "{plan}");
@@ -89,7 +89,7 @@ async fn orders_do_not_change_results() {
     }
 }
 
-/// What is asked of a table's rows right above its scan.
+/// Returns the filter right above the scan of a table.
 async fn asked(sql: &str, table: &str) -> String {
     let plan = star().plan(sql, true).await;
     let mut asked = String::new();
@@ -139,7 +139,7 @@ async fn conditions_follow_from_equalities() {
             "brand",
             "brand.b_id < Int32(4)",
         ),
-        // The tighter of two is enough.
+        // Of two conditions only the tighter one is added.
         ("SELECT 1 FROM fact, day WHERE f_day = d_id AND d_id < 5 AND f_day < 4", "fact", "fact.f_day < Int32(4)"),
         ("SELECT 1 FROM fact, day WHERE f_day = d_id AND d_id < 5 AND f_day < 4", "day", "day.d_id < Int32(4)"),
     ] {
@@ -213,9 +213,10 @@ async fn outer_joins_whose_columns_must_not_be_null_are_inner() {
 
 #[tokio::test]
 async fn a_range_that_confines_a_leaf_is_known_of_its_other_columns() {
-    // Of 3,000 days, those in the weeks of seventy of them: what happened on them is a quarter, though the calendar is joined whole.
+    // The condition selects the weeks of 70 days out of 3,000, and with them about a quarter of the sales, though the
+    // calendar `d` itself has no filter.
     let day: Rows = vec![("d_id", keys(3_000)), ("d_week", (0..3_000).map(|day| Some(day / 7)).collect())];
-    // What they happened on is a few of the calendar's days too, and confines it less.
+    // The days with sales are a narrow range of the calendar too, but a wider one.
     let sale: Rows = vec![("s_id", keys(9_000)), ("s_day", (0..9_000).map(|sale| Some(sale % 250)).collect())];
     let warehouse = Warehouse::new(&[("day", day), ("sale", sale)]);
     let sql = "SELECT s_id FROM sale, day AS d, day AS w WHERE s_day = d.d_id AND d.d_week = w.d_week AND w.d_id < 70";
@@ -235,12 +236,12 @@ async fn a_range_that_confines_a_leaf_is_known_of_its_other_columns() {
     };
     let sale = at("s_day");
     let days = (0..3).map(LeafSet::one).filter(|leaf| *leaf != sale).fold(LeafSet::EMPTY, LeafSet::union);
-    // Its scan is told of the days that are left.
+    // The build side's min/max filter restricts the scan of sales.
     assert!(sizes.reached(days, sale) < 0.4, "{}", sizes.reached(days, sale));
     assert!((sizes.reached(LeafSet::EMPTY, sale) - 1.0).abs() < f64::EPSILON);
 }
 
-/// Many facts of each item.
+/// Returns a star schema with many facts per item.
 fn many() -> Warehouse {
     let fact: Rows = vec![
         ("f_id", keys(120_000)),
@@ -249,7 +250,7 @@ fn many() -> Warehouse {
         ("f_value", numbers(3, 120_000, 1_000)),
     ];
     let day: Rows = vec![("d_id", keys(300)), ("d_year", (0..300).map(|day| Some(day / 100)).collect())];
-    // Some are there twice.
+    // Some item ids occur twice.
     let item: Rows = vec![("i_id", (0..60).map(|item| Some(item * 5 / 6)).collect()), ("i_brand", numbers(4, 60, 5))];
     Warehouse::new(&[("fact", fact), ("day", day), ("item", item)])
 }
@@ -264,8 +265,8 @@ async fn groups_are_made_before_outer_joins_too() {
         ("SELECT i_brand, count(f_id) AS n FROM fact RIGHT JOIN item ON f_item = i_id GROUP BY i_brand".to_owned(), 2),
         ("SELECT i_id, i_brand, count(f_value) FROM item LEFT JOIN fact ON f_item = i_id GROUP BY 1, 2".to_owned(), 2),
         ("SELECT n, count(*) FROM (SELECT i_id, count(f_id) AS n FROM item LEFT JOIN fact ON f_item = i_id GROUP BY i_id) AS s GROUP BY n".to_owned(), 3),
-        // Rows without a partner count, or have a value; groups are by the other side; each row is a group; what is asked besides the keys may leave any out;
-        // rows come out without a partner on either side.
+        // Not rewritten: rows without a partner count or have a value, a FILTER clause, group keys of the nullable
+        // side, each row its own group, a join condition besides the keys, a FULL JOIN.
         (format!("SELECT i_brand, count(*) {}", joined("fact")), 1),
         (format!("SELECT i_brand, sum(CASE WHEN f_id IS NULL THEN 1 ELSE 0 END) {}", joined("fact")), 1),
         (format!("SELECT i_brand, count(f_id) FILTER (WHERE f_value < 3) {}", joined("fact")), 1),
@@ -301,8 +302,9 @@ async fn groups_are_made_before_joins_where_that_leaves_few() {
             "SELECT max(n) FROM (SELECT i_brand, count(*) AS n FROM fact JOIN item ON f_item = i_id GROUP BY i_brand) AS s",
             3,
         ),
-        // A row without a partner could have no value, each row is a group, or sums read two inputs, or most rows find no partner, or the
-        // order of sums shows.
+        // Not rewritten: arithmetic that could fail for rows without a partner, each row its own group, sums over two
+        // inputs, few rows with partners, an outer join, and no group keys. DISTINCT is rewritten to two aggregations
+        // by another rule.
         ("SELECT i_brand, max(f_value + 1) FROM fact, item WHERE f_item = i_id GROUP BY i_brand", 1),
         ("SELECT i_brand, sum(f_id / f_value) FROM fact, item WHERE f_item = i_id AND f_value > 0 GROUP BY i_brand", 1),
         ("SELECT i_brand, sum(f_value) FROM fact, item WHERE f_id = i_id GROUP BY i_brand", 1),

@@ -1,10 +1,12 @@
-//! Keys of one side of a join, asked for before the rest of the query runs, so that the other side leaves out early what would find nothing: below
-//! groups and below exchanges, where the filters that a running join hands to its scans do not come.
+//! Semi-join reduction for queries on several workers: the join keys of a small side are computed before the rest of
+//! the query runs, and filter the other side early.
 //!
-//! Whoever runs the parts of a query in several processes asks [`Optimized::key_question`], has its plan run first, and gives the keys to
-//! [`Optimized::with_keys`]. What is asked has no groups, limits or chance in it: it runs a second time in the query itself and must give the same keys.
+//! The filter reaches below aggregates and exchanges, which the runtime filters of a running join do not. The caller
+//! asks [`Optimized::key_question`] for a plan of keys, runs it, and passes the keys to [`Optimized::with_keys`]. Such
+//! a plan has no aggregates, limits or volatile functions, because the same side runs again in the query itself and
+//! must give the same keys.
 //!
-//! Source: semi-join reduction; Bernstein and Chiu, "Using Semi-Joins to Solve Relational Queries", 1981.
+//! Source: Bernstein and Chiu, "Using Semi-Joins to Solve Relational Queries", 1981.
 
 mod reach;
 
@@ -24,43 +26,46 @@ use self::reach::{Above, Side, Target, each_join, may_leave_out, reached};
 use crate::shared::{Optimized, by_rules};
 use crate::{existence_share, is_distribution_key, relation_of};
 
-/// So many questions are asked for one query.
+/// Limit of semi-join reductions for one query.
 const QUESTIONS_MAX: usize = 6;
-/// What is asked reads at most this share of the rows that the other side reads.
+/// Largest cost of a reduction: rows read for the keys as a share of the rows that the reduced side reads.
 const READ_SHARE_MAX: f64 = 0.5;
-/// And leaves at most this share of them.
+/// Largest selectivity of a reduction: share of the reduced side's rows that remain.
 const LEFT_SHARE_MAX: f64 = 0.3;
 
-/// The rule that brings a filter to where its column is read.
+/// Name of the rule that pushes filters down to the scans of their columns.
 const PUSH_DOWN: &str = "push_down_filter";
 
-/// What has been asked for one query, and for whom.
+/// Semi-join reductions chosen so far for one query, and the properties of its cluster that the choice depends on.
 #[derive(Debug)]
 pub struct KeysAsked {
     workers: usize,
+    /// Least number of rows that a side must read to be reduced.
     rows_min: f64,
+    /// Names of the reductions chosen so far.
     asked: HashSet<String>,
 }
 
 impl KeysAsked {
-    /// Nothing yet, for a query that runs on so many workers, where sides of joins that read fewer rows read them as they are.
+    /// Creates the state for a query that runs on `workers` workers. Sides of joins that read fewer than `rows_min`
+    /// rows are not reduced.
     #[must_use]
     pub fn of(workers: usize, rows_min: f64) -> Self {
         Self { workers, rows_min, asked: HashSet::new() }
     }
 }
 
-/// The keys of a side of a join.
+/// Semi-join reduction: a plan of keys and the join sides that they filter.
 #[derive(Debug)]
 pub struct KeyQuestion {
-    /// Of one column.
+    /// Plan of the keys, in one column.
     plan: LogicalPlan,
-    /// What they are asked for.
+    /// Join sides that the keys filter.
     targets: Vec<Target>,
 }
 
 impl KeyQuestion {
-    /// What gives the keys, in one column of [`KeySet::values`], NULL and duplicates among them.
+    /// Returns the optimized plan of the keys: one column of [`KeySet::values`], which may have NULLs and duplicates.
     ///
     /// # Errors
     /// None that well-formed plans meet.
@@ -70,7 +75,8 @@ impl KeyQuestion {
 }
 
 impl Optimized {
-    /// The question that is worth asking and reads least: what it leaves out may spare another one.
+    /// Chooses the worthwhile reduction that reads the fewest rows, and records it in `asked`; `None` if there is no
+    /// more. The cheapest comes first because its filter may make others unnecessary.
     ///
     /// # Errors
     /// None that well-formed plans meet.
@@ -93,7 +99,7 @@ impl Optimized {
         }))
     }
 
-    /// The plan that leaves out what has none of these keys, as early as it can.
+    /// Adds filters on `keys` to the plan, pushed down as far as possible.
     ///
     /// # Errors
     /// None that well-formed plans meet.
@@ -119,16 +125,19 @@ impl Optimized {
     }
 }
 
-/// A question that may be asked.
+/// Possible semi-join reduction.
 struct Candidate {
+    /// Name that identifies the reduction within the query.
     name: String,
-    /// Rows that it reads.
+    /// Estimated rows that computing the keys reads.
     reads: f64,
     question: KeyQuestion,
 }
 
+/// Returns the most selective reduction from one side of a join, if one is worthwhile and not chosen yet. `above` are
+/// the joins that read this join's rows.
 fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &KeysAsked) -> Result<Option<Candidate>> {
-    // A NULL below NOT IN has a say, and no key.
+    // NOT IN depends on NULLs, which a set of keys does not hold.
     if join.null_equality != NullEquality::NullEqualsNothing || join.null_aware {
         return Ok(None);
     }
@@ -137,7 +146,7 @@ fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &KeysAske
             continue;
         }
         let from = side.other().of(join);
-        // Whatever their size, plans are looked at once each.
+        // Estimate each side only once, however large its plan is.
         let facts = relation_of(from);
         if KEYS_MAX as f64 <= facts.rows || !is_repeatable(from)? {
             continue;
@@ -171,12 +180,13 @@ fn question_of(join: &Join, number: usize, above: &[Above<'_>], asked: &KeysAske
     Ok(None)
 }
 
-/// Whether there can be keys of a column.
+/// Returns whether a set of keys can hold a column's type.
 fn holds(plan: &LogicalPlan, column: &Column) -> bool {
     plan.schema().field_from_column(column).is_ok_and(|field| KeySet::holds(field.data_type()))
 }
 
-/// Whether a plan gives the same rows whenever it runs: sums of floats depend on who was first, and so do limits.
+/// Returns whether every run of a plan gives the same rows. Aggregates do not qualify (sums of floats depend on the
+/// order of rows), and neither do limits.
 fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     let mut is_repeatable = true;
     plan.apply(|node| {
@@ -198,8 +208,9 @@ fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     Ok(is_repeatable)
 }
 
-/// Whether the keys of `asked_of` reach parts of a side that its join, while it runs, does not reach: what is below groups, and what goes by its keys to other
-/// workers because the rows of the other side cannot go to all of them.
+/// Returns whether filtering a join side by the keys of `asked_of` is worthwhile: the side is large enough, and the
+/// join's own runtime filter cannot reach its scans, because they lie below aggregates or because both sides are
+/// shuffled by their keys instead of broadcasting one.
 fn is_worth(join: &Join, target: &Target, asked_of: &LogicalPlan, asked: &KeysAsked) -> bool {
     let (from, to) = (target.side.other().of(join), target.side.of(join));
     let (asked_rows, filtered_rows) = (read_rows(asked_of), read_rows(to));
@@ -215,10 +226,10 @@ fn is_worth(join: &Join, target: &Target, asked_of: &LogicalPlan, asked: &KeysAs
             matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark | JoinType::Left)
         }
     };
-    if has_groups.expect("nothing fails on the way") {
+    if has_groups.expect("the visitor returns no error") {
         return true;
     }
-    // Where rows that probe are by their keys they stay, and those come that they are probed with.
+    // The probe side is distributed on the key: its rows stay on their workers and only the build side is shuffled.
     if target.side == Side::Right && is_distribution_key(to, &target.column) {
         return false;
     }
@@ -226,7 +237,7 @@ fn is_worth(join: &Join, target: &Target, asked_of: &LogicalPlan, asked: &KeysAs
     comes_out || rows + relation_of(to).rows < rows * asked.workers as f64
 }
 
-/// Rows that the scans of a plan are expected to look at.
+/// Returns the estimated rows that the scans of a plan read.
 fn read_rows(plan: &LogicalPlan) -> f64 {
     let mut rows = 0.0;
     let walked = plan.apply(|node| {
@@ -235,6 +246,6 @@ fn read_rows(plan: &LogicalPlan) -> f64 {
         }
         Ok(TreeNodeRecursion::Continue)
     });
-    walked.expect("nothing fails on the way");
+    walked.expect("the visitor returns no error");
     rows
 }

@@ -1,9 +1,9 @@
-//! Where keys reach: the side of a join that they are asked for, and sides of joins above it whose columns equal theirs.
+//! Propagation of keys through a plan: from a join to sides of joins above it whose columns must equal the keys.
 
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, Join, LogicalPlan};
 
-/// One of both.
+/// Side of a join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
@@ -18,6 +18,7 @@ impl Side {
         }
     }
 
+    /// Returns this input of a join.
     pub(super) fn of(self, join: &Join) -> &LogicalPlan {
         match self {
             Self::Left => &join.left,
@@ -25,7 +26,7 @@ impl Side {
         }
     }
 
-    /// The pairs of columns that a join compares, of this side first.
+    /// Returns the pairs of columns that a join equates, this side's column first.
     pub(super) fn pairs(self, join: &Join) -> impl Iterator<Item = (&Column, &Column)> {
         join.on.iter().filter_map(move |(left, right)| match (self, left, right) {
             (Self::Left, Expr::Column(left), Expr::Column(right)) => Some((left, right)),
@@ -35,25 +36,27 @@ impl Side {
     }
 }
 
-/// A side of a join that rows without one of the keys are left out of.
+/// Side of a join that a set of keys filters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// Which of the plan's joins, from above.
+    /// Index of the join in a preorder walk of the plan.
     pub(super) join: usize,
     pub(super) side: Side,
+    /// Column that must hold one of the keys.
     pub(super) column: Column,
 }
 
-/// A join that reads what another one gives, under the same names.
+/// Join above another one, whose columns it sees under the same names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Above<'a> {
     pub(super) join: &'a Join,
+    /// Index of the join in a preorder walk of the plan.
     pub(super) number: usize,
-    /// From which side it reads it.
+    /// Input that contains the lower join.
     pub(super) side: Side,
 }
 
-/// Shows `visit` each join of a plan, from above, with its number and those that read what it gives.
+/// Calls `visit` for each join of a plan in preorder, with its index and the joins above that see its columns.
 pub(super) fn each_join<'a>(
     plan: &'a LogicalPlan,
     visit: &mut impl FnMut(&'a Join, usize, &[Above<'a>]) -> Result<()>,
@@ -92,7 +95,8 @@ fn walk<'a>(
     Ok(())
 }
 
-/// The sides of joins above that can only have partners with these keys, with the joins: what a join gives has one of the keys in each of `columns`.
+/// Returns the sides of joins above that the keys may filter, with the joins. Each of `columns` holds one of the keys
+/// in every row that the lowest join gives; equalities of the joins above extend the set of such columns.
 pub(super) fn reached<'a>(columns: [&Column; 2], above: &[Above<'a>]) -> Vec<(Target, &'a Join)> {
     let (mut equal, mut targets) = (columns.map(Column::clone).to_vec(), Vec::new());
     for Above { join, number, side } in above.iter().rev() {
@@ -101,7 +105,7 @@ pub(super) fn reached<'a>(columns: [&Column; 2], above: &[Above<'a>]) -> Vec<(Ta
             if !equal.contains(own) || join.null_equality != NullEquality::NullEqualsNothing {
                 continue;
             }
-            // A NULL below NOT IN has a say, and no key.
+            // NOT IN depends on NULLs, which a set of keys does not hold.
             if may_leave_out(join.join_type, other) && !join.null_aware {
                 targets.push((Target { join: *number, side: other, column: column.clone() }, *join));
             }
@@ -116,7 +120,7 @@ pub(super) fn reached<'a>(columns: [&Column; 2], above: &[Above<'a>]) -> Vec<(Ta
     targets
 }
 
-/// Whether rows of this side that find no partner have no part in the join's.
+/// Returns whether rows of this side without a partner do not affect the join's result.
 pub(super) fn may_leave_out(join: JoinType, side: Side) -> bool {
     use JoinType::{Full, Inner, Left, LeftAnti, LeftMark, LeftSemi, Right, RightAnti, RightMark, RightSemi};
     match join {
@@ -127,7 +131,7 @@ pub(super) fn may_leave_out(join: JoinType, side: Side) -> bool {
     }
 }
 
-/// Whether a join gives columns of this side.
+/// Returns whether a join's result has the columns of this side.
 fn gives(join: JoinType, side: Side) -> bool {
     match join {
         JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => side == Side::Left,

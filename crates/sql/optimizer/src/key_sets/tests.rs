@@ -4,19 +4,19 @@ use datafusion::logical_expr::{LogicalPlanBuilder, col, lit, table_scan};
 
 use super::reach::{Side, each_join, reached};
 
-/// A table with the columns `k` and `v`.
+/// Returns a scan of a table with the columns `k` and `v`.
 fn table(name: &str) -> LogicalPlanBuilder {
     let schema = Schema::new(vec![Field::new("k", DataType::Int64, true), Field::new("v", DataType::Int64, true)]);
     table_scan(Some(name), &schema, None).expect("it has columns")
 }
 
-/// `left` joined with the table `right` where these columns are equal.
+/// Joins `left` with the table `right` on equality of these columns.
 fn joined(left: LogicalPlanBuilder, right: &str, kind: JoinType, own: &str, other: &str) -> LogicalPlanBuilder {
     let right = table(right).build().expect("it is a plan");
     left.join(right, kind, (vec![Column::from(own)], vec![Column::from(other)]), None).expect("they join")
 }
 
-/// Where the keys of the lowest join reach besides, as the number of a join, its side and the column.
+/// Returns the other targets of the keys of the lowest join: the index of a join, its side and the column.
 fn reached_from_lowest(plan: LogicalPlanBuilder, columns: [&str; 2]) -> Vec<(usize, Side, String)> {
     let plan = plan.build().expect("it is a plan");
     let mut found = Vec::new();
@@ -36,19 +36,20 @@ fn keys_reach_what_must_equal_them_above() {
     let abc = joined(ab(), "c", JoinType::Inner, "b.k", "c.k");
     let right = |join: usize, column: &str| (join, Side::Right, column.to_owned());
     assert_eq!(reached_from_lowest(abc, ["a.k", "b.k"]), [right(0, "c.k")]);
-    // From one to the next, whichever column is compared, through filters and outer joins that add NULLs.
+    // Keys propagate over several joins, by any of the equal columns, through filters and outer joins that add NULLs.
     let chain = joined(ab(), "c", JoinType::Inner, "a.k", "c.k");
     let chain = chain.filter(col("c.v").gt(lit(3))).expect("a condition");
     let chain = joined(joined(chain, "d", JoinType::Left, "c.v", "d.v"), "e", JoinType::LeftSemi, "c.k", "e.k");
     assert_eq!(reached_from_lowest(chain, ["a.k", "b.k"]), [right(2, "c.k"), right(0, "e.k")]);
-    // Rows of the other side come out without a partner; another column is compared; names end where a subquery does.
+    // Keys do not propagate to a side whose rows come out without a partner, by other columns, or out of a subquery,
+    // which renames columns.
     for kind in [JoinType::Full, JoinType::Right] {
         assert_eq!(reached_from_lowest(joined(ab(), "c", kind, "b.k", "c.k"), ["a.k", "b.k"]), []);
     }
     assert_eq!(reached_from_lowest(joined(ab(), "c", JoinType::Inner, "b.v", "c.k"), ["a.k", "b.k"]), []);
     let named = ab().project([col("a.k")]).and_then(|plan| plan.alias("s")).expect("a subquery");
     assert_eq!(reached_from_lowest(joined(named, "c", JoinType::Inner, "s.k", "c.k"), ["a.k", "b.k"]), []);
-    // What a semi join reads of one side nobody above it compares.
+    // A semi-join does not give the columns of its right side to joins above it.
     let semi = table("b").join(
         ab().build().expect("it is a plan"),
         JoinType::LeftSemi,

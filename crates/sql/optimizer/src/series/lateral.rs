@@ -1,4 +1,5 @@
-//! LATERAL `generate_series`: a series whose bounds are of the rows beside it multiplies these rows itself.
+//! LATERAL `generate_series`: a join with a series whose bounds are columns of the left side becomes one
+//! [`ProjectSet`].
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, Projection};
 
 use super::node::{ProjectSet, SetColumn};
 
-/// The rows of `left`, each as often as its series in `subquery` has values, and the subquery's outputs over them; `None` where the
-/// subquery is more than a series.
+/// Returns a plan that repeats each row of `left` once per value of its series in `subquery`, and the subquery's output
+/// expressions over that plan; `None` if the subquery is more than a series.
 pub(crate) fn beside(left: &Arc<LogicalPlan>, subquery: &LogicalPlan) -> Result<Option<(LogicalPlan, Vec<Expr>)>> {
     let LogicalPlan::Projection(outputs) = subquery else { return Ok(None) };
     let LogicalPlan::Extension(extension) = outputs.input.as_ref() else { return Ok(None) };

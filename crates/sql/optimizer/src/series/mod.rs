@@ -1,8 +1,8 @@
-//! The node of `generate_series`, whose rows are made one by one, whatever the length of the series.
+//! Logical node of `generate_series`, which streams the rows of a series of any length.
 //!
-//! An analyzer rule of the binder puts a [`ProjectSet`] in the place of an UNNEST whose lists all come from `generate_series`, before
-//! anything could compute the lists. A series within another list stays a list
-//! ([`functions::series`]), of bounded length.
+//! An analyzer rule of the binder replaces an UNNEST whose lists all come from `generate_series` by a [`ProjectSet`],
+//! before constant folding can compute the lists. A series inside another list stays a list ([`functions::series`]) of
+//! bounded length.
 
 mod lateral;
 mod node;

@@ -1,4 +1,4 @@
-//! Rows for each value of a series, as a node of logical plans.
+//! Logical node that gives a row for each value of a series.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -9,22 +9,23 @@ use datafusion::common::{DFSchemaRef, Result, internal_err};
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 use functions::series::Kind;
 
-/// For each row of the input as many rows as its longest series has values; shorter ones end in NULLs.
+/// Node that repeats each input row once per value of its longest series; shorter series are padded with NULLs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProjectSet {
     pub input: Arc<LogicalPlan>,
+    /// Output columns.
     pub columns: Vec<SetColumn>,
     pub schema: DFSchemaRef,
 }
 
-/// An output column.
+/// Output column of a [`ProjectSet`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SetColumn {
-    /// The input row's value.
+    /// A value of the input row.
     Passed(Expr),
-    /// The values from the first argument to the second, by steps of the third.
+    /// The values of a series from the first argument to the second, by steps of the third.
     Series { kind: Kind, args: Vec<Expr> },
-    /// The number of the row among those of its input row, from 1.
+    /// WITH ORDINALITY: the number of the row among those of its input row, from 1.
     Ordinal,
 }
 
@@ -56,7 +57,7 @@ impl UserDefinedLogicalNodeCore for ProjectSet {
         self.columns.iter().flat_map(of_column).collect()
     }
 
-    /// What a filter asks of an input row can be asked before the row is multiplied.
+    /// Returns the computed columns: filters that read one of them stay above the node, all others can be pushed below.
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
         let made = self.columns.iter().zip(self.schema.fields());
         let made = made.filter(|(column, _)| !matches!(column, SetColumn::Passed(_)));
@@ -68,7 +69,7 @@ impl UserDefinedLogicalNodeCore for ProjectSet {
     }
 
     fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
-        let Some(input) = inputs.pop() else { return internal_err!("a ProjectSet has an input") };
+        let Some(input) = inputs.pop() else { return internal_err!("ProjectSet was rebuilt without an input") };
         let mut exprs = exprs.into_iter();
         let columns = self.columns.iter().map(|column| match column {
             SetColumn::Passed(expr) => SetColumn::Passed(exprs.next().unwrap_or_else(|| expr.clone())),

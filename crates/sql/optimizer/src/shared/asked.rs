@@ -1,26 +1,26 @@
-//! What a WITH query is asked to be, as its name in a plan says it.
+//! MATERIALIZED clauses of WITH queries, encoded in the relation names that the queries have in a plan.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What `MATERIALIZED` asks of a WITH query.
+/// `MATERIALIZED` clause of a WITH query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// `MATERIALIZED`: its rows are computed once, whatever its readers take of them.
+    /// `MATERIALIZED`: all rows are computed once, whatever readers need of them.
     Once,
-    /// `NOT MATERIALIZED`: each reader computes what it takes.
+    /// `NOT MATERIALIZED`: each reader computes the rows that it needs.
     ByEach,
-    /// Nothing, beside a query of which something is asked.
+    /// No clause, in a statement in which another WITH query has one.
     Nothing,
 }
 
-/// Between a name and what is said of it; no user sees it.
+/// Separator between a query's name and its encoded clause; users never see it.
 const MARK: &str = "\u{1}with ";
 
-/// Makes names differ between queries whose own are the same: those of two views.
+/// Counter that makes the encoded names of equally named queries differ, for example those of two views.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 impl Asked {
-    /// A name that no other query has, and that says what is asked of this one.
+    /// Returns a unique relation name that encodes the clause; `name` is the query's name in the statement.
     #[must_use]
     pub fn name(self, name: &str) -> String {
         let word = match self {
@@ -32,7 +32,7 @@ impl Asked {
         format!("{name}{MARK}{word} {number}")
     }
 
-    /// What the name of a query says; `None` for one that says nothing.
+    /// Decodes the clause from a relation name; `None` for names without one.
     pub(super) fn of(name: &str) -> Option<Self> {
         let (_, said) = name.split_once(MARK)?;
         match said.split(' ').next() {
@@ -43,7 +43,7 @@ impl Asked {
     }
 }
 
-/// The name as it was written.
+/// Returns the query's name as the statement has it, without the encoded clause.
 pub(super) fn written(name: &str) -> &str {
     name.split_once(MARK).map_or(name, |(written, _)| written)
 }

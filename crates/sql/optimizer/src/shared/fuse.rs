@@ -1,7 +1,7 @@
-//! Totals of the same rows by different conditions, computed in one pass.
+//! Fusion of ungrouped aggregates over the same rows with different conditions, so that one pass computes all of them.
 //!
-//! `SELECT (SELECT count(*) FROM t WHERE x < 5), (SELECT sum(y) FROM t WHERE x > 7)` reads `t` twice. Its totals become those of one aggregate
-//! over the rows that any of them takes, each with a FILTER for its own.
+//! `SELECT (SELECT count(*) FROM t WHERE x < 5), (SELECT sum(y) FROM t WHERE x > 7)` reads `t` twice. After fusion one
+//! aggregate reads the rows that pass any of the conditions; each call has its own condition as a FILTER clause.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,31 +14,33 @@ use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, LogicalPlan, Logical
 use super::operation::unnamed;
 use super::parts::PartId;
 
-/// An aggregate without keys over rows that pass conditions. Columns are by their places among those of the rows.
+/// Ungrouped aggregate over filtered rows. Columns are identified by their indices among the columns of the rows.
 #[derive(Debug, Clone)]
 pub(super) struct Total {
+    /// Id of the aggregate.
     pub(super) part: PartId,
-    /// What gives the rows, and how many nodes after the aggregate it comes.
+    /// Id of the input below the filters.
     pub(super) rows: PartId,
+    /// Number of nodes above that input: the aggregate and its filters.
     pub(super) nodes: usize,
     conditions: Vec<Expr>,
     aggregates: Vec<AggregateFunction>,
 }
 
-/// Totals that are computed in one pass.
+/// Set of ungrouped aggregates that one pass computes.
 #[derive(Debug)]
 pub(super) struct Fusion {
-    /// What all of them ask of the rows.
+    /// Conditions that all of them have.
     common: Vec<Expr>,
-    /// What each asks beyond that; nothing where one takes all.
+    /// The remaining condition of each; a row has to pass one of them.
     any: Vec<Expr>,
     aggregates: Vec<AggregateFunction>,
-    /// Which of the aggregates are those of a total.
+    /// Indices into `aggregates`, by fused aggregate.
     totals: HashMap<PartId, Vec<usize>>,
 }
 
 impl Total {
-    /// What is totalled by `plan`, if it is such an aggregate; `parts` are those of the nodes that follow it.
+    /// Returns `plan` as a fusible aggregate, if it is one; `parts` gives the ids of the nodes after it in preorder.
     pub(super) fn of(plan: &LogicalPlan, part: PartId, parts: impl Fn(usize) -> PartId) -> Result<Option<Self>> {
         let LogicalPlan::Aggregate(aggregate) = plan else { return Ok(None) };
         if !aggregate.group_expr.is_empty() {
@@ -62,13 +64,13 @@ impl Total {
             rows = filter.input.as_ref();
             nodes += 1;
         }
-        // Totals of all rows are often known without reading them.
+        // Aggregates over all rows are often answered from statistics.
         Ok((!conditions.is_empty()).then(|| Self { part, rows: parts(nodes), nodes, conditions, aggregates }))
     }
 }
 
-/// Which of `totals` are computed together: those of the same rows whose conditions are on columns that they have in common, so that what is
-/// pruned by them still is.
+/// Groups `totals` into fusions: aggregates over the same rows whose differing conditions read a common column, so that
+/// the disjunction still prunes.
 pub(super) fn fusions(totals: &[Total], apart: &HashSet<PartId>) -> Vec<Fusion> {
     let mut by_rows: Vec<(PartId, Vec<&Total>)> = Vec::new();
     for total in totals.iter().filter(|total| !apart.contains(&total.part)) {
@@ -113,7 +115,7 @@ fn fusion(totals: &[&Total]) -> Option<Fusion> {
 }
 
 impl Fusion {
-    /// The columns of its plan that are those of a total.
+    /// Returns the indices of the plan's columns that hold the results of a fused aggregate.
     pub(super) fn columns(&self, total: PartId) -> Option<&Vec<usize>> {
         self.totals.get(&total)
     }
@@ -122,7 +124,7 @@ impl Fusion {
         self.totals.keys().copied()
     }
 
-    /// All totals of `rows`.
+    /// Returns the plan that computes all aggregates over `rows`.
     pub(super) fn plan(&self, rows: LogicalPlan) -> Result<LogicalPlan> {
         let columns = rows.schema().columns();
         let conditions = self.common.iter().cloned().chain(disjunction(self.any.clone()));
@@ -138,6 +140,7 @@ impl Fusion {
         Aggregate::try_new(rows.into(), Vec::new(), totals).map(LogicalPlan::Aggregate)
     }
 
+    /// Returns the index of an aggregate call, which is added if it is new.
     fn place(&mut self, call: AggregateFunction) -> usize {
         self.aggregates.iter().position(|known| *known == call).unwrap_or_else(|| {
             self.aggregates.push(call);
@@ -146,14 +149,14 @@ impl Fusion {
     }
 }
 
-/// The aggregate of those rows alone that pass a condition.
+/// Adds a condition to the FILTER clause of an aggregate call.
 fn filtered(mut call: AggregateFunction, condition: Option<Expr>) -> AggregateFunction {
     let filters = call.params.filter.take().map(|filter| *filter).into_iter().chain(condition);
     call.params.filter = conjunction(filters).map(Box::new);
     call
 }
 
-/// The expression with the columns that are at the places.
+/// Replaces column indices in an expression by the columns at these indices.
 fn named(expr: Expr, columns: &[Column]) -> Result<Expr> {
     let named = expr.transform(|expr| {
         let place = match &expr {
@@ -178,7 +181,8 @@ fn is_plain_call(call: &AggregateFunction) -> Result<bool> {
     Ok(params.order_by.is_empty())
 }
 
-/// Whether an expression may be evaluated for rows that other conditions leave out: columns are only compared in it.
+/// Returns whether an expression can be evaluated without errors for rows that other conditions would exclude: it only
+/// compares columns.
 fn is_plain(expr: &Expr) -> Result<bool> {
     let mut is_plain = true;
     expr.apply(|expr| {
@@ -197,7 +201,7 @@ fn is_plain(expr: &Expr) -> Result<bool> {
             | Expr::Like(_) => true,
             Expr::BinaryExpr(BinaryExpr { op, .. }) if op.supports_propagation() || op.is_logic_operator() => true,
             Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => false,
-            // The same for all rows.
+            // Constant for all rows.
             other => other.column_refs().is_empty() && !other.is_volatile(),
         };
         Ok(if is_plain { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })

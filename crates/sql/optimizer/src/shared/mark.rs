@@ -1,4 +1,4 @@
-//! Scans of shared tables in the place of parts that occur several times.
+//! Replaces repeated parts of a plan by scans of shared tables, where that is expected to be cheaper.
 
 use std::sync::Arc;
 
@@ -14,24 +14,25 @@ use super::parts::{PartId, Parts, Shares};
 use super::table::{Read, SharedTable, named};
 use crate::relation_of;
 
-/// Rows that are kept without asking what they save.
+/// Size of results, in rows, that are always shared.
 const FEW_ROWS: f64 = 1_000.0;
-/// Where rows are joined and not grouped, so many must be read for one that is kept.
+/// Least number of rows read per row of a larger shared result, if it joins and does not aggregate.
 const READ_FOR_KEPT: f64 = 2.0;
 
-/// Walks over a plan in the order of its [`Parts`].
+/// Walk over a plan, in the order of its [`Parts`], that puts in scans of shared tables.
 pub(super) struct Marking<'a> {
     parts: &'a Parts,
     shares: &'a Shares,
     state: &'a SessionState,
-    /// The node that comes next.
+    /// Index of the next node.
     at: usize,
+    /// Number of scans made so far.
     scans: usize,
-    /// The number of the first table.
+    /// Number of the first table.
     first: usize,
-    /// Each after those that it reads, with what it stands for.
+    /// Tables with the parts that they replace, each after the tables that it reads.
     pub(super) tables: Vec<(Shared, Arc<SharedTable>)>,
-    /// Parts that are not worth it.
+    /// Parts that are not worth sharing.
     pub(super) apart: Vec<PartId>,
 }
 
@@ -40,7 +41,7 @@ impl<'a> Marking<'a> {
         Self { parts, shares, state, at: 0, scans: 0, first, tables: Vec::new(), apart: Vec::new() }
     }
 
-    /// The plan with scans in it; `name` is what the node is called.
+    /// Replaces the shared parts of a plan by scans; `name` is the node's alias in the query.
     pub(super) fn marked(&mut self, plan: LogicalPlan, name: Option<&str>) -> Result<Transformed<LogicalPlan>> {
         let (start, node) = (self.at, self.parts.node(self.at));
         let shared = match self.shares.fusion_of(node.part) {
@@ -68,6 +69,7 @@ impl<'a> Marking<'a> {
         table.scan(Read::Repeated(self.first, self.scans), columns, plan.schema()).map(Transformed::yes)
     }
 
+    /// Replaces the shared parts below a node.
     fn below(&mut self, plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         self.at += 1;
         let name = match &plan {
@@ -78,7 +80,7 @@ impl<'a> Marking<'a> {
         inside.transform_data(|plan| plan.map_children(|input| self.marked(input, name.as_deref())))
     }
 
-    /// The table that stands for a part, which comes first of those that it is to stand for; `None` if it is not worth it.
+    /// Makes the table for a part at its first occurrence; `None` if sharing it is not worth it.
     fn table(
         &mut self,
         shared: Shared,
@@ -102,7 +104,7 @@ impl<'a> Marking<'a> {
         Ok(Some(table))
     }
 
-    /// The plan of all totals, made with the rows of one of them.
+    /// Returns the plan of all aggregates of a fusion, over the input of one of them.
     fn fused(&mut self, fusion: &Fusion, part: PartId, plan: &LogicalPlan) -> Result<LogicalPlan> {
         let nodes = self.parts.total(part).map_or(1, |total| total.nodes);
         let mut rows = plan;
@@ -115,15 +117,17 @@ impl<'a> Marking<'a> {
     }
 }
 
-/// What a table stands for.
+/// Computation that a shared table replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shared {
+    /// A part that occurs several times.
     Part(PartId),
-    /// The number of a fusion.
+    /// Aggregates that one pass computes: the index of a fusion.
     Fusion(usize),
 }
 
-/// Whether a part gives groups or what must be seen whole: to do that again costs more than to keep its rows.
+/// Returns whether a part aggregates or is a window, DISTINCT or LIMIT: repeating that costs more than storing the
+/// rows.
 fn gathers(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => gathers(&projection.input),
@@ -135,7 +139,7 @@ fn gathers(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Rows of all scans together.
+/// Returns the estimated rows of all scans together.
 fn rows_read(plan: &LogicalPlan) -> Result<f64> {
     let mut rows = 0.0;
     plan.apply_with_subqueries(|node| {

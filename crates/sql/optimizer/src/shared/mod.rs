@@ -1,8 +1,17 @@
-//! Parts of a plan that occur several times, computed once.
+//! Common subplan elimination: parts that occur several times in a plan are computed once, into a [`SharedTable`].
 //!
-//! A WITH query that is read twice lies in the plan twice, and so does a subquery that is written twice. `parts.rs` finds out which parts compute
-//! the same and `fuse.rs` which totals are of the same rows; `mark.rs` puts scans of a [`SharedTable`] in the place of those that are worth it, and `narrow.rs` takes from the table what no scan
-//! asks for, once the optimizer has pushed filters and columns to these scans. `once.rs` has the WITH queries that were asked to be MATERIALIZED, which are tables before anything else happens.
+//! A WITH query that is read twice occurs twice in the plan, and so does a subquery that is written twice.
+//!
+//! In reading order:
+//!
+//! - `asked.rs` encodes MATERIALIZED and NOT MATERIALIZED in the names of WITH queries,
+//! - `once.rs` takes MATERIALIZED WITH queries out of a plan before anything else happens,
+//! - `operation.rs` describes nodes without names, and `parts.rs` finds parts that compute the same by it,
+//! - `fuse.rs` finds ungrouped aggregates over the same rows with different conditions, and merges them into one,
+//! - `mark.rs` replaces parts by scans of shared tables where that is cheaper,
+//! - `narrow.rs` drops rows and columns from a shared table that no reader needs, once the optimizer has pushed filters
+//!   and projections to its scans,
+//! - `table.rs` is the shared table.
 
 mod asked;
 mod fuse;
@@ -34,50 +43,53 @@ pub use self::table::{PlanSharedScan, SharedScans, SharedTable};
 use crate::Passed;
 use crate::union_tiers::in_tiers;
 
-/// How often a plan is optimized anew because a part is better computed by each of its readers.
+/// Limit of the attempts to optimize a plan, each without the parts that earlier attempts found not worth sharing.
 const ROUNDS: usize = 4;
 
-/// How often the rules go over a plan that subqueries are left in.
+/// Limit of the runs of the rules over a plan that still has correlated subqueries.
 const PASSES: usize = 3;
 
-/// A plan after the optimizer's rules. Nothing in it changes when it runs: it may run often, and in several places at once.
+/// Optimized logical plan with the plans of its shared tables. It is immutable: it may run several times, also
+/// concurrently.
 #[derive(Debug, Clone)]
 pub struct Optimized {
     pub(crate) plan: LogicalPlan,
-    /// What its scans share; the plan of each reads only those before it.
+    /// Shared tables that the plan scans; each one's plan reads only tables before it.
     pub(crate) shared: Vec<SharedPlan>,
 }
 
-/// The plan of a shared table's rows.
+/// Shared table together with the plan that computes the rows and columns that its readers need.
 #[derive(Debug, Clone)]
 pub struct SharedPlan {
+    /// Table that readers scan.
     pub table: Arc<SharedTable>,
+    /// Plan of the table's rows.
     pub plan: LogicalPlan,
-    /// The columns of the table that the plan gives, ascending.
+    /// Indices of the table's columns that the plan gives, ascending.
     pub columns: Vec<usize>,
 }
 
 impl SharedPlan {
-    /// All rows and columns of a table.
+    /// Creates the plan of all rows and columns of a table.
     fn whole(table: Arc<SharedTable>) -> Self {
         Self { plan: table.body.clone(), columns: (0..table.width()).collect(), table }
     }
 }
 
 impl Optimized {
-    /// The plan of the query's rows.
+    /// Returns the plan of the query's rows.
     #[must_use]
     pub fn plan(&self) -> &LogicalPlan {
         &self.plan
     }
 
-    /// The plans of shared rows; each reads only those before it.
+    /// Returns the shared tables with their plans; each reads only tables before it.
     #[must_use]
     pub fn shared(&self) -> &[SharedPlan] {
         &self.shared
     }
 
-    /// Whether it does more than read tables: joins, groups, sorts.
+    /// Returns whether the query does more than read and filter tables: joins, aggregates, sorts, windows, DISTINCT.
     #[must_use]
     pub fn has_work(&self) -> bool {
         let works = |node: &LogicalPlan| {
@@ -90,16 +102,17 @@ impl Optimized {
                     | LogicalPlan::Distinct(_)
             ))
         };
-        !self.shared.is_empty() || self.plan.exists(works).expect("nothing fails on the way")
+        !self.shared.is_empty() || self.plan.exists(works).expect("the visitor returns no error")
     }
 
-    /// Whether parts of it are computed once for several readers.
+    /// Returns whether the plan scans shared tables.
     #[must_use]
     pub fn has_shared_rows(&self) -> bool {
         !self.shared.is_empty()
     }
 
-    /// Whether functions have plans in them: correlated subqueries without a join form, which no program runs.
+    /// Returns whether function calls contain plans: correlated subqueries without a join form, which the engine cannot
+    /// compile.
     ///
     /// # Errors
     /// None that well-formed plans meet.
@@ -109,8 +122,8 @@ impl Optimized {
     }
 }
 
-/// Applies `lower` and the rules of `state` to `plan`. What WITH queries are asked to compute once is taken out of it before, and what it computes
-/// repeatedly is shared if Kiln's own rules are among them.
+/// Optimizes `plan`: applies `lower` and then the rules of `state`. MATERIALIZED WITH queries become shared tables
+/// first. Repeated parts become shared tables if the rules include Kiln's own.
 pub fn optimize(
     plan: LogicalPlan,
     state: &SessionState,
@@ -122,8 +135,8 @@ pub fn optimize(
     if once.tables.is_empty() { Ok(optimized) } else { once.narrowed(optimized) }
 }
 
-/// As [`optimize`], but every reader computes for itself what it reads: for readers that are not in one process. `None` where a WITH query is
-/// asked to be computed once.
+/// Optimizes `plan` like [`optimize`], but without shared tables, for plans whose scans run in several processes.
+/// Returns `None` if a WITH query has to be computed once.
 pub fn optimize_apart(
     plan: LogicalPlan,
     state: &SessionState,
@@ -137,7 +150,7 @@ pub fn optimize_apart(
     Ok(Some(Optimized { plan: by_rules(plan, state)?, shared: Vec::new() }))
 }
 
-/// The plan by the rules, with what it computes repeatedly as tables, the first of this number.
+/// Applies the rules to `plan`, with repeated parts as shared tables that are numbered from `first`.
 fn repeated(plan: LogicalPlan, state: &SessionState, first: usize) -> Result<Optimized> {
     if crate::is_on(state) && reads_a_table_twice(&plan)? {
         let parts = Parts::of(&plan)?;
@@ -156,12 +169,14 @@ fn repeated(plan: LogicalPlan, state: &SessionState, first: usize) -> Result<Opt
     Ok(Optimized { plan: by_rules(plan, state)?, shared: Vec::new() })
 }
 
+/// Result of an attempt to share parts of a plan.
 enum Attempt {
     Done(Optimized),
-    /// Nothing is gained by sharing these parts.
+    /// Parts that are not worth sharing; the next attempt leaves them out.
     Apart(Vec<PartId>),
 }
 
+/// Optimizes `plan` with `shares` as shared tables, numbered from `first`.
 fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionState, first: usize) -> Result<Attempt> {
     let mut marking = Marking::new(parts, shares, state, first);
     let marked = marking.marked(plan.clone(), None)?.data;
@@ -172,7 +187,7 @@ fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionStat
     let mut readers = Readers::default();
     readers.add(&plan)?;
     let mut tables = Vec::with_capacity(marking.tables.len());
-    // Later ones may read earlier ones.
+    // Tables may read tables before them, so the readers of each are complete in reverse order.
     for (shared, table) in marking.tables.into_iter().rev() {
         match narrow::narrowed(&table, &readers)? {
             Narrowed::Unread => {}
@@ -193,13 +208,13 @@ fn share(plan: &LogicalPlan, parts: &Parts, shares: &Shares, state: &SessionStat
     Ok(Attempt::Done(Optimized { plan, shared: tables }))
 }
 
-/// The plan after the rules of `state`.
+/// Applies the rules of `state` to a plan, without sharing repeated parts.
 ///
 /// # Errors
-/// Whatever constant folding meets, `54001`, and bugs.
+/// Errors of constant folding, `54001` for too many levels, and internal errors.
 pub fn by_rules(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     let mut passed = pass(plan, state)?;
-    // A subquery may have been in the way of another.
+    // A subquery that was decorrelated may allow others to be.
     for _ in 1..PASSES {
         if !passed.has_subqueries || !has_dependent_subqueries(&passed.plan)? {
             break;
@@ -214,12 +229,12 @@ fn pass(plan: LogicalPlan, state: &SessionState) -> Result<Passed> {
     if crate::is_on(state) {
         return crate::passed(plan, &rules.rules, state);
     }
-    // The oracle is DataFusion's alone, which takes twice as long with every level of subqueries.
+    // DataFusion's own optimizer, which tests compare with, takes twice as long with every level of subqueries.
     levels::check_subqueries(&plan)?;
     rules.optimize(plan, state, |_, _| {}).map(|plan| Passed { plan, has_subqueries: true })
 }
 
-/// Whether a subquery is left that is to be a join.
+/// Returns whether a plan still has subqueries that should become joins.
 fn has_dependent_subqueries(plan: &LogicalPlan) -> Result<bool> {
     any_expression(plan, |expr| match expr {
         Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
@@ -228,7 +243,7 @@ fn has_dependent_subqueries(plan: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// Whether there can be anything to share: most plans read each table once.
+/// Returns whether a plan scans a table twice, without which there is nothing to share.
 ///
 /// # Errors
 /// None that well-formed plans meet.

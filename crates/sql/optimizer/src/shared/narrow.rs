@@ -1,4 +1,4 @@
-//! What readers of a shared table leave to be computed: the rows that any of them may take, and the columns that any of them reads.
+//! Narrows a shared table to the rows that some reader may need and to the columns that some reader uses.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use functions::may_fail;
 
 use super::table::SharedTable;
 
-/// So many readers with conditions of their own would go over the same tables too often.
+/// Least number of readers with different conditions for which the shared table is still worth it.
 const READERS_MANY: usize = 3;
 
-/// The scans of shared tables, by the tables' numbers.
+/// Scans of shared tables, by table number.
 #[derive(Default)]
 pub(super) struct Readers(HashMap<usize, Vec<TableScan>>);
 
@@ -34,11 +34,13 @@ impl Readers {
         Ok(())
     }
 
+    /// Returns the scans of `table`.
     pub(super) fn of(&self, table: &SharedTable) -> &[TableScan] {
         self.0.get(&table.number).map_or(&[], Vec::as_slice)
     }
 
-    /// The columns of a table that any scan reads, ascending, at least one; `None` if nothing reads it.
+    /// Returns the indices of the columns of `table` that any scan reads, ascending, at least one; `None` if nothing
+    /// reads the table.
     pub(super) fn columns(&self, table: &SharedTable) -> Option<Vec<usize>> {
         let readers = self.of(table);
         let mut columns = HashSet::new();
@@ -50,7 +52,7 @@ impl Readers {
         }
         let mut columns: Vec<usize> = columns.into_iter().collect();
         if columns.is_empty() {
-            // Rows that are only counted.
+            // Readers only count the rows.
             columns.push(0);
         }
         columns.sort_unstable();
@@ -58,25 +60,28 @@ impl Readers {
     }
 }
 
-/// What is left of a shared table.
+/// Result of narrowing a shared table.
 pub(super) enum Narrowed {
+    /// Nothing reads the table.
     Unread,
-    /// Readers take their rows by conditions of their own, which are better asked where each computes them itself: what they have in common is
-    /// less than what keeping rows costs.
+    /// The readers' conditions differ so much that it is cheaper if each reader computes its rows itself.
     Apart,
+    /// The table's plan for its readers.
     To {
         plan: LogicalPlan,
-        /// The columns of the table that the plan gives, ascending.
+        /// Indices of the table's columns that the plan gives, ascending.
         columns: Vec<usize>,
     },
 }
 
+/// Narrows `table` to the rows and columns that `readers` need.
 pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &Readers) -> Result<Narrowed> {
     let Some(columns) = readers.columns(table) else { return Ok(Narrowed::Unread) };
     let mut choices = readers.of(table).iter().map(|reader| conditions(table, reader)).collect::<Result<Vec<_>>>()?;
     let whole = choices.iter().filter(|conditions| conditions.is_empty()).count();
     let differ = choices.iter().any(|conditions| *conditions != choices[0]);
-    // Two at least would compute the same, or what none of their conditions makes less.
+    // The readers would repeat the same work: two of them need all rows, there are many, or an outer join's nullable
+    // side is out of reach of their conditions.
     let is_shared_work = whole == 0 && (READERS_MANY <= choices.len() || has_outer_join(&table.body)?);
     if differ && whole < 2 && !is_shared_work {
         return Ok(Narrowed::Apart);
@@ -96,15 +101,15 @@ pub(super) fn narrowed(table: &Arc<SharedTable>, readers: &Readers) -> Result<Na
     Ok(Narrowed::To { plan: plan.build()?, columns })
 }
 
-/// Whether rows are joined with some that a condition on them does not reach.
+/// Returns whether a plan has a left or right join; conditions on the preserved side do not filter the other one.
 fn has_outer_join(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|node| {
         Ok(matches!(node, LogicalPlan::Join(join) if matches!(join.join_type, JoinType::Left | JoinType::Right)))
     })
 }
 
-/// What a reader asks of its rows that leaves rows out where they are read, over the columns of the table's plan. It asks again, so that any of
-/// it may be left out.
+/// Returns a reader's filters that can be pushed down to scans in the table's plan, rewritten to columns of that plan.
+/// The reader filters again, so any of them may be left out.
 fn conditions(table: &SharedTable, reader: &TableScan) -> Result<Vec<Expr>> {
     let mut conditions = Vec::new();
     for filter in &reader.filters {
@@ -130,7 +135,7 @@ fn conditions(table: &SharedTable, reader: &TableScan) -> Result<Vec<Expr>> {
     Ok(conditions)
 }
 
-/// Whether a column is one that scans read, so that conditions on it are asked there.
+/// Returns whether a column comes unchanged from a scan, so that conditions on it can be pushed down to the scan.
 fn is_read(plan: &LogicalPlan, place: usize) -> bool {
     let column = |expr: &Expr, input: &LogicalPlan| match expr {
         Expr::Column(column) => input.schema().maybe_index_of_column(column),
@@ -175,7 +180,8 @@ fn is_read(plan: &LogicalPlan, place: usize) -> bool {
     }
 }
 
-/// Whether a condition may be asked of rows that do not come to it otherwise.
+/// Returns whether a condition can be evaluated for other rows too: it cannot fail, is not volatile and has no
+/// subquery.
 fn is_plain(condition: &Expr) -> Result<bool> {
     let reads_more = condition.exists(|expr| {
         Ok(matches!(

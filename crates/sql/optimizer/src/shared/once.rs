@@ -1,7 +1,7 @@
-//! WITH queries that were asked to be MATERIALIZED: each becomes a table of all of its rows, whoever reads it and however often.
+//! MATERIALIZED WITH queries: each becomes a shared table of all of its rows.
 //!
-//! They are taken out of a plan before anything else is done with it, so that no condition comes into them, and subqueries that run by
-//! themselves read the same rows.
+//! They are taken out of a plan before any other step, so that no filter is pushed into them, and so that correlated
+//! subqueries, which are planned separately, read the same rows.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,17 +24,19 @@ use super::{Optimized, SharedPlan, by_rules, repeated};
 use crate::dependent::is_dependent;
 use crate::relation_of;
 
-/// Takes such queries out of plans.
+/// Replacement of a statement's MATERIALIZED WITH queries by scans of shared tables.
 pub(super) struct Once<'a> {
     state: &'a SessionState,
-    /// What is done to a plan before the optimizer's rules.
+    /// Rewrite that precedes the optimizer's rules.
     lower: &'a dyn Fn(LogicalPlan) -> Result<LogicalPlan>,
-    /// By name.
+    /// Tables by the relation names of their queries.
     kept: Vec<(String, Arc<SharedTable>)>,
-    /// Queries that cannot be kept, and whose rows differ from one reading to the next.
+    /// Names of volatile queries that cannot become tables and have been read once: a second reader would see other
+    /// rows.
     differing: HashSet<String>,
+    /// Number of scans made so far.
     scans: usize,
-    /// All tables, each after those that it reads.
+    /// All tables, each after the tables that it reads.
     pub(super) tables: Vec<SharedPlan>,
 }
 
@@ -43,7 +45,7 @@ impl<'a> Once<'a> {
         Self { state, lower, kept: Vec::new(), differing: HashSet::new(), scans: 0, tables: Vec::new() }
     }
 
-    /// The plan with scans of tables in the place of such queries.
+    /// Replaces the MATERIALIZED WITH queries of a plan by scans of shared tables.
     pub(super) fn taken_out(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
         if !asks_for_it(&plan)? {
             return Ok(plan);
@@ -63,7 +65,11 @@ impl<'a> Once<'a> {
         taken.map(|taken| taken.data)
     }
 
-    /// The table that a query becomes; `None` for one that depends on the row or the step around it.
+    /// Returns the table of a query, planning it on first use; `None` for a query that depends on an outer row or on a
+    /// recursive query's step.
+    ///
+    /// # Errors
+    /// `0A000` if such a query is volatile and read more than once, and errors of planning it.
     fn table(&mut self, alias: &SubqueryAlias) -> Result<Option<Arc<SharedTable>>> {
         let name = alias.alias.table();
         if let Some((_, table)) = self.kept.iter().find(|(known, _)| known == name) {
@@ -73,7 +79,7 @@ impl<'a> Once<'a> {
         if !parts.is_closed() || steps(&alias.input)? {
             if is_volatile(&alias.input)? && !self.differing.insert(name.to_owned()) {
                 let what =
-                    "reading a WITH query with a volatile function more than once for each row or step around it";
+                    "reading a WITH query with a volatile function more than once in a correlated or recursive query";
                 return Err(external(SqlError::unsupported(what)));
             }
             return Ok(None);
@@ -91,12 +97,13 @@ impl<'a> Once<'a> {
         Ok(Some(table))
     }
 
-    /// The number of the table that comes next.
+    /// Returns the number of the next table.
     pub(super) fn next_number(&self) -> usize {
         self.tables.iter().map(|shared| shared.table.number + 1).max().unwrap_or(0)
     }
 
-    /// All tables of a plan, first those that others read, without columns that none reads.
+    /// Adds these tables to an optimized plan, without the columns that nothing reads; tables come before their
+    /// readers.
     pub(super) fn narrowed(self, optimized: Optimized) -> Result<Optimized> {
         let (mut readers, mut hides_readers) = (Readers::default(), false);
         let after = std::iter::once(&optimized.plan).chain(optimized.shared.iter().map(|shared| &shared.plan));
@@ -123,7 +130,7 @@ impl<'a> Once<'a> {
     }
 }
 
-/// Whether a query in a plan is to be computed once: few plans have such.
+/// Returns whether a plan has MATERIALIZED WITH queries; few have.
 fn asks_for_it(plan: &LogicalPlan) -> Result<bool> {
     let mut asks = false;
     plan.apply_with_subqueries(|node| {
@@ -133,11 +140,13 @@ fn asks_for_it(plan: &LogicalPlan) -> Result<bool> {
     Ok(asks)
 }
 
+/// Returns whether a node is the root of a MATERIALIZED WITH query.
 fn is_kept(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::SubqueryAlias(alias) if Asked::of(alias.alias.table()) == Some(Asked::Once))
 }
 
-/// Whether a plan is a step of a recursion, or runs one: as far as its rows are asked for.
+/// Returns whether a plan contains a recursive query or reads one's work table. Recursion stops when its reader does,
+/// so its rows are not computed in advance.
 fn steps(plan: &LogicalPlan) -> Result<bool> {
     let mut steps = false;
     plan.apply_with_subqueries(|node| {
@@ -157,7 +166,7 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     any_expression(plan, Expr::is_volatile_node)
 }
 
-/// Whether plans are out of sight in it, whose scans are not found.
+/// Returns whether a plan calls correlated subqueries, whose plans, and the scans in them, a walk does not visit.
 pub(super) fn hides_plans(plan: &LogicalPlan) -> Result<bool> {
     any_expression(plan, is_dependent)
 }

@@ -1,4 +1,4 @@
-//! What a node of a plan does, without names: columns are by their places among those of its inputs.
+//! Name-free description of what a node computes: columns are identified by their indices among the inputs' columns.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Subquery};
 
 use super::parts::{Scanned, scanned};
 
-/// What a node does, without names.
+/// Operation of a node without names, for comparison.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) enum Operation {
     Scan(Scanned, Option<Vec<usize>>, Option<usize>),
@@ -28,13 +28,14 @@ pub(super) enum Operation {
         nulls: NullEquality,
         is_null_aware: bool,
     },
-    /// With names.
+    /// A node that is compared with its names.
     Other(Box<LogicalPlan>),
-    /// Like nothing else: the number of the node.
+    /// A node that equals no other, by its index in the plan.
     Single(usize),
 }
 
-/// What a node does; `None` where that cannot be compared. `hides_subqueries` leaves subqueries out of expressions: their ids are compared.
+/// Returns the operation of a node; `None` if it cannot be compared. With `hides_subqueries`, subqueries are left out
+/// of expressions, because their ids are compared instead.
 pub(super) fn operation(plan: &LogicalPlan, hides_subqueries: bool) -> Result<Option<Operation>> {
     let one = |expr: &Expr| unnamed(plan, expr, hides_subqueries);
     let all = |exprs: &[Expr]| exprs.iter().map(one).collect::<Result<Option<Vec<_>>>>();
@@ -81,7 +82,7 @@ pub(super) fn operation(plan: &LogicalPlan, hides_subqueries: bool) -> Result<Op
     })
 }
 
-/// The expression with columns by their places; `None` where one is not found.
+/// Returns the expression with columns replaced by their indices; `None` if a column is not among the inputs'.
 pub(super) fn unnamed(plan: &LogicalPlan, expr: &Expr, hides_subqueries: bool) -> Result<Option<Expr>> {
     let mut is_known = true;
     let hidden = |subquery: Subquery| match hides_subqueries {
@@ -95,7 +96,7 @@ pub(super) fn unnamed(plan: &LogicalPlan, expr: &Expr, hides_subqueries: bool) -
                 is_known &= place.is_some();
                 Expr::Column(Column::new_unqualified(place.unwrap_or_default().to_string()))
             }
-            // Others say of which type it is.
+            // Aliases with metadata carry the SQL type.
             Expr::Alias(alias) if alias.metadata.is_none() => *alias.expr,
             Expr::ScalarSubquery(subquery) => Expr::ScalarSubquery(hidden(subquery)),
             Expr::Exists(exists) => Expr::Exists(Exists { subquery: hidden(exists.subquery), ..exists }),
@@ -107,7 +108,7 @@ pub(super) fn unnamed(plan: &LogicalPlan, expr: &Expr, hides_subqueries: bool) -
     Ok(Some(unnamed.data()?).filter(|_| is_known))
 }
 
-/// Where a column is among those of the node's inputs.
+/// Returns the index of a column among the columns of all of the node's inputs.
 pub(super) fn place(plan: &LogicalPlan, column: &Column) -> Option<usize> {
     let mut before = 0;
     for input in plan.inputs() {

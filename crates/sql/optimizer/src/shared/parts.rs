@@ -1,7 +1,7 @@
-//! Which parts of a plan compute the same, whatever they call their columns.
+//! Detection of equal parts of a plan, by hash consing.
 //!
-//! Every part gets an id of what it does and of the ids of its inputs, with columns by their places among those of the inputs. Names of relations
-//! mean nothing then, so that a subquery that is written twice has one id.
+//! A part's id is determined by its operation and the ids of its inputs, with columns identified by their indices among
+//! the inputs' columns. Names do not matter, so that a subquery that is written twice has one id.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,49 +19,52 @@ use super::operation::{Operation, operation, place};
 use super::table::SharedTable;
 use crate::dependent::is_dependent;
 
-/// What a part computes: parts of one id have the same rows.
+/// Identifier of a computation: parts with the same id give the same rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PartId(usize);
 
-/// The parts of a plan.
+/// Nodes of a plan, each with the id of its computation.
 pub(super) struct Parts {
-    /// By id.
+    /// Properties of parts, indexed by id.
     facts: Vec<Facts>,
-    /// Each node before those of its subqueries, and these before those of its inputs.
+    /// Nodes in preorder: a node, its subqueries, its inputs.
     nodes: Vec<Node>,
+    /// Ungrouped aggregates that may be fused with others.
     totals: Vec<Total>,
 }
 
-/// A node of the plan.
+/// Node of the plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node {
+    /// Id of the node's computation.
     pub(super) part: PartId,
-    /// Itself and all below it.
+    /// Number of nodes in the subtree, with this one.
     pub(super) nodes: usize,
-    /// Whether it only names what is below it.
+    /// Whether the node only renames its input, and has the input's id.
     pub(super) is_name: bool,
-    /// Whether it is of a WITH query that each reader is to compute.
+    /// Whether the node belongs to a NOT MATERIALIZED WITH query.
     pub(super) is_by_each: bool,
 }
 
-/// What is known of a part.
+/// Properties of a part.
 #[derive(Debug, Default)]
 struct Facts {
-    /// Columns that it reads of the queries around it.
+    /// Columns of enclosing queries that the part reads.
     outer: HashSet<Column>,
-    /// Whether it has the same rows whenever it is run.
+    /// Whether every run gives the same rows.
     is_stable: bool,
-    /// Whether it reads a table of the catalog.
+    /// Whether the part scans a table.
     reads: bool,
-    /// Whether it joins or groups.
+    /// Whether the part joins, aggregates or computes window functions.
     works: bool,
-    /// Whether its rows come in an order that was asked for.
+    /// Whether the rows come in an order that the query asks for.
     is_ordered: bool,
-    /// Whether it is what a query gives, not a step on the way: conditions above a step may be part of it.
+    /// Whether the part may be the root of a query block. Filters above joins, for example, still merge into the joins.
     is_whole: bool,
 }
 
 impl Parts {
+    /// Finds the parts of `plan`.
     pub(super) fn of(plan: &LogicalPlan) -> Result<Self> {
         let parts = Parts { facts: Vec::new(), nodes: Vec::new(), totals: Vec::new() };
         let mut finder = Finder { ids: HashMap::new(), parts, is_by_each: false };
@@ -69,16 +72,17 @@ impl Parts {
         Ok(finder.parts)
     }
 
-    /// Whether the plan reads nothing of queries around it.
+    /// Returns whether the plan is uncorrelated: it reads no column of enclosing queries.
     pub(super) fn is_closed(&self) -> bool {
         self.whole().outer.is_empty()
     }
 
-    /// Whether the plan's rows come in an order that was asked for.
+    /// Returns whether the plan's rows come in an order that the query asks for.
     pub(super) fn is_ordered(&self) -> bool {
         self.whole().is_ordered
     }
 
+    /// Returns the properties of the plan's root.
     fn whole(&self) -> &Facts {
         &self.facts[self.nodes[0].part.0]
     }
@@ -87,7 +91,7 @@ impl Parts {
         self.nodes[at]
     }
 
-    /// What is computed once, but for the parts in `apart`. What lies within a part that is there again counts once.
+    /// Returns the parts to share, except those in `apart`. The inside of a repeated part is counted once.
     pub(super) fn shares(&self, apart: &HashSet<PartId>) -> Shares {
         let mut shares = Shares { repeated: HashSet::new(), fusions: fusions(&self.totals, apart) };
         let (mut seen, mut begun) = (HashSet::new(), HashSet::new());
@@ -110,16 +114,17 @@ impl Parts {
         shares
     }
 
-    /// The total that a part is.
+    /// Returns the ungrouped aggregate with this id.
     pub(super) fn total(&self, part: PartId) -> Option<&Total> {
         self.totals.iter().find(|total| total.part == part)
     }
 }
 
-/// What is computed once.
+/// Parts of a plan to compute once.
 pub(super) struct Shares {
     /// Parts that occur several times.
     pub(super) repeated: HashSet<PartId>,
+    /// Sets of ungrouped aggregates that one pass computes.
     pub(super) fusions: Vec<Fusion>,
 }
 
@@ -128,7 +133,7 @@ impl Shares {
         self.repeated.is_empty() && self.fusions.is_empty()
     }
 
-    /// The number of the fusion that a part belongs to.
+    /// Returns the index of the fusion that a part belongs to.
     pub(super) fn fusion_of(&self, part: PartId) -> Option<usize> {
         self.fusions.iter().position(|fusion| fusion.columns(part).is_some())
     }
@@ -136,22 +141,25 @@ impl Shares {
 
 impl Facts {
     fn may_be_shared(&self) -> bool {
-        // Shared rows are divided among threads, and lose their order.
+        // Several threads produce and read shared rows, so their order is lost.
         self.is_whole && self.works && self.reads && self.is_stable && !self.is_ordered && self.outer.is_empty()
     }
 }
 
-/// A table of the catalog with the rows of a snapshot: two scans of one see the same.
+/// Identity of a scan's source: scans with equal ones see the same rows in the same columns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Scanned {
+    /// Address of the table.
     table: usize,
+    /// Address of the snapshot's rows; 0 for a shared table.
     rows: usize,
+    /// Whether the scan gives row locations too.
     places: bool,
-    /// What a place in the schema means: each reading of a view has tables of its own.
+    /// Columns in schema order. Each reference to a view has table objects of its own, which may differ in them.
     columns: Vec<ColumnId>,
 }
 
-/// What a scan reads, if it is of the catalog.
+/// Returns the identity of a scan's source; `None` for sources other than catalog tables and shared tables.
 pub(super) fn scanned(scan: &TableScan) -> Option<Scanned> {
     let provider = source_as_provider(&scan.source).ok()?;
     if let Some(kept) = provider.downcast_ref::<SharedTable>() {
@@ -164,19 +172,21 @@ pub(super) fn scanned(scan: &TableScan) -> Option<Scanned> {
     Some(Scanned { table: Arc::as_ptr(&table.whole).addr(), rows, places, columns })
 }
 
+/// State of the walk that assigns ids.
 struct Finder {
     ids: HashMap<Key, PartId>,
     parts: Parts,
-    /// Within a WITH query that each reader is to compute.
+    /// Whether the walk is inside a NOT MATERIALIZED WITH query.
     is_by_each: bool,
 }
 
+/// Key that determines a part's id.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     operation: Operation,
     inputs: Vec<PartId>,
     subqueries: Vec<PartId>,
-    /// Where the operation has names in it that are those of its inputs.
+    /// Schemas of the inputs, if the operation refers to them by name (correlated subqueries).
     names: Vec<DFSchemaRef>,
 }
 
@@ -206,7 +216,7 @@ impl Finder {
         let facts = &self.parts.facts[part.0];
         if !is_name && !is_by_each && facts.reads && facts.is_stable && facts.outer.is_empty() {
             let total = Total::of(plan, part, |nodes| self.parts.nodes[at + nodes].part)?;
-            // Rows of a scan are read faster by each than with the filters of all.
+            // Over a bare scan each aggregate alone, with its own pruning, is faster than all of them in one pass.
             self.parts.totals.extend(total.filter(|total| self.parts.facts[total.rows.0].works));
         }
         let nodes = self.parts.nodes.len() - at;
@@ -243,7 +253,7 @@ impl Finder {
         let mut is_stable = below().all(|part| part.is_stable)
             && match plan {
                 LogicalPlan::TableScan(scan) => scanned(scan).is_some(),
-                // Its readers may stop before its end, which it may not have.
+                // A recursive query may be endless, and rely on a reader that stops early.
                 LogicalPlan::RecursiveQuery(_) => false,
                 _ => true,
             };

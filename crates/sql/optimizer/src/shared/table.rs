@@ -1,4 +1,4 @@
-//! What several scans share, as DataFusion plans it: a table whose rows are those of a plan.
+//! Shared table: a DataFusion table provider whose rows are the result of a plan and are computed once per run.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::future::{BoxFuture, ready};
 use plan::estimate::Relation;
 
-/// What the rows of a part are called within its plan.
+/// Relation name of a shared table's columns within its own plan.
 const RELATION: &str = "shared\u{1}";
 
-/// Which scan of a plan it is, so that no other has its name.
+/// Identity of a scan of a shared table, from which its unique relation name is made.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Read {
-    /// Of a WITH query.
+    /// A scan of a MATERIALIZED WITH query, by the scan's number.
     Kept(usize),
-    /// The number of the first table that the plan repeats, and that of the scan.
+    /// A scan of a repeated part: the number of the plan's first table, and the scan's.
     Repeated(usize, usize),
 }
 
-/// Makes the operators that read shared tables in one run.
+/// Physical planner for scans of shared tables in one run.
 pub trait PlanSharedScan: std::fmt::Debug + Send + Sync {
-    /// The operator that reads a table. `columns` are places in the table's schema, in the order in which they are read.
+    /// Returns the operator that reads a table. `columns` are indices in the table's schema, in output order.
     ///
     /// # Errors
     /// None that well-formed plans meet.
@@ -40,74 +40,75 @@ pub trait PlanSharedScan: std::fmt::Debug + Send + Sync {
     ) -> Result<Arc<dyn ExecutionPlan>>;
 }
 
-/// The run's scans of shared tables: an extension of the configuration that they are planned with.
+/// Session configuration extension with the planner for scans of shared tables in one run.
 #[derive(Debug)]
 pub struct SharedScans(pub Arc<dyn PlanSharedScan>);
 
-/// The rows of a part of a plan.
+/// Table whose rows are the result of a part of a plan.
 pub struct SharedTable {
-    /// Among the shared tables of its plan.
+    /// Number among the shared tables of the plan.
     pub(super) number: usize,
-    /// The part's first name; empty for a subquery without a name.
+    /// Alias of the part's first occurrence; `subquery` if it has none.
     name: String,
-    /// The columns, each under a name of its own.
+    /// Columns with unique names.
     pub(super) schema: SchemaRef,
-    /// The plan of all rows and columns, under names of their own.
+    /// Optimized plan of all rows and columns, with unique column names.
     pub(super) body: LogicalPlan,
     estimate: Relation,
-    /// Of a WITH query that was asked to be MATERIALIZED.
+    /// Whether the table is a MATERIALIZED WITH query.
     is_kept: bool,
-    /// Whether readers get the rows in the order in which they are made.
+    /// Whether readers get the rows in the order in which the plan produces them.
     is_ordered: bool,
 }
 
 impl SharedTable {
-    /// `body` is what [`named`] gives, optimized.
+    /// Creates the table of a repeated part. `body` is the result of [`named`], optimized.
     pub(super) fn new(number: usize, name: Option<&str>, body: LogicalPlan, estimate: Relation) -> Self {
         let schema = Arc::new(Schema::new(body.schema().fields().clone()));
         let name = name.unwrap_or("subquery").to_owned();
         Self { number, name, schema, body, estimate, is_kept: false, is_ordered: false }
     }
 
-    /// As a WITH query that was asked to be MATERIALIZED, with `fields` for columns as the plan around it knows them.
+    /// Makes it the table of a MATERIALIZED WITH query, whose columns are `fields` in the enclosing plan.
     pub(super) fn kept(self, fields: &Fields, is_ordered: bool) -> Self {
         Self { schema: Arc::new(Schema::new(fields.clone())), is_kept: true, is_ordered, ..self }
     }
 
-    /// The first name of the part; empty for a subquery without a name.
+    /// Returns the alias of the part's first occurrence; `subquery` if it has none.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether readers get the rows in the order in which they are made.
+    /// Returns whether readers get the rows in the order in which the plan produces them.
     #[must_use]
     pub fn is_ordered(&self) -> bool {
         self.is_ordered
     }
 
-    /// The expected number of rows.
+    /// Returns the estimated number of rows.
     #[must_use]
     pub fn expected_rows(&self) -> f64 {
         self.estimate.rows
     }
 
-    /// Whether it is of a WITH query that was asked to be MATERIALIZED.
+    /// Returns whether the table is a MATERIALIZED WITH query.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }
 
+    /// Returns the number of columns.
     pub(super) fn width(&self) -> usize {
         self.schema.fields().len()
     }
 
-    /// The column of the plan.
+    /// Returns the name of a column in the table's own plan.
     pub(super) fn inner(&self, column: usize) -> Column {
         self.body.schema().columns().swap_remove(column)
     }
 
-    /// What is believed of the rows; the columns of `projection`, all without one.
+    /// Returns the estimate of the rows, for the columns of `projection`, or for all columns without one.
     pub(crate) fn relation(&self, projection: Option<&Vec<usize>>) -> Relation {
         match projection {
             Some(projection) => {
@@ -118,7 +119,7 @@ impl SharedTable {
         }
     }
 
-    /// Whether some of the columns are of exactly the types of others.
+    /// Returns whether these columns have exactly the types, nullability and metadata of `others`.
     pub(super) fn has_columns(&self, columns: &[usize], others: &DFSchema) -> bool {
         let are_alike = |(own, other): (&usize, &Arc<Field>)| {
             let own = self.schema.field(*own);
@@ -129,7 +130,7 @@ impl SharedTable {
         columns.len() == others.fields().len() && columns.iter().zip(others.fields()).all(are_alike)
     }
 
-    /// A scan of columns under the names of the part that it stands for.
+    /// Returns a scan of columns, renamed to `named`, the schema of the part that the scan replaces.
     pub(super) fn scan(self: &Arc<Self>, read: Read, columns: &[usize], named: &DFSchema) -> Result<LogicalPlan> {
         let source = provider_as_source(Arc::<Self>::clone(self));
         let name = match read {
@@ -146,7 +147,7 @@ impl SharedTable {
         Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(LogicalPlan::TableScan(scan)))?))
     }
 
-    /// The operator that reads its rows in a run.
+    /// Returns the operator that reads the rows in the current run.
     fn plan_scan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> Result<Arc<dyn ExecutionPlan>> {
         let scans = session.config().get_extension::<SharedScans>();
         let scans = scans.ok_or_else(|| internal_datafusion_err!("{self:?} is read outside of a run"))?;
@@ -155,7 +156,8 @@ impl SharedTable {
     }
 }
 
-/// The plan with each column under a name of its own, and all of one relation: rules change the names of what a plan gives, but never those.
+/// Returns the plan with unique column names, all in one relation. Optimizer rules may change the names of a plan's
+/// columns, but not the names under such an alias.
 pub(super) fn named(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut names = HashSet::new();
     let columns = plan.schema().columns();

@@ -1,4 +1,4 @@
-//! What is shared, and that answers stay what they are.
+//! Tests of which parts are shared, and that sharing does not change results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,20 +33,20 @@ fn sales() -> Warehouse {
 async fn optimized(warehouse: &Warehouse, sql: &str, is_on: bool) -> Optimized {
     let state = warehouse.session(is_on).state();
     let plan = state.create_logical_plan(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    // As the binder does.
+    // The binder analyzes plans before it optimizes them.
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {}).unwrap();
     optimize(plan, &state, &Ok).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
 async fn rows(warehouse: &Warehouse, sql: &str) -> Vec<String> {
     let known = optimized(warehouse, sql, true).await;
-    // A plan that is kept has rows of its own in each run.
+    // A cached plan computes its shared rows in every run.
     let own = run(warehouse, &known, sql).await;
     assert_eq!(run(warehouse, &known, sql).await, own, "{sql}");
     own
 }
 
-/// The rows of shared tables by their numbers, with the columns that their plans give.
+/// Rows of shared tables by table number, with the columns that their plans give.
 #[derive(Debug, Default)]
 struct RowsInMemory(Mutex<HashMap<usize, (RecordBatch, Vec<usize>)>>);
 
@@ -81,7 +81,8 @@ async fn run(warehouse: &Warehouse, optimized: &Optimized, sql: &str) -> Vec<Str
     rows
 }
 
-/// How often each of `sale`, `day` and `none` is scanned in all plans of a query, and how many plans are shared.
+/// Returns how often each of `sale`, `day` and `none` is scanned in all plans of a query, and the number of shared
+/// plans.
 async fn scans(warehouse: &Warehouse, sql: &str) -> ([usize; 3], usize) {
     let optimized = optimized(warehouse, sql, true).await;
     let mut counts = [0; 3];
@@ -99,7 +100,8 @@ async fn scans(warehouse: &Warehouse, sql: &str) -> ([usize; 3], usize) {
     (counts, optimized.shared.len())
 }
 
-/// The query has the same rows as without the rules; how often tables are scanned, and how many plans are shared.
+/// Checks that the query has the same rows as without the rules, how often tables are scanned and how many plans are
+/// shared.
 async fn check(sql: &str, expected: ([usize; 3], usize)) {
     let warehouse = sales();
     assert_eq!(scans(&warehouse, sql).await, expected, "{sql}\n{}", told(&warehouse, sql).await);
@@ -150,7 +152,7 @@ async fn subqueries_are_equal_whatever_they_are_called() {
         ([1, 1, 0], 1),
     )
     .await;
-    // Another column, another constant, another join.
+    // Queries that differ in a column, a constant or a join type are not equal.
     for other in [
         "SELECT s_day AS i, count(*) AS n FROM sale JOIN day ON s_day = d_id GROUP BY s_day",
         "SELECT s_item AS i, count(*) AS n FROM sale JOIN day ON s_day = d_id AND d_year = 6 GROUP BY s_item",
@@ -176,16 +178,16 @@ async fn what_all_readers_leave_out_is_not_computed() {
     check(&sql, ([1, 1, 0], 1)).await;
     let plan = shared(&sql).await;
     assert!(plan.contains("d_year = Int32(5)") && !plan.contains("count("), "{plan}");
-    // One of three takes less, the others all.
+    // One reader of three filters, the others need all rows.
     let sql = format!(
         "{with} SELECT a.s_item FROM x AS a, x AS b, x AS c WHERE a.n = b.n AND b.n = c.s_item AND c.d_year = 5"
     );
     check(&sql, ([1, 1, 0], 1)).await;
     assert!(!shared(&sql).await.contains("Int32(5)"));
-    // What is asked of the groups leaves nothing out before.
+    // Conditions on aggregates cannot be pushed below the aggregation.
     let sql = format!("{with} SELECT a.s_item FROM x AS a, x AS b WHERE a.s_item = b.s_item AND a.n = 5 AND b.n = 6");
     check(&sql, ([1, 1, 0], 1)).await;
-    // Each takes rows of its own.
+    // The readers need different rows.
     let sql = format!("{with} SELECT n FROM x WHERE d_year = 5 UNION ALL SELECT n FROM x WHERE d_year = 6");
     check(&sql, ([2, 2, 0], 0)).await;
     let sql = format!("{with} SELECT n FROM x WHERE d_year = 5 UNION ALL SELECT n FROM x");
@@ -203,7 +205,7 @@ async fn what_any_of_many_readers_asks_for_is_computed_once() {
     check(&sql, ([1, 1, 0], 1)).await;
     let plan = told(&sales(), &sql).await;
     assert!(plan.contains("d_year = Int32(4) OR day.d_year = Int32(5) OR day.d_year = Int32(6)"), "{plan}");
-    // What is joined to rows that are kept without it is read whole by each.
+    // Each reader would read the whole nullable side of the outer join.
     let body = "FROM sale JOIN day ON s_day = d_id LEFT JOIN none ON n_item = s_item";
     check(&format!("{} {}", of(body), years(2)), ([1, 1, 1], 1)).await;
 }
@@ -225,7 +227,7 @@ async fn rows_that_only_become_more_are_not_kept() {
     assert_eq!(shared, 0);
     let with = "WITH x AS (SELECT s_item AS i, s_price AS p FROM sale, day WHERE s_day = d_id AND d_id = 1100)";
     check(&format!("{with} SELECT a.p FROM x AS a, x AS b WHERE a.i = b.i"), ([1, 1, 0], 1)).await;
-    // A bare scan.
+    // A bare scan is not shared.
     check(
         "WITH x AS (SELECT s_item AS i FROM sale) SELECT count(*) FROM x AS a, x AS b WHERE a.i = b.i",
         ([2, 0, 0], 0),
@@ -252,7 +254,7 @@ async fn of_nothing_there_is_nothing() {
     check(&format!("{with} SELECT a.n, b.price FROM x AS a LEFT JOIN x AS b ON a.n = b.price"), ([0, 0, 1], 1)).await;
 }
 
-// Numbers are of the columns' type: conditions with casts in them stay where they are.
+// Literals have the columns' type, because conditions with casts are not fused.
 #[tokio::test]
 async fn totals_of_the_same_rows_are_computed_in_one_pass() {
     let totals = "SELECT count(*) AS n, min(s_price) AS price FROM sale, day WHERE s_day = d_id AND d_year = 5::int";
@@ -262,17 +264,17 @@ async fn totals_of_the_same_rows_are_computed_in_one_pass() {
     check(&sql, ([1, 1, 0], 1)).await;
     let plan = told(&sales(), &sql).await;
     assert!(plan.contains("d_year = Int32(5)") && plan.contains("FILTER (WHERE"), "{plan}");
-    // One takes all rows that they have in common.
+    // One aggregate has no condition beyond the common ones.
     let sql = format!(
         "SELECT a.n, b.price FROM ({totals} AND d_week < 150::int) AS a, ({totals} AND d_week < 150::int AND d_week > 143::int) AS b"
     );
     check(&sql, ([2, 2, 0], 0)).await;
-    // Of nothing: a count is 0, a minimum NULL.
+    // Over no rows a count is 0 and a minimum NULL.
     let sql = format!(
         "SELECT a.n, b.price FROM ({totals} AND d_week < -5::int) AS a, ({totals} AND d_week > 9000::int) AS b"
     );
     check(&sql, ([1, 1, 0], 1)).await;
-    // Of a bare scan.
+    // Aggregates over bare scans are not fused.
     let sql = "SELECT (SELECT count(*) FROM sale WHERE s_price = 1::int), (SELECT max(s_item) FROM sale WHERE s_price = 2::int)";
     check(sql, ([2, 0, 0], 0)).await;
 }

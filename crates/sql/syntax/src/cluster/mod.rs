@@ -1,4 +1,4 @@
-//! Statements about clusters: what makes, changes and drops them, who may use them, and which of them a session or a role uses.
+//! Statements about clusters: CREATE, ALTER and DROP CLUSTER, privileges, USE CLUSTER and a role's default cluster.
 
 mod options;
 
@@ -13,7 +13,7 @@ use super::lex::Token;
 use super::role::RoleSpec;
 use super::statement::Statement;
 
-/// A statement about clusters, as written.
+/// Statement about clusters, as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterStatement {
     /// `CREATE CLUSTER name (options)`.
@@ -26,11 +26,11 @@ pub enum ClusterStatement {
     Use(Option<String>),
     /// `GRANT … ON CLUSTER … TO …`, or REVOKE … FROM.
     Grant { privileges: Vec<Privilege>, clusters: Vec<String>, to: Vec<GranteeSpec>, revoke: bool },
-    /// `ALTER ROLE role SET DEFAULT_CLUSTER`; no cluster is DEFAULT, and RESET too.
+    /// `ALTER ROLE role SET DEFAULT_CLUSTER`; an empty list is DEFAULT or RESET.
     SetDefault { role: RoleSpec, clusters: Vec<String> },
 }
 
-/// The change of a cluster.
+/// Action of ALTER CLUSTER.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlterClusterAction {
     Set(ClusterOptions),
@@ -40,7 +40,7 @@ pub enum AlterClusterAction {
     Resume,
 }
 
-/// Whom GRANT and REVOKE name.
+/// Grantee of GRANT and REVOKE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GranteeSpec {
     Public,
@@ -48,7 +48,7 @@ pub enum GranteeSpec {
 }
 
 impl Cursor<'_> {
-    /// CREATE CLUSTER, after CREATE.
+    /// Parses CREATE CLUSTER, after CREATE.
     pub(super) fn create_cluster(&mut self, or_replace: bool) -> SqlResult<Statement> {
         self.expect("cluster")?;
         let if_not_exists = !or_replace && self.eat("if not exists");
@@ -63,7 +63,7 @@ impl Cursor<'_> {
         Ok(of(ClusterStatement::Create { name, options, if_exists }))
     }
 
-    /// ALTER CLUSTER, after ALTER.
+    /// Parses ALTER CLUSTER, after ALTER.
     pub(super) fn alter_cluster(&mut self) -> SqlResult<Statement> {
         self.expect("cluster")?;
         let name = self.cluster_name()?;
@@ -82,7 +82,7 @@ impl Cursor<'_> {
         Ok(of(ClusterStatement::Alter { name, action }))
     }
 
-    /// DROP CLUSTER, after DROP.
+    /// Parses DROP CLUSTER, after DROP.
     pub(super) fn drop_cluster(&mut self) -> SqlResult<Statement> {
         self.expect("cluster")?;
         let if_exists = self.eat("if exists");
@@ -90,14 +90,15 @@ impl Cursor<'_> {
         Ok(of(ClusterStatement::Drop { names, if_exists }))
     }
 
-    /// USE CLUSTER: the word DEFAULT is no name here unless it is quoted.
+    /// Parses USE CLUSTER; the unquoted word DEFAULT is not a name here.
     pub(super) fn use_cluster(&mut self) -> SqlResult<Statement> {
         self.expect("use cluster")?;
         let name = if self.eat("default") { None } else { Some(self.cluster_name()?) };
         Ok(of(ClusterStatement::Use(name)))
     }
 
-    /// GRANT and REVOKE of privileges on clusters; those on anything else are not Kiln's.
+    /// Parses GRANT and REVOKE of privileges on clusters; `0A000` for privileges on other objects, which Kiln does not
+    /// have.
     pub(super) fn grant(&mut self) -> SqlResult<Statement> {
         let start = self.at;
         let revoke = self.eat("revoke");
@@ -121,7 +122,7 @@ impl Cursor<'_> {
         Ok(of(ClusterStatement::Grant { privileges, clusters, to, revoke }))
     }
 
-    /// `DEFAULT_CLUSTER` of ALTER ROLE, if it is that which is set; `None`, and nothing taken, where it is another setting.
+    /// Parses `SET` or `RESET DEFAULT_CLUSTER` of ALTER ROLE; `None`, with nothing consumed, for another setting.
     pub(super) fn default_cluster(&mut self, role: &RoleSpec) -> SqlResult<Option<Statement>> {
         let clusters = if self.eat("reset default_cluster") {
             Vec::new()
@@ -136,7 +137,7 @@ impl Cursor<'_> {
         Ok(Some(of(ClusterStatement::SetDefault { role: role.clone(), clusters })))
     }
 
-    /// `USAGE, OPERATE ON CLUSTER`, `ALL [PRIVILEGES] ON CLUSTER`; `None` where something else is said.
+    /// Parses `USAGE, OPERATE ON CLUSTER` or `ALL [PRIVILEGES] ON CLUSTER`; `None` for other privileges.
     fn cluster_privileges(&mut self) -> Option<Vec<Privilege>> {
         let mut privileges = Vec::new();
         if self.eat("all") {
@@ -164,7 +165,7 @@ impl Cursor<'_> {
         self.role_spec().map(GranteeSpec::Role)
     }
 
-    /// Names, or texts that are names with commas between them; none for DEFAULT.
+    /// Parses cluster names, or string constants with names separated by commas; empty for DEFAULT.
     fn default_clusters(&mut self) -> SqlResult<Vec<String>> {
         if self.is("default") && matches!(self.peek_at(1), Token::End | Token::Symbol(';')) {
             self.advance();
@@ -183,7 +184,7 @@ impl Cursor<'_> {
         Ok(parts.concat())
     }
 
-    /// A cluster's name: quoted or not, or a text. The cluster `default` needs no quotes.
+    /// Parses a cluster name, with or without quotes, or a string constant. The cluster `default` needs no quotes.
     pub(super) fn cluster_name(&mut self) -> SqlResult<String> {
         match self.peek() {
             Token::Text(_) => self.text(),

@@ -1,4 +1,4 @@
-//! The options of CREATE and ALTER CLUSTER: `(NODE_COUNT = 2, AUTO_SUSPEND 60)`.
+//! Options of CREATE and ALTER CLUSTER: `(NODE_COUNT = 2, AUTO_SUSPEND 60)`.
 
 use cluster_model::ClusterOptions;
 use types::{Condition, SqlError, SqlResult};
@@ -7,7 +7,7 @@ use crate::cursor::Cursor;
 use crate::lex::Token;
 
 impl Cursor<'_> {
-    /// `(name = value, …)`, where both signs may be left out.
+    /// Parses `(name = value, …)`, where the equals signs and commas are optional.
     pub(super) fn cluster_options(&mut self) -> SqlResult<ClusterOptions> {
         self.expect_symbol('(')?;
         let mut options = ClusterOptions::default();
@@ -48,7 +48,7 @@ impl Cursor<'_> {
         Err(self.here(SqlError::new(Condition::SyntaxError, "conflicting or redundant options")))
     }
 
-    /// A whole number; what has no room in 64 bits is their last, which no option takes either.
+    /// Parses an integer; one beyond 64 bits becomes `i64::MAX`, which every option refuses.
     fn count(&mut self) -> SqlResult<i64> {
         let is_negative = self.eat_operator("-");
         let Token::Integer(digits) = self.peek() else { return Err(self.syntax_error()) };
@@ -68,7 +68,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// A name or a text; any word is a name here.
+    /// Parses a name, which may be any word, or a string constant.
     fn option_name(&mut self) -> SqlResult<String> {
         match self.peek() {
             Token::Text(_) => self.text(),

@@ -12,7 +12,7 @@ fn one(sql: &str) -> ClusterStatement {
     }
 }
 
-/// Condition's message and position of what is wrong.
+/// Returns the error's message and position.
 fn error(sql: &str) -> (String, Option<u32>) {
     let error = parse(sql).map(|parsed| panic!("{sql} is {parsed:?}")).unwrap_err();
     (error.message, error.position)

@@ -1,8 +1,8 @@
-//! Operators: how tight they bind and what they are in `sqlparser`'s tree.
+//! Operators: their precedence and their variants in `sqlparser`'s tree.
 
 use sqlparser::ast::{BinaryOperator, UnaryOperator};
 
-/// PostgreSQL's table of precedence, loosest first.
+/// PostgreSQL's operator precedence, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     None,
@@ -15,7 +15,7 @@ pub(super) enum Level {
     Comparison,
     /// BETWEEN, IN, LIKE, ILIKE, SIMILAR.
     Match,
-    /// All operators that are not listed.
+    /// All other operators.
     Other,
     /// `+`, `-`.
     Sum,
@@ -26,7 +26,7 @@ pub(super) enum Level {
     /// AT TIME ZONE.
     At,
     Collate,
-    /// A sign before an operand.
+    /// Unary plus and minus.
     Sign,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn binary(operator: &str) -> BinaryOperator {
     }
 }
 
-/// The prefix operators there are.
+/// Returns the prefix operator with this name; `None` if there is none.
 pub(super) fn prefix(operator: &str) -> Option<UnaryOperator> {
     Some(match operator {
         "+" => UnaryOperator::Plus,

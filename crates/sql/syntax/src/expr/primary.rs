@@ -1,4 +1,4 @@
-//! What an expression is made of: constants, columns, parentheses, CASE, CAST, ARRAY.
+//! Operands of expressions: constants, columns, parentheses, CASE, CAST, ARRAY.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
@@ -13,22 +13,22 @@ use super::call;
 use crate::keyword::{Category, category};
 use crate::lex::Token;
 
-/// What stands between two parentheses.
+/// Content of a pair of parentheses.
 pub(super) enum Content {
     Query(Box<Query>),
     Exprs(Vec<Expr>),
 }
 
 impl Cursor<'_> {
-    /// An operand with the points, brackets and casts after it.
+    /// Parses an operand with the field accesses, subscripts and casts after it.
     pub(crate) fn primary(&mut self) -> SqlResult<Expr> {
         let primary = self.bare_primary()?;
         self.postfix(primary)
     }
 
-    /// `.name`, `[subscript]` and `::type` after an operand.
+    /// Parses `.name`, `[subscript]` and `::type` after an operand.
     pub(super) fn postfix(&mut self, mut expr: Expr) -> SqlResult<Expr> {
-        // Calls and constants have parts only in parentheses.
+        // Calls and constants need parentheses before a field access or subscript.
         let has_parts = match &expr {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Nested(_) | Expr::Subquery(_) => true,
             Expr::Value(value) => matches!(value.value, Value::Placeholder(_)),
@@ -46,13 +46,13 @@ impl Cursor<'_> {
         Ok(expr)
     }
 
-    /// Points and brackets.
+    /// Parses field accesses and subscripts.
     fn access(&mut self, expr: Expr) -> SqlResult<Expr> {
         let (root, mut chain) = match expr {
-            // A column of a table is the root with a point, as `sqlparser` has it.
+            // `sqlparser` represents a qualified column as a root and a field access.
             Expr::CompoundIdentifier(names) => {
                 let mut names = names.into_iter().map(Expr::Identifier);
-                let root = names.next().expect("a compound name has parts");
+                let root = names.next().expect("a compound name has at least one part");
                 (root, names.map(AccessExpr::Dot).collect())
             }
             root => (root, Vec::new()),
@@ -71,7 +71,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// After `[`, through `]`.
+    /// Parses a subscript after `[`, including `]`.
     fn subscript(&mut self) -> SqlResult<Subscript> {
         let lower_bound = if self.is_symbol(':') { None } else { Some(self.expr()?) };
         if let Some(index) = lower_bound.clone().filter(|_| self.is_symbol(']')) {
@@ -81,7 +81,7 @@ impl Cursor<'_> {
         self.expect_symbol(':')?;
         let upper_bound = if self.is_symbol(']') { None } else { Some(self.expr()?) };
         self.expect_symbol(']')?;
-        // Arrays begin at 1, and no array is longer than its subscripts count.
+        // Default bounds: arrays begin at 1, and subscripts are 32 bits.
         let bound = |written: Option<Expr>, default: i32| {
             Some(written.unwrap_or_else(|| Expr::Value(Value::Number(default.to_string(), false).into())))
         };
@@ -107,7 +107,7 @@ impl Cursor<'_> {
         Ok(value(literal, lexeme.span))
     }
 
-    /// `(…)`: a subquery, a row, or an expression.
+    /// Parses `(…)`: a subquery, a row, or an expression.
     fn in_parentheses(&mut self) -> SqlResult<Expr> {
         self.expect_symbol('(')?;
         let content = self.parenthesis()?;
@@ -125,7 +125,8 @@ impl Cursor<'_> {
         })
     }
 
-    /// What is between `(` and `)`: whether it is a query shows only after further parentheses.
+    /// Parses the content of parentheses; further parentheses may have to be parsed before it is clear whether it is a
+    /// query.
     pub(super) fn parenthesis(&mut self) -> SqlResult<Content> {
         if self.begins_query() {
             return self.query().map(Content::Query);
@@ -157,7 +158,7 @@ impl Cursor<'_> {
         Ok(Content::Exprs(exprs))
     }
 
-    /// An expression that begins with a word.
+    /// Parses an expression that begins with a word.
     fn word_primary(&mut self, word: &str) -> SqlResult<Expr> {
         let span = self.lexeme().span;
         let opens = *self.peek_at(1) == Token::Symbol('(');
@@ -204,7 +205,7 @@ impl Cursor<'_> {
         self.named_primary()
     }
 
-    /// A column, a function call, or a constant of a named type.
+    /// Parses a column, a function call, or a constant of a named type.
     fn named_primary(&mut self) -> SqlResult<Expr> {
         let start = self.at;
         let mut names = vec![self.label()?];
@@ -222,7 +223,7 @@ impl Cursor<'_> {
         };
         if first_category.is_some_and(|category| category == Category::Reserved || category == forbidden) {
             self.at = start;
-            // PostgreSQL finds fault with what follows a word that may be a name in another place.
+            // PostgreSQL reports the token after a keyword that may be a name elsewhere.
             if first_category != Some(Category::Reserved) {
                 self.at += 1;
             }
@@ -241,7 +242,8 @@ impl Cursor<'_> {
         Ok(if names.len() == 1 { Expr::Identifier(names.remove(0)) } else { Expr::CompoundIdentifier(names) })
     }
 
-    /// `type 'text'` of a type whose name is grammar; nothing is taken where no text follows the type.
+    /// Parses `type 'text'` for a type whose name is a keyword; `None`, with nothing consumed, if no string follows the
+    /// type.
     fn typed_constant(&mut self, word: &str) -> SqlResult<Option<Expr>> {
         let is_type = category(word) == Some(Category::ColumnName) || self.is("double precision");
         if !is_type {
@@ -258,7 +260,7 @@ impl Cursor<'_> {
         Ok(None)
     }
 
-    /// `INTERVAL '…' [fields]`, `INTERVAL(p) '…'`.
+    /// Parses `INTERVAL '…' [fields]` or `INTERVAL(p) '…'`.
     fn interval(&mut self) -> SqlResult<Option<Expr>> {
         let start = self.at;
         self.advance();
@@ -284,7 +286,7 @@ impl Cursor<'_> {
             last_field,
             fractional_seconds_precision: None,
         });
-        // A precision is a cast's business.
+        // A precision is applied by a cast.
         Ok(Some(match precision {
             None => literal,
             precision => Expr::Cast {
@@ -329,7 +331,7 @@ impl Cursor<'_> {
         Ok(Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None })
     }
 
-    /// `[a, b]`, `[[a], [b]]`.
+    /// Parses `[a, b]` or `[[a], [b]]`.
     fn array(&mut self) -> SqlResult<Expr> {
         self.expect_symbol('[')?;
         let mut elem = Vec::new();
@@ -342,7 +344,7 @@ impl Cursor<'_> {
         Ok(Expr::Array(Array { elem, named: true }))
     }
 
-    /// `ARRAY(query)`: a call with a query for an argument, as `sqlparser` has it.
+    /// Parses `ARRAY(query)`, which `sqlparser` represents as a call with a query for an argument.
     fn array_of_query(&mut self, span: Span) -> SqlResult<Expr> {
         self.at += 2;
         let query = self.query()?;
@@ -353,7 +355,7 @@ impl Cursor<'_> {
         }))
     }
 
-    /// `ROW(a, b)`.
+    /// Parses `ROW(a, b)`.
     fn row(&mut self) -> SqlResult<Expr> {
         self.at += 2;
         let fields = if self.is_symbol(')') { Vec::new() } else { self.list(Self::expr)? };
@@ -362,7 +364,8 @@ impl Cursor<'_> {
     }
 }
 
-/// `1.5e3` as `1500.`: the point says that it is a decimal. What no decimal holds stays as it is, a floating-point number.
+/// Writes `1.5e3` as `1500.`, where the dot marks a decimal. A number that no decimal holds keeps its exponent and
+/// becomes a floating-point number.
 fn without_exponent(number: &str) -> String {
     const ZEROS_MAX: i32 = 400;
     const DIGITS_MAX: usize = 38;

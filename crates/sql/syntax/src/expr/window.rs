@@ -9,7 +9,7 @@ use super::Cursor;
 use crate::lex::Token;
 
 impl Cursor<'_> {
-    /// After OVER: the name of a window or its specification.
+    /// Parses the name of a window or its specification, after OVER.
     pub(super) fn over(&mut self) -> SqlResult<WindowType> {
         if self.is_symbol('(') {
             return self.window_spec().map(WindowType::WindowSpec);
@@ -17,7 +17,7 @@ impl Cursor<'_> {
         self.name().map(WindowType::NamedWindow)
     }
 
-    /// `name AS (specification)` of WINDOW.
+    /// Parses `name AS (specification)` of WINDOW.
     pub(crate) fn named_window(&mut self) -> SqlResult<NamedWindowDefinition> {
         let name = self.name()?;
         self.expect("as")?;
@@ -75,7 +75,7 @@ impl Cursor<'_> {
     }
 }
 
-/// What a frame cannot begin or end with.
+/// Refuses combinations of frame bounds that PostgreSQL refuses (`42P20`).
 fn check_bounds(start: &WindowFrameBound, end: Option<&WindowFrameBound>) -> SqlResult<()> {
     use WindowFrameBound as B;
     let message = match (start, end.unwrap_or(&B::CurrentRow)) {

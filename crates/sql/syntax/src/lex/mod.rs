@@ -1,7 +1,7 @@
-//! Text to tokens, by the rules of PostgreSQL's scanner.
+//! Lexer: splits text into tokens, by the rules of PostgreSQL's scanner.
 //!
-//! Unquoted names come out in lower case, all names cut to 63 bytes, strings with their escapes resolved: who reads tokens need
-//! not know how something was written.
+//! Unquoted names are folded to lower case, all names are truncated to 63 bytes, and escapes in strings are resolved,
+//! so that the parser need not know how something was written.
 
 mod operator;
 mod string;
@@ -12,48 +12,48 @@ use types::{Condition, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// Names longer than this are cut.
+/// Maximum length of a name in bytes; longer names are truncated.
 const NAME_BYTES_MAX: usize = 63;
 
-/// What a piece of text is.
+/// Token of the query text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A keyword or a name without quotes, in lower case.
+    /// Keyword or unquoted name, in lower case.
     Word(String),
-    /// A name in double quotes.
+    /// Name in double quotes.
     Quoted(String),
-    /// Digits alone.
+    /// Digits only.
     Integer(String),
-    /// A number with a point or an exponent.
+    /// Number with a decimal point or an exponent.
     Decimal(String),
-    /// Any string constant.
+    /// String constant of any form.
     Text(String),
-    /// `B'…'` or `X'…'`, the letter included.
+    /// `B'…'` or `X'…'`, as the letter in lower case and the digits.
     Bits(String),
-    /// `$1`
+    /// Parameter with its dollar sign: `$1`.
     Parameter(String),
-    /// `( ) [ ] , ; : .`, and what means nothing.
+    /// `( ) [ ] , ; : .`, or a character that begins no token.
     Symbol(char),
-    /// Operators, and `::`, `:=`, `=>`, `..`; `!=` is `<>`.
+    /// Operator, or `::`, `:=`, `=>`, `..`; `!=` is stored as `<>`.
     Operator(String),
     End,
 }
 
-/// A token and where it stands.
+/// Token with its position.
 #[derive(Debug, Clone)]
 pub(super) struct Lexeme {
     pub(super) token: Token,
-    /// Bytes of the query string.
+    /// Byte range in the query string.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// Lines and columns of its statement, both from 1.
+    /// Lines and columns in its statement, both from 1.
     pub(super) span: Span,
 }
 
-/// The tokens of a query string, each statement's `;` included; the last is [`Token::End`].
+/// Splits a query string into tokens, including the `;` after each statement; the last is [`Token::End`].
 ///
 /// # Errors
-/// `42601` and the like with the position of what is not closed or not a number.
+/// `42601` and other syntax errors, with the position of an unterminated token or a malformed number.
 pub(super) fn lex(sql: &str) -> SqlResult<Vec<Lexeme>> {
     let mut lexer = Lexer { sql, at: 0 };
     let mut lexemes = Vec::with_capacity(sql.len() / 4 + 1);
@@ -79,7 +79,7 @@ pub(super) fn lex(sql: &str) -> SqlResult<Vec<Lexeme>> {
 
 const START: Location = Location { line: 1, column: 1 };
 
-/// Line and column of a byte, counted onward.
+/// Line and column of a byte position that only moves forward.
 struct Place {
     counted: usize,
     location: Location,
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-/// The scanner: `at` is the byte that comes next.
+/// Lexer state; `at` is the position of the next byte.
 struct Lexer<'a> {
     sql: &'a str,
     at: usize,
@@ -118,12 +118,12 @@ impl Lexer<'_> {
         self.sql.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// `message at or near "text"`, the text from `start` to what was read last.
+    /// Returns `message at or near "text"`, where the text is from `start` to the current position.
     fn error(&self, message: &str, start: usize) -> SqlError {
         at_or_near(self.sql, message, start, self.at)
     }
 
-    /// Passes over blanks and comments; whether there was a line break.
+    /// Skips white space and comments; returns whether they contain a line break.
     fn skip_blanks(&mut self) -> SqlResult<bool> {
         let mut line_break = false;
         loop {
@@ -142,7 +142,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `/* … */`, which nests.
+    /// Skips a `/* … */` comment, which may be nested.
     fn skip_comment(&mut self) -> SqlResult<()> {
         let start = self.at;
         let mut depth = 0_usize;
@@ -197,7 +197,7 @@ impl Lexer<'_> {
         Token::Symbol(c)
     }
 
-    /// A name, or a string with a letter before its quote.
+    /// Reads a name, or a string with a prefix letter.
     fn word(&mut self) -> SqlResult<Token> {
         match (self.byte(0), self.byte(1), self.byte(2)) {
             (Some(b'e' | b'E'), Some(b'\''), _) => return self.escaped_string().map(Token::Text),
@@ -222,7 +222,7 @@ impl Lexer<'_> {
         self.skip_digits();
         let text = self.sql[start..self.at].to_owned();
         self.refuse_junk("trailing junk after parameter", start)?;
-        // PostgreSQL counts parameters in 32 bits, messages in 16.
+        // PostgreSQL's grammar counts parameters in 32 bits, the wire protocol in 16.
         if text[1..].parse::<u16>().is_err() {
             let message = format!("there is no parameter {text}");
             let position = character(self.sql, start);
@@ -235,7 +235,7 @@ impl Lexer<'_> {
         let start = self.at;
         self.skip_digits();
         let mut whole = true;
-        // `1..10` is a range of whole numbers.
+        // `1..10` is a range of integers.
         if self.byte(0) == Some(b'.') && self.byte(1) != Some(b'.') {
             whole = false;
             self.at += 1;
@@ -269,7 +269,7 @@ impl Lexer<'_> {
     }
 }
 
-/// `message at or near "text"`, or `at end of input`.
+/// Returns `message at or near "text"`, or `at end of input`.
 pub(super) fn at_or_near(sql: &str, message: &str, start: usize, end: usize) -> SqlError {
     let message = match &sql[start..end] {
         "" => format!("{message} at end of input"),
@@ -278,7 +278,7 @@ pub(super) fn at_or_near(sql: &str, message: &str, start: usize, end: usize) -> 
     SqlError::new(Condition::SyntaxError, message).with_position(character(sql, start))
 }
 
-/// The number of the character at a byte, from 1.
+/// Returns the position of a byte in characters, from 1.
 pub(super) fn character(sql: &str, byte: usize) -> u32 {
     u32::try_from(sql[..byte].chars().count() + 1).unwrap_or(u32::MAX)
 }

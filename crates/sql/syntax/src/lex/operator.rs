@@ -1,8 +1,9 @@
-//! Operators: the longest run of operator characters, with PostgreSQL's two exceptions.
+//! Operator tokens: the longest run of operator characters, with PostgreSQL's two exceptions (comments, trailing
+//! signs).
 
 use super::Lexer;
 
-/// Characters that let an operator end in `+` or `-`.
+/// Characters whose presence allows an operator to end in `+` or `-`.
 const LETS_SIGN_END: [char; 9] = ['~', '!', '@', '#', '^', '&', '|', '`', '?'];
 
 pub(super) fn is_operator_char(c: char) -> bool {
@@ -13,11 +14,11 @@ impl Lexer<'_> {
     pub(super) fn operator(&mut self) -> String {
         let rest = self.rest();
         let mut length = rest.find(|c| !is_operator_char(c)).unwrap_or(rest.len());
-        // A comment ends it.
+        // A comment ends the operator.
         for comment in ["--", "/*"] {
             length = rest[..length].find(comment).unwrap_or(length);
         }
-        // `a=-1` is an equality and a sign.
+        // `a=-1` is an equality and a unary minus.
         while length > 1
             && rest[..length].ends_with(['+', '-'])
             && !rest[..length].contains(|c| LETS_SIGN_END.contains(&c) || c == '%')

@@ -1,11 +1,11 @@
-//! String constants and quoted names: their escapes, and pieces on several lines.
+//! String constants and quoted names: escapes, and strings continued on the next line.
 
 use types::{Condition, SqlError, SqlResult};
 
 use super::{Lexer, character, cut, is_name_part, is_name_start};
 
 impl Lexer<'_> {
-    /// `'…'`: only `''` is special.
+    /// Reads `'…'`, where only `''` is an escape.
     pub(super) fn plain_string(&mut self) -> SqlResult<String> {
         let start = self.at;
         let mut text = String::new();
@@ -17,11 +17,11 @@ impl Lexer<'_> {
         }
     }
 
-    /// `E'…'`: backslashes escape.
+    /// Reads `E'…'`, with backslash escapes.
     pub(super) fn escaped_string(&mut self) -> SqlResult<String> {
         let start = self.at;
         self.at += 1;
-        // Bytes, because `\x` gives bytes.
+        // Collected as bytes, because `\x` escapes are bytes.
         let mut bytes = Vec::new();
         loop {
             self.at += 1;
@@ -44,7 +44,7 @@ impl Lexer<'_> {
         Ok(text)
     }
 
-    /// `B'01'`, `X'1f'`, as written but for the quotes.
+    /// Reads `B'01'` or `X'1f'`; returns the letter in lower case and the digits.
     pub(super) fn bit_string(&mut self) -> SqlResult<String> {
         let start = self.at;
         let letter = self.rest()[..1].to_ascii_lowercase();
@@ -56,7 +56,7 @@ impl Lexer<'_> {
         Ok(digits)
     }
 
-    /// `U&'…'`, and `UESCAPE` after it.
+    /// Reads `U&'…'` and an optional `UESCAPE`.
     pub(super) fn unicode_string(&mut self) -> SqlResult<String> {
         self.at += 2;
         let start = self.at;
@@ -65,7 +65,7 @@ impl Lexer<'_> {
         unescape_unicode(&text, escape).map_err(|error| error.with_position(character(self.sql, start)))
     }
 
-    /// `U&"…"`, and `UESCAPE` after it.
+    /// Reads `U&"…"` and an optional `UESCAPE`.
     pub(super) fn unicode_name(&mut self) -> SqlResult<String> {
         self.at += 2;
         let start = self.at;
@@ -77,7 +77,7 @@ impl Lexer<'_> {
         Ok(cut(name))
     }
 
-    /// `"…"`: only `""` is special.
+    /// Reads `"…"`, where only `""` is an escape.
     pub(super) fn quoted_name(&mut self) -> SqlResult<String> {
         let start = self.at;
         let mut name = String::new();
@@ -90,7 +90,7 @@ impl Lexer<'_> {
         if name.is_empty() { Err(self.error("zero-length delimited identifier", start)) } else { Ok(()) }
     }
 
-    /// `$$…$$`, `$tag$…$tag$`; `None` where the dollar begins neither.
+    /// Reads `$$…$$` or `$tag$…$tag$`; `None` if the dollar sign begins neither.
     pub(super) fn dollar_string(&mut self) -> SqlResult<Option<String>> {
         let rest = self.rest();
         let Some(length) = rest[1..].find('$') else { return Ok(None) };
@@ -115,7 +115,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// From one quote to the next that is not doubled.
+    /// Reads from an opening quote to the closing one, where a doubled quote is an escape.
     fn quoted_piece(&mut self, quote: char, text: &mut String, unterminated: &str, start: usize) -> SqlResult<()> {
         self.at += 1;
         loop {
@@ -133,12 +133,12 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether another piece of the string follows, on another line.
+    /// Whether the string continues with another quoted part on a following line; moves to its quote.
     fn continues(&mut self) -> SqlResult<bool> {
         let end = self.at;
-        // A comment that never ends is reported when it is its turn.
+        // An unterminated comment is reported when the lexer gets to it.
         let line_break = self.skip_blanks().unwrap_or(false);
-        // Of comments only those to the end of a line may stand between the pieces.
+        // Only `--` comments are allowed between the parts.
         let joined = line_break && !self.sql[end..self.at].contains("/*");
         if joined && self.byte(0) == Some(b'\'') {
             return Ok(true);
@@ -147,7 +147,7 @@ impl Lexer<'_> {
         Ok(false)
     }
 
-    /// From after the quote to after the next one that is not escaped.
+    /// Reads from after the opening quote to the closing one, with backslash escapes.
     fn escaped_piece(&mut self, bytes: &mut Vec<u8>, start: usize) -> SqlResult<()> {
         loop {
             let Some(c) = self.peek() else { return Err(self.error("unterminated quoted string", start)) };
@@ -164,7 +164,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// What follows a backslash.
+    /// Reads the escape after a backslash.
     fn escape(&mut self, bytes: &mut Vec<u8>, start: usize) -> SqlResult<()> {
         let Some(c) = self.peek() else { return Err(self.error("unterminated quoted string", start)) };
         let escape_at = self.at - 1;
@@ -182,7 +182,7 @@ impl Lexer<'_> {
                     value = value * 8 + digit;
                     self.at += 1;
                 }
-                // Three octal digits can say 511: PostgreSQL keeps the low byte.
+                // Three octal digits can exceed a byte: PostgreSQL uses the low byte.
                 bytes.push((value & 0xff) as u8);
             }
             'x' => match self.hex_digits(1, 2) {
@@ -220,7 +220,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// The number that so many hexadecimal digits say.
+    /// Reads `least` to `most` hexadecimal digits; `None`, with nothing consumed, if there are fewer.
     fn hex_digits(&mut self, least: usize, most: usize) -> Option<u32> {
         let rest = self.rest();
         let count = rest.bytes().take(most).take_while(u8::is_ascii_hexdigit).count();
@@ -229,7 +229,7 @@ impl Lexer<'_> {
         Some(value)
     }
 
-    /// `UESCAPE 'c'`, if it follows.
+    /// Reads an optional `UESCAPE 'c'`; the default is a backslash.
     fn unicode_escape(&mut self) -> SqlResult<char> {
         let end = self.at;
         self.skip_blanks()?;
@@ -256,7 +256,7 @@ fn push(bytes: &mut Vec<u8>, c: char) {
     bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// `\XXXX` and `\+XXXXXX`; a doubled escape character is itself.
+/// Resolves `\XXXX` and `\+XXXXXX`; a doubled escape character stands for itself.
 fn unescape_unicode(text: &str, escape: char) -> SqlResult<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -11,10 +11,10 @@ use super::Cursor;
 use crate::keyword::{Category, category};
 use crate::lex::Token;
 
-/// How many joins may follow each other.
+/// Maximum number of joins in a row.
 const JOINS_MAX: usize = 500;
 
-/// What joins two tables, before its condition is known.
+/// Kind of a join, before its condition is parsed.
 enum Kind {
     Cross,
     Natural(fn(JoinConstraint) -> JoinOperator),
@@ -22,7 +22,7 @@ enum Kind {
 }
 
 impl Cursor<'_> {
-    /// The items of FROM: a plan joins each to those before it.
+    /// Parses the items of FROM, separated by commas; a plan joins each to those before it.
     pub(crate) fn parse_from_items(&mut self) -> SqlResult<Vec<TableWithJoins>> {
         let mut items = vec![self.table_with_joins()?];
         while self.eat_symbol(',') {
@@ -32,7 +32,7 @@ impl Cursor<'_> {
         Ok(items)
     }
 
-    /// A table and all that is joined to it.
+    /// Parses a table and the joins that follow it.
     pub(crate) fn table_with_joins(&mut self) -> SqlResult<TableWithJoins> {
         let relation = self.table_factor()?;
         let mut joined = TableWithJoins { relation, joins: Vec::new() };
@@ -42,7 +42,7 @@ impl Cursor<'_> {
         Ok(joined)
     }
 
-    /// One join, through its condition.
+    /// Parses one join, including its condition.
     fn join(&mut self, joined: &mut TableWithJoins, kind: Kind) -> SqlResult<()> {
         if joined.joins.len() >= JOINS_MAX {
             return Err(too_complex());
@@ -53,7 +53,7 @@ impl Cursor<'_> {
             Kind::Cross => (relation, JoinOperator::CrossJoin(JoinConstraint::None)),
             Kind::Natural(operator) => (relation, operator(JoinConstraint::Natural)),
             Kind::Qualified(operator) => {
-                // In `a JOIN b JOIN c ON x ON y` the second table is a join itself.
+                // In `a JOIN b JOIN c ON x ON y` the second operand is a join itself.
                 let relation = self.nested(|cursor| cursor.joined_before_condition(relation))?;
                 (relation, operator(self.join_condition()?))
             }
@@ -75,7 +75,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// The words of a join, if they come next.
+    /// Parses the keywords of a join; `None` if no join comes next.
     fn join_kind(&mut self) -> SqlResult<Option<Kind>> {
         if self.eat("cross") {
             self.expect("join")?;
@@ -141,7 +141,7 @@ impl Cursor<'_> {
         Ok(table)
     }
 
-    /// `[ONLY] name [*]`: there is no inheritance, so ONLY changes nothing.
+    /// Parses `[ONLY] name [*]`; without inheritance, ONLY has no effect.
     pub(super) fn relation(&mut self) -> SqlResult<TableFactor> {
         let only = self.eat("only");
         let in_parentheses = only && self.eat_symbol('(');
@@ -154,7 +154,7 @@ impl Cursor<'_> {
         Ok(table(name, None, false))
     }
 
-    /// Whether a name and `(` come next.
+    /// Whether a function name and `(` come next.
     fn function_name_comes(&self) -> bool {
         let mut ahead = 0;
         while matches!(self.peek_at(ahead), Token::Word(_) | Token::Quoted(_)) {
@@ -203,7 +203,7 @@ impl Cursor<'_> {
         Ok(function)
     }
 
-    /// `(query) alias`, `(a JOIN b) alias`: which of them shows at the first word within.
+    /// Parses `(query) alias` or `(a JOIN b) alias`.
     fn factor_in_parentheses(&mut self, lateral: bool) -> SqlResult<TableFactor> {
         let start = self.at;
         self.expect_symbol('(')?;
@@ -218,7 +218,7 @@ impl Cursor<'_> {
             return Err(self.syntax_error());
         }
         let inner = self.table_with_joins()?;
-        // Parentheses around one table alone are no grammar; around a join that has its own they are.
+        // Parentheses around a single table are no grammar; around a parenthesized join they are.
         if inner.joins.is_empty() && !matches!(inner.relation, TableFactor::NestedJoin { .. }) {
             return Err(self.syntax_error());
         }
@@ -227,9 +227,9 @@ impl Cursor<'_> {
         Ok(TableFactor::NestedJoin { table_with_joins: Box::new(inner), alias })
     }
 
-    /// Whether the parenthesis at `start` closes around a query: in `((SELECT 1) a JOIN b …)` it does not.
+    /// Whether the parentheses at `start` contain only a query, unlike those of `((SELECT 1) a JOIN b …)`.
     fn query_closes(&mut self, start: usize) -> bool {
-        // The first inner parenthesis closes, and then the query goes on or ends.
+        // Behind the first inner pair of parentheses, a query must end or continue.
         let place = self.at;
         self.at = start + 1;
         let mut depth = 0_usize;
@@ -250,7 +250,7 @@ impl Cursor<'_> {
         closes
     }
 
-    /// `[AS] name [(columns)]`.
+    /// Parses an optional `[AS] name [(columns)]`.
     pub(super) fn table_alias(&mut self) -> SqlResult<Option<TableAlias>> {
         let explicit = self.eat("as");
         if explicit && self.is_symbol('(') {

@@ -7,7 +7,8 @@ use types::stack::too_complex;
 use super::Cursor;
 use crate::lex::Token;
 
-/// The most columns of a CUBE within GROUPING SETS, which is written out: PostgreSQL's limit too.
+/// Maximum number of elements of a CUBE in GROUPING SETS, which is expanded into its sets; PostgreSQL has the same
+/// limit.
 const CUBE_MAX: usize = 12;
 
 impl Cursor<'_> {
@@ -17,7 +18,7 @@ impl Cursor<'_> {
         }
         self.eat("all");
         let mut groups = self.list(Self::grouping)?;
-        // `()` adds nothing to other groups; alone it is the group of all rows.
+        // `()` adds nothing to other groups; alone it is the grand total.
         let is_empty = |group: &Expr| matches!(group, Expr::Tuple(columns) if columns.is_empty());
         if groups.iter().all(is_empty) {
             return Ok(vec![Expr::GroupingSets(vec![Vec::new()])]);
@@ -50,7 +51,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The sets that one element of GROUPING SETS stands for.
+/// Expands one element of GROUPING SETS into its grouping sets.
 fn sets_of(element: Expr) -> SqlResult<Vec<Vec<Expr>>> {
     Ok(match element {
         Expr::GroupingSets(sets) => sets,
@@ -68,7 +69,7 @@ fn sets_of(element: Expr) -> SqlResult<Vec<Vec<Expr>>> {
     })
 }
 
-/// `(a, b)` is two columns, `(a)` one.
+/// Splits a grouping element into columns: `(a, b)` has two, `(a)` one.
 fn columns(expr: Expr) -> Vec<Expr> {
     match expr {
         Expr::Tuple(columns) => columns,

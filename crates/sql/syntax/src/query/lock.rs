@@ -1,18 +1,19 @@
 //! FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE and FOR KEY SHARE.
 //!
-//! `sqlparser`'s clause has no room for two of the modes and for several relations: the mode stands before the one relation here.
+//! `sqlparser`'s lock clause has no fields for two of the modes or for several relations: here its relation name is the
+//! mode, followed by at most one relation.
 
 use sqlparser::ast::{Ident, LockClause, LockType, NonBlock, ObjectName};
 use types::{LockMode, LockWait, SqlError, SqlResult};
 
 use super::Cursor;
 
-/// One relation to be locked, or all.
+/// Lock of one relation, or of all relations of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedRelation {
     pub mode: LockMode,
     pub wait: LockWait,
-    /// `OF relation`.
+    /// `OF relation`; `None` locks all relations.
     pub name: Option<String>,
 }
 
@@ -23,7 +24,7 @@ const MODES: [(&str, LockMode); 4] = [
     ("key share", LockMode::KeyShare),
 ];
 
-/// The words of a mode: `FOR NO KEY UPDATE`.
+/// Returns the keywords of a lock mode: `FOR NO KEY UPDATE`.
 #[must_use]
 pub fn words(mode: LockMode) -> String {
     let found = MODES.iter().find(|(_, known)| *known == mode);
@@ -31,15 +32,15 @@ pub fn words(mode: LockMode) -> String {
 }
 
 impl LockedRelation {
-    /// What a clause of a query says.
+    /// Reads a lock clause that this parser made.
     ///
     /// # Errors
-    /// A clause that is none of Kiln's parser.
+    /// `XX000` for a clause from another parser.
     pub fn of(clause: &LockClause) -> SqlResult<Self> {
         let parts = clause.of.iter().flat_map(|name| &name.0).filter_map(|part| part.as_ident());
         let parts: Vec<&str> = parts.map(|part| part.value.as_str()).collect();
         let mode = parts.first().and_then(|word| MODES.iter().find(|(words, _)| words == word));
-        let Some((_, mode)) = mode else { return Err(SqlError::internal("a lock has a mode")) };
+        let Some((_, mode)) = mode else { return Err(SqlError::internal("a lock clause has no lock mode")) };
         let wait = match clause.nonblock {
             None => LockWait::Block,
             Some(NonBlock::Nowait) => LockWait::NoWait,
@@ -50,7 +51,7 @@ impl LockedRelation {
 }
 
 impl Cursor<'_> {
-    /// What locks rows, if it comes next.
+    /// Parses the lock clauses that come next; FOR READ ONLY clears them.
     pub(super) fn locks(&mut self) -> SqlResult<Vec<LockClause>> {
         let mut clauses = Vec::new();
         while self.is("for") && !self.is("for read only") {

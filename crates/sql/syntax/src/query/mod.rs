@@ -1,4 +1,8 @@
-//! Queries: WITH, set operations, VALUES, and what orders and limits rows. `select.rs` and `from.rs` have SELECT itself.
+//! Queries: WITH, set operations, VALUES, ORDER BY and LIMIT.
+//!
+//! - `select.rs`: SELECT lists and the clauses of SELECT; `from.rs`: FROM; `group.rs`: GROUP BY,
+//! - `union.rs`: chains of UNION as balanced trees,
+//! - `lock.rs`: FOR UPDATE and FOR SHARE.
 
 mod from;
 mod group;
@@ -20,7 +24,7 @@ use super::cursor::Cursor;
 use super::lex::Token;
 
 impl Cursor<'_> {
-    /// Whether a query comes next, parentheses aside.
+    /// Whether a query without parentheses comes next.
     pub(super) fn begins_query(&self) -> bool {
         self.begins_query_at(0)
     }
@@ -33,7 +37,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Whether parentheses come next and a query is within.
+    /// Whether opening parentheses and then a query come next.
     pub(super) fn begins_query_in_parentheses(&self) -> bool {
         let mut ahead = 0;
         while *self.peek_at(ahead) == Token::Symbol('(') {
@@ -42,12 +46,12 @@ impl Cursor<'_> {
         self.begins_query_at(ahead)
     }
 
-    /// Whether what comes next goes on with a query that stood in parentheses.
+    /// Whether the next word continues a query that was in parentheses: a set operator or a clause after the rows.
     pub(super) fn goes_on_as_query(&self) -> bool {
         matches!(self.word(), Some("union" | "intersect" | "except" | "order" | "limit" | "offset" | "fetch" | "for"))
     }
 
-    /// A query.
+    /// Parses a query.
     pub(super) fn query(&mut self) -> SqlResult<Box<Query>> {
         self.nested(|cursor| {
             let with = cursor.with()?;
@@ -62,13 +66,13 @@ impl Cursor<'_> {
         })
     }
 
-    /// A query whose WITH was parsed.
+    /// Parses a query whose WITH is parsed already.
     pub(super) fn query_after(&mut self, with: Option<With>) -> SqlResult<Box<Query>> {
         let body = self.set_expr(0)?;
         self.tail(with, body)
     }
 
-    /// The rest of a query that begins with one in parentheses.
+    /// Parses the remainder of a query that begins with a parenthesized query.
     pub(super) fn rest_of_query(&mut self, first: Box<Query>) -> SqlResult<Box<Query>> {
         if !self.goes_on_as_query() {
             return Ok(first);
@@ -77,7 +81,7 @@ impl Cursor<'_> {
         self.tail(None, body)
     }
 
-    /// WITH, if it is there.
+    /// Parses an optional WITH clause.
     pub(super) fn with(&mut self) -> SqlResult<Option<With>> {
         if !self.eat("with") {
             return Ok(None);
@@ -116,7 +120,8 @@ impl Cursor<'_> {
         self.set_operations(first, least)
     }
 
-    /// INTERSECT binds tighter than UNION and EXCEPT.
+    /// Parses the set operators after `left` that bind tighter than `least`; INTERSECT binds tighter than UNION and
+    /// EXCEPT.
     fn set_operations(&mut self, mut left: SetExpr, least: u8) -> SqlResult<SetExpr> {
         loop {
             let (op, level) = match self.word() {
@@ -148,7 +153,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `first UNION … UNION …`, up to another operator.
+    /// Parses `first UNION … UNION …`, up to another operator.
     fn unions(&mut self, first: SetExpr) -> SqlResult<SetExpr> {
         let mut chain = UnionChain::new(first);
         while self.eat("union") {
@@ -182,7 +187,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// VALUES; DEFAULT stands for a value where `defaults` says so.
+    /// Parses VALUES; `defaults` says whether DEFAULT is allowed as a value.
     pub(super) fn values(&mut self, defaults: bool) -> SqlResult<Values> {
         self.expect("values")?;
         let mut width = None;
@@ -199,7 +204,7 @@ impl Cursor<'_> {
         Ok(Values { explicit_row: false, value_keyword: false, rows })
     }
 
-    /// One value of a row.
+    /// Parses one value of a row; `defaults` says whether it may be DEFAULT.
     pub(crate) fn field(&mut self, defaults: bool) -> SqlResult<Expr> {
         if !self.is("default") {
             return self.expr();
@@ -211,7 +216,7 @@ impl Cursor<'_> {
         self.label().map(Expr::Identifier)
     }
 
-    /// ORDER BY, LIMIT, OFFSET, FETCH and FOR after the rows.
+    /// Parses ORDER BY, LIMIT, OFFSET, FETCH and FOR, and builds the query.
     pub(super) fn tail(&mut self, with: Option<With>, body: SetExpr) -> SqlResult<Box<Query>> {
         let order_by = if self.eat("order by") {
             let kind = OrderByKind::Expressions(self.list(Self::order_by_expr)?);
@@ -219,7 +224,7 @@ impl Cursor<'_> {
         } else {
             None
         };
-        // LIMIT and FOR stand in either order.
+        // LIMIT and FOR may be in either order.
         let mut locks = self.locks()?;
         let (limit_clause, fetch) = self.limit()?;
         locks.extend(self.locks()?);
@@ -237,7 +242,7 @@ impl Cursor<'_> {
         }))
     }
 
-    /// LIMIT and OFFSET in either order; FETCH is another word for LIMIT.
+    /// Parses LIMIT and OFFSET in either order; FETCH is a synonym of LIMIT, except for WITH TIES.
     fn limit(&mut self) -> SqlResult<(Option<LimitClause>, Option<Fetch>)> {
         let mut ties = None;
         let mut limit = None;
@@ -280,7 +285,7 @@ impl Cursor<'_> {
         Ok((Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() }), ties))
     }
 
-    /// `FETCH FIRST n ROWS ONLY` or `WITH TIES`, after FETCH.
+    /// Parses `FETCH FIRST n ROWS ONLY` or `WITH TIES`, after FETCH.
     fn fetch(&mut self) -> SqlResult<Fetch> {
         if self.eat_one_of(&["first", "next"]).is_none() {
             return Err(self.syntax_error());
@@ -300,7 +305,7 @@ impl Cursor<'_> {
         Ok(Fetch { with_ties, percent: false, quantity: Some(count) })
     }
 
-    /// `expr [ASC | DESC] [NULLS FIRST | LAST]`.
+    /// Parses `expr [ASC | DESC] [NULLS FIRST | LAST]`.
     pub(super) fn order_by_expr(&mut self) -> SqlResult<OrderByExpr> {
         let expr = self.expr()?;
         let mut asc = match self.eat_one_of(&["asc", "desc"]) {
@@ -328,12 +333,12 @@ impl Cursor<'_> {
     }
 }
 
-/// A column's new name, without a type.
+/// Builds a column alias without a type.
 fn column_alias(name: Ident) -> TableAliasColumnDef {
     TableAliasColumnDef { name, data_type: None }
 }
 
-/// No limit at all.
+/// Whether a LIMIT or OFFSET is NULL, which means none.
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Value::Null)
 }

@@ -1,4 +1,4 @@
-//! SELECT: what it gives, from where, which rows and groups.
+//! SELECT: its select list and clauses.
 
 use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
@@ -14,7 +14,7 @@ use crate::lex::Token;
 impl Cursor<'_> {
     pub(super) fn select(&mut self) -> SqlResult<Select> {
         self.expect("select")?;
-        // No later SELECT can, and none within.
+        // INTO is only allowed in the first SELECT of a statement, not in later or nested ones.
         let may_select_into = std::mem::take(&mut self.may_select_into);
         let mut select = empty();
         let distinct = self.eat("distinct");
@@ -24,7 +24,7 @@ impl Cursor<'_> {
         } else {
             self.eat("all");
         }
-        // PostgreSQL selects no columns at all if told so.
+        // As in PostgreSQL, the select list may be empty.
         let ends = self.is_over() || self.is_symbol(')');
         let nothing = ends || matches!(self.word(), Some("from" | "where" | "into" | "union" | "except" | "intersect"));
         if distinct || !nothing {
@@ -50,7 +50,7 @@ impl Cursor<'_> {
         Ok(select)
     }
 
-    /// One item of the list: `*`, `table.*`, or an expression and its name.
+    /// Parses one item of a select list: `*`, `table.*`, or an expression with an optional alias.
     pub(crate) fn target(&mut self) -> SqlResult<SelectItem> {
         if self.eat_operator("*") {
             return Ok(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
@@ -78,7 +78,7 @@ impl Cursor<'_> {
         if bare { self.label().map(Some) } else { Ok(None) }
     }
 
-    /// SELECT INTO.
+    /// Parses the INTO clause of SELECT INTO.
     fn into(&mut self, allowed: bool) -> SqlResult<Option<SelectInto>> {
         if !self.eat("into") {
             return Ok(None);
@@ -98,7 +98,7 @@ impl Cursor<'_> {
     }
 }
 
-/// `SELECT * FROM table`.
+/// Builds `SELECT * FROM table`.
 pub(super) fn all_of(table: TableFactor) -> Select {
     Select {
         projection: vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
@@ -107,7 +107,7 @@ pub(super) fn all_of(table: TableFactor) -> Select {
     }
 }
 
-/// SELECT without anything.
+/// Builds a SELECT without a select list or clauses.
 fn empty() -> Select {
     Select {
         select_token: AttachedToken::empty(),

@@ -1,14 +1,14 @@
-//! Chains of UNION in few levels.
+//! Chains of UNION as trees of low height.
 
 use sqlparser::ast::{SetExpr, SetOperator, SetQuantifier};
 
-/// Chains of fewer operands are trees as they are written, one operand joined to all before it.
+/// Minimum number of operands of a balanced chain; shorter chains stay left-deep, as written.
 pub const BALANCED_FROM: usize = 32;
 
-/// `first UNION [ALL] … UNION [ALL] …`
+/// Chain of the form `first UNION [ALL] … UNION [ALL] …`.
 pub(super) struct UnionChain {
     operands: Vec<SetExpr>,
-    /// ALL or DISTINCT before each operand but the first.
+    /// Quantifier before each operand but the first.
     quantifiers: Vec<SetQuantifier>,
 }
 
@@ -22,20 +22,20 @@ impl UnionChain {
         self.operands.push(operand);
     }
 
-    /// Levels of operators that the chain becomes.
+    /// Returns the height of the tree that the chain becomes.
     pub(super) fn levels(&self) -> usize {
         let count = self.operands.len();
-        // One more where UNION ALL follows on UNION.
+        // The last UNION without ALL splits the chain into two balanced trees, which takes one more level.
         if count < BALANCED_FROM { count - 1 } else { 2 + count.ilog2() as usize }
     }
 
-    /// The chain as one tree. A long one has its operands side by side: UNION takes the duplicates out of all that comes before it, whatever was taken
-    /// out earlier.
+    /// Builds one tree from the chain. A long chain becomes balanced: a UNION removes the duplicates of all operands
+    /// before it, so earlier UNIONs can be UNION ALL.
     pub(super) fn joined(self) -> SetExpr {
         let Self { operands, quantifiers } = self;
         let mut operands = operands.into_iter();
         if operands.len() < BALANCED_FROM {
-            let first = operands.next().expect("a chain has its first operand");
+            let first = operands.next().expect("a UNION chain has an operand");
             let rest = quantifiers.into_iter().zip(operands);
             return rest.fold(first, |left, (quantifier, right)| union(left, quantifier, right));
         }
@@ -47,7 +47,7 @@ impl UnionChain {
     }
 }
 
-/// `operands` in order under as few operators as possible: UNION ALL, the topmost with `quantifier`.
+/// Joins `operands`, in order, into a balanced tree of UNION ALL whose root has `quantifier`.
 fn balanced(operands: Vec<SetExpr>, quantifier: SetQuantifier) -> SetExpr {
     let mut joined = operands;
     while joined.len() > 1 {
@@ -62,7 +62,7 @@ fn balanced(operands: Vec<SetExpr>, quantifier: SetQuantifier) -> SetExpr {
         }
         joined = pairs;
     }
-    joined.pop().expect("a chain has operands")
+    joined.pop().expect("a UNION chain has an operand")
 }
 
 fn union(left: SetExpr, set_quantifier: SetQuantifier, right: SetExpr) -> SetExpr {

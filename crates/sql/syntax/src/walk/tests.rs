@@ -8,7 +8,7 @@ use sqlparser::parser::Parser;
 
 use super::Walk;
 
-/// Writes down what it is shown, and breaks off after so many nodes.
+/// Visitor that records the nodes it visits and breaks after a number of them.
 struct Recorder {
     seen: Vec<String>,
     nodes_max: usize,

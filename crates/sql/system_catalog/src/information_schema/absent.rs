@@ -1,4 +1,4 @@
-//! Views of what Kiln does not have; truly empty.
+//! Views of features that Kiln does not have, which are always empty.
 
 use super::super::definition::{Definition, nothing};
 use super::view;

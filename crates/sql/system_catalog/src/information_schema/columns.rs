@@ -1,4 +1,4 @@
-//! Columns and the types of arrays' elements.
+//! Views of columns, and of the element types of arrays.
 
 use types::SqlType;
 
@@ -46,7 +46,7 @@ pub(super) const TABLES: &[Definition] = &[
     ),
 ];
 
-/// Relations that have columns in the standard's sense, with each column.
+/// Visits each column of the relations that have columns in the standard's sense.
 fn for_each_column(source: &Source<'_>, mut visit: impl FnMut(&Relation<'_>, &Attribute<'_>)) {
     for relation in source.relations.all().into_iter().filter(|relation| matches!(relation.kind(), "r" | "v")) {
         for attribute in relation.attributes() {
@@ -99,7 +99,7 @@ fn column_udt_usage(source: &Source<'_>, rows: &mut Rows) {
     });
 }
 
-/// A type in the standard's many columns.
+/// Description of a type, in the columns that the standard has for it.
 pub(super) struct TypeColumns {
     pub(super) name: String,
     pub(super) characters: Cell,
@@ -110,9 +110,9 @@ pub(super) struct TypeColumns {
     pub(super) fraction: Cell,
 }
 
-/// Bytes a character takes at most, in UTF-8.
+/// Maximum number of bytes of a character in UTF-8.
 const CHARACTER_BYTES_MAX: i64 = 4;
-/// Bytes of the longest value PostgreSQL has.
+/// Maximum number of bytes of a value in PostgreSQL.
 const VALUE_BYTES_MAX: i64 = 1 << 30;
 
 impl TypeColumns {
@@ -137,7 +137,7 @@ impl TypeColumns {
             SqlType::Int8 => number(64, 2, Some(0)),
             SqlType::Float4 => number(24, 2, None),
             SqlType::Float8 => number(53, 2, None),
-            // Bare numeric too: Kiln does keep 38 digits, 10 of them after the point.
+            // An unconstrained numeric too: Kiln stores 38 digits, 10 of them after the decimal point.
             SqlType::Numeric { precision, scale } => number(i64::from(*precision), 10, Some(i64::from(*scale))),
             SqlType::Varchar(Some(length)) | SqlType::Char(Some(length)) => {
                 described.characters = Cell::from(*length);
@@ -156,7 +156,7 @@ impl TypeColumns {
     }
 }
 
-/// The type's name without its modifiers: the standard has columns for those.
+/// Returns the type's name without modifiers, for which the standard has separate columns.
 fn type_name(sql_type: &SqlType) -> String {
     match sql_type {
         SqlType::Array(_) => "ARRAY".to_owned(),

@@ -1,4 +1,4 @@
-//! Constraints and the columns they use.
+//! Views of constraints and of the columns that they use.
 
 use catalog::{Constraint, ConstraintKind, Table};
 
@@ -54,7 +54,7 @@ pub(super) const TABLES: &[Definition] = &[
     ),
 ];
 
-/// Every constraint with its table, its schema's name and the standard's word for its kind.
+/// Visits each constraint, with its table and the name of the table's schema.
 fn for_each_constraint(source: &Source<'_>, mut visit: impl FnMut(&Table, &str, &Constraint)) {
     for table in source.state().tables() {
         let schema = source.schema_name(table.schema);
@@ -64,7 +64,7 @@ fn for_each_constraint(source: &Source<'_>, mut visit: impl FnMut(&Table, &str, 
     }
 }
 
-/// The name PostgreSQL shows for a NOT NULL, which has none of its own here either.
+/// Returns PostgreSQL's name for a NOT NULL constraint, which has no name of its own in Kiln either.
 fn not_null_name(table: &Table, column: i32) -> String {
     format!("{}_{}_{column}_not_null", table.schema, table.oid)
 }
@@ -117,7 +117,7 @@ fn key_column_usage(source: &Source<'_>, rows: &mut Rows) {
 fn constraint_column_usage(source: &Source<'_>, rows: &mut Rows) {
     let database = &source.context.database;
     for_each_constraint(source, |table, schema, constraint| {
-        // Of a foreign key the standard shows the columns referred to.
+        // For a foreign key the standard requires the referenced columns.
         let (used, ids) = match &constraint.kind {
             ConstraintKind::ForeignKey { references, referenced, .. } => {
                 let Some(target) = source.state().table(*references) else { return };

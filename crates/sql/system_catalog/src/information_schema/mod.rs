@@ -1,4 +1,8 @@
-//! `information_schema`: the SQL standard's views of the same facts, with PostgreSQL's extensions.
+//! `information_schema`: the SQL standard's views of the catalog, with PostgreSQL's extensions.
+//!
+//! - `tables.rs`, `columns.rs`, `constraints.rs`, `sequences.rs`, `routines.rs`: views of objects,
+//! - `privileges.rs`: views of roles and privileges,
+//! - `absent.rs`: views that are always empty.
 
 mod absent;
 mod columns;
@@ -12,7 +16,7 @@ use super::definition::Definition;
 use super::rows::Rows;
 use super::source::Source;
 
-/// Every view of the schema.
+/// Returns the definitions of all views of the schema.
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
     [
         tables::TABLES,
@@ -31,7 +35,7 @@ const fn view(oid: u32, name: &'static str, columns: &'static str, rows: fn(&Sou
     Definition { schema: "information_schema", name, oid, kind: "v", columns, rows }
 }
 
-/// The standard's booleans.
+/// Converts a boolean to the standard's YES or NO.
 fn yes_or_no(value: bool) -> &'static str {
     if value { "YES" } else { "NO" }
 }

@@ -1,4 +1,4 @@
-//! Roles and privileges: an owner has all privileges on what it owns; nothing is granted to others.
+//! Views of roles and privileges: an owner has all privileges on its objects, and nothing is granted to others.
 
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
@@ -24,7 +24,7 @@ pub(super) const TABLES: &[Definition] = &[
     view(13_459, "role_usage_grants", USAGE_GRANTS, nothing),
 ];
 
-/// What an owner may do with a table, with a column.
+/// Privileges of an owner on a table or column.
 const TABLE_PRIVILEGES: [&str; 4] = ["INSERT", "SELECT", "TRUNCATE", "REFERENCES"];
 const COLUMN_PRIVILEGES: [&str; 3] = ["INSERT", "SELECT", "REFERENCES"];
 

@@ -1,4 +1,5 @@
-//! Routines and their parameters. Kiln has no user-defined functions, and the standard's views show those alone.
+//! Views of routines and parameters, which are empty: the standard's views contain only user-defined functions, and
+//! Kiln has none.
 
 use super::super::definition::{Definition, nothing};
 use super::view;

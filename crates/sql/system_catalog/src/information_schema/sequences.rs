@@ -1,4 +1,4 @@
-//! Sequences, without those of identity columns, which the standard shows with their columns.
+//! View of sequences, without those of identity columns, which the standard describes with their columns.
 
 use types::SqlType;
 

@@ -1,4 +1,4 @@
-//! Catalog, schemata, tables and views.
+//! Views of the catalog, schemas, tables, views, character sets and collations.
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};

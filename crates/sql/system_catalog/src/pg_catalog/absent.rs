@@ -1,4 +1,4 @@
-//! Catalogs of what Kiln does not have: they exist so that clients' queries run, and they are truly empty.
+//! Catalogs of features that Kiln does not have: they exist so that clients' queries run, and are always empty.
 
 use super::super::definition::{Definition, nothing};
 use super::declared::{catalog, view};

@@ -1,4 +1,4 @@
-//! `pg_am`, `pg_operator`, `pg_opclass` and what else describes how PostgreSQL reaches and compares values.
+//! `pg_am`, `pg_operator`, `pg_opclass` and the other catalogs of access methods, operators and casts.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,12 @@ use super::super::rows::{Rows, row};
 use super::super::source::{SYSTEM_OWNER, Source, schema_oid};
 use super::declared::catalog;
 
-/// Tables are Parquet shards; declared keys are not enforced and have no structure behind them. Their "access methods" say so.
+/// Access methods: tables are Parquet shards, and keys that are not enforced have no index.
 pub(crate) const SHARDS: &str = "shards";
 pub(crate) const SHARDS_OID: u32 = 15_900;
 pub(crate) const UNENFORCED: &str = "unenforced";
 pub(crate) const UNENFORCED_OID: u32 = 15_901;
-/// Of keys that are enforced and of indexes, by PostgreSQL's name for it.
+/// Access method of enforced keys and of indexes, under PostgreSQL's name.
 pub(crate) const BTREE: &str = "btree";
 pub(crate) const BTREE_OID: u32 = 403;
 
@@ -62,7 +62,7 @@ pub(super) const TABLES: &[Definition] = &[
     ),
 ];
 
-/// The language of built-in functions.
+/// OID of the language of built-in functions.
 pub(crate) const INTERNAL_LANGUAGE: u32 = 12;
 
 fn access_methods(_: &Source<'_>, rows: &mut Rows) {
@@ -71,15 +71,15 @@ fn access_methods(_: &Source<'_>, rows: &mut Rows) {
     row!(rows, oid: BTREE_OID, amname: BTREE, amtype: "i");
 }
 
-/// First number of the rows below, which PostgreSQL numbers one by one: below the first user's object.
+/// First OIDs of operators and casts, which are numbered consecutively, below the OIDs of user objects.
 const FIRST_OPERATOR: u32 = 14_000;
 const FIRST_CAST: u32 = 14_600;
 
-/// An operator's entry in `pg_operator`: of one type with itself.
+/// Row of `pg_operator`: an operator between two values of one type.
 pub(crate) struct OperatorEntry {
     pub(crate) oid: Oid,
     pub(crate) name: &'static str,
-    /// Number of the type on both sides.
+    /// OID of the type of both operands.
     pub(crate) operand: u32,
     result: u32,
 }
@@ -89,7 +89,7 @@ pub(crate) static OPERATORS: LazyLock<Vec<OperatorEntry>> = LazyLock::new(|| {
     let mut found = Vec::new();
     let mut add = |names: &[&'static str], operand: &SqlType, result: &SqlType| {
         for name in names {
-            let oid = Oid(FIRST_OPERATOR + u32::try_from(found.len()).expect("there are hundreds of operators"));
+            let oid = Oid(FIRST_OPERATOR + u32::try_from(found.len()).expect("the number of operators fits u32"));
             found.push(OperatorEntry { oid, name, operand: operand.oid(), result: result.oid() });
         }
     };
@@ -113,7 +113,7 @@ fn operators(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// The number types in order of widening: a value moves up by itself and down on assignment.
+/// Numeric types from narrow to wide: casts to a wider type are implicit, casts to a narrower one happen on assignment.
 const WIDENING: [SqlType; 6] =
     [SqlType::Int2, SqlType::Int4, SqlType::Int8, SqlType::BARE_NUMERIC, SqlType::Float4, SqlType::Float8];
 

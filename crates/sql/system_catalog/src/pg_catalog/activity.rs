@@ -1,4 +1,4 @@
-//! `pg_stat_activity`, `pg_stat_progress_copy` and the other views of what the server is doing now.
+//! `pg_stat_activity`, `pg_stat_progress_copy` and the other views of the server's current activity.
 
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};

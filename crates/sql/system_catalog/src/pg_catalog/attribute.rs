@@ -1,4 +1,4 @@
-//! `pg_attribute` and `pg_attrdef`: the columns of every relation and their defaults.
+//! `pg_attribute` and `pg_attrdef`: columns of all relations and their defaults.
 
 use types::SqlType;
 
@@ -46,7 +46,7 @@ fn attrdef(source: &Source<'_>, rows: &mut Rows) {
     for relation in source.relations.all().iter().filter(|relation| matches!(relation.body, Body::Table(_))) {
         for attribute in relation.attributes() {
             if let Some(default) = attribute.default {
-                // A default has no number of its own in Kiln: its table's number stands in.
+                // Defaults have no OIDs in Kiln: the table's OID is used.
                 let default = shown_default(source.relations, default);
                 row!(rows, oid: relation.oid, adrelid: relation.oid, adnum: attribute.number, adbin: default.into_owned());
             }

@@ -1,4 +1,4 @@
-//! `pg_class` and `pg_namespace`: what relations and schemas there are.
+//! `pg_class` and `pg_namespace`: relations and schemas.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ pub(super) const TABLES: &[Definition] = &[
     catalog(2615, "pg_namespace", "oid oid, nspname name, nspowner oid, nspacl aclitem[]", namespace),
 ];
 
-/// PostgreSQL's page size, in which `relpages` is counted.
+/// Page size in bytes that `relpages` counts in, as in PostgreSQL.
 const PAGE_BYTES: u64 = 8192;
 
 fn class(source: &Source<'_>, rows: &mut Rows) {
@@ -42,7 +42,8 @@ fn class(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// Tables at either end of a foreign key: there PostgreSQL has triggers, and psql looks for such keys only there.
+/// Returns the tables with foreign keys and the tables that these refer to. PostgreSQL has triggers on both, and psql
+/// looks for foreign keys only on tables with triggers.
 fn referring(source: &Source<'_>) -> HashSet<Oid> {
     let mut found = HashSet::new();
     for table in source.state().tables() {
@@ -55,20 +56,20 @@ fn referring(source: &Source<'_>) -> HashSet<Oid> {
     found
 }
 
-/// `t` for what is temporary.
+/// Returns `t` for a temporary relation, else `p`.
 fn persistence(source: &Source<'_>, relation: &Relation<'_>) -> &'static str {
     let schema = source.state().schema(relation.schema);
     if schema.is_some_and(|schema| schema.is_temporary()) { "t" } else { "p" }
 }
 
-/// PostgreSQL's own parameters, and how the columns are cached where that was said.
+/// Returns PostgreSQL's storage parameters, and the cache policy if it is not the default.
 fn options(facts: &Facts<'_>) -> Cell {
     let cache = (!facts.cache.is_normal()).then(|| Cell::from(format!("cache={}", facts.cache.word())));
     let options: Vec<Cell> = facts.options.iter().map(|option| Cell::from(option.as_str())).chain(cache).collect();
     if options.is_empty() { Cell::Null } else { Cell::List(options) }
 }
 
-/// What `pg_class` says of a relation beyond its name.
+/// Properties of a relation in `pg_class`.
 struct Facts<'a> {
     rows: f64,
     bytes: u64,
@@ -97,7 +98,7 @@ impl<'a> Facts<'a> {
         };
         match relation.body {
             Body::Table(table) if table.external.is_some() => {
-                // How many rows its files hold is known while they are read.
+                // The number of rows in its files is only known once they are read.
                 facts.rows = -1.0;
                 facts.attributes = table.columns.len();
                 facts.cache = table.cache;
@@ -106,7 +107,7 @@ impl<'a> Facts<'a> {
                 let shards = source.state().shards(table.oid);
                 facts.rows = source.state().rows(table.oid).len() as f64;
                 facts.bytes = shards.bytes;
-                // Numbers of dropped columns count, as in PostgreSQL: relnatts bounds attnum.
+                // Dropped columns count too, as in PostgreSQL: relnatts is the upper bound of attnum.
                 facts.attributes = usize::try_from(table.next_column - 1).unwrap_or(0);
                 facts.checks = table
                     .constraints

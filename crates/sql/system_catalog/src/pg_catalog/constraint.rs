@@ -1,4 +1,4 @@
-//! `pg_constraint` and `pg_index`: declared keys, references and checks.
+//! `pg_constraint` and `pg_index`: keys, foreign keys, checks and indexes.
 
 use ::catalog::ConstraintKind;
 use types::{ColumnId, Oid};
@@ -68,7 +68,7 @@ fn constraint(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// What differs between the kinds of constraint.
+/// Values of a `pg_constraint` row that differ between the kinds of constraints.
 struct Row<'a> {
     kind: &'static str,
     columns: &'a [ColumnId],
@@ -103,7 +103,7 @@ fn numbers(columns: &[ColumnId]) -> Cell {
     Cell::List(columns.iter().map(|id| Cell::from(*id)).collect())
 }
 
-/// The declared key of the referenced table that a foreign key points at.
+/// Returns the OID of the key or unique index that a foreign key refers to; 0 if there is none.
 fn referenced_key(source: &Source<'_>, table: Oid, referenced: &[ColumnId]) -> Oid {
     let table = source.state().table(table);
     let key = table.and_then(|table| keys(table).find(|key| key.unique && key.columns == referenced));

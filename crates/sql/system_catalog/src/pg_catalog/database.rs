@@ -1,4 +1,4 @@
-//! `pg_database`, `pg_tablespace` and other things there is one of.
+//! `pg_database`, `pg_tablespace`, `pg_extension` and `pg_conversion`.
 
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
@@ -34,7 +34,7 @@ pub(super) const TABLES: &[Definition] = &[
     ),
 ];
 
-/// The one database's number, PostgreSQL's for the first a cluster has.
+/// OID of the only database: PostgreSQL's OID for the database `postgres`.
 pub(crate) const DATABASE: u32 = 5;
 const DEFAULT_TABLESPACE: u32 = 1663;
 

@@ -1,4 +1,4 @@
-//! The two kinds of relations that `pg_catalog` has, as its files declare them.
+//! Constructors for the definitions of `pg_catalog`'s tables and views.
 
 use crate::definition::Definition;
 use crate::rows::Rows;
@@ -6,7 +6,7 @@ use crate::source::Source;
 
 pub(crate) const SCHEMA: &str = "pg_catalog";
 
-/// A base catalog with PostgreSQL's number.
+/// Declares a catalog with PostgreSQL's OID.
 pub(super) const fn catalog(
     oid: u32,
     name: &'static str,
@@ -16,7 +16,7 @@ pub(super) const fn catalog(
     Definition { schema: SCHEMA, name, oid, kind: "r", columns, rows }
 }
 
-/// A view over catalogs.
+/// Declares a view.
 pub(super) const fn view(
     oid: u32,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! `pg_depend`, `pg_rewrite`, `pg_description` and `pg_inherits`: what hangs on what, and comments.
+//! `pg_depend`, `pg_rewrite`, `pg_description` and `pg_inherits`: dependencies between objects, and comments.
 
 use types::Oid;
 
@@ -34,7 +34,7 @@ pub(super) const TABLES: &[Definition] = &[
     catalog(2611, "pg_inherits", "inhrelid oid, inhparent oid, inhseqno int4, inhdetachpending bool", nothing),
 ];
 
-/// Numbers of the catalogs that `classid` columns name.
+/// OIDs of the catalogs that `classid` columns refer to.
 pub(crate) const PG_CLASS: Oid = Oid(1259);
 pub(crate) const PG_NAMESPACE: Oid = Oid(2615);
 const PG_ATTRDEF: Oid = Oid(2604);
@@ -60,7 +60,7 @@ fn depend(source: &Source<'_>, rows: &mut Rows) {
         row!(rows, classid: PG_CLASS, objid: sequence.oid, refclassid: PG_CLASS, refobjid: owner.table,
             refobjsubid: owner.column.0, deptype: if is_identity { "i" } else { "a" });
     }
-    // A default shares its table's number, as in `pg_attrdef`.
+    // A default has its table's OID, as in `pg_attrdef`.
     for table in state.tables() {
         for column in table.columns.iter().filter(|column| column.default.is_some()) {
             row!(rows, classid: PG_ATTRDEF, objid: table.oid, refclassid: PG_CLASS, refobjid: table.oid,
@@ -70,7 +70,7 @@ fn depend(source: &Source<'_>, rows: &mut Rows) {
             }
         }
     }
-    // A view depends on its tables through its rewrite rule, which shares the view's number here.
+    // As in PostgreSQL, a view depends on its tables through its rewrite rule, which has the view's OID here.
     for view in state.views() {
         row!(rows, classid: PG_CLASS, objid: view.oid, refclassid: PG_NAMESPACE, refobjid: view.schema);
         row!(rows, classid: PG_REWRITE, objid: view.oid, refclassid: PG_CLASS, refobjid: view.oid, deptype: "i");

@@ -1,4 +1,4 @@
-//! `pg_foreign_table` and what PostgreSQL has around it: external tables, of one server that stands for files.
+//! `pg_foreign_table` and related catalogs: external tables are foreign tables of a single server, `files`.
 
 use super::super::definition::Definition;
 use super::super::rows::{Cell, Rows, row};
@@ -24,7 +24,7 @@ pub(super) const TABLES: &[Definition] = &[
 const WRAPPER_OID: u32 = 15_902;
 const SERVER_OID: u32 = 15_903;
 
-/// Without external tables there is nothing of the kind, as on a new PostgreSQL.
+/// Whether there are external tables; without any, the catalogs are empty, as in a new PostgreSQL cluster.
 fn is_any(source: &Source<'_>) -> bool {
     source.state().tables().any(|table| table.external.is_some())
 }

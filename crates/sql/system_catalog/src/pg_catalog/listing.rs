@@ -1,4 +1,4 @@
-//! The views people read: `pg_tables`, `pg_views`, `pg_indexes` and their like.
+//! Views for people: `pg_tables`, `pg_views`, `pg_indexes` and similar ones.
 
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Rows, row};
@@ -43,7 +43,7 @@ pub(super) const TABLES: &[Definition] = &[
     ),
 ];
 
-/// A function of no arguments that returns rows: a table in all but `pg_class`.
+/// Declares a set-returning function without arguments, as a table that `pg_class` does not list.
 const fn rows_function(
     oid: u32,
     name: &'static str,

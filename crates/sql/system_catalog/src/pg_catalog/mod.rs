@@ -1,4 +1,12 @@
-//! `pg_catalog`: PostgreSQL 15's catalogs and views, one file per group of things they describe.
+//! `pg_catalog`: the catalogs and views of PostgreSQL 15, one file per group of objects.
+//!
+//! - `declared.rs`: constructors of definitions,
+//! - `class.rs`, `attribute.rs`, `constraint.rs`, `sequence.rs`, `dependency.rs`, `foreign.rs`: relations and their
+//!   parts,
+//! - `type_.rs`, `type_forms.rs`, `routine.rs`, `routine_list.rs`, `signatures.rs`, `access.rs`: types, functions and
+//!   operators,
+//! - `role.rs`, `database.rs`, `settings.rs`, `activity.rs`, `shard_statistics.rs`: the server and its statistics,
+//! - `listing.rs`: views for people; `absent.rs`: catalogs that are always empty.
 
 mod absent;
 pub(super) mod access;
@@ -27,7 +35,7 @@ pub(super) use self::type_::PSEUDO_TYPES;
 
 use super::definition::Definition;
 
-/// Every table of the schema.
+/// Returns the definitions of all tables of the schema.
 pub(super) fn definitions() -> impl Iterator<Item = &'static Definition> {
     [
         class::TABLES,

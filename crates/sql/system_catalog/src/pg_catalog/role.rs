@@ -1,4 +1,4 @@
-//! `pg_authid` and the views over it: who may connect.
+//! `pg_authid` and the views over it: roles and their settings.
 
 use ::catalog::Role;
 
@@ -80,7 +80,7 @@ fn role_settings(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// `name=value` for each setting of ALTER ROLE … SET.
+/// Returns `name=value` for each setting of ALTER ROLE … SET; `None` if there is none.
 fn configuration(role: &Role) -> Option<Vec<String>> {
     let settings: Vec<String> = role.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     (!settings.is_empty()).then_some(settings)

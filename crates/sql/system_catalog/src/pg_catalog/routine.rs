@@ -1,4 +1,4 @@
-//! `pg_proc` and `pg_aggregate`: the functions Kiln has under PostgreSQL's names, with PostgreSQL's signatures.
+//! `pg_proc` and `pg_aggregate`: PostgreSQL's functions that Kiln has, with PostgreSQL's signatures.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) const TABLES: &[Definition] = &[
     ),
 ];
 
-/// Whether Kiln really has the function: a signature alone proves nothing.
+/// Whether Kiln implements the function; the signature list has more.
 fn is_present(session: &Arc<session_context::Session>, routine: &Routine) -> bool {
     functions::scalar(routine.name, session).is_some()
         || functions::aggregate(routine.name).is_some()
@@ -42,7 +42,7 @@ fn is_present(session: &Arc<session_context::Session>, routine: &Routine) -> boo
         || routine.is_form
 }
 
-/// The functions the statement could call.
+/// Returns the functions that the statement could call.
 fn present(source: &Source<'_>) -> impl Iterator<Item = &'static Routine> {
     let session = Arc::new(crate::object_names::session(&Arc::new(source.context.clone()), source.relations.system));
     ROUTINES.iter().filter(move |routine| is_present(&session, routine))

@@ -1,4 +1,4 @@
-//! PostgreSQL's functions by their numbers and names, whether Kiln has them or not.
+//! List of PostgreSQL's functions, by OID and name, whether Kiln implements them or not.
 
 use std::sync::LazyLock;
 
@@ -8,19 +8,19 @@ use super::signatures::SIGNATURES;
 use super::type_::PSEUDO_TYPES;
 use super::type_forms;
 
-/// A function's entry in `pg_proc`.
+/// Row of `pg_proc`.
 pub(crate) struct Routine {
     pub(crate) oid: Oid,
     pub(crate) name: &'static str,
-    /// Numbers of the argument types.
+    /// OIDs of the argument types.
     pub(crate) arguments: Vec<u32>,
     pub(crate) result: u32,
     pub(crate) returns_set: bool,
-    /// `f`unction, `a`ggregate or `w`indow function.
+    /// `f` for a function, `a` for an aggregate, `w` for a window function.
     pub(crate) kind: &'static str,
-    /// `i`mmutable, `s`table or `v`olatile.
+    /// `i` for immutable, `s` for stable, `v` for volatile.
     pub(crate) volatility: &'static str,
-    /// Reads or prints the values of a type, as every type of Kiln's can be.
+    /// Whether it is an input or output function of a type, which Kiln has for all its types.
     pub(super) is_form: bool,
 }
 
@@ -30,18 +30,19 @@ pub(super) static ROUTINES: LazyLock<Vec<Routine>> = LazyLock::new(|| {
     SIGNATURES.lines().filter_map(Routine::parse).chain(forms).collect()
 });
 
-/// The function with this number.
+/// Finds a function by OID.
 pub(crate) fn routine_by_oid(oid: Oid) -> Option<&'static Routine> {
     ROUTINES.iter().find(|routine| routine.oid == oid)
 }
 
-/// The functions with this name.
+/// Returns the functions with this name.
 pub(crate) fn routine_named(name: &str) -> impl Iterator<Item = &'static Routine> {
     ROUTINES.iter().filter(move |routine| routine.name == name)
 }
 
 impl Routine {
-    /// Reads `oid name(argument,…) result flags`; flags are a volatility letter, a kind letter and `*` for a set.
+    /// Parses `oid name(argument,…) result flags`; the flags are a volatility letter, a kind letter and `*` for a
+    /// set-returning function.
     fn parse(line: &'static str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let oid = words.next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! `pg_settings` and the views of what a session has: time zones, cursors, prepared statements.
+//! `pg_settings` and other views of the session: time zones, cursors, prepared statements.
 
 use chrono::{Offset, TimeZone};
 use chrono_tz::{OffsetComponents, OffsetName};
@@ -41,7 +41,7 @@ fn settings(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// One interval unit of `utc_offset`: cells of an interval column are microseconds.
+/// Microseconds per second; cells of interval columns are in microseconds.
 const SECOND_US: i64 = 1_000_000;
 
 fn time_zones(source: &Source<'_>, rows: &mut Rows) {

@@ -1,4 +1,4 @@
-//! `pg_stats` and `pg_stat_user_tables`: what the catalog knows of tables' rows, from the statistics of their shards.
+//! `pg_stats` and `pg_stat_user_tables`: column statistics and row counts, from the statistics of the shards.
 
 use super::super::definition::{Definition, nothing};
 use super::super::rows::{Cell, Rows, row};
@@ -44,7 +44,8 @@ fn column_statistics(source: &Source<'_>, rows: &mut Rows) {
         for column in table.columns.iter().filter(|_| shards.rows > 0) {
             let summary = shards.summary(column);
             let total = shards.rows as f64;
-            // PostgreSQL writes a count that grows with the table as a negative fraction of its rows.
+            // PostgreSQL represents a number of distinct values that grows with the table as a negative fraction of its
+            // rows.
             let distinct = if summary.unique { -1.0 } else { summary.distinct as f64 };
             let (values, counts): (Vec<String>, Vec<f64>) = summary
                 .heavy_hitters

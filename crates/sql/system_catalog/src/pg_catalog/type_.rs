@@ -1,4 +1,4 @@
-//! `pg_type`, `pg_collation`, `pg_range` and `pg_enum`: the types values can have.
+//! `pg_type`, `pg_collation`, `pg_range` and `pg_enum`: types and collations.
 
 use types::SqlType;
 
@@ -37,11 +37,11 @@ pub(super) const TABLES: &[Definition] = &[
     catalog(3501, "pg_enum", "oid oid, enumtypid oid, enumsortorder float4, enumlabel name", nothing),
 ];
 
-/// The collation that text has by default, and the one that compares bytes: in Kiln they order alike.
+/// OIDs of the default collation and of the collation C, which give the same order in Kiln: that of the bytes.
 pub(crate) const DEFAULT_COLLATION: u32 = 100;
 const C_COLLATION: u32 = 950;
 
-/// Pseudo-types that functions name: number, name, category.
+/// Pseudo-types in signatures of functions: OID and name.
 pub(crate) const PSEUDO_TYPES: &[(u32, &str)] = &[
     (2249, "record"),
     (2275, "cstring"),
@@ -83,7 +83,7 @@ fn types(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// Number, name, provider and locale.
+/// Collations: OID, name, provider and locale.
 const COLLATIONS: [(u32, &str, &str, Option<&str>); 4] = [
     (DEFAULT_COLLATION, "default", "d", None),
     (C_COLLATION, "C", "c", Some("C")),
@@ -91,7 +91,7 @@ const COLLATIONS: [(u32, &str, &str, Option<&str>); 4] = [
     (12_341, "ucs_basic", "c", Some("C")),
 ];
 
-/// The number of a collation.
+/// Returns the OID of a collation.
 pub(super) fn collation_named(name: &str) -> u32 {
     COLLATIONS.iter().find(|known| known.1 == name).map_or(DEFAULT_COLLATION, |known| known.0)
 }
@@ -104,12 +104,12 @@ fn collations(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// Whether PostgreSQL passes values of the type in a register.
+/// Whether PostgreSQL passes values of the type by value.
 pub(super) fn by_value(sql_type: &SqlType) -> bool {
     (1..=8).contains(&sql_type.typlen())
 }
 
-/// `typalign`: c, s, i or d for 1, 2, 4 or 8 bytes.
+/// Returns `typalign`: c, s, i or d for 1, 2, 4 or 8 bytes.
 pub(super) fn alignment(sql_type: &SqlType) -> &'static str {
     match sql_type {
         SqlType::Array(element) if alignment(element) == "d" => "d",
@@ -123,7 +123,7 @@ pub(super) fn alignment(sql_type: &SqlType) -> &'static str {
     }
 }
 
-/// `typstorage`: plain, or extended for what may be long; numeric is main.
+/// Returns `typstorage`: plain (`p`), extended (`x`) for types of variable length, main (`m`) for numeric.
 pub(super) fn storage(sql_type: &SqlType) -> &'static str {
     match sql_type {
         SqlType::Numeric { .. } => "m",
@@ -133,7 +133,7 @@ pub(super) fn storage(sql_type: &SqlType) -> &'static str {
     }
 }
 
-/// `typcollation` or `attcollation`; 0 where order does not depend on a locale.
+/// Returns `typcollation` or `attcollation`; 0 for types whose order does not depend on a collation.
 pub(super) fn collation(sql_type: &SqlType) -> u32 {
     match sql_type {
         SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) => DEFAULT_COLLATION,

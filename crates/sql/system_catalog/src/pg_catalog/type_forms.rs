@@ -1,4 +1,4 @@
-//! The functions that read and print the values of types, with PostgreSQL's numbers: drivers know types and arrays by them.
+//! Input and output functions of types, with PostgreSQL's OIDs, by which drivers recognize types and arrays.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use types::SqlType;
 
 use super::type_::PSEUDO_TYPES;
 
-/// What stands in `pg_type` for the forms that values have outside: numbers of `pg_proc`, 0 where PostgreSQL has none.
+/// Input and output functions of a type in `pg_type`: OIDs in `pg_proc`, 0 where PostgreSQL has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Forms {
     pub(super) input: u32,
@@ -16,12 +16,12 @@ pub(super) struct Forms {
     pub(super) send: u32,
 }
 
-/// The forms of the type `typname`; those of all arrays are `array_…`.
+/// Returns the input and output functions of the type `typname`; for arrays use [`ARRAY`].
 pub(super) fn forms(typname: &str) -> Forms {
     FORMS.get(typname).copied().unwrap_or_default()
 }
 
-/// The name under which [`forms`] has what all arrays share.
+/// Name of the input and output functions that all array types share: `array_…`.
 pub(super) const ARRAY: &str = "array";
 
 static FORMS: LazyLock<HashMap<String, Forms>> = LazyLock::new(|| {
@@ -45,7 +45,7 @@ static FORMS: LazyLock<HashMap<String, Forms>> = LazyLock::new(|| {
     scalars.chain(pseudo).chain([ARRAY.to_owned()]).map(named).collect()
 });
 
-/// Lines as in `signatures.rs`.
+/// Signatures in the format of `signatures.rs`.
 pub(super) const SIGNATURES: &str = "\
 2294 any_in(cstring) any if
 2295 any_out(any) cstring if

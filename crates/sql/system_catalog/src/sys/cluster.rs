@@ -1,4 +1,4 @@
-//! Clusters, their workers, and what happened to both.
+//! Clusters, their workers, and events of both.
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};
@@ -41,7 +41,7 @@ fn clusters(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// Workers of one process read by the one cache of it.
+/// Adds a row for each worker; workers that are threads of one process share its cache.
 fn workers(source: &Source<'_>, rows: &mut Rows) {
     let tiers = source.context.activity.cache_tiers();
     let tables = tiers.iter().filter(|tier| tier.tier == "memory").flat_map(|tier| tier.tables.iter());

@@ -1,6 +1,8 @@
-//! `sys`: what only Kiln has — shards, their statistics, tables as they lie in storage, what is kept of them in the cache; in `query.rs` statements
-//! that run and have run, in `cluster.rs` where they do, in `outcome.rs` what became of those that clients have named, in `service.rs` what the
-//! server does in the background.
+//! `sys`: Kiln's own system tables.
+//!
+//! - `mod.rs`: tables, shards and their statistics, the history in object storage, the cache,
+//! - `query.rs`: running and completed statements; `outcome.rs`: transactions with client tokens,
+//! - `cluster.rs`: clusters and workers; `service.rs`: background services.
 
 mod cluster;
 mod outcome;
@@ -118,7 +120,7 @@ fn history(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// A row for each tier and table, and one without a table for what is left of those that are gone.
+/// Adds a row for each tier and table, and one without a table for the totals of dropped tables.
 fn cache(source: &Source<'_>, rows: &mut Rows) {
     for tier in source.context.activity.cache_tiers() {
         let mut gone = CacheUse::default();
@@ -137,7 +139,7 @@ fn cache(source: &Source<'_>, rows: &mut Rows) {
     }
 }
 
-/// A statistic's value as SQL text.
+/// Formats a value of the statistics as SQL text.
 pub(super) fn datum_text(value: &Datum, sql_type: &SqlType) -> String {
     use types::text;
     let mut out = String::new();

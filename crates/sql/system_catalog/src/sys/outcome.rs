@@ -1,4 +1,4 @@
-//! What became of transactions that clients have named.
+//! Outcomes of transactions that clients have given a token.
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};
@@ -13,7 +13,7 @@ pub(super) const TABLES: &[Definition] = &[view(
     outcomes,
 )];
 
-/// A role sees its own, a superuser all.
+/// Adds the outcomes of the role's own transactions; a superuser sees those of all roles.
 fn outcomes(source: &Source<'_>, rows: &mut Rows) {
     let context = source.context;
     let role = (!context.role.superuser).then_some(context.session_role.oid);

@@ -1,4 +1,4 @@
-//! Statements that run, and those that have ended.
+//! Running statements and the log of completed ones.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) const TABLES: &[Definition] = &[
     ),
 ];
 
-/// Statements that run, and those that have ended and whose memory is not free yet.
+/// Adds running statements, and completed ones whose memory is not released yet.
 fn queries(source: &Source<'_>, rows: &mut Rows) {
     let is_there = |session: &SessionRow| session.state == "active" || 0 < session.memory_bytes;
     for session in source.context.activity.sessions().into_iter().filter(is_there) {

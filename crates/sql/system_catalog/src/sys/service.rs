@@ -1,4 +1,4 @@
-//! The server's background services.
+//! Background services of the server.
 
 use super::super::definition::Definition;
 use super::super::rows::{Rows, row};

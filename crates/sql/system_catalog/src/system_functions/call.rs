@@ -1,4 +1,4 @@
-//! One call of a system function, and the DataFusion function around it.
+//! Arguments of a call of a system function, and the DataFusion function that makes the call.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -20,7 +20,7 @@ use crate::relation_names::relation_named;
 use crate::rows::{Cell, to_array};
 use crate::source::{Relation, Relations};
 
-/// The arguments of one row, with the statement they are asked in.
+/// Arguments of a call for one row, with the context of the statement.
 pub(crate) struct Call<'a> {
     pub(crate) context: &'a Arc<StatementContext>,
     system: &'static SystemTables,
@@ -44,7 +44,7 @@ impl<'a> Call<'a> {
         self.arguments.len()
     }
 
-    /// The argument at `at`; NULL where the call has fewer.
+    /// Returns an argument; NULL if the call has fewer.
     pub(super) fn cell(&self, at: usize) -> &'a Cell {
         self.arguments.get(at).unwrap_or(&Cell::Null)
     }
@@ -53,7 +53,7 @@ impl<'a> Call<'a> {
         self.cell(at).as_text().unwrap_or_default()
     }
 
-    /// A number, or text that spells one.
+    /// Returns an argument as a number; text is parsed.
     pub(super) fn number(&self, at: usize) -> SqlResult<i64> {
         match self.cell(at) {
             Cell::Int(value) => Ok(*value),
@@ -78,7 +78,8 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The relation an argument of type `regclass` means: by number, or by name as the search path finds it.
+    /// Returns the relation of an argument of type `regclass`: by OID, or by a name that is looked up along the search
+    /// path.
     pub(super) fn relation(&self, at: usize) -> SqlResult<Option<Relation<'a>>> {
         match self.cell(at) {
             Cell::Text(text) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -89,7 +90,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A declared function bound to a statement.
+/// Declared function, bound to a statement.
 pub(super) struct SystemFunction {
     declaration: &'static Declaration,
     context: Arc<StatementContext>,
@@ -158,7 +159,7 @@ impl ScalarUDFImpl for SystemFunction {
     }
 }
 
-/// The values of an Arrow array as cells.
+/// Converts the values of an Arrow array to cells.
 pub(super) fn cells(array: &ArrayRef) -> DfResult<Vec<Cell>> {
     let data_type = array.data_type();
     Ok(match data_type {
@@ -194,7 +195,7 @@ impl fmt::Debug for SystemFunction {
     }
 }
 
-// Two functions of one name within one plan are of one statement, and so the same.
+// Functions of the same name in one plan are bound to the same statement and therefore equal.
 impl PartialEq for SystemFunction {
     fn eq(&self, other: &Self) -> bool {
         self.declaration.name == other.declaration.name

@@ -1,4 +1,4 @@
-//! What a system function is: its name, how many arguments it takes, its result, and a function of one row.
+//! Declarations of system functions: name, arity, result and a function of one row.
 
 use std::ops::RangeInclusive;
 
@@ -8,11 +8,11 @@ use types::SqlResult;
 use super::call::Call;
 use crate::rows::Cell;
 
-/// One function, declared.
+/// Declaration of one function.
 pub(super) struct Declaration {
     pub(super) name: &'static str,
     pub(super) arity: RangeInclusive<usize>,
-    /// The result's type, as in a system table's column.
+    /// Type of the result, in the form of a system table's column declaration.
     pub(super) result: &'static str,
     /// Whether a NULL argument makes the result NULL without a call.
     pub(super) strict: bool,
@@ -20,7 +20,7 @@ pub(super) struct Declaration {
     pub(super) call: fn(&Call<'_>) -> SqlResult<Cell>,
 }
 
-/// A function of its arguments and the statement: NULL in, NULL out.
+/// Declares a strict, stable function of its arguments and the statement.
 pub(super) const fn function(
     name: &'static str,
     arity: RangeInclusive<usize>,
@@ -31,13 +31,13 @@ pub(super) const fn function(
 }
 
 impl Declaration {
-    /// Is called with NULLs too.
+    /// Declares the function as called with NULL arguments too.
     pub(super) const fn with_nulls(mut self) -> Self {
         self.strict = false;
         self
     }
 
-    /// Does something: must run each time it is met, and only then.
+    /// Declares the function as volatile: it has side effects, and is called once for each evaluation.
     pub(super) const fn volatile(mut self) -> Self {
         self.volatility = Volatility::Volatile;
         self

@@ -1,4 +1,4 @@
-//! Objects as text: types, expressions, definitions and comments.
+//! Descriptions of objects as text: types, expressions, definitions and comments.
 
 use types::{ColumnId, Oid};
 
@@ -22,7 +22,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         Ok(type_name::name(oid.0, modifier).unwrap_or_else(|| unknown.to_owned()).into())
     })
     .with_nulls(),
-    // Expressions are kept as SQL text, so what `pg_node_tree` columns hold is the answer.
+    // Expressions are stored as SQL text, so the value of a `pg_node_tree` column is returned unchanged.
     function("pg_get_expr", 2..=3, "text", |call| Ok(call.text(0).into())),
     function("pg_get_constraintdef", 1..=2, "text", |call| {
         let found = source::constraint(call.state(), call.oid(0)?);
@@ -115,7 +115,7 @@ fn arguments(call: &Call<'_>) -> types::SqlResult<Cell> {
         .into())
 }
 
-/// The definition of a CHECK without its second parentheses, as PostgreSQL shows it to people.
+/// Removes the inner parentheses from the definition of a CHECK, as PostgreSQL's pretty-printing does.
 fn pretty(definition: String) -> String {
     let inner = definition.strip_prefix("CHECK ((").and_then(|rest| rest.strip_suffix("))"));
     inner.map_or_else(|| definition.clone(), |inner| format!("CHECK ({inner})"))

@@ -1,9 +1,9 @@
-//! Encodings by number and name. Kiln stores UTF-8 alone; the others are named because clients ask.
+//! Encodings by number and name. Kiln supports only UTF-8; the other names are for clients that ask for them.
 
 use super::declaration::{Declaration, function};
 use crate::rows::Cell;
 
-/// PostgreSQL's encodings in the order of their numbers.
+/// PostgreSQL's encodings, in the order of their numbers.
 const ENCODINGS: [&str; 42] = [
     "SQL_ASCII",
     "EUC_JP",

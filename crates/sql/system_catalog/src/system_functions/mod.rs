@@ -1,4 +1,10 @@
-//! Functions that answer from the statement's catalog and session, declared by name, arity, result and a function of one row.
+//! Functions that read the statement's catalog and session, each declared by name, arity, result and a function of one
+//! row.
+//!
+//! - `declaration.rs`: declarations; `call.rs`: arguments of a call and the DataFusion function,
+//! - `names.rs`, `describe.rs`, `visibility.rs`, `privilege.rs`, `size.rs`: functions of catalog objects,
+//! - `session.rs`, `server.rs`, `encoding.rs`: functions of the session and the server,
+//! - `sequence.rs`, `sleep.rs`, `subscripts.rs`: functions with side effects or more than one result.
 
 mod call;
 mod declaration;
@@ -25,7 +31,7 @@ use self::declaration::Declaration;
 pub(crate) use self::names::{read_name, show_name};
 use super::definition::SystemTables;
 
-/// Functions of PostgreSQL that return sets; Kiln has them as scalar functions that return the set's rows as a list.
+/// Set-returning functions of PostgreSQL, which are scalar functions here that return the rows as a list.
 pub(super) const SET_RETURNING: &[&str] = &[
     "generate_series",
     "generate_subscripts",
@@ -36,21 +42,22 @@ pub(super) const SET_RETURNING: &[&str] = &[
     "unnest",
 ];
 
-/// Waits, so that it is no function of one row.
+/// The sleep function, which is asynchronous and therefore not declared as a function of one row.
 const SLEEP: &str = "pg_sleep";
 
-/// Whether it is one of these, but for what waits: made for one statement, and again for another by its name.
+/// Whether it is one of these functions other than `pg_sleep`, which are bound to one statement and must be looked up
+/// again by name for another.
 pub fn is_of_statement(function: &ScalarUDF) -> bool {
     let inner = function.inner();
     inner.downcast_ref::<SystemFunction>().is_some() || inner.downcast_ref::<sequence::Nextval>().is_some()
 }
 
-/// Every function for one statement.
+/// Binds every declared function to a statement.
 pub(super) fn all(context: &Arc<StatementContext>, system: &'static SystemTables) -> Vec<Arc<ScalarUDF>> {
     BY_NAME.values().map(|declaration| bound(declaration, context, system)).collect()
 }
 
-/// The function of that name for one statement.
+/// Binds the function of a name to a statement.
 pub(super) fn named(
     name: &str,
     context: &Arc<StatementContext>,
@@ -65,7 +72,7 @@ pub(super) fn named(
     BY_NAME.get(name).map(|declaration| bound(declaration, context, system))
 }
 
-/// Whether there is a function of that name.
+/// Whether there is a function of a name.
 pub(super) fn exists(name: &str) -> bool {
     name == SLEEP || name == sequence::NEXTVAL || BY_NAME.contains_key(name) || SET_RETURNING.contains(&name)
 }

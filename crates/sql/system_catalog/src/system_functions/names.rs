@@ -1,4 +1,4 @@
-//! Names to numbers and back: the `reg…` types, and quoting.
+//! Conversion between names and OIDs for the `reg…` types, and quoting.
 
 use catalog::CatalogState;
 use types::{Condition, Oid, SqlError, SqlResult, SqlType};
@@ -42,7 +42,7 @@ fn as_text(cell: &Cell) -> String {
     }
 }
 
-/// The number a text names as a value of `sql_type`, one of the `reg…` types; digits are the number itself.
+/// Returns the OID of the object that a text names, for `sql_type`, one of the `reg…` types; digits are the OID itself.
 pub(crate) fn read_name(sql_type: &SqlType, text: &str, relations: Relations<'_>) -> SqlResult<u32> {
     if text == "-" && *sql_type != SqlType::Regoperator {
         return Ok(0);
@@ -59,12 +59,13 @@ pub(crate) fn read_name(sql_type: &SqlType, text: &str, relations: Relations<'_>
         SqlType::Regoperator => operator_named(text)?,
         SqlType::Regnamespace => schema_named(state, text)?,
         SqlType::Regrole => role_named(state, text)?,
-        other => return Err(SqlError::internal(format!("{other} has no names"))),
+        other => return Err(SqlError::internal(format!("read_name was called for {other}, which is no reg… type"))),
     };
     Ok(oid.0)
 }
 
-/// What a value of one of the `reg…` types prints: the name, `-` for none, the bare number of what is gone.
+/// Returns the text form of a value of a `reg…` type: the object's name, `-` for OID 0, and the number of an unknown
+/// object.
 pub(crate) fn show_name(sql_type: &SqlType, oid: u32, relations: Relations<'_>) -> String {
     let state = relations.state();
     let name = match sql_type {
@@ -79,7 +80,7 @@ pub(crate) fn show_name(sql_type: &SqlType, oid: u32, relations: Relations<'_>) 
     };
     match name {
         Some(name) => name,
-        // regoperatorout alone has no dash.
+        // Only regoperatorout prints 0 instead of a dash.
         None if oid == 0 && *sql_type != SqlType::Regoperator => "-".to_owned(),
         None => oid.to_string(),
     }
@@ -106,12 +107,12 @@ fn procedure_named(text: &str) -> SqlResult<Oid> {
 fn procedure_name(oid: Oid) -> Option<String> {
     let routine = routine_by_oid(oid)?;
     let name = quote_ident(routine.name);
-    // A name that several functions have finds none of them.
+    // A name that several functions share identifies none of them.
     let is_only = routine_named(routine.name).nth(1).is_none();
     Some(if is_only { name } else { format!("{SCHEMA}.{name}") })
 }
 
-/// The function that `name(type, …)` means.
+/// Finds the function of a signature `name(type, …)`.
 fn signature_named(text: &str) -> SqlResult<Oid> {
     let (name, arguments) = split_signature(text)?;
     let parts = parse_name(name)?;
@@ -132,7 +133,7 @@ fn signature_name(oid: Oid) -> Option<String> {
     Some(format!("{}({})", quote_ident(routine.name), arguments.join(",")))
 }
 
-/// The operator that `=(type, type)` means; Kiln shows those of one type with itself.
+/// Finds the operator of a signature `=(type, type)`; Kiln lists only operators between two values of one type.
 fn operator_named(text: &str) -> SqlResult<Oid> {
     let (name, arguments) = split_signature(text)?;
     let name = name.trim();
@@ -162,7 +163,7 @@ fn operator_name(oid: Oid) -> Option<String> {
     Some(format!("{}({operand},{operand})", operator.name))
 }
 
-/// A name and the numbers of the types in parentheses behind it.
+/// Splits a signature into the name and the OIDs of the types in parentheses.
 fn split_signature(text: &str) -> SqlResult<(&str, Vec<u32>)> {
     let invalid =
         |what: &str| SqlError::new(Condition::InvalidTextRepresentation, format!("expected a {what} parenthesis"));

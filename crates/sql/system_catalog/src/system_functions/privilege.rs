@@ -1,4 +1,5 @@
-//! The `has_…_privilege` family. Privileges are ownership: a superuser has all, an owner all on its own, the public what it may read in the system's tables.
+//! The `has_…_privilege` functions. Privileges follow from ownership: a superuser has all, an owner has all on its own
+//! objects, and everybody may read system tables.
 
 use types::{Condition, Oid, SqlError, SqlResult};
 
@@ -50,7 +51,8 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("row_security_active", 1..=1, "bool", |_| Ok(Cell::Bool(false))),
 ];
 
-/// The role asked about and where the object's argument is: `fixed` arguments follow the object, and one more before it names a role.
+/// Returns the role whose privileges are checked, and the position of the object's argument. `fixed` arguments follow
+/// the object; one more argument, before the object, names the role.
 fn subject<'a>(call: &Call<'a>, fixed: usize) -> SqlResult<(&'a catalog::Role, usize)> {
     if call.len() < fixed + 2 {
         return Ok((call.context.role.as_ref(), 0));

@@ -1,4 +1,5 @@
-//! The functions of sequences. `nextval` alone has a DataFusion function of its own: it takes numbers for many rows at a time.
+//! Functions of sequences. Only `nextval` has a DataFusion function of its own, which takes numbers for many rows at a
+//! time.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -21,7 +22,7 @@ use crate::definition::SystemTables;
 use crate::rows::Cell;
 use crate::source::{Body, Relation};
 
-/// The function that gives the next number.
+/// Name of the function that returns a sequence's next number.
 pub(super) const NEXTVAL: &str = "nextval";
 
 pub(super) const FUNCTIONS: &[Declaration] = &[
@@ -67,7 +68,7 @@ fn setval(call: &Call<'_>) -> SqlResult<Cell> {
     Ok(Cell::Int(value))
 }
 
-/// The sequence that goes with a column, as text that is read as a name again; NULL without one.
+/// Returns the qualified name of the sequence that a column owns; NULL if it owns none.
 fn serial_sequence(call: &Call<'_>) -> SqlResult<Cell> {
     let Some(relation) = call.relation(0)? else { return Ok(Cell::Null) };
     let name = call.text(1);
@@ -87,7 +88,7 @@ fn serial_sequence(call: &Call<'_>) -> SqlResult<Cell> {
     Ok(crate::text::qualified(schema, &sequence.name).into())
 }
 
-/// The sequence that an argument names, if the statement's role may use it.
+/// Finds the sequence of an argument and checks that the statement's role may use it.
 fn sequence<'a>(call: &Call<'a>, at: usize) -> SqlResult<&'a Arc<Sequence>> {
     let relation = call.relation(at)?;
     let Some(relation) = relation else {
@@ -117,7 +118,7 @@ fn refuse_read_only(context: &StatementContext, function: &str) -> SqlResult<()>
     Ok(())
 }
 
-/// `nextval` for one statement.
+/// `nextval`, bound to one statement.
 pub(super) struct Nextval {
     context: Arc<StatementContext>,
     system: &'static SystemTables,
@@ -130,7 +131,7 @@ impl Nextval {
         Arc::new(ScalarUDF::from(Self { context: Arc::clone(context), system, signature }))
     }
 
-    /// `count` numbers of the sequence that the cell names; none for NULL.
+    /// Takes `count` numbers from the sequence that the cell names; `None` for NULL.
     fn numbers(&self, name: &Cell, count: usize) -> SqlResult<Option<Vec<i64>>> {
         if *name == Cell::Null || count == 0 {
             return Ok(None);
@@ -170,7 +171,7 @@ impl ScalarUDFImpl for Nextval {
         let mut values: Vec<Option<i64>> = Vec::with_capacity(count);
         let is_one = matches!(args.args[0], ColumnarValue::Scalar(_));
         let names = cells(&args.args[0].to_array(if is_one { 1 } else { count })?)?;
-        // Runs of one name take their numbers at once.
+        // Consecutive rows with the same name take their numbers in one call.
         for run in names.chunk_by(|left, right| left == right) {
             let length = if is_one { count } else { run.len() };
             match self.numbers(&run[0], length).map_err(external)? {
@@ -189,7 +190,7 @@ impl fmt::Debug for Nextval {
     }
 }
 
-// Two within one plan are of one statement, and so the same.
+// All instances in one plan are bound to the same statement and therefore equal.
 impl PartialEq for Nextval {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -1,4 +1,4 @@
-//! What the server is and since when.
+//! Version, start time and state of the server.
 
 use settings::SERVER_VERSION;
 
@@ -27,7 +27,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("pg_blocking_pids", 1..=1, "int4[]", |_| Ok(Cell::List(Vec::new()))),
 ];
 
-/// A number that is one transaction's and grows: Kiln numbers commits, not transactions, so their start stands in.
+/// Returns a number that identifies a transaction and increases: its start time, because Kiln numbers only commits.
 fn transaction_number(transaction_us: i64) -> i64 {
     transaction_us
 }

@@ -1,4 +1,4 @@
-//! Who and where the session is.
+//! Identity and settings of the session.
 
 use session_context::Assignment;
 use types::{Condition, Oid, SqlError, SqlResult};
@@ -42,7 +42,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("pg_terminate_backend", 1..=2, "bool", |call| signal(call, true)).volatile(),
 ];
 
-/// The value as SHOW will print it; NULL goes back to what RESET does.
+/// Sets a setting and returns its value as SHOW prints it; NULL resets it.
 fn set_config(call: &Call<'_>) -> SqlResult<Cell> {
     if *call.cell(0) == Cell::Null {
         return Err(SqlError::new(Condition::NullValueNotAllowed, "SET requires parameter name"));
@@ -58,7 +58,8 @@ fn set_config(call: &Call<'_>) -> SqlResult<Cell> {
     Ok(Cell::Text(value))
 }
 
-/// Cancels another session's statement, or ends the session: its own role's, or any for a superuser.
+/// Cancels another session's statement or terminates the session; allowed for sessions of the same role, and for
+/// superusers.
 fn signal(call: &Call<'_>, terminate: bool) -> SqlResult<Cell> {
     let pid = i32::try_from(call.number(0)?).unwrap_or(0);
     let activity = &call.context.activity;

@@ -1,4 +1,4 @@
-//! How much things take, in bytes.
+//! Sizes of objects, in bytes.
 
 use types::SqlResult;
 
@@ -38,14 +38,14 @@ fn total_bytes(call: &Call<'_>) -> u64 {
 }
 
 const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
-/// From here on a size moves to the next unit, as in PostgreSQL: 10 of it, rounded half up.
+/// Size in a unit from which the next unit is used, as in PostgreSQL; values are rounded half up.
 const NEXT_UNIT: i64 = 10 * 1024;
 
 fn pretty(bytes: i64) -> String {
     if bytes.abs() < NEXT_UNIT {
         return format!("{bytes} bytes");
     }
-    // One bit more than shown is kept, for rounding.
+    // One more bit than displayed is retained for rounding.
     let mut doubled = bytes / 512;
     let mut unit = 1;
     while doubled.abs() >= 2 * NEXT_UNIT - 1 && unit + 1 < UNITS.len() {
@@ -66,7 +66,7 @@ fn size_bytes(text: &str) -> SqlResult<i64> {
     } else {
         UNITS.iter().position(|known| known.eq_ignore_ascii_case(unit)).ok_or_else(invalid)?
     };
-    let bytes = number * 1024_f64.powi(i32::try_from(power).expect("there are six units"));
+    let bytes = number * 1024_f64.powi(i32::try_from(power).expect("an index into UNITS fits i32"));
     #[expect(clippy::cast_possible_truncation, reason = "bounded below")]
     if bytes.is_finite() && bytes.abs() < 9.2e18 { Ok(bytes.round() as i64) } else { Err(invalid()) }
 }

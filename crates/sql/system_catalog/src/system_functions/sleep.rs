@@ -1,4 +1,5 @@
-//! `pg_sleep`, the one function that waits: it gives its thread back meanwhile and is dropped where it waits when the statement is cancelled.
+//! `pg_sleep`, the only asynchronous function: it releases its thread while it waits, and cancelling the statement
+//! drops it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +12,11 @@ use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use types::Clock;
 
-/// The longest sleep: a year.
+/// Maximum duration of a sleep in seconds: one year.
 const SLEEP_SECONDS_MAX: f64 = 366.0 * 86_400.0;
 
-/// `pg_sleep(seconds)` on `clock`, once for each row. PostgreSQL's gives `void`, which clients show as empty text; here it is
-/// empty text.
+/// Builds `pg_sleep(seconds)` on `clock`, which sleeps once for each row. It returns empty text, as clients display the
+/// `void` of PostgreSQL's function.
 pub(super) fn pg_sleep(clock: &Arc<dyn Clock>) -> Arc<ScalarUDF> {
     let sleep = Sleep { signature: Signature::any(1, Volatility::Volatile), clock: Arc::clone(clock) };
     Arc::new(AsyncScalarUDF::new(Arc::new(sleep)).into_scalar_udf())
@@ -27,7 +28,7 @@ struct Sleep {
     clock: Arc<dyn Clock>,
 }
 
-/// A statement has one clock.
+/// All instances in one plan have the statement's clock.
 impl PartialEq for Sleep {
     fn eq(&self, _other: &Self) -> bool {
         true
@@ -56,7 +57,7 @@ impl ScalarUDFImpl for Sleep {
     }
 
     fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        datafusion::common::internal_err!("pg_sleep waits")
+        datafusion::common::internal_err!("pg_sleep was invoked synchronously")
     }
 }
 
@@ -76,7 +77,7 @@ impl AsyncScalarUDFImpl for Sleep {
     }
 }
 
-/// No time at all for what is negative or NaN.
+/// Converts seconds to a duration; negative numbers and NaN become zero.
 fn duration_of(seconds: f64) -> Duration {
     let seconds = if seconds.is_nan() { 0.0 } else { seconds.clamp(0.0, SLEEP_SECONDS_MAX) };
     Duration::from_secs_f64(seconds)

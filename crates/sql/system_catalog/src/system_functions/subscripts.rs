@@ -1,4 +1,4 @@
-//! Functions over arrays and ancestors that return sets: here, the set as a list to be unnested.
+//! Set-returning functions over arrays, options and partitions: they return the set as a list to be unnested.
 
 use types::SqlResult;
 use types::text::parse_array;
@@ -19,7 +19,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
         }
         Ok(Cell::List(subscripts))
     }),
-    // Rows of element and subscript, as arrays of two: `rewrite` reads their fields so.
+    // Each row is an array of two numbers, element and subscript, which `rewrite` reads as fields.
     function("_pg_expandarray_list", 1..=1, "int4[][]", |call| {
         let Cell::List(items) = call.cell(0) else { return Ok(Cell::Null) };
         let rows = items.iter().zip(1..).map(|(item, at)| Cell::List(vec![item.clone(), Cell::Int(at)]));
@@ -29,7 +29,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("pg_partition_ancestors_list", 1..=1, "regclass[]", |call| {
         Ok(Cell::List(call.relation(0)?.map(|relation| relation.oid).into_iter().map(Cell::from).collect()))
     }),
-    // No table of Kiln's has partitions, or is one.
+    // Kiln has no partitioned tables.
     function("pg_partition_tree_relid", 1..=1, "regclass[]", no_rows),
     function("pg_partition_tree_parentrelid", 1..=1, "regclass[]", no_rows),
     function("pg_partition_tree_isleaf", 1..=1, "bool[]", no_rows),
@@ -42,7 +42,7 @@ fn no_rows(call: &Call<'_>) -> SqlResult<Cell> {
     call.relation(0).map(|_| Cell::List(Vec::new()))
 }
 
-/// One side of each `name=value`.
+/// Returns the names or the values of options `name=value`.
 fn options(call: &Call<'_>, side: fn(&str, Option<&str>) -> Cell) -> SqlResult<Cell> {
     let mut found = Vec::new();
     let mut add = |option: &str| {
@@ -53,7 +53,7 @@ fn options(call: &Call<'_>, side: fn(&str, Option<&str>) -> Cell) -> SqlResult<C
     };
     match call.cell(0) {
         Cell::List(items) => items.iter().filter_map(Cell::as_text).for_each(&mut add),
-        // An untyped literal.
+        // A string constant without a type.
         Cell::Text(text) => parse_array(text, &mut |option| {
             option.into_iter().for_each(&mut add);
             Ok(())

@@ -1,4 +1,4 @@
-//! The `pg_…_is_visible` family: whether a bare name finds the object.
+//! The `pg_…_is_visible` functions, which tell whether an unqualified name finds the object.
 
 use super::call::Call;
 use super::declaration::{Declaration, function};
@@ -27,7 +27,7 @@ pub(super) const FUNCTIONS: &[Declaration] = &[
     function("pg_relation_is_publishable", 1..=1, "bool", |_| Ok(Cell::Bool(false))),
 ];
 
-/// Objects of `pg_catalog`, which every search path holds.
+/// Returns true: the objects are in `pg_catalog`, which is in every search path.
 fn always(_: &Call<'_>) -> types::SqlResult<Cell> {
     Ok(Cell::Bool(true))
 }

@@ -1,4 +1,4 @@
-//! A catalog such as a first afternoon leaves behind, and a statement's surroundings over it.
+//! Fixture: a small catalog, and a statement context over it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ fn orders() -> Table {
     table(ORDERS, Schema::PUBLIC, "orders", columns, constraints)
 }
 
-/// `customers`, `orders`, `big_customers` and `sales.region`.
+/// Returns a catalog with `customers`, `orders`, `big_customers` and `sales.region`.
 pub(super) fn state() -> CatalogState {
     let region = vec![
         column(1, "code", SqlType::Char(Some(2))),
@@ -144,7 +144,7 @@ pub(super) fn state() -> CatalogState {
     changes.iter().fold(CatalogState::fresh(), |state, change| state.apply(change).expect("the fixture is sound"))
 }
 
-/// A statement of the role `kiln` over [`state`].
+/// Returns the context of a statement of the role `kiln` over [`state`].
 pub(super) fn context() -> Arc<StatementContext> {
     let snapshot = Arc::new(state());
     let role = Arc::clone(snapshot.role(Role::BOOTSTRAP).expect("a fresh catalog has its role"));

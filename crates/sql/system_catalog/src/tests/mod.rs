@@ -1,4 +1,4 @@
-//! The system tables over a small catalog: every table fills, and what clients send is answered.
+//! Tests of the system tables over a small catalog: every table returns rows, and queries of clients are answered.
 
 mod fixture;
 mod tables;

@@ -6,7 +6,7 @@ use crate::registry::SYSTEM_TABLES;
 use crate::rows::Rows;
 use crate::source::{Relations, Source, Wanted};
 
-/// All rows of a system table.
+/// Returns all rows of a system table.
 fn rows_of(schema: &str, name: &str) -> RecordBatch {
     let context = context();
     let relation = SYSTEM_TABLES.named(schema, name).unwrap_or_else(|| panic!("{schema}.{name} is declared"));
@@ -18,7 +18,7 @@ fn rows_of(schema: &str, name: &str) -> RecordBatch {
     rows.finish().unwrap_or_else(|error| panic!("{schema}.{name}: {error}"))
 }
 
-/// The values of text columns, row by row, for the rows where `filter` says so.
+/// Returns the values of text columns, row by row, for the rows that satisfy `filter`.
 fn texts<const N: usize>(batch: &RecordBatch, columns: [&str; N]) -> Vec<[String; N]> {
     let shown = columns.map(|name| {
         let column = batch.column_by_name(name).unwrap_or_else(|| panic!("a column {name}"));
@@ -38,7 +38,7 @@ fn texts<const N: usize>(batch: &RecordBatch, columns: [&str; N]) -> Vec<[String
 fn every_table_fills_as_it_is_declared() {
     for relation in SYSTEM_TABLES.all().iter() {
         let batch = rows_of(relation.definition.schema, relation.definition.name);
-        // A catalog's `tableoid` is among what is read, not among what is declared.
+        // The `tableoid` of a catalog is read, but not declared.
         let hidden = usize::from(relation.definition.kind == "r");
         assert_eq!(batch.num_columns(), relation.columns.len() + hidden);
     }

@@ -1,4 +1,4 @@
-//! Ranges of keys against every scheme that has keys.
+//! Ranges of keys on blocks of each encoding with keys.
 
 use crate::body::{Body, Packed, Plain, Runs};
 use crate::compare::lower::holds;
@@ -9,17 +9,17 @@ use crate::ranges::Zone;
 use crate::row_set::positions;
 use crate::{Block, Condition, Entry, Mask, Ranges, RowSet, VECTOR_ROWS};
 
-/// A vector of which so few rows are left is not unpacked.
+/// Maximum number of remaining rows of a vector for which single rows are unpacked.
 const SINGLE_ROWS_MAX: usize = 12;
 
-/// Lanes at a place that suits vector instructions.
+/// Lanes aligned for vector instructions.
 #[repr(align(64))]
 struct Aligned<T>([T; VECTOR_ROWS]);
 
 impl Block {
-    /// Keeps the rows whose key lies in ranges.
+    /// Removes the rows whose key lies in none of the ranges.
     pub(super) fn filter_keys(&self, ranges: &Ranges, rows: &mut RowSet) {
-        debug_assert_eq!(rows.rows(), self.head().rows, "a set of this block's rows");
+        debug_assert_eq!(rows.rows(), self.head().rows, "the row set must be over the block's rows");
         match self.body() {
             Body::Runs(runs) => self.filter_runs(runs, ranges, rows),
             Body::Packed(packed) => match lane_of(self.head().width) {
@@ -33,7 +33,7 @@ impl Block {
         }
     }
 
-    /// Calls with the vectors that neither their bounds nor a few single rows decide.
+    /// Evaluates the bounds of each vector and single rows; calls `filter` for the vectors that must be unpacked.
     fn filter_vectors(&self, ranges: &Ranges, rows: &mut RowSet, mut filter: impl FnMut(usize, &mut Mask)) {
         for (vector, entry) in self.head().entries.iter().enumerate() {
             if rows.is_empty_in(vector) {
@@ -62,7 +62,7 @@ impl Block {
             if entry.patches == 0 {
                 return search.retain(packed, vector, &mut lanes.0, rows);
             }
-            // What stands in a patch's place is anything.
+            // The packed offsets of patches are undefined.
             let before = *rows;
             search.retain(packed, vector, &mut lanes.0, rows);
             for (row, key) in packed.patches(entry.patches()) {
@@ -88,11 +88,12 @@ impl Block {
         });
     }
 
-    /// What a vector's bounds say.
+    /// Evaluates the ranges against a vector's bounds.
     fn zone(&self, entry: &Entry, rows: usize, ranges: &Ranges) -> Zone {
         if usize::from(entry.nulls) == rows { Zone::None } else { ranges.zone(entry.min, entry.max) }
     }
 
+    /// Evaluates the ranges on the remaining rows of a vector one by one.
     fn filter_singles(&self, vector: usize, ranges: &Ranges, rows: &mut RowSet) {
         let mut mask = Mask::default();
         self.for_singles(vector, positions(rows.vector(vector)), |row, key| {
@@ -114,7 +115,7 @@ impl Block {
         }
         let mut passing = RowSet::all(runs.len());
         runs.values.filter_keys(ranges, &mut passing);
-        // Neighbours that fail are taken away at once.
+        // Adjacent runs that do not match are removed together.
         let (mut start, mut run) = (0, 0);
         for passes in passing.iter() {
             if run < passes {
@@ -126,7 +127,7 @@ impl Block {
         rows.remove_range(start..self.head().rows);
     }
 
-    /// 128-bit integers that have no keys.
+    /// Evaluates a condition on plain 128-bit integers, which have no keys.
     pub(super) fn filter_wide(&self, condition: &Condition<i128>, rows: &mut RowSet) {
         let Body::Plain(plain) = self.body() else { return };
         for vector in 0..self.head().vectors() {

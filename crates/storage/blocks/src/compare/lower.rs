@@ -1,9 +1,9 @@
-//! Conditions to ranges of keys.
+//! Lowering of conditions to ranges of keys.
 
 use crate::float::{key32, key64, value32};
 use crate::{Comparison, Condition, Kind, Ranges};
 
-/// The integers of which a condition is true, as inclusive ranges.
+/// Returns the integers for which a condition is true, as inclusive ranges.
 pub(super) fn wide_ranges(condition: &Condition<i128>) -> Vec<(i128, i128)> {
     let (min, max) = (i128::MIN, i128::MAX);
     let below = |value: i128| value.checked_sub(1).map(|high| (min, high));
@@ -23,7 +23,7 @@ pub(super) fn wide_ranges(condition: &Condition<i128>) -> Vec<(i128, i128)> {
     ranges.into_iter().flatten().collect()
 }
 
-/// The keys, each an integer less the block's offset, of which a condition is true.
+/// Returns the keys, integers minus the block's offset, for which a condition is true.
 pub(super) fn integer_ranges(condition: &Condition<i128>, offset: i128) -> Ranges {
     let (min, max) = (i128::from(i64::MIN), i128::from(i64::MAX));
     let keys =
@@ -32,9 +32,10 @@ pub(super) fn integer_ranges(condition: &Condition<i128>, offset: i128) -> Range
     Ranges::new(within.map(|(low, high)| (low.max(min) as i64, high.min(max) as i64)).collect())
 }
 
-/// The keys of floating-point numbers of which a condition is true.
+/// Returns the keys of floats for which a condition is true.
 pub(super) fn float_ranges(condition: &Condition<f64>, kind: Kind) -> Ranges {
-    // The keys of all that is equal to a constant lie between its first and its last; where nothing is, the first lies behind the last.
+    // `first(c)..=last(c)` are the keys of all numbers equal to `c`: both zeros for zero, and an empty range if no
+    // single is equal to the double `c`.
     let first = |value: f64| if kind == Kind::Float32 { least_single(value) } else { least(key64(value)) };
     let last = |value: f64| if kind == Kind::Float32 { greatest_single(value) } else { greatest(key64(value)) };
     let (min, max) = (i64::MIN, i64::MAX);
@@ -53,29 +54,29 @@ pub(super) fn float_ranges(condition: &Condition<f64>, kind: Kind) -> Ranges {
     Ranges::new(ranges)
 }
 
-/// The first of the two zeros.
+/// Returns the key, but that of -0 for 0.
 fn least(key: i64) -> i64 {
     if key == 0 { -1 } else { key }
 }
 
-/// The second of the two zeros.
+/// Returns the key, but that of 0 for -0.
 fn greatest(key: i64) -> i64 {
     if key == -1 { 0 } else { key }
 }
 
-/// The key of the least single that is no less than a double.
+/// Returns the key of the least single that is not less than a double.
 fn least_single(value: f64) -> i64 {
     let key = key32(value as f32);
     if key64(value32(key).into()) < least(key64(value)) { least(key + 1) } else { least(key) }
 }
 
-/// The key of the greatest single that is no greater than a double.
+/// Returns the key of the greatest single that is not greater than a double.
 fn greatest_single(value: f64) -> i64 {
     let key = key32(value as f32);
     if greatest(key64(value)) < key64(value32(key).into()) { greatest(key - 1) } else { greatest(key) }
 }
 
-/// Whether a condition is true of a value.
+/// Whether a condition is true for a value (`None` is NULL).
 pub(super) fn holds<T: Ord>(condition: &Condition<T>, value: Option<&T>) -> bool {
     let Some(value) = value else { return matches!(condition, Condition::IsNull) };
     match condition {

@@ -1,7 +1,14 @@
-//! Predicates on blocks as they lie: a condition takes from a set the rows that it is not true of.
+//! Predicates on encoded blocks: a condition removes the rows that do not match from a [`RowSet`].
 //!
-//! A condition on numbers becomes ranges of keys (`lower.rs`). The block's bounds are tried first, then each vector's; only what they
-//! leave open is unpacked, into the narrowest lanes and not into values (`keys.rs`). NULL passes nothing but `IsNull`.
+//! The bounds of the block and then of each vector are tested first. Only vectors that they do not decide are unpacked,
+//! into the narrowest lanes rather than into values. NULL matches only `IsNull`.
+//!
+//! In reading order:
+//! - `lower.rs`: conditions to ranges of keys
+//! - `zones.rs`: pruning by the header alone
+//! - `keys.rs`: ranges of keys on each encoding
+//! - `search.rs`, `table.rs`: ranges of keys on packed vectors
+//! - `text.rs`: conditions on strings
 
 mod keys;
 mod lower;
@@ -14,7 +21,7 @@ use crate::compare::lower::{float_ranges, integer_ranges};
 use crate::decode::LanesBuffer;
 use crate::{Block, Ranges, Result, RowSet, Scheme};
 
-/// How a value is compared with a constant.
+/// Comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// `<`
@@ -32,11 +39,11 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// All of them.
+    /// All comparison operators.
     pub const ALL: [Self; 6] =
         [Self::Less, Self::LessOrEqual, Self::Equal, Self::NotEqual, Self::GreaterOrEqual, Self::Greater];
 
-    /// Whether it is true of a value that compares so with the constant.
+    /// Whether the operator is true for a value whose order relative to the constant is `ordering`.
     #[inline]
     pub fn holds(self, ordering: std::cmp::Ordering) -> bool {
         match self {
@@ -53,11 +60,11 @@ impl Comparison {
 /// A condition on one column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition<T> {
-    /// Compared with a constant.
+    /// Comparison with a constant.
     Compare(Comparison, T),
-    /// From the first to the second, both included.
+    /// Inclusive range.
     Between(T, T),
-    /// Equal to one of them.
+    /// Equality with one of several constants.
     In(Vec<T>),
     /// `IS NULL`.
     IsNull,
@@ -66,14 +73,14 @@ pub enum Condition<T> {
 }
 
 impl Condition<i128> {
-    /// The 64-bit integers of which it is true; none for `IsNull`.
+    /// Returns the 64-bit integers for which the condition is true; none for `IsNull`.
     pub fn ranges(&self) -> Ranges {
         integer_ranges(self, 0)
     }
 }
 
 impl Block {
-    /// Keeps the rows of a block of integers of which a condition is true.
+    /// Removes the rows of a block of integers for which a condition is not true.
     pub fn filter_integers(&self, condition: &Condition<i128>, rows: &mut RowSet) -> Result<()> {
         self.expect_kind(self.head().kind.is_integer())?;
         match condition {
@@ -85,8 +92,8 @@ impl Block {
         Ok(())
     }
 
-    /// Keeps the rows of a block of floating-point numbers of which a condition is true, as PostgreSQL orders them: -0 is 0, NaN is
-    /// equal to itself and greater than all others.
+    /// Removes the rows of a block of floats for which a condition is not true, in PostgreSQL's order: -0 equals 0, NaN
+    /// equals itself and is greater than all other numbers.
     pub fn filter_floats(&self, condition: &Condition<f64>, rows: &mut RowSet) -> Result<()> {
         self.expect_kind(self.head().kind.is_float())?;
         match condition {
@@ -97,16 +104,16 @@ impl Block {
         Ok(())
     }
 
-    /// Keeps the rows of a block of dictionary codes that lie in ranges.
+    /// Removes the rows of a block of dictionary indices that lie in none of the ranges.
     pub fn filter_codes(&self, codes: &Ranges, rows: &mut RowSet) -> Result<()> {
         self.expect_kind(self.head().kind == crate::Kind::Code)?;
         self.filter_keys(codes, rows);
         Ok(())
     }
 
-    /// Keeps the rows that are NULL, or those that are not, whatever the block's kind.
+    /// Removes the rows that are not NULL if `keep` is true, else those that are NULL; for blocks of any type.
     pub fn filter_nulls(&self, keep: bool, rows: &mut RowSet) {
-        debug_assert_eq!(rows.rows(), self.head().rows, "a set of this block's rows");
+        debug_assert_eq!(rows.rows(), self.head().rows, "the row set must be over the block's rows");
         let mut buffer = LanesBuffer::new();
         for vector in 0..self.head().vectors() {
             if rows.is_empty_in(vector) {

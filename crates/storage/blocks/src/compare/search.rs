@@ -1,4 +1,4 @@
-//! Ranges of keys as they are looked for in packed vectors.
+//! Search for ranges of keys in packed vectors.
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -9,15 +9,15 @@ use crate::decode::unpack;
 use crate::kernels::{Kernels, Lane};
 use crate::{Block, Mask, Ranges, VECTOR_ROWS};
 
-/// Ranges that are compared one after the other in the time of a table's lookup, by lanes' bits: 8, 16, 32, 64.
+/// Number of ranges whose comparisons take as long as one table lookup, for lanes of 8, 16, 32 and 64 bits.
 const COMPARED_RANGES_MAX: [usize; 4] = [12, 8, 5, 3];
 
-/// What a block is searched for.
+/// Ranges prepared for a search in the packed vectors of one block.
 pub(super) struct Search<'a> {
     block: &'a Block,
-    /// Ranges of packed numbers: of keys, or of digits where floats are decimal.
+    /// Ranges of packed numbers: keys, or digits of decimal floats.
     packed: Cow<'a, Ranges>,
-    /// Made when a vector first asks for it.
+    /// Lookup table, built at first use.
     table: LazyCell<Option<Table>, Box<dyn Fn() -> Option<Table> + 'a>>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Search<'a> {
         Self { block, packed, table: LazyCell::new(Box::new(move || Table::new(&ranges))) }
     }
 
-    /// Keeps the rows of a vector whose packed offset lies in the ranges.
+    /// Removes from `rows` the rows of a vector whose packed offset lies in none of the ranges.
     pub(super) fn retain<T: Lane>(
         &self,
         packed: &Packed,
@@ -66,7 +66,7 @@ impl<'a> Search<'a> {
         and(rows, &mask);
     }
 
-    /// A range of packed numbers as one of offsets, without the one that is NULL.
+    /// Converts a range of packed numbers to a range of offsets from `base`, without the offset of NULL.
     fn offsets(&self, base: i64, greatest: u64, low: i64, high: i64) -> Option<(u64, u64)> {
         let least = u64::from(self.block.head().null_is_zero);
         let low = if low <= base { least } else { least.max(low.wrapping_sub(base) as u64) };
@@ -76,11 +76,12 @@ impl<'a> Search<'a> {
 }
 
 impl Block {
-    /// Ranges of keys as ranges of digits, where floats are decimal: digits stand for numbers in their order.
+    /// Converts ranges of keys to ranges of digits for decimal floats, whose digits have the order of the numbers;
+    /// `None` for other blocks.
     fn digit_ranges(&self, keys: &Ranges) -> Option<Ranges> {
         self.head().decimal?;
         let first_at_least = |key: i64| {
-            // Digits are searched as they are counted from the least.
+            // Binary search over the rank of the digits, counted from the least.
             let (mut low, mut high) = (0_u128, 1 << 64);
             while low < high {
                 let middle = low.midpoint(high);
@@ -97,7 +98,7 @@ impl Block {
     }
 }
 
-/// The number that comes after so many others.
+/// Returns the 64-bit integer of rank `count`, counted from the least.
 fn digits(count: u128) -> i64 {
     (count as u64 ^ 1 << 63) as i64
 }

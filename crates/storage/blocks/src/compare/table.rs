@@ -1,26 +1,28 @@
-//! Many ranges at once: a table that is made once for a block.
+//! Lookup tables for conditions with many ranges.
 
 use crate::kernels::{Kernels, Lane};
 use crate::row_set::positions;
 use crate::{Mask, Ranges, VECTOR_ROWS};
 
-/// A table of as many places stays near the processor.
+/// Maximum number of entries of an exact table, which then stays in the processor's cache.
 const EXACT_PLACES_MAX: u64 = 1 << 16;
+/// Number of entries of a hashed table.
 const HASHED_PLACES: u64 = 1 << 12;
-/// With more keys than these too many places of a hashed table would be taken.
+/// Maximum number of keys in a hashed table; more would cause too many false positives.
 const HASHED_KEYS_MAX: u64 = 512;
 
-/// For each key, or its lowest bits, whether it may lie in the ranges.
+/// Lookup table that contains for each key, or for its lowest bits, whether it may lie in the ranges.
 pub(super) struct Table {
+    /// 255 for keys that may lie in the ranges, else 0.
     places: Vec<u8>,
-    /// The key of the first place.
+    /// Key of the first entry.
     first: i64,
-    /// Whether keys with the same lowest bits are told apart.
+    /// Whether the table covers all keys of the ranges; else hits have to be verified.
     is_exact: bool,
 }
 
 impl Table {
-    /// A table where one pays.
+    /// Builds a table if the ranges are narrow enough or have few enough keys; else returns `None`.
     pub(super) fn new(ranges: &Ranges) -> Option<Self> {
         let (Some((least, _)), Some((_, greatest))) = (ranges.as_slice().first(), ranges.as_slice().last()) else {
             return None;
@@ -45,7 +47,8 @@ impl Table {
         Some(Self { places, first: *least, is_exact })
     }
 
-    /// Which lanes over a base lie in the ranges. No lane under `low` and none over `high` is asked for.
+    /// Returns the mask of the lanes, offsets from `base`, that lie in the ranges. Lanes outside of `low..=high` are
+    /// excluded.
     pub(super) fn mask<T: Lane>(
         &self,
         lanes: &[T; VECTOR_ROWS],
@@ -63,7 +66,7 @@ impl Table {
     }
 }
 
-/// Which of the lanes in a mask lie in the ranges, one by one.
+/// Returns the lanes of `mask` that lie in the ranges, tested one by one.
 pub(super) fn verified<T: Lane>(mask: &Mask, lanes: &[T; VECTOR_ROWS], base: i64, ranges: &Ranges) -> Mask {
     let mut kept = Mask::default();
     for row in positions(mask) {

@@ -6,7 +6,7 @@ use crate::fixtures::{Column, Nulls, Shape, bitmap, cases, columns, conditions_o
 use crate::text::Matcher;
 use crate::*;
 
-/// Constants that a column's conditions are about: values of it, values beside them, the ends.
+/// Returns constants for conditions on a column: its values, their neighbours and the extremes.
 fn constants(values: &[i128], seed: u64) -> Vec<i128> {
     let mut constants = vec![0, i64::MIN.into(), i64::MAX.into(), i128::MIN, i128::MAX];
     for number in numbers(seed).take(if values.is_empty() { 0 } else { 4 }) {
@@ -32,7 +32,7 @@ fn conditions(values: &[i128], seed: u64) -> Vec<Condition<i128>> {
     conditions
 }
 
-/// Sets of rows to begin with: all, most, few, almost none.
+/// Returns initial row sets: all, most, few and almost no rows.
 fn starts(rows: usize, seed: u64) -> Vec<RowSet> {
     let mut starts = vec![RowSet::all(rows)];
     for every in [2, 100, 3000] {
@@ -43,7 +43,7 @@ fn starts(rows: usize, seed: u64) -> Vec<RowSet> {
     starts
 }
 
-/// A head promises only what is so.
+/// Checks that the verdict of a header agrees with the rows.
 #[track_caller]
 fn check_zone(zone: Zone, before: &RowSet, after: &RowSet) {
     assert!(zone != Zone::None || after.is_empty(), "a row passed");
@@ -125,7 +125,7 @@ fn every_scheme_is_compared_at_full_size() {
     }
 }
 
-/// PostgreSQL's order of doubles.
+/// Compares doubles in PostgreSQL's order.
 fn order(one: f64, other: f64) -> std::cmp::Ordering {
     one.partial_cmp(&other).unwrap_or_else(|| one.is_nan().cmp(&other.is_nan()))
 }

@@ -1,4 +1,4 @@
-//! Conditions on strings.
+//! Conditions on blocks of strings.
 
 use crate::decode::LanesBuffer;
 use crate::ranges::Zone;
@@ -6,11 +6,11 @@ use crate::row_set::positions;
 use crate::text::Matcher;
 use crate::{Block, Kind, Mask, Result, RowSet, TextBuffer, TextCondition, VECTOR_ROWS};
 
-/// Of a vector with fewer rows than this left, single strings are read.
+/// Maximum number of remaining rows of a vector for which single strings are decoded.
 const SINGLE_ROWS_MAX: usize = 64;
 
 impl Block {
-    /// Keeps the rows of a block of strings of which a condition is true.
+    /// Removes the rows of a block of strings for which a condition is not true.
     pub fn filter_text(&self, condition: &TextCondition, rows: &mut RowSet) -> Result<()> {
         self.expect_kind(self.head().kind == Kind::Text)?;
         match condition {
@@ -22,7 +22,7 @@ impl Block {
     }
 
     fn filter_strings(&self, matcher: &Matcher<'_>, rows: &mut RowSet) -> Result<()> {
-        debug_assert_eq!(rows.rows(), self.head().rows, "a set of this block's rows");
+        debug_assert_eq!(rows.rows(), self.head().rows, "the row set must be over the block's rows");
         let (mut buffer, mut lanes) = (TextBuffer::default(), LanesBuffer::new());
         let mut one = Vec::new();
         for (vector, entry) in self.head().entries.iter().enumerate() {

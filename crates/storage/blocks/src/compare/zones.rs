@@ -1,6 +1,6 @@
-//! What a head says of a condition, before its block is fetched.
+//! Pruning: evaluation of conditions against a block's header, before the body is read.
 //!
-//! `Zone::None`: no row passes. `Zone::All`: every row does. `Zone::Some`: only the block can tell.
+//! The verdict is [`Zone::None`] if no row passes, [`Zone::All`] if every row passes, else [`Zone::Some`].
 
 use crate::compare::lower::{float_ranges, integer_ranges, wide_ranges};
 use crate::ranges::Zone;
@@ -8,7 +8,7 @@ use crate::text::Matcher;
 use crate::{Condition, Entry, Head, Ranges, Scheme, TextCondition};
 
 impl Head {
-    /// Of a block of integers.
+    /// Evaluates a condition against the bounds of a block of integers.
     pub fn zone_of_integers(&self, condition: &Condition<i128>) -> Zone {
         match condition {
             Condition::IsNull => self.zone_of_nulls(true),
@@ -30,7 +30,7 @@ impl Head {
         }
     }
 
-    /// Of a block of floating-point numbers.
+    /// Evaluates a condition against the bounds of a block of floats.
     pub fn zone_of_floats(&self, condition: &Condition<f64>) -> Zone {
         match condition {
             Condition::IsNull => self.zone_of_nulls(true),
@@ -39,12 +39,12 @@ impl Head {
         }
     }
 
-    /// Of a block of dictionary codes.
+    /// Evaluates ranges against the bounds of a block of dictionary indices.
     pub fn zone_of_codes(&self, codes: &Ranges) -> Zone {
         self.zone_by(|entry| codes.zone(entry.min, entry.max))
     }
 
-    /// Of a block of strings.
+    /// Evaluates a condition against the bounds of a block of strings.
     pub fn zone_of_text(&self, condition: &TextCondition) -> Zone {
         match condition {
             TextCondition::IsNull => self.zone_of_nulls(true),
@@ -56,6 +56,7 @@ impl Head {
         }
     }
 
+    /// Evaluates IS NULL if `keep` is true, else IS NOT NULL.
     fn zone_of_nulls(&self, keep: bool) -> Zone {
         match self.nulls {
             0 => {
@@ -76,7 +77,7 @@ impl Head {
         }
     }
 
-    /// What all vectors say alike.
+    /// Combines the verdicts of all vectors that have values.
     fn zone_by(&self, of_entry: impl Fn(&Entry) -> Zone) -> Zone {
         let known = self.entries.iter().enumerate();
         let known = known.filter(|(vector, entry)| usize::from(entry.nulls) < self.rows_in(*vector));
@@ -85,7 +86,7 @@ impl Head {
         self.with_nulls(zone.unwrap_or(Zone::None))
     }
 
-    /// NULL passes no condition on values.
+    /// Accounts for NULLs, which pass no condition on values.
     fn with_nulls(&self, of_values: Zone) -> Zone {
         match of_values {
             _ if self.nulls == self.rows => Zone::None,

@@ -1,4 +1,4 @@
-//! Vectors as lanes: offsets from the vector's base in the narrowest integers that hold all of the block's.
+//! Decoding of vectors to lanes: offsets from the vector's base in the narrowest integer type that fits the block.
 
 use std::ops::Range;
 
@@ -8,23 +8,23 @@ use crate::format::lane_of;
 use crate::kernels::{Kernels, Lane};
 use crate::{Block, Result, Scheme, VECTOR_ROWS};
 
-/// Lanes that are filled by one store or two.
+/// Number of lanes filled at a time, by one or two vector stores.
 const FILLED_AT_ONCE: usize = 16;
 
-/// The offsets of a vector. Lanes behind the block's last row are anything.
+/// Offsets of a vector. Lanes beyond the block's last row are undefined.
 #[derive(Debug, Clone, Copy)]
 pub enum Lanes<'a> {
-    /// Where `Head::lane` is 8.
+    /// Lanes of a block whose `Head::lane` is 8.
     U8(&'a [u8; VECTOR_ROWS]),
-    /// Where it is 16.
+    /// Lanes of a block whose `Head::lane` is 16.
     U16(&'a [u16; VECTOR_ROWS]),
-    /// Where it is 32.
+    /// Lanes of a block whose `Head::lane` is 32.
     U32(&'a [u32; VECTOR_ROWS]),
-    /// Where it is 64.
+    /// Lanes of a block whose `Head::lane` is 64.
     U64(&'a [u64; VECTOR_ROWS]),
 }
 
-/// Room for a vector of lanes of each type, so that a worker allocates once.
+/// Reusable buffer for the lanes of a vector, of each lane type.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub struct LanesBuffer {
@@ -32,11 +32,11 @@ pub struct LanesBuffer {
     pub(crate) u32: [u32; VECTOR_ROWS],
     pub(crate) u16: [u16; VECTOR_ROWS],
     pub(crate) u8: [u8; VECTOR_ROWS],
-    /// For the values of runs.
+    /// Buffer for the values of runs, allocated at first use.
     pub(crate) of_runs: Option<Box<RunsBuffer>>,
 }
 
-/// Room for a vector of runs' values.
+/// Reusable buffer for a vector of the runs' values.
 #[derive(Debug, Clone)]
 pub(crate) struct RunsBuffer {
     pub(crate) lanes: LanesBuffer,
@@ -44,7 +44,7 @@ pub(crate) struct RunsBuffer {
 }
 
 impl LanesBuffer {
-    /// Room on the heap: it is 15 KB.
+    /// Allocates a buffer on the heap (15 KB).
     pub fn new() -> Box<Self> {
         Box::new(Self::empty())
     }
@@ -60,7 +60,7 @@ impl LanesBuffer {
     }
 }
 
-/// Runs code on the buffer's lanes that hold packed offsets of a width.
+/// Runs code with the buffer's lanes of the narrowest type that fits packed offsets of a width.
 macro_rules! with_narrow {
     ($width:expr, $buffer:expr, $lanes:ident => $code:expr) => {
         match $width {
@@ -85,8 +85,8 @@ macro_rules! with_narrow {
 }
 
 impl Block {
-    /// Unpacks a vector of a block of integers: each value is `Head::offset` + `Entry::base` + its lane. Lane 0 is NULL where
-    /// `Head::null_is_zero`; elsewhere `validity` tells.
+    /// Unpacks a vector of a block of integers: each value is `Head::offset + Entry::base + lane`. If
+    /// `Head::null_is_zero`, a lane of 0 is NULL; else [`Block::validity`] returns the NULLs.
     pub fn lanes<'a>(&self, vector: usize, buffer: &'a mut LanesBuffer) -> Result<Lanes<'a>> {
         let head = self.head();
         self.expect_kind(head.kind.is_integer() && head.scheme != Scheme::PlainWide)?;
@@ -138,7 +138,8 @@ impl Block {
     }
 }
 
-/// Fills rows, and some behind them: what is there is filled after them. Most runs are short, and so take one store.
+/// Fills a range of rows, and possibly some after it, which the caller fills later. Most runs are short and take one
+/// store.
 pub(crate) fn fill<T: Copy>(lanes: &mut [T; VECTOR_ROWS], rows: Range<usize>, value: T) {
     for at in rows.step_by(FILLED_AT_ONCE) {
         match lanes[at..].first_chunk_mut::<FILLED_AT_ONCE>() {
@@ -183,7 +184,7 @@ impl LanesBuffer {
     }
 }
 
-/// Packed offsets are narrower than what the patches need.
+/// Unpacks a vector whose packed offsets are narrower than the block's lanes, which must also fit the patches.
 fn unpack_from<N: Lane, T: Lane>(
     packed: &Packed,
     vector: usize,

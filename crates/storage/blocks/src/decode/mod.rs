@@ -1,4 +1,4 @@
-//! Reading blocks: lanes for the engine, single rows, and whole columns for everything else.
+//! Decoding of blocks: vectors of lanes for the engine (`lanes.rs`), values (`values.rs`) and strings (`text.rs`).
 
 #[macro_use]
 mod lanes;
@@ -18,16 +18,17 @@ use crate::format::lane_of;
 use crate::kernels::{Kernels, Lane, Word};
 use crate::{Block, Kind, Mask, Result, VECTOR_ROWS, kernels, mask_of};
 
-/// A vector that keeps more than one row of so many is unpacked whole, another row by row: a row alone costs 8 ns, a vector 200 to 300.
+/// A vector is unpacked entirely if more than one in this many rows is selected, else row by row: a row costs 8 ns, a
+/// vector 200 to 300 ns.
 pub(crate) const GATHER_EVERY_MIN: usize = 32;
 
-/// Words that are fetched before they are asked for.
+/// Number of packed words to prefetch ahead.
 const WORDS_AHEAD: usize = 32;
-/// Of a vector with more runs the runs' values are unpacked whole.
+/// Maximum number of runs in a vector for which the runs' values are unpacked one by one.
 const SINGLE_RUNS_MAX: usize = 64;
 
 impl Block {
-    /// The rows of a vector that have a value.
+    /// Returns the mask of the rows of a vector that are not NULL.
     pub fn validity(&self, vector: usize, buffer: &mut LanesBuffer) -> Mask {
         let rows = self.head().rows_in(vector);
         let entry = &self.head().entries[vector];
@@ -41,7 +42,7 @@ impl Block {
             Body::Constant => mask_of(if self.head().null_is_zero { 0 } else { rows }),
             Body::Packed(packed) => with_narrow!(self.head().width, buffer, lanes => {
                 unpack(packed, vector, self.head().width, lanes);
-                // Whatever is not 0.
+                // All offsets but 0, which is NULL.
                 Kernels::get().between(lanes, Lane::truncate(1), Lane::truncate(u64::MAX - 1))
             }),
             Body::Runs(runs) => {
@@ -62,7 +63,7 @@ impl Block {
         mask
     }
 
-    /// The key of a row, unless it is NULL.
+    /// Returns the key of a row; `None` if it is NULL.
     pub(crate) fn key(&self, row: usize) -> Option<i64> {
         let (vector, within) = (row / VECTOR_ROWS, row % VECTOR_ROWS);
         let entry = &self.head().entries[vector];
@@ -84,7 +85,7 @@ impl Block {
         }
     }
 
-    /// Calls with some rows of a vector and their keys.
+    /// Unpacks single rows of a vector and calls `each` with the row and its key (`None` if NULL).
     pub(crate) fn for_singles(
         &self,
         vector: usize,
@@ -109,7 +110,7 @@ impl Block {
         }
     }
 
-    /// The keys of a vector; those of NULLs are anything.
+    /// Decodes the keys of a vector; those of NULLs are undefined.
     pub(crate) fn keys(&self, vector: usize, buffer: &mut LanesBuffer, keys: &mut [i64; VECTOR_ROWS]) {
         let entry = &self.head().entries[vector];
         match self.body() {
@@ -140,7 +141,8 @@ impl Block {
         }
     }
 
-    /// Calls with the rows within a vector and the key of each of its runs. Where these are many, their vectors are unpacked.
+    /// Calls `each` with the rows and the key of each run in a vector. If there are many, entire vectors of the runs'
+    /// values are unpacked.
     pub(crate) fn for_runs(
         &self,
         runs: &Runs,
@@ -174,12 +176,12 @@ impl Block {
         }
     }
 
-    /// The vector to have fetched while one is worked on: some 4 KB ahead.
+    /// Returns the vector to prefetch while `vector` is processed, about 4 KB ahead.
     pub(crate) fn ahead_of(&self, vector: usize) -> usize {
         vector + (WORDS_AHEAD / usize::from(self.head().width).max(1)).max(1)
     }
 
-    /// Has a vector fetched that will probably be read soon, if there is one.
+    /// Prefetches a packed vector, if it exists.
     pub(crate) fn prefetch(&self, vector: usize) {
         if let Body::Packed(packed) = self.body()
             && vector < self.head().vectors()
@@ -188,7 +190,7 @@ impl Block {
         }
     }
 
-    /// The key that a packed number stands for.
+    /// Returns the key that a packed number represents.
     pub(crate) fn key_of(&self, packed: i64) -> i64 {
         match self.head().decimal {
             None => packed,
@@ -196,7 +198,7 @@ impl Block {
         }
     }
 
-    /// The numbers of a vector of a block of floats; those of NULLs are anything.
+    /// Decodes the numbers of a vector of a block of floats; those of NULLs are undefined.
     pub fn floats(&self, vector: usize, buffer: &mut LanesBuffer, numbers: &mut [f64; VECTOR_ROWS]) -> Result<()> {
         self.expect_kind(self.head().kind.is_float())?;
         self.prefetch(self.ahead_of(vector));
@@ -208,7 +210,7 @@ impl Block {
         Ok(())
     }
 
-    /// `value` makes a number of a key, `rounded` one of digits' number.
+    /// Decodes floats: `value` converts a key to a number, `rounded` rounds a decoded decimal to the block's precision.
     fn floats_of(
         &self,
         vector: usize,
@@ -233,7 +235,7 @@ impl Block {
         }
     }
 
-    /// What is packed, without patches.
+    /// Unpacks the numbers of a vector without its patches.
     fn packed_numbers(
         &self,
         packed: &Packed,
@@ -248,7 +250,7 @@ impl Block {
     }
 }
 
-/// Calls with some rows of a packed vector and what is packed of them.
+/// Calls `each` with rows of a packed vector and their packed offsets.
 fn for_codes<T: Lane>(
     words: &[Word],
     width: usize,
@@ -258,13 +260,13 @@ fn for_codes<T: Lane>(
     rows.for_each(|row| each(row, T::unpack_one(words, width, row).extend()));
 }
 
-/// The key of a number in a block of floats.
+/// Returns the key of a number in a block of floats.
 fn key_of_float(kind: Kind, value: f64) -> i64 {
     if kind == Kind::Float32 { key32(value as f32) } else { key64(value) }
 }
 
 impl Packed {
-    /// The packed offset of a row.
+    /// Returns the packed offset of one row.
     pub(crate) fn one(&self, vector: usize, width: u8, row: usize) -> u64 {
         let (words, bits) = (self.words(vector), usize::from(width));
         match width {
@@ -276,12 +278,12 @@ impl Packed {
     }
 }
 
-/// Unpacks a vector, without its patches.
+/// Unpacks the offsets of a vector without its patches.
 pub(crate) fn unpack<T: Lane>(packed: &Packed, vector: usize, width: u8, lanes: &mut [T; VECTOR_ROWS]) {
     Kernels::get().unpack(packed.words(vector), width.into(), lanes);
 }
 
-/// Sets a range of bits.
+/// Sets a range of bits of a mask.
 pub(crate) fn set(mask: &mut Mask, rows: Range<usize>) {
     if rows.is_empty() {
         return;

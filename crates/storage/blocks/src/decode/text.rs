@@ -1,4 +1,4 @@
-//! Vectors of strings, and single ones.
+//! Decoding of strings.
 
 use crate::body::{Body, Heap};
 use crate::decode::LanesBuffer;
@@ -7,10 +7,10 @@ use crate::row_set::positions;
 use crate::symbols::Symbols;
 use crate::{Block, Error, Result, RowSet, VECTOR_ROWS};
 
-/// A vector that keeps more than one string of so many is read whole.
+/// A vector is decoded entirely if more than one in this many rows is selected.
 const TEXTS_EVERY_MIN: usize = 8;
 
-/// The strings of a vector. Those of NULLs are empty.
+/// Decoded strings of a vector. The string of a NULL is empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts<'a> {
     heap: &'a [u8],
@@ -18,34 +18,34 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// The string of a row of the vector.
+    /// Returns the string of a row of the vector.
     pub fn get(&self, row: usize) -> &'a [u8] {
         let start = if row == 0 { 0 } else { self.ends[row - 1] };
         &self.heap[start as usize..self.ends[row] as usize]
     }
 
-    /// How many there are.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// All strings, one behind the other.
+    /// Returns the concatenated strings.
     pub fn heap(&self) -> &'a [u8] {
         self.heap
     }
 
-    /// Where in the heap each string ends.
+    /// Returns the end offset of each string in the heap.
     pub fn ends(&self) -> &'a [u32] {
         self.ends
     }
 }
 
-/// Room for a vector of strings, so that a worker allocates seldom.
+/// Reusable buffer for decoding vectors of strings.
 pub struct TextBuffer {
     lanes: Box<LanesBuffer>,
     ends: Box<[u32; VECTOR_ROWS]>,
@@ -58,19 +58,19 @@ impl Default for TextBuffer {
     }
 }
 
-/// Strings of some rows, one behind the other, as Arrow keeps them.
+/// Decoded strings of some rows in Arrow's layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextValues {
-    /// Where each string begins, and where the last one ends.
+    /// Start offset of each string, and the end of the last one.
     pub offsets: Vec<usize>,
-    /// The strings.
+    /// Concatenated strings.
     pub bytes: Vec<u8>,
-    /// One bit for each row, least significant first; none where nothing is NULL.
+    /// Validity bitmap, least significant bit first; `None` if there are no NULLs.
     pub validity: Option<Vec<u64>>,
 }
 
 impl TextValues {
-    /// A row's string, unless it is NULL.
+    /// Returns the string of a row; `None` if it is NULL.
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         let is_valid = self.validity.as_ref().is_none_or(|words| words[row / 64] >> (row % 64) & 1 == 1);
         is_valid.then(|| &self.bytes[self.offsets[row]..self.offsets[row + 1]])
@@ -78,7 +78,7 @@ impl TextValues {
 }
 
 impl Block {
-    /// The strings of a vector; `validity` tells which of them are NULL.
+    /// Decodes the strings of a vector. [`Block::validity`] returns which of them are NULL.
     pub fn texts<'a>(&'a self, vector: usize, buffer: &'a mut TextBuffer) -> Result<Texts<'a>> {
         let Body::Heap(heap) = self.body() else { return Err(Error::Kind) };
         let rows = self.head().rows_in(vector);
@@ -100,7 +100,7 @@ impl Block {
         Ok(Texts { heap: &buffer.heap[..at], ends: &buffer.ends[..rows] })
     }
 
-    /// Appends the string of one row, unless it is NULL; says whether it did.
+    /// Appends the string of one row to `text`; returns false if it is NULL.
     pub fn text(&self, row: usize, text: &mut Vec<u8>) -> Result<bool> {
         let Body::Heap(heap) = self.body() else { return Err(Error::Kind) };
         if !heap.is_valid(row) {
@@ -119,12 +119,12 @@ impl Block {
         Ok(true)
     }
 
-    /// All strings.
+    /// Decodes all strings.
     pub fn read_text(&self) -> Result<TextValues> {
         self.gather_text(&RowSet::all(self.head().rows))
     }
 
-    /// The strings of the rows in a set. Of vectors with few such rows, single strings are read.
+    /// Decodes the strings of the rows in a set. From vectors with few such rows, single strings are decoded.
     pub fn gather_text(&self, rows: &RowSet) -> Result<TextValues> {
         self.expect_kind(matches!(self.body(), Body::Heap(_)))?;
         let mut gathered = TextValues { offsets: vec![0], bytes: Vec::new(), validity: None };
@@ -159,7 +159,7 @@ impl Block {
 }
 
 impl Heap {
-    /// Where each string of a vector ends in its heap.
+    /// Unpacks the end offsets of a vector's strings.
     pub(crate) fn unpack_ends(&self, vector: usize, width: u8, lanes: &mut LanesBuffer, ends: &mut [u32; VECTOR_ROWS]) {
         let words = self.words(vector, width);
         if 16 < width {

@@ -1,4 +1,4 @@
-//! Values as they came in: for operators outside the engine, and for tests.
+//! Decoding of values in their original type, for operators outside of the engine and for tests.
 
 use std::cell::RefCell;
 
@@ -9,31 +9,31 @@ use crate::format::array;
 use crate::row_set::positions;
 use crate::{Block, Head, Kind, Mask, Result, RowSet, Scheme, VECTOR_ROWS};
 
-/// Values with the rows that are not NULL; the value of a NULL is zero.
+/// Decoded values of some rows with their validity; the value of a NULL is zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Values<T> {
-    /// One for each row.
+    /// One value per row.
     pub values: Vec<T>,
-    /// One bit for each row, least significant first; none where nothing is NULL.
+    /// Validity bitmap, least significant bit first; `None` if there are no NULLs.
     pub validity: Option<Vec<u64>>,
 }
 
 impl<T: Copy> Values<T> {
-    /// A row's value, unless it is NULL.
+    /// Returns the value of a row; `None` if it is NULL.
     pub fn get(&self, row: usize) -> Option<T> {
         let is_valid = self.validity.as_ref().is_none_or(|words| words[row / 64] >> (row % 64) & 1 == 1);
         is_valid.then(|| self.values[row])
     }
 }
 
-/// What a block's keys are made of and become again.
+/// Type of decoded values, which can be restored from keys.
 pub trait Value: Copy + Default + private::Sealed {
-    /// Whether a block of this kind holds such values.
+    /// Whether blocks of this type can be decoded to `Self`.
     fn is_in(kind: Kind) -> bool;
-    /// The value of a key.
+    /// Converts a key to a value.
     #[doc(hidden)]
     fn of_key(key: i64, head: &Head) -> Self;
-    /// The value of 128 bits.
+    /// Converts a plain 128-bit integer to a value.
     #[doc(hidden)]
     fn of_wide(_wide: i128) -> Self {
         Self::default()
@@ -133,20 +133,20 @@ impl Value for f64 {
 }
 
 thread_local! {
-    /// Room of a thread to unpack a vector in, which every gathering would have to make and clear.
+    /// Unpack buffers of the thread, which would otherwise be allocated and zeroed by each `gather`.
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// Room for a vector's lanes and for its keys.
+/// Buffers for the lanes and the keys of a vector.
 type Scratch = (Box<LanesBuffer>, Box<[i64; VECTOR_ROWS]>);
 
 impl Block {
-    /// All values.
+    /// Decodes all values.
     pub fn read<T: Value>(&self) -> Result<Values<T>> {
         self.gather(&RowSet::all(self.head().rows))
     }
 
-    /// The value of one row, unless it is NULL.
+    /// Decodes the value of one row; `None` if it is NULL.
     pub fn value<T: Value>(&self, row: usize) -> Result<Option<T>> {
         self.expect_kind(T::is_in(self.head().kind))?;
         Ok(match self.body() {
@@ -157,7 +157,8 @@ impl Block {
         })
     }
 
-    /// The values of the rows in a set. Vectors without such rows are not touched; of vectors with few, single values are unpacked.
+    /// Decodes the values of the rows in a set. Vectors without such rows are skipped; from vectors with few, single
+    /// values are unpacked.
     pub fn gather<T: Value>(&self, rows: &RowSet) -> Result<Values<T>> {
         self.expect_kind(T::is_in(self.head().kind))?;
         SCRATCH.with_borrow_mut(|scratch| {
@@ -213,7 +214,7 @@ impl Block {
     }
 }
 
-/// Values that are gathered one after the other.
+/// Builder of [`Values`].
 struct Gathered<T> {
     values: Vec<T>,
     validity: Option<Vec<u64>>,
@@ -232,7 +233,7 @@ impl<T: Value> Gathered<T> {
         self.values.push(value.unwrap_or_default());
     }
 
-    /// Says of so many values that will be added that they are not NULL.
+    /// Marks the next `count` values as not NULL.
     fn mark(&mut self, count: usize) {
         let start = self.values.len();
         if let Some(validity) = &mut self.validity {
@@ -242,13 +243,13 @@ impl<T: Value> Gathered<T> {
         }
     }
 
-    /// Adds the values of the rows in a mask, of which there are so many.
+    /// Adds the values of the `count` rows in a mask.
     #[inline(never)]
     fn take(&mut self, keys: &[i64; VECTOR_ROWS], mask: &Mask, count: usize, head: &Head) {
-        // Not by extending, which asks for room before each.
+        // Resizes first, because extending would check the capacity for each value.
         let start = self.values.len();
         if VECTOR_ROWS <= count * 2 {
-            // Each is written, and the next to the same place unless it is kept: nothing waits for a bit.
+            // Branch-free: each value is written, and overwritten by the next unless its bit is set.
             self.values.resize(start + count + 1, T::default());
             let (values, mut at) = (&mut self.values[start..], 0);
             for (keys, bits) in keys.as_chunks::<64>().0.iter().zip(mask) {

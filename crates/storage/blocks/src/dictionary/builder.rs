@@ -1,4 +1,4 @@
-//! Making a dictionary while a column is read.
+//! Building of dictionaries.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -10,14 +10,17 @@ use crate::dictionary::{Dictionary, HEAD_BYTES, MAGIC, VERSION, checksum, hash};
 use crate::format::aligned;
 use crate::{Error, Result};
 
-/// Collects distinct strings. Codes follow from their order, so they are known when all strings are.
+/// Builder that collects distinct strings. It numbers them by first occurrence; their dictionary indices, which follow
+/// the sort order, are known only when all strings are collected.
 #[derive(Default)]
 pub struct DictionaryBuilder {
+    /// Numbers of the strings by first occurrence.
     numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<AtOnce>>,
+    /// Total length of the strings.
     bytes: usize,
 }
 
-/// Hashes each piece as a whole: XXH3's state for pieces of one text costs more than short strings do.
+/// One-shot XXH3 hasher: XXH3's streaming state costs more than hashing short strings.
 #[derive(Default)]
 struct AtOnce(u64);
 
@@ -36,7 +39,7 @@ impl Hasher for AtOnce {
 }
 
 impl DictionaryBuilder {
-    /// The number of a string, in the order in which they came.
+    /// Adds a string and returns its number by first occurrence.
     pub fn insert(&mut self, value: &[u8]) -> u32 {
         if let Some(number) = self.numbers.get(value) {
             return *number;
@@ -47,25 +50,25 @@ impl DictionaryBuilder {
         number
     }
 
-    /// How many strings there are.
+    /// Returns the number of distinct strings.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Bytes of all strings.
+    /// Returns the total length of the distinct strings, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The dictionary, and the code of each number.
+    /// Builds the dictionary; returns it with the dictionary index of each number that [`Self::insert`] returned.
     pub fn finish(self) -> Result<(Dictionary, Vec<u32>)> {
         if u32::try_from(self.bytes).is_err() {
-            return Err(Error::TooLarge("strings of one dictionary"));
+            return Err(Error::TooLarge("strings of a dictionary have more than 4 GiB"));
         }
         let mut strings: Vec<(Box<[u8]>, u32)> = self.numbers.into_iter().collect();
         strings.sort_unstable();
@@ -79,21 +82,21 @@ impl DictionaryBuilder {
 }
 
 impl Dictionary {
-    /// The dictionary of strings that ascend, each once.
+    /// Builds the dictionary of strings that are sorted and distinct.
     ///
     /// # Errors
-    /// Where they are more bytes than a dictionary can have.
+    /// [`Error::TooLarge`] if the strings have more than 4 GiB.
     pub fn of(strings: &[&[u8]]) -> Result<Self> {
-        debug_assert!(strings.is_sorted_by(|one, next| one < next), "strings of a dictionary ascend");
+        debug_assert!(strings.is_sorted_by(|one, next| one < next), "strings must be sorted and distinct");
         let bytes = strings.iter().map(|string| string.len()).sum();
         if u32::try_from(bytes).is_err() {
-            return Err(Error::TooLarge("strings of one dictionary"));
+            return Err(Error::TooLarge("strings of a dictionary have more than 4 GiB"));
         }
         Self::open(write(strings.iter().copied(), strings.len(), bytes))
     }
 }
 
-/// Writes distinct strings that ascend.
+/// Encodes a dictionary of sorted, distinct strings.
 fn write<'a>(strings: impl Iterator<Item = &'a [u8]> + Clone, count: usize, heap_bytes: usize) -> Bytes {
     let hashes_at = aligned(HEAD_BYTES + count * 4);
     let heap_at = aligned(hashes_at + count * 8);

@@ -1,7 +1,7 @@
-//! The distinct strings of a shard's column, in order: its blocks hold their positions.
+//! Dictionaries: the sorted distinct strings of a shard's column, whose blocks contain indices into it.
 //!
-//! A dictionary is an object of its own, with its own bytes (`docs/blocks.md`); equal ones have equal content hashes, so that whoever
-//! keeps them can keep one.
+//! A dictionary is stored separately from the blocks (`docs/blocks.md`). Equal dictionaries have equal content hashes,
+//! so that caches can share them.
 
 mod builder;
 
@@ -19,30 +19,35 @@ const MAGIC: [u8; 4] = *b"KDCT";
 const VERSION: u16 = 1;
 const HEAD_BYTES: usize = 64;
 
-/// Distinct strings, ascending by their bytes. Cheap to clone.
+/// A validated dictionary of distinct strings, ascending by their bytes. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Dictionary {
+    /// The stored form.
     bytes: Bytes,
+    /// End offset of each string in the heap, 4 bytes each.
     ends: Bytes,
+    /// Hash of each string, 8 bytes each.
     hashes: Bytes,
+    /// Concatenated strings.
     heap: Bytes,
+    /// Hash of all strings.
     content: u128,
 }
 
 impl Dictionary {
-    /// Opens a dictionary and checks all of it: bytes from anywhere give one or an error.
+    /// Opens a dictionary and validates it, so that untrusted bytes give a dictionary or an error.
     pub fn open(bytes: Bytes) -> Result<Self> {
-        let head: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or(Error::Damaged("shorter than a dictionary's head"))?;
-        check(head[..4] == MAGIC, "no dictionary")?;
+        let head: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or(Error::Damaged("a dictionary's header is cut off"))?;
+        check(head[..4] == MAGIC, "it does not start with the magic bytes of a dictionary")?;
         let version = u16::from_le_bytes(array(head, 4));
         if version != VERSION {
             return Err(Error::Version(version));
         }
-        check(u64::from_le_bytes(array(head, 8)) == checksum(&bytes), "the dictionary's checksum")?;
+        check(u64::from_le_bytes(array(head, 8)) == checksum(&bytes), "a dictionary does not match its checksum")?;
         let count = u32::from_le_bytes(array(head, 16)) as usize;
         let section = |at: usize, length: usize| {
             let end = at.checked_add(length).filter(|end| *end <= bytes.len());
-            end.map(|end| bytes.slice(at..end)).ok_or(Error::Damaged("a section behind the dictionary"))
+            end.map(|end| bytes.slice(at..end)).ok_or(Error::Damaged("a section extends beyond the dictionary"))
         };
         let ends = section(HEAD_BYTES, count * 4)?;
         let hashes_at = aligned(HEAD_BYTES + ends.len());
@@ -55,56 +60,57 @@ impl Dictionary {
         Ok(dictionary)
     }
 
-    /// Strings ascend, and fill the heap.
+    /// Checks that the strings ascend and fill the heap.
     fn check(&self) -> Result<()> {
         let count = self.ends.len() / 4;
-        check((1..count).all(|code| self.end(code - 1) <= self.end(code)), "a dictionary's ends")?;
-        check(self.end_of(count) == self.heap.len(), "a dictionary's heap")?;
-        check((1..count).all(|code| self.entry(code - 1) < self.entry(code)), "a dictionary in no order")
+        check((1..count).all(|code| self.end(code - 1) <= self.end(code)), "invalid string ends in a dictionary")?;
+        check(self.end_of(count) == self.heap.len(), "invalid heap length of a dictionary")?;
+        check((1..count).all(|code| self.entry(code - 1) < self.entry(code)), "a dictionary is not sorted")
     }
 
-    /// How many strings there are.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.ends.len() / 4
     }
 
-    /// Whether there is none.
+    /// Whether the dictionary is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The dictionary as it is stored.
+    /// Returns the stored form of the dictionary.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// A hash of all strings.
+    /// Returns a hash of all strings.
     pub fn content_hash(&self) -> u128 {
         self.content
     }
 
-    /// The string of a code.
+    /// Returns the string at a dictionary index.
     pub fn get(&self, code: u32) -> Option<&[u8]> {
         ((code as usize) < self.len()).then(|| self.entry(code as usize))
     }
 
-    /// The hash of a code's string, by `hash`.
+    /// Returns the hash, as computed by [`hash`], of the string at a dictionary index.
     pub fn hash_of(&self, code: u32) -> Option<u64> {
         ((code as usize) < self.len()).then(|| u64::from_le_bytes(array(&self.hashes, code as usize * 8)))
     }
 
-    /// The code of a string.
+    /// Returns the dictionary index of a string; `None` if it does not occur.
     pub fn code_of(&self, value: &[u8]) -> Option<u32> {
         let code = self.first_not(|entry| entry < value);
         (self.get(code) == Some(value)).then_some(code)
     }
 
-    /// The codes of which a condition is true: it is tried on each string, or less where order helps.
+    /// Evaluates a condition and returns the dictionary indices for which it is true. Uses binary search where the sort
+    /// order permits, else tests every string.
     pub fn matching(&self, condition: &TextCondition) -> Ranges {
         let behind = |value: &[u8]| self.first_not(|entry| entry <= value);
         let from = |value: &[u8]| self.first_not(|entry| entry < value);
         let end = self.len() as u32;
-        // Each from a first code to the one behind the last.
+        // Half-open ranges of dictionary indices.
         let ranges = match condition {
             TextCondition::Compare(Comparison::Less, value) => vec![(0, from(value))],
             TextCondition::Compare(Comparison::LessOrEqual, value) => vec![(0, behind(value))],
@@ -132,13 +138,13 @@ impl Dictionary {
         Ranges::new(ranges.into_iter().map(|(first, behind)| (first.into(), i64::from(behind) - 1)).collect())
     }
 
-    /// The codes of which anything is true.
+    /// Returns the dictionary indices of the strings for which `is_true` holds.
     pub fn matching_by(&self, mut is_true: impl FnMut(&[u8]) -> bool) -> Ranges {
         let codes = (0..self.len()).filter(|code| is_true(self.entry(*code)));
         Ranges::new(codes.map(|code| (code as i64, code as i64)).collect())
     }
 
-    /// The first code whose string is not so; all before it are.
+    /// Returns the first dictionary index for which `is_before` is false, by binary search.
     fn first_not(&self, is_before: impl Fn(&[u8]) -> bool) -> u32 {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -152,7 +158,7 @@ impl Dictionary {
         &self.heap[self.end_of(code)..self.end(code)]
     }
 
-    /// Where the first `codes` strings end.
+    /// Returns the end offset of the first `codes` strings.
     fn end_of(&self, codes: usize) -> usize {
         if codes == 0 { 0 } else { self.end(codes - 1) }
     }
@@ -162,12 +168,13 @@ impl Dictionary {
     }
 }
 
-/// The hash of a string in every dictionary, so that strings of several can be joined.
+/// Returns the hash of a string, the same in every dictionary, so that columns with different dictionaries can be
+/// joined.
 pub fn hash(value: &[u8]) -> u64 {
     xxh3_64(value)
 }
 
-/// Over all but the checksum itself.
+/// Computes the checksum of a dictionary without the checksum itself.
 fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(&bytes[16..], u64::from_le_bytes(array(bytes, 0)))
 }

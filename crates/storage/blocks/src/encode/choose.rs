@@ -1,20 +1,21 @@
-//! Which scheme a block gets, by its size and by what it costs to read.
+//! Choice of a block's encoding by its size and the cost of reading.
 
 use crate::encode::statistics::Statistics;
 use crate::kernels::Word;
 
-/// Patches have to make every packed offset narrower by so many bits: they are read one by one.
+/// Minimum number of bits per offset that patches must save: patches are read one by one.
 const BITS_SAVED_MIN: u8 = 2;
-/// A patch's value and its row.
+/// Size of a patch: its key and its row, in bytes.
 const PATCH_BYTES: usize = 10;
-/// Of so many keys at most one is a patch.
+/// At most one in this many keys may be a patch.
 const PATCH_EVERY_MIN: usize = 64;
-/// A run is read in the time of a vector's hundredth: short ones cost more than the bytes they save.
+/// Minimum average length of runs. Reading a run takes a hundredth of the time of reading a vector, so shorter runs
+/// cost more time than their size saves.
 const RUN_ROWS_MIN: usize = 6;
-/// Where a run ends.
+/// Size of the end of a run, in bytes.
 const RUN_BYTES: usize = 2;
 
-/// A scheme with what it leaves open.
+/// Chosen encoding with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plan {
     Constant,
@@ -23,7 +24,7 @@ pub(crate) enum Plan {
     Plain,
 }
 
-/// The smallest of what is quick to read.
+/// Chooses the smallest encoding that is fast to read.
 pub(crate) fn choose(statistics: &Statistics) -> Plan {
     let is_constant = match statistics.bounds {
         None => true,
@@ -46,7 +47,7 @@ pub(crate) fn choose(statistics: &Statistics) -> Plan {
 }
 
 impl Statistics {
-    /// The best width, if the keys can be packed at all.
+    /// Returns the packed encoding with the best width; `None` if the keys cannot be packed.
     pub(crate) fn packed(&self) -> Option<Plan> {
         let full = self.width?;
         let narrow = (0..full.saturating_sub(BITS_SAVED_MIN - 1))
@@ -56,12 +57,13 @@ impl Statistics {
         Some(Plan::Packed { width })
     }
 
-    /// How many keys do not fit so many bits, if they were counted.
+    /// Returns the number of keys that do not fit `width` bits; `None` if they were not counted.
     fn patches(&self, width: u8) -> Option<usize> {
         self.patches.iter().find(|(counted, _)| *counted == width).map(|(_, patches)| *patches)
     }
 }
 
+/// Returns the size of packed offsets and patches, in bytes.
 fn packed_bytes(statistics: &Statistics, width: u8) -> usize {
     let patches = if Some(width) == statistics.width { Some(0) } else { statistics.patches(width) };
     statistics.entries.len() * usize::from(width) * size_of::<Word>() + patches.unwrap_or(0) * PATCH_BYTES

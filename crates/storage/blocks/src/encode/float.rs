@@ -1,4 +1,4 @@
-//! Floating-point numbers: by their keys, or by their digits where they have few.
+//! Encoding of floats by their keys, or by decimal digits (ALP) if they have few decimals.
 
 use bytes::Bytes;
 
@@ -11,14 +11,14 @@ use crate::kernels::Kernels;
 use crate::row_set::positions;
 use crate::{Bitmap, Kind, Mask, VECTOR_ROWS};
 
-/// Numbers that exponents are tried on.
+/// Number of values in the sample on which exponents are tried.
 const SAMPLED: usize = 32;
-/// Of so many numbers at most one may need more than its digits.
+/// At most one in this many numbers may be an exception, which its digits do not restore exactly.
 const EXCEPTION_EVERY_MIN: usize = 16;
-/// Digits are read a little more slowly than keys: they have to save so many bits of each.
+/// Minimum number of bits per value that digits must save: they are read a little more slowly than keys.
 const BITS_SAVED_MIN: u8 = 6;
 
-/// Powers of ten by which a block's numbers were made whole.
+/// Exponents of ten, up and down, of a decimal encoding.
 type Exponents = (u8, u8);
 
 pub(super) fn encode_f64(values: &[f64], validity: Option<Bitmap<'_>>) -> Bytes {
@@ -31,7 +31,7 @@ pub(super) fn encode_f32(values: &[f32], validity: Option<Bitmap<'_>>) -> Bytes 
     encode(Kind::Float32, &Keys::new(&keys, validity), true)
 }
 
-/// A block of floats with these keys.
+/// Encodes a block of floats, given by their keys.
 pub(super) fn encode(kind: Kind, keys: &Keys<'_>, may_be_runs: bool) -> Bytes {
     let statistics = Statistics::of(keys);
     let mut plan = choose(&statistics);
@@ -52,7 +52,7 @@ pub(super) fn encode(kind: Kind, keys: &Keys<'_>, may_be_runs: bool) -> Bytes {
     }
 }
 
-/// The exponents by which a sample has the narrowest digits and few exceptions.
+/// Returns the exponents that give a sample the fewest bits, including exceptions.
 fn exponents(kind: Kind, keys: &Keys<'_>) -> Option<Exponents> {
     let step = (keys.rows() / SAMPLED).max(1);
     let sample: Vec<i64> = (0..keys.rows())
@@ -80,23 +80,24 @@ fn exponents(kind: Kind, keys: &Keys<'_>) -> Option<Exponents> {
         let bits = if min <= max { 64 - (max.wrapping_sub(min) as u64).leading_zeros() as usize } else { 0 };
         Some((bits + 1) * sample.len() + exceptions * 80)
     };
-    // The first of equals has the smallest numbers to multiply with.
+    // Of equal costs the first wins, which has the smallest exponents.
     tried
         .filter_map(|exponents| Some((cost(&exponents)?, exponents)))
         .min_by_key(|(cost, _)| *cost)
         .map(|(_, best)| best)
 }
 
-/// A block's numbers as digits.
+/// Decimal digits of a block's numbers.
 struct Digits {
     exponents: Exponents,
     digits: Vec<i64>,
-    /// By vector, the rows whose digits stand for another number.
+    /// Masks of the exceptions, by vector.
     exceptions: Vec<Mask>,
 }
 
 impl Digits {
-    /// Where exceptions are few; in their place stand digits of their vector.
+    /// Computes the digits; returns `None` if there are too many exceptions. Exceptions get digits of another row of
+    /// their vector.
     fn of(kind: Kind, keys: &Keys<'_>, exponents: Exponents) -> Option<Self> {
         let decimals = Decimals::new(exponents);
         let mut all = Vec::with_capacity(keys.rows());
@@ -122,7 +123,7 @@ impl Digits {
         Some(Self { exponents, digits: all, exceptions })
     }
 
-    /// How they are packed.
+    /// Prepares the digits for packing; `None` if they cannot be packed.
     fn packing<'a>(&'a self, keys: &'a Keys<'a>, of_keys: &Statistics) -> Option<Packing<'a>> {
         let masks = keys.validity().map(<[Mask]>::to_vec);
         let numbers =
@@ -130,7 +131,7 @@ impl Digits {
         let statistics = Statistics::of(&numbers);
         let Some(Plan::Packed { width }) = statistics.packed() else { return None };
         let bases = statistics.entries.iter().map(|entry| (entry.base, entry.max)).collect();
-        debug_assert_eq!(statistics.entries.len(), of_keys.entries.len(), "vectors of the same block");
+        debug_assert_eq!(statistics.entries.len(), of_keys.entries.len(), "keys and digits have the same vectors");
         Some(Packing { numbers, bases, width, patch_keys: keys.values(), exceptions: Some(&self.exceptions) })
     }
 }

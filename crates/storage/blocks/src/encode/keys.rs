@@ -1,15 +1,16 @@
-//! The values of a block as 64-bit keys.
+//! Values of a block as 64-bit keys.
 
 use std::borrow::Cow;
 
 use crate::row_set::{ones, positions};
 use crate::{Bitmap, Mask, VECTOR_ROWS, mask_of};
 
-/// Keys in row order. Where a row is NULL its key is another one of its vector, so that bounds and runs need not ask.
+/// Keys in row order with their validity. A NULL has the key of another row of its vector, so that it changes neither
+/// bounds nor runs of keys.
 #[derive(Clone)]
 pub(crate) struct Keys<'a> {
     values: Cow<'a, [i64]>,
-    /// By vector; none where nothing is NULL.
+    /// Masks of the rows that are not NULL, by vector; `None` if there are no NULLs.
     validity: Option<Vec<Mask>>,
     nulls: usize,
 }
@@ -25,7 +26,7 @@ impl<'a> Keys<'a> {
         Self::with_masks(values, validity)
     }
 
-    /// With the valid rows of each vector.
+    /// Creates keys with the masks of the rows of each vector that are not NULL.
     pub(crate) fn with_masks(values: &'a [i64], validity: Vec<Mask>) -> Self {
         let valid: usize = validity.iter().flatten().map(|word| word.count_ones() as usize).sum();
         let nulls = values.len() - valid;
@@ -51,7 +52,7 @@ impl<'a> Keys<'a> {
         &self.values
     }
 
-    /// The keys of each vector, and which of its rows are valid.
+    /// Iterates over the vectors: their keys and the masks of the rows that are not NULL.
     pub(crate) fn vectors(&self) -> impl Iterator<Item = (&[i64], Mask)> {
         self.values.chunks(VECTOR_ROWS).enumerate().map(|(vector, values)| {
             let mask = self.validity.as_ref().map_or_else(|| mask_of(values.len()), |masks| masks[vector]);
@@ -59,7 +60,7 @@ impl<'a> Keys<'a> {
         })
     }
 
-    /// By vector; none where nothing is NULL.
+    /// Returns the masks of the rows that are not NULL, by vector; `None` if there are no NULLs.
     pub(crate) fn validity(&self) -> Option<&[Mask]> {
         self.validity.as_deref()
     }
@@ -70,7 +71,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Gives NULLs the value before them, the first ones the first value.
+/// Sets each NULL to the value before it; leading NULLs to the first value.
 fn fill(rows: &mut [i64], mask: &Mask) {
     let Some(first) = positions(mask).next() else {
         rows.fill(0);
@@ -83,7 +84,7 @@ fn fill(rows: &mut [i64], mask: &Mask) {
     }
 }
 
-/// The rows of a vector that are not in a mask.
+/// Iterates over the rows of a vector that are not in `mask`.
 pub(crate) fn nulls_of(mask: &Mask, rows: usize) -> impl Iterator<Item = usize> {
     let all = mask_of(rows);
     let nulls: Mask = std::array::from_fn(|word| all[word] & !mask[word]);

@@ -1,4 +1,11 @@
-//! Writing blocks: `keys.rs` brings values into one form, `statistics.rs` looks at them, `choose.rs` decides, `write.rs` writes.
+//! Encoding of blocks.
+//!
+//! In reading order:
+//! - `keys.rs`: values as 64-bit keys
+//! - `statistics.rs`: statistics of the keys
+//! - `choose.rs`: choice of the encoding
+//! - `write.rs`: writing of the block
+//! - `float.rs`, `wide.rs`, `text.rs`: floats, 128-bit integers and strings
 
 mod choose;
 mod float;
@@ -17,52 +24,52 @@ use crate::encode::statistics::Statistics;
 use crate::encode::write::write;
 use crate::{BLOCK_ROWS, Bitmap, Error, Kind, Result};
 
-/// A block of 64-bit integers: timestamps and decimals of up to 18 digits too.
+/// Encodes 64-bit integers, timestamps or decimals of up to 18 digits.
 pub fn encode_i64(values: &[i64], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(encode_keys(Kind::Int64, 0, &Keys::new(values, validity)))
 }
 
-/// A block of numbers that are 64-bit lanes already; of truth values, codes and 32-bit integers each must be one.
+/// Encodes a block of type `kind` from 64-bit integers, which must be in the type's range.
 pub fn encode_lanes(kind: Kind, values: &[i64], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(encode_keys(kind, 0, &Keys::new(values, validity)))
 }
 
-/// A block of 32-bit integers: dates too.
+/// Encodes 32-bit integers or dates.
 pub fn encode_i32(values: &[i32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     encode_narrow(Kind::Int32, values, validity)
 }
 
-/// A block of truth values.
+/// Encodes booleans.
 pub fn encode_bool(values: &[bool], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     encode_narrow(Kind::Boolean, values, validity)
 }
 
-/// A block of positions in a dictionary.
+/// Encodes dictionary indices.
 pub fn encode_codes(values: &[u32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     encode_narrow(Kind::Code, values, validity)
 }
 
-/// A block of 128-bit integers: decimals of more than 18 digits.
+/// Encodes 128-bit integers: decimals of more than 18 digits.
 pub fn encode_i128(values: &[i128], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(wide::encode(values, validity))
 }
 
-/// A block of doubles. A NaN comes back as the only one there is; -0 stays -0.
+/// Encodes doubles. All NaNs become one NaN; -0 is preserved.
 pub fn encode_f64(values: &[f64], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(float::encode_f64(values, validity))
 }
 
-/// A block of singles.
+/// Encodes singles.
 pub fn encode_f32(values: &[f32], validity: Option<Bitmap<'_>>) -> Result<Bytes> {
     check(values.len(), validity)?;
     Ok(float::encode_f32(values, validity))
 }
 
-/// A block of strings.
+/// Encodes strings.
 pub fn encode_text(values: &[&[u8]], validity: Option<Bitmap<'_>>, compression: Compression) -> Result<Bytes> {
     check(values.len(), validity)?;
     text::encode(values, validity, compression)
@@ -74,23 +81,24 @@ fn encode_narrow<T: Copy + Into<i64>>(kind: Kind, values: &[T], validity: Option
     Ok(encode_keys(kind, 0, &Keys::new(&values, validity)))
 }
 
+/// Checks the number of rows and the length of the bitmap.
 fn check(rows: usize, validity: Option<Bitmap<'_>>) -> Result<()> {
     if BLOCK_ROWS < rows {
-        return Err(Error::TooLarge("rows"));
+        return Err(Error::TooLarge("a block has at most 65,536 rows"));
     }
     if validity.is_some_and(|bitmap| !bitmap.covers(rows)) {
-        return Err(Error::TooLarge("rows for its bitmap"));
+        return Err(Error::TooLarge("the validity bitmap is shorter than the column"));
     }
     Ok(())
 }
 
-/// A block of whatever has 64-bit keys.
+/// Encodes a block of a type that has 64-bit keys.
 fn encode_keys(kind: Kind, offset: i128, keys: &Keys<'_>) -> Bytes {
     let statistics = Statistics::of(keys);
     write(kind, offset, keys, &statistics, choose(&statistics))
 }
 
-/// The same, for the values of runs: never runs themselves.
+/// Encodes the values of runs, which are never run-length encoded themselves.
 fn encode_run_values(kind: Kind, offset: i128, keys: &Keys<'_>) -> Bytes {
     if kind.is_float() {
         return float::encode(kind, keys, false);

@@ -1,4 +1,4 @@
-//! What the choice of a scheme needs to know of a block's keys.
+//! Statistics of a block's keys, by which the encoding is chosen.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ use crate::encode::keys::Keys;
 use crate::kernels::Kernels;
 use crate::{Entry, Mask, VECTOR_ROWS};
 
-/// Of every so many keys one is looked at before all are.
+/// Sampling interval of the first estimate of patches.
 const SAMPLED: usize = 16;
-/// The width that a sample finds best is tried, and the next ones.
+/// Number of widths for which patches are counted exactly: the best one of the sample and the next wider ones.
 const WIDTHS_COUNTED: u8 = 3;
 
-/// Counts over the keys of a block.
+/// Statistics of the keys of a block.
 #[derive(Debug, Clone)]
 pub(crate) struct Statistics {
     pub(crate) rows: usize,
     pub(crate) nulls: usize,
-    /// The least and the greatest key, where there is one.
+    /// Minimum and maximum key; `None` if every row is NULL.
     pub(crate) bounds: Option<(i64, i64)>,
-    /// Runs of equal keys, of which NULLs are some.
+    /// Approximate number of runs of equal keys or of NULLs.
     pub(crate) runs: usize,
-    /// Bits of the greatest distance of a key from its vector's base; none where 64 are too few.
+    /// Bits of the greatest offset of a key from its vector's base; `None` if it exceeds 64 bits.
     pub(crate) width: Option<u8>,
-    /// For some widths how many keys do not fit; only where that may pay.
+    /// Numbers of keys that do not fit a width, by width; only for widths that may pay off.
     pub(crate) patches: Vec<(u8, usize)>,
-    /// For each vector its base, bounds and NULLs.
+    /// Headers of the vectors with base, bounds and NULLs.
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -62,7 +62,7 @@ impl Statistics {
         statistics
     }
 
-    /// Looks at a sample, and counts what the widths would leave out that seem best by it.
+    /// Counts the patches for the widths that are best according to a sample.
     fn count_patches(&self, keys: &Keys<'_>) -> Vec<(u8, usize)> {
         let Some(width) = self.width else { return Vec::new() };
         let sample = Self { patches: self.sampled_patches(keys, width), entries: self.entries.clone(), ..*self };
@@ -75,7 +75,7 @@ impl Statistics {
         }
     }
 
-    /// For each width how many keys would not fit, by a sample.
+    /// Estimates from a sample how many keys do not fit each width.
     fn sampled_patches(&self, keys: &Keys<'_>, width: u8) -> Vec<(u8, usize)> {
         let mut histogram = [0; 65];
         for ((values, _), entry) in self.vectors(keys) {
@@ -86,7 +86,7 @@ impl Statistics {
         (0..width).map(|width| (width, histogram[usize::from(width) + 1..].iter().sum())).collect()
     }
 
-    /// For each width how many keys do not fit.
+    /// Counts the keys that do not fit each width.
     fn beyond(&self, keys: &Keys<'_>, widths: Range<u8>) -> Vec<usize> {
         let kernels = Kernels::get();
         let mut beyond = vec![0; widths.len()];
@@ -103,17 +103,18 @@ impl Statistics {
         beyond
     }
 
-    /// The vectors that have values.
+    /// Iterates over the vectors that have values.
     fn vectors<'a>(&'a self, keys: &'a Keys<'_>) -> impl Iterator<Item = ((&'a [i64], Mask), &'a Entry)> {
         keys.vectors().zip(&self.entries).filter(|((values, _), entry)| usize::from(entry.nulls) < values.len())
     }
 }
 
-/// Bits that a number needs.
+/// Returns the number of bits of a number.
 pub(crate) fn bits_of(number: u64) -> u8 {
     (u64::BITS - number.leading_zeros()) as u8
 }
 
+/// Returns the approximate number of runs of equal keys or of NULLs; it is inexact where NULLs begin or end.
 fn runs(keys: &Keys<'_>) -> usize {
     if keys.rows() == 0 {
         return 0;

@@ -6,7 +6,7 @@ use crate::float::key64;
 use crate::kernels::Lane;
 use crate::*;
 
-/// Every way of reading gives what was written.
+/// Checks that every way of reading returns the encoded values.
 #[track_caller]
 fn check_block<T: Value + PartialEq + std::fmt::Debug>(
     bytes: &Bytes,
@@ -15,7 +15,7 @@ fn check_block<T: Value + PartialEq + std::fmt::Debug>(
     seed: u64,
 ) {
     assert_eq!(bytes.as_ptr().align_offset(64), 0, "a block lies where kernels like it");
-    let block = Block::open(bytes.clone()).expect("what was written opens");
+    let block = Block::open(bytes.clone()).expect("an encoded block opens");
     let head = block.head();
     let valid: Vec<bool> = (0..expected.len()).map(|row| is_valid(validity, row)).collect();
     assert_eq!((head.rows, head.nulls), (expected.len(), valid.iter().filter(|valid| !**valid).count()));
@@ -46,7 +46,7 @@ fn check_block<T: Value + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// Lanes, bases and bounds say what the values are.
+/// Checks lanes, bases and bounds against the values.
 #[track_caller]
 fn check_lanes(bytes: &Bytes, expected: &[i64], validity: Option<&Vec<u8>>) {
     let block = Block::open(bytes.clone()).unwrap();

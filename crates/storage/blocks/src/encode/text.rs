@@ -1,4 +1,4 @@
-//! Strings: one heap for each vector, and where in it each string ends.
+//! Encoding of strings: a heap per vector and the end offset of each string.
 
 use std::borrow::Cow;
 
@@ -12,29 +12,30 @@ use crate::kernels::{Kernels, Lane, Word};
 use crate::text::wide_prefix_key;
 use crate::{Bitmap, Entry, Error, Kind, Mask, Result, Scheme, VECTOR_ROWS, mask_of};
 
-/// Compression has to leave less than this of every hundred bytes.
+/// Maximum size of compressed strings, in percent of the original size.
 const COMPRESSED_PERCENT_MAX: usize = 85;
-/// Fewer bytes are not worth a table of symbols.
+/// Minimum size of strings for which a symbol table pays off, in bytes.
 const COMPRESSED_BYTES_MIN: usize = 8192;
 
-/// How a block of strings is kept.
+/// Compression of a block of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// As the strings are: they are searched without being copied.
+    /// No compression: strings are searched without being copied.
     None,
-    /// By a table of symbols, where that makes them smaller: a third to a half of text is left.
+    /// Symbol table (FSST), if it makes the strings smaller; text shrinks to a third to a half.
     Symbols,
 }
 
-/// The heaps of a block's vectors.
+/// Layout of the heaps of a block's vectors.
 #[derive(Default)]
 struct Heap {
-    /// All of it where it is compressed; else it is the strings themselves.
+    /// Compressed strings; `None` if they are stored uncompressed.
     compressed: Option<Vec<u8>>,
+    /// Total length of the heaps.
     length: usize,
-    /// Where each string ends in its vector's heap.
+    /// End offset of each string in its vector's heap.
     ends: Vec<u32>,
-    /// Where each vector's heap begins.
+    /// Start of each vector's heap.
     starts: Vec<usize>,
 }
 
@@ -98,7 +99,7 @@ impl Heap {
 }
 
 fn end(at: usize) -> Result<u32> {
-    u32::try_from(at).map_err(|_| Error::TooLarge("strings of one vector"))
+    u32::try_from(at).map_err(|_| Error::TooLarge("strings of a vector have more than 4 GiB"))
 }
 
 fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Compressor>) -> Bytes {
@@ -107,7 +108,7 @@ fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Comp
     let entry = |(vector, bounds): (usize, &Option<(i128, i128)>)| {
         let valid: u32 = masks[vector].iter().map(|word| word.count_ones()).sum();
         let rows = (values.len() - vector * VECTOR_ROWS).min(VECTOR_ROWS);
-        // The first 8 of 16 bytes.
+        // Entries have the first 8 of the 16 bytes.
         let (min, max) = bounds.map_or((0, 0), |(min, max)| ((min >> 64) as i64, (max >> 64) as i64));
         Entry { base: heap.starts[vector] as i64, min, max, nulls: (rows - valid as usize) as u16, ..Entry::default() }
     };
@@ -145,7 +146,7 @@ fn write(values: &[&[u8]], masks: &[Mask], heap: &Heap, compressor: Option<&Comp
     body.finish(head)
 }
 
-/// The first bytes of the least and of the greatest string of a vector.
+/// Returns the 16-byte prefix keys of the least and the greatest string of a vector.
 fn bounds_of(values: &[&[u8]], mask: &Mask) -> Option<(i128, i128)> {
     let known = values.iter().enumerate().filter(|(row, _)| is_set(mask, *row));
     known.map(|(_, value)| wide_prefix_key(value)).fold(None, |bounds, key| {
@@ -163,7 +164,7 @@ fn pack_ends<T: Lane>(heap: &Heap, width: u8, words: &mut [Word]) {
         return;
     }
     for (ends, words) in heap.ends.chunks(VECTOR_ROWS).zip(words.chunks_exact_mut(width)) {
-        // Rows behind the last are empty strings.
+        // Rows beyond the last one are empty strings.
         let last = ends.last().copied().unwrap_or_default();
         let mut lanes = [T::truncate(last.into()); VECTOR_ROWS];
         for (lane, end) in lanes.iter_mut().zip(ends) {

@@ -1,4 +1,4 @@
-//! 128-bit integers: their distance from the least where 63 bits hold it, else as they are.
+//! Encoding of 128-bit integers: as offsets from the minimum if these fit 63 bits, else plain.
 
 use bytes::Bytes;
 
@@ -57,7 +57,7 @@ fn encode_plain(values: &[i128], validity: Option<Bitmap<'_>>, (min, max): (i128
     body.finish(head)
 }
 
-/// By what vectors of 128-bit integers are bounded: their upper half.
+/// Returns the key that bounds vectors of plain 128-bit integers: the upper half.
 pub(crate) fn zone_key(value: i128) -> i64 {
     (value >> 64) as i64
 }

@@ -1,4 +1,4 @@
-//! Keys and a plan to bytes.
+//! Writing of blocks in the chosen encoding.
 
 use bytes::Bytes;
 
@@ -11,15 +11,15 @@ use crate::kernels::{Kernels, Lane, Word};
 use crate::row_set::positions;
 use crate::{Head, Kind, Mask, Scheme, VECTOR_ROWS};
 
-/// A block as it grows: its body behind room for its head, at a place in memory that kernels like.
+/// Writer of a block's sections, in memory that is aligned for kernels and has space for the header in front.
 pub(crate) struct BodyWriter {
-    /// The block begins at `start`.
+    /// Buffer; the block starts at `start`.
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl BodyWriter {
-    /// `body` bytes are to be expected.
+    /// Creates a writer with memory reserved for a body of `body` bytes.
     pub(crate) fn new(rows: usize, body: usize) -> Self {
         let mut bytes: Vec<u8> = Vec::with_capacity(Head::bytes(rows) + body + 2 * ALIGNMENT);
         let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
@@ -27,7 +27,7 @@ impl BodyWriter {
         Self { bytes, start }
     }
 
-    /// A section of zeros, at an aligned place, to be written.
+    /// Appends an aligned section of zeros and returns it for writing.
     pub(crate) fn room(&mut self, bytes: usize) -> &mut [u8] {
         if bytes != 0 {
             self.bytes.resize(self.start + aligned(self.bytes.len() - self.start) + bytes, 0);
@@ -36,12 +36,12 @@ impl BodyWriter {
         &mut self.bytes[end - bytes..]
     }
 
-    /// A section.
+    /// Appends an aligned section.
     pub(crate) fn section(&mut self, bytes: &[u8]) {
         self.section_of([bytes]);
     }
 
-    /// A section of parts, one behind the other.
+    /// Appends an aligned section of concatenated parts.
     pub(crate) fn section_of<'a>(&mut self, parts: impl IntoIterator<Item = &'a [u8]>) {
         let unaligned = self.bytes.len();
         self.bytes.resize(self.start + aligned(unaligned - self.start), 0);
@@ -50,19 +50,19 @@ impl BodyWriter {
             self.bytes.extend_from_slice(part);
         }
         if self.bytes.len() == begin {
-            // A section without bytes has no place.
+            // An empty section needs no padding.
             self.bytes.truncate(unaligned);
         }
     }
 
-    /// Writes the head.
+    /// Writes the header and returns the block.
     pub(crate) fn finish(mut self, mut head: Head) -> Bytes {
         head.length = self.bytes.len() - self.start;
         head.write(&mut self.bytes[self.start..]);
         if self.bytes[self.start..].as_ptr().align_offset(ALIGNMENT) == 0 {
             return Bytes::from(self.bytes).slice(self.start..);
         }
-        // It grew beyond what was expected, and was moved.
+        // The buffer was reallocated and has lost its alignment.
         let mut moved = Self::new(0, head.length);
         moved.bytes.truncate(moved.start);
         moved.bytes.extend_from_slice(&self.bytes[self.start..]);
@@ -70,7 +70,7 @@ impl BodyWriter {
     }
 }
 
-/// The head that every scheme begins with.
+/// Returns the header from which every encoding starts.
 pub(crate) fn head(kind: Kind, offset: i128, rows: usize, nulls: usize) -> Head {
     Head {
         kind,
@@ -91,7 +91,7 @@ pub(crate) fn head(kind: Kind, offset: i128, rows: usize, nulls: usize) -> Head 
     }
 }
 
-/// Writes keys as planned.
+/// Writes keys in the encoding `plan`.
 pub(crate) fn write(kind: Kind, offset: i128, keys: &Keys<'_>, statistics: &Statistics, plan: Plan) -> Bytes {
     let mut head = head(kind, offset, keys.rows(), keys.nulls());
     head.entries = statistics.entries.clone();
@@ -131,12 +131,12 @@ pub(crate) fn write(kind: Kind, offset: i128, keys: &Keys<'_>, statistics: &Stat
     body.finish(head)
 }
 
-/// A bitmap as it is stored.
+/// Returns the stored form of a validity bitmap.
 pub(crate) fn bitmap_bytes(masks: &[Mask]) -> Vec<u8> {
     masks.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Writes floats by their digits.
+/// Writes floats as decimal digits.
 pub(crate) fn write_packing(
     kind: Kind,
     keys: &Keys<'_>,
@@ -156,15 +156,15 @@ pub(crate) fn write_packing(
     body.finish(head)
 }
 
-/// Numbers to be packed: a block's keys, or the digits that stand for them.
+/// Numbers to pack: a block's keys, or their decimal digits.
 pub(crate) struct Packing<'a> {
     pub(crate) numbers: Keys<'a>,
-    /// By vector, the base and the greatest number.
+    /// Base and maximum of each vector.
     pub(crate) bases: Vec<(i64, i64)>,
     pub(crate) width: u8,
-    /// What a patch holds, by row.
+    /// Keys to store in patches, by row.
     pub(crate) patch_keys: &'a [i64],
-    /// By vector, the rows that are patches whatever their number.
+    /// Masks of the rows that must be patches, by vector.
     pub(crate) exceptions: Option<&'a [Mask]>,
 }
 
@@ -195,7 +195,7 @@ impl Packing<'_> {
             let patched = self.patched(vector, &padded, &mask);
             entry.first_patch = patches.rows.len() as u32;
             for row in positions(&patched) {
-                // The least offset that is not NULL.
+                // Patches get the least offset that is not NULL.
                 lanes[row] = T::truncate(head.null_is_zero.into());
                 patches.keys.push(self.patch_keys[vector * VECTOR_ROWS + row]);
                 patches.rows.push(row as u16);
@@ -211,7 +211,7 @@ impl Packing<'_> {
         body.section(&patches.rows.iter().flat_map(|row| row.to_le_bytes()).collect::<Vec<_>>());
     }
 
-    /// The rows of a vector that do not fit.
+    /// Returns the mask of the rows of a vector that must be patches.
     fn patched(&self, vector: usize, numbers: &[i64; VECTOR_ROWS], valid: &Mask) -> Mask {
         let mut mask = self.exceptions.map_or_else(Mask::default, |exceptions| exceptions[vector]);
         let (base, max) = self.bases[vector];

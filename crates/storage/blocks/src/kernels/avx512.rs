@@ -1,4 +1,4 @@
-//! Comparisons whose result AVX-512 gives as bits: the compiler would make bytes of them first.
+//! Range comparisons for AVX-512, whose comparisons produce bit masks; compiled loops would produce bytes first.
 
 use std::arch::x86_64::{
     __m512i, _mm512_cmple_epu8_mask, _mm512_cmple_epu16_mask, _mm512_cmple_epu32_mask, _mm512_cmple_epu64_mask,
@@ -10,14 +10,14 @@ use crate::{Mask, VECTOR_ROWS};
 
 macro_rules! between {
     ($lane:ident, $signed:ident, $lanes:literal, $broadcast:ident, $subtract:ident, $compare:ident) => {
-        /// Which lanes are from `low` to `low + span`.
+        /// Returns the mask of the lanes in `low..=low + span`.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
         pub(super) fn $lane(values: &[$lane; VECTOR_ROWS], low: $lane, span: $lane) -> Mask {
             let (low, span) = ($broadcast(low as $signed), $broadcast(span as $signed));
             let mut bytes = [0; VECTOR_ROWS / 8];
             for (bits, values) in bytes.as_chunks_mut().0.iter_mut().zip(values.as_chunks::<$lanes>().0) {
-                // SAFETY: the lanes are 64 bytes, of which no alignment is asked.
+                // SAFETY: the lanes have 64 bytes, and the load needs no alignment.
                 let vector = unsafe { _mm512_loadu_si512(values.as_ptr().cast::<__m512i>()) };
                 *bits = $compare($subtract(vector, low), span).to_le_bytes();
             }

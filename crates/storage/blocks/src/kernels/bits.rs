@@ -1,6 +1,6 @@
-//! 64 flags of 0 or 255 to 64 bits, the first flag lowest.
+//! Conversion of 64 flags, bytes of 0 or 255, to a 64-bit mask with the first flag in the lowest bit.
 
-/// By multiplication: eight flags at a time, whatever the processor.
+/// Converts the flags by multiplication, eight at a time, on any processor.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline(always)]
 pub(super) fn portable(flags: &[u8; 64]) -> u64 {
@@ -29,7 +29,7 @@ mod x86 {
     pub(in super::super) fn baseline(flags: &[u8; 64]) -> u64 {
         let mut bits = 0;
         for (part, flags) in flags.as_chunks::<16>().0.iter().enumerate() {
-            // SAFETY: x86-64 has SSE2, and there are 16 bytes, of which no alignment is asked.
+            // SAFETY: x86-64 has SSE2; the chunk has 16 bytes, and the load needs no alignment.
             let mask = unsafe { _mm_movemask_epi8(_mm_loadu_si128(flags.as_ptr().cast::<__m128i>())) };
             bits |= u64::from(mask as u16) << (part * 16);
         }
@@ -41,7 +41,7 @@ mod x86 {
     pub(in super::super) fn avx2(flags: &[u8; 64]) -> u64 {
         let mut bits = 0;
         for (part, flags) in flags.as_chunks::<32>().0.iter().enumerate() {
-            // SAFETY: there are 32 bytes, of which no alignment is asked.
+            // SAFETY: the chunk has 32 bytes, and the load needs no alignment.
             let vector = unsafe { _mm256_loadu_si256(flags.as_ptr().cast::<__m256i>()) };
             bits |= u64::from(_mm256_movemask_epi8(vector) as u32) << (part * 32);
         }
@@ -51,7 +51,7 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     pub(in super::super) fn avx512(flags: &[u8; 64]) -> u64 {
-        // SAFETY: there are 64 bytes, of which no alignment is asked.
+        // SAFETY: the array has 64 bytes, and the load needs no alignment.
         let vector = unsafe { _mm512_loadu_si512(flags.as_ptr().cast::<__m512i>()) };
         _mm512_movepi8_mask(vector)
     }

@@ -1,48 +1,49 @@
-//! The loops over lanes, as they are written once.
+//! Loops over lanes, and the layout of packed vectors.
 //!
-//! Packed vectors have the layout of FastLanes (Afroozeh and Boncz, VLDB 2023): a word of 1,024 bits is 1,024 / T lanes of T bits; a
-//! lane's T values lie in it one behind the other, `width` bits each, going on in the same lane of the next word. Each row of lanes
-//! holds consecutive values, and rows are in such an order that the bytes unpack alike whatever the lanes' width.
+//! Packed vectors have the layout of FastLanes (Afroozeh and Boncz, VLDB 2023). A word of 1,024 bits consists of 1,024
+//! / T lanes of T bits. Each lane contains T values of `width` bits, one after the other, and continues in the same
+//! lane of the next word. The values at one position of all lanes, a row of lanes, are consecutive; the rows are
+//! ordered so that the same bytes can be unpacked with any lane width.
 
 use crate::float::Decimals;
 use crate::kernels::{Kernels, LaneKernels};
 use crate::{Mask, VECTOR_ROWS};
 
-/// 1,024 bits: what a packed vector is made of, one word for each bit of its width.
+/// Word of 1,024 bits. A packed vector has one word for each bit of its width.
 pub type Word = [u8; 128];
 
-/// The order of groups of eight rows.
+/// Order of the groups of eight rows of lanes.
 const ORDER: [usize; 8] = [0, 4, 2, 6, 1, 5, 3, 7];
 
-/// An unsigned integer that offsets are unpacked into.
+/// Unsigned integer type that offsets are unpacked into.
 pub trait Lane: Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static {
-    /// Its bits.
+    /// Width in bits.
     const BITS: usize;
-    /// The greatest.
+    /// Maximum value.
     const MAX: Self;
-    /// Its kernels.
+    /// Returns the kernels of this lane type.
     #[doc(hidden)]
     fn of(kernels: &Kernels) -> &LaneKernels<Self>;
-    /// The lowest bits.
+    /// Truncates to the lowest bits.
     fn truncate(value: u64) -> Self;
-    /// As 64 bits.
+    /// Zero-extends to 64 bits.
     fn extend(self) -> u64;
-    /// The value of one row of a packed vector.
+    /// Unpacks the value of one row of a packed vector.
     fn unpack_one(packed: &[Word], width: usize, row: usize) -> Self;
 }
 
-/// The number of the first value in a row of lanes.
+/// Returns the index of the first value in a row of lanes.
 #[inline(always)]
 const fn first_value(row: usize) -> usize {
     ORDER[row / 8] * 16 + row % 8 * 128
 }
 
-/// The row of lanes, and the lane, in which a value lies.
+/// Returns the row of lanes and the lane that contain a value.
 #[inline(always)]
 const fn place(value: usize, bits: usize) -> (usize, usize) {
     let lanes = VECTOR_ROWS / bits;
     let lane = value % lanes;
-    // Of a value's place within 128, the part above the lane says which group of eight rows.
+    // Of the value's index modulo 128, the bits above the lane select the group of eight rows.
     let row = ORDER[(value - lane) % 128 / 16] * 8 + value / 128;
     (row, lane)
 }
@@ -74,7 +75,7 @@ macro_rules! lane {
                 }
                 let (row, lane) = place(row, $bits);
                 let load = |word: usize| {
-                    $lane::from_le_bytes(packed[word][lane * $bytes..][..$bytes].try_into().expect("a lane's bytes"))
+                    $lane::from_le_bytes(packed[word][lane * $bytes..][..$bytes].try_into().expect("size of a lane"))
                 };
                 let (word, shift) = (row * width / $bits, row * width % $bits);
                 let mut value = load(word) >> shift;
@@ -92,18 +93,18 @@ macro_rules! lane {
 
             #[inline(always)]
             fn load(word: &Word, lane: usize) -> $lane {
-                $lane::from_le_bytes(word[lane * $bytes..][..$bytes].try_into().expect("a lane's bytes"))
+                $lane::from_le_bytes(word[lane * $bytes..][..$bytes].try_into().expect("size of a lane"))
             }
 
-            /// The rows are unrolled for each width, so that every shift is a literal; the compiler turns the loop over lanes into
-            /// vector instructions.
+            /// Unpacks a vector. Rows are unrolled for each width, so that every shift is a constant; the compiler
+            /// vectorizes the loop over lanes.
             #[inline(always)]
             pub(in super::super) fn unpack<const WIDTH: usize>(packed: &[Word], values: &mut [$lane; VECTOR_ROWS]) {
                 if WIDTH == 0 {
                     values.fill(0);
                     return;
                 }
-                let packed: &[Word; WIDTH] = packed.first_chunk().expect("a word for each bit");
+                let packed: &[Word; WIDTH] = packed.first_chunk().expect("a packed vector has a word per bit");
                 let mask = $lane::MAX >> (($bits - WIDTH) % $bits);
                 for lane in 0..LANES {
                     let mut word = load(&packed[0], lane);
@@ -130,7 +131,7 @@ macro_rules! lane {
                 }
                 let mask = $lane::MAX >> ($bits - width);
                 for row in 0..$bits {
-                    let values: &[$lane; LANES] = values[first_value(row)..].first_chunk().expect("a row of lanes");
+                    let values: &[$lane; LANES] = values[first_value(row)..].first_chunk().expect("LANES values");
                     let (word, shift) = (row * width / $bits, row * width % $bits);
                     merge(&mut packed[word], |lane| (values[lane] & mask) << shift);
                     if $bits < shift + width {
@@ -147,7 +148,7 @@ macro_rules! lane {
                 }
             }
 
-            /// `bits` gathers 64 flags.
+            /// Returns the mask of the values in `low..=low + span`; `bits` converts 64 flags to bits.
             #[inline(always)]
             pub(in super::super) fn between(
                 values: &[$lane; VECTOR_ROWS],
@@ -232,7 +233,7 @@ pub(super) fn decimals(digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers:
     }
 }
 
-/// The digits of keys' numbers, and which of them stand for their number.
+/// Encodes numbers, given by their keys, as decimal digits; returns the mask of those that are restored exactly.
 #[inline(always)]
 pub(super) fn digits(
     keys: &[i64; VECTOR_ROWS],

@@ -1,9 +1,15 @@
-//! The loops over 1,024 values, each compiled for several instruction sets and chosen once, when the first is asked for.
+//! Kernels: loops over vectors, compiled for several instruction sets, of which one is chosen at first use.
 //!
-//! `lane.rs` has the loops as they are written, `variant.rs` the macro that compiles them for an instruction set, this file the safe
-//! border: a `Kernels` can only be had of an instruction set that the processor has.
+//! This file is the safe interface: it returns [`Kernels`] only for instruction sets that the processor supports.
+//!
+//! In reading order:
+//! - `lane.rs`: the loops over lanes and the layout of packed vectors
+//! - `numbers.rs`: the loops over 64-bit integers
+//! - `bits.rs`: flags to bit masks
+//! - `variant.rs`: the macro that compiles all loops for an instruction set
+//! - `avx2.rs`, `avx512.rs`: comparisons written with intrinsics
 
-#![expect(unsafe_code, reason = "functions of an instruction set may be called only where the processor has it")]
+#![expect(unsafe_code, reason = "functions with target features may be called only on processors that have them")]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -24,7 +30,7 @@ use crate::{Mask, VECTOR_ROWS};
 /// An instruction set that the kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
-    /// What every processor of the architecture has.
+    /// The instructions that every processor of the architecture has.
     Baseline,
     /// x86-64 with AVX2 and BMI: `x86-64-v3`.
     Avx2,
@@ -33,7 +39,7 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// As `KILN_ISA` names it.
+    /// Returns the name, as used in the environment variable `KILN_ISA`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Baseline => "baseline",
@@ -43,7 +49,7 @@ impl Isa {
     }
 }
 
-/// The kernels of one instruction set.
+/// Kernels compiled for one instruction set.
 pub struct Kernels {
     isa: Isa,
     u8: LaneKernels<u8>,
@@ -65,9 +71,9 @@ pub struct Kernels {
 type Digits = unsafe fn(&[i64; VECTOR_ROWS], Decimals, &mut [i64; VECTOR_ROWS]) -> Mask;
 type Unpack<T> = unsafe fn(&[Word], &mut [T; VECTOR_ROWS]);
 
-/// The kernels of one lane type.
+/// Kernels for one lane type.
 pub struct LaneKernels<T: 'static> {
-    /// By width.
+    /// Unpack functions by width.
     unpack: &'static [Unpack<T>],
     pack: unsafe fn(&[T; VECTOR_ROWS], usize, &mut [Word]),
     between: unsafe fn(&[T; VECTOR_ROWS], T, T) -> Mask,
@@ -78,37 +84,37 @@ pub struct LaneKernels<T: 'static> {
 }
 
 impl Kernels {
-    /// The best that this processor can run, or those that `KILN_ISA` names: to measure and to test the others.
+    /// Returns the best kernels that this processor supports, or those named by the environment variable `KILN_ISA`.
     pub fn get() -> &'static Self {
         static BEST: OnceLock<&'static Kernels> = OnceLock::new();
         BEST.get_or_init(|| {
             let asked = std::env::var("KILN_ISA").ok();
             let named = asked.and_then(|name| Self::available().find(|kernels| kernels.isa.name() == name));
-            named.or_else(|| Self::available().last()).expect("the baseline is always there")
+            named.or_else(|| Self::available().last()).expect("the baseline is always available")
         })
     }
 
-    /// All that this processor can run, the best last.
+    /// Iterates over the kernels that this processor supports, the best last.
     pub fn available() -> impl Iterator<Item = &'static Self> {
         variant::ALL.iter().copied().filter(|kernels| has(kernels.isa))
     }
 
-    /// What they are compiled for.
+    /// Returns the instruction set.
     pub fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// Unpacks offsets of `width` bits into lanes.
+    /// Unpacks 1,024 offsets of `width` bits into lanes.
     ///
     /// # Panics
     /// If a lane has fewer bits, or there are fewer words than `width`.
     pub fn unpack<T: Lane>(&self, packed: &[Word], width: usize, lanes: &mut [T; VECTOR_ROWS]) {
         let unpack = T::of(self).unpack[width];
-        // SAFETY: the processor has the instruction set of every `Kernels` that can be had.
+        // SAFETY: `available` returns only kernels whose instruction set the processor supports.
         unsafe { unpack(packed, lanes) }
     }
 
-    /// Packs the lowest `width` bits of each lane.
+    /// Packs the lowest `width` bits of each lane into `width` words.
     ///
     /// # Panics
     /// If a lane has fewer bits, or there is no room for `width` words.
@@ -118,58 +124,59 @@ impl Kernels {
         unsafe { (T::of(self).pack)(lanes, width, packed) }
     }
 
-    /// Which lanes are from `low` to `low + span`.
+    /// Returns the mask of the lanes in `low..=low + span`.
     pub fn between<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], low: T, span: T) -> Mask {
         // SAFETY: as in `unpack`.
         unsafe { (T::of(self).between)(lanes, low, span) }
     }
 
-    /// Takes from a mask the lanes that are not from `low` to `low + span`.
+    /// Removes from `mask` the lanes outside of `low..=low + span`.
     pub fn retain_between<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], low: T, span: T, mask: &mut Mask) {
         // SAFETY: as in `unpack`.
         unsafe { (T::of(self).retain_between)(lanes, low, span, mask) }
     }
 
-    /// Which lanes, each plus `shift`, are places in a table that hold 255 and not 0. The table's length is a power of two, and higher
-    /// bits of a place are ignored.
+    /// Returns the mask of the lanes for which `table[lane + shift]` is 255 rather than 0. The index is taken modulo
+    /// the table's length.
     ///
     /// # Panics
-    /// If the table has another length.
+    /// If the table's length is not a power of two.
     pub fn lookup<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], shift: u64, table: &[u8]) -> Mask {
-        assert!(table.len().is_power_of_two(), "a table of {} places", table.len());
+        assert!(table.len().is_power_of_two(), "the lookup table's length {} is not a power of two", table.len());
         // SAFETY: as in `unpack`.
         unsafe { (T::of(self).lookup)(lanes, shift, table) }
     }
 
-    /// Adds a base to each lane.
+    /// Computes `base + lane` for each lane, wrapping around.
     pub fn widen<T: Lane>(&self, lanes: &[T; VECTOR_ROWS], base: i64, values: &mut [i64; VECTOR_ROWS]) {
         // SAFETY: as in `unpack`.
         unsafe { (T::of(self).widen)(lanes, base, values) }
     }
 
-    /// The lowest bits of the distance of each value from a base.
+    /// Computes the lowest bits of `value - base` for each value.
     pub fn narrow<T: Lane>(&self, values: &[i64; VECTOR_ROWS], base: i64, lanes: &mut [T; VECTOR_ROWS]) {
         // SAFETY: as in `unpack`.
         unsafe { (T::of(self).narrow)(values, base, lanes) }
     }
 
-    /// The least and the greatest value.
+    /// Returns the minimum and the maximum.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there are no values.
     pub fn bounds(&self, values: &[i64]) -> (i64, i64) {
-        assert!(!values.is_empty(), "bounds of no values");
+        assert!(!values.is_empty(), "minimum and maximum of no values");
         // SAFETY: as in `unpack`.
         unsafe { (self.bounds)(values) }
     }
 
-    /// The numbers that digits stand for.
+    /// Decodes decimal digits to numbers.
     pub fn decimals(&self, digits: &[i64; VECTOR_ROWS], decimals: Decimals, numbers: &mut [f64; VECTOR_ROWS]) {
         // SAFETY: as in `unpack`.
         unsafe { (self.decimals)(digits, decimals, numbers) }
     }
 
-    /// The digits of the numbers of keys, and which of them stand for their number.
+    /// Encodes numbers, given by their keys, as decimal digits; returns the mask of those that the digits restore
+    /// exactly.
     pub fn digits(
         &self,
         keys: &[i64; VECTOR_ROWS],
@@ -182,29 +189,29 @@ impl Kernels {
         unsafe { kernel(keys, decimals, digits) }
     }
 
-    /// `x * f + y * g` of each pair, wrapping around; as many as the shortest of all has.
+    /// Computes `x * f + y * g` for each pair, wrapping around, up to the shortest slice.
     pub fn linear(&self, x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
         // SAFETY: as in `unpack`.
         unsafe { (self.linear)(x, f, y, g, out) }
     }
 
-    /// `x * f + c` of each value, wrapping around.
+    /// Computes `x * f + c` for each value, wrapping around.
     pub fn shift(&self, x: &[i64], f: i64, c: i64, out: &mut [i64]) {
         // SAFETY: as in `unpack`.
         unsafe { (self.shift)(x, f, c, out) }
     }
 
-    /// `x * y` of each pair, wrapping around.
+    /// Computes `x * y` for each pair, wrapping around.
     pub fn product(&self, x: &[i64], y: &[i64], out: &mut [i64]) {
         // SAFETY: as in `unpack`.
         unsafe { (self.product)(x, y, out) }
     }
 
-    /// Adds each value to the sum of its group, wrapping around; those of other groups than 0 to 7 are left out. `few` says that there are no
-    /// groups beyond the third.
+    /// Adds each value to the sum of its group, wrapping around. Groups above 7 are ignored. `few` promises that no
+    /// group is above 3.
     pub fn sums(&self, values: &[i64], groups: &[u32], few: bool, sums: &mut [i64; 8]) {
         if few {
-            let sums = sums.first_chunk_mut::<4>().expect("half of eight");
+            let sums = sums.first_chunk_mut::<4>().expect("the array has 8 elements");
             // SAFETY: as in `unpack`.
             unsafe { (self.sums_of_4)(values, groups, sums) }
         } else {
@@ -213,15 +220,15 @@ impl Kernels {
         }
     }
 
-    /// How many values differ from the one before.
+    /// Returns the number of values that differ from their predecessor.
     pub fn changes(&self, values: &[i64]) -> usize {
         // SAFETY: as in `unpack`.
         unsafe { (self.changes)(values) }
     }
 }
 
-/// Asks the processor to fetch packed words that will be read soon, into its second-level cache, of which it takes more at a time than
-/// of the first: its own foresight does not reach over the work on a vector.
+/// Prefetches packed words into the second-level cache, which can have more fetches in flight than the first-level
+/// cache. The processor's own prefetcher does not look beyond the work on one vector.
 pub fn prefetch(words: &[Word]) {
     #[cfg(target_arch = "x86_64")]
     for line in words.as_flattened().as_chunks::<64>().0 {
@@ -233,6 +240,7 @@ pub fn prefetch(words: &[Word]) {
     let _ = words;
 }
 
+/// Whether the processor supports an instruction set.
 #[cfg(target_arch = "x86_64")]
 fn has(isa: Isa) -> bool {
     macro_rules! all {

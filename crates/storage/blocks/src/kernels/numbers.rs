@@ -1,6 +1,6 @@
-//! The loops over 64-bit numbers, as they are written once. All wrap around: who asks knows that nothing overflows.
+//! Loops over 64-bit integers. All wrap around: the caller has checked that nothing overflows.
 
-/// `out = x * f + y * g`, as far as the shortest goes.
+/// Computes `out = x * f + y * g`, up to the shortest slice.
 #[inline(always)]
 pub(super) fn linear(x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
     for (out, (x, y)) in out.iter_mut().zip(x.iter().zip(y)) {
@@ -8,7 +8,7 @@ pub(super) fn linear(x: &[i64], f: i64, y: &[i64], g: i64, out: &mut [i64]) {
     }
 }
 
-/// `out = x * f + c`.
+/// Computes `out = x * f + c`.
 #[inline(always)]
 pub(super) fn shift(x: &[i64], f: i64, c: i64, out: &mut [i64]) {
     if f == 1 {
@@ -18,17 +18,17 @@ pub(super) fn shift(x: &[i64], f: i64, c: i64, out: &mut [i64]) {
     }
 }
 
-/// `out = x * y`.
+/// Computes `out = x * y`.
 #[inline(always)]
 pub(super) fn product(x: &[i64], y: &[i64], out: &mut [i64]) {
     out.iter_mut().zip(x.iter().zip(y)).for_each(|(out, (x, y))| *out = x.wrapping_mul(*y));
 }
 
-/// Numbers that are added side by side.
+/// Number of partial sums per group, which are independent of each other.
 const LANES: usize = 8;
 
-/// Adds each value to the sum of its group, of which there are `GROUPS`. All values are looked at for each group, without a branch or a
-/// place in memory that an addition has to wait for.
+/// Adds each value to the sum of its group. Every value is tested against every group, which avoids branches and
+/// dependencies through memory.
 #[inline(always)]
 pub(super) fn sums<const GROUPS: usize>(values: &[i64], groups: &[u32], sums: &mut [i64; GROUPS]) {
     let mut parts = [[0_i64; LANES]; GROUPS];

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Values without a pattern, the same every time.
+/// Pseudo-random values, the same in each run.
 fn values(seed: u64) -> [u64; VECTOR_ROWS] {
     let mut state = seed;
     std::array::from_fn(|_| {
@@ -100,7 +100,7 @@ macro_rules! for_lanes {
 
 for_lanes!(every_variant_packs_and_unpacks every_variant_compares every_variant_looks_up every_variant_widens_and_narrows);
 
-/// The layout is FastLanes': the first lane of the first word begins with value 0, then 128, then 256.
+/// Checks the FastLanes layout: the first lane of the first word has value 0, then 128, then 256.
 #[test]
 fn a_lane_holds_values_in_the_published_order() {
     let lanes: [u16; VECTOR_ROWS] = std::array::from_fn(|value| value as u16);

@@ -1,12 +1,12 @@
-//! The kernels' table for each instruction set.
+//! Instances of the kernels for each instruction set.
 
 use crate::float::Decimals;
 use crate::kernels::lane::{self, Word};
 use crate::kernels::{Isa, Kernels, LaneKernels, bits, numbers};
 use crate::{Mask, VECTOR_ROWS};
 
-/// Compiles every loop for an instruction set, whose features are named last. The loops are inlined into functions of those features
-/// and so become their instructions; called as functions of their own they would stay baseline code.
+/// Compiles every loop for an instruction set, given by its target features. The loops are inlined into functions with
+/// these features; as separate functions they would be compiled for the baseline.
 macro_rules! variant {
     ($name:ident, $isa:ident, $bits:path $(, $features:literal)?) => {
         mod $name {
@@ -141,7 +141,7 @@ macro_rules! variant {
             }
         }
     };
-    // Where the compiler's own code is several times slower.
+    // Intrinsics where compiled loops are several times slower.
     (between Avx512 $lane:ident, $values:ident, $low:ident, $span:ident, $bits:path) => {
         crate::kernels::avx512::$lane($values, $low, $span)
     };
@@ -159,7 +159,7 @@ variant!(avx2, Avx2, bits::avx2, "avx2,bmi1,bmi2,lzcnt,popcnt");
 #[cfg(target_arch = "x86_64")]
 variant!(avx512, Avx512, bits::avx512, "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl");
 
-/// All that are compiled for this architecture, the best last.
+/// Kernels of all instruction sets of this architecture, the best last.
 #[cfg(target_arch = "x86_64")]
 pub(super) static ALL: [&Kernels; 3] = [&baseline::KERNELS, &avx2::KERNELS, &avx512::KERNELS];
 #[cfg(not(target_arch = "x86_64"))]

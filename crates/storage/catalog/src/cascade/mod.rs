@@ -1,4 +1,4 @@
-//! DROP of several objects at once, with or without what depends on them.
+//! DROP of several objects, optionally with the objects that depend on them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use crate::{CatalogState, Change, Dependant, Error, ObjectKind, Result, Table};
 #[cfg(test)]
 mod tests;
 
-/// What a DROP does.
+/// Changes that a DROP makes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DropPlan {
-    /// To be applied in this order.
+    /// The changes, to be applied in this order.
     pub changes: Vec<Change>,
-    /// What goes along though the statement did not name it.
+    /// Dropped objects that the statement does not name.
     pub also: Vec<Dependant>,
 }
 
 impl CatalogState {
-    /// The changes that drop the schemas, tables, views and sequences with these ids. With `cascade` what depends on them goes too
-    /// (of a table that refers to a dropped one, only the foreign key; of a column, the DEFAULT); without, dependants that are not themselves named are
-    /// [`Error::Dependants`].
+    /// Returns the changes that drop the schemas, tables, views and sequences with these ids. With `cascade`,
+    /// dependants are dropped too; of a table that references a dropped one only the foreign key, of a column only the
+    /// DEFAULT. Without it, dependants that are not themselves named fail with [`Error::Dependants`].
     pub fn drop_plan(&self, named: &[Oid], cascade: bool) -> Result<DropPlan> {
         let mut walk =
             Walk { named: named.iter().copied().collect(), cascade, state: self.clone(), plan: DropPlan::default() };
@@ -33,11 +33,11 @@ impl CatalogState {
     }
 }
 
-/// Depth first, so that whoever needs an object goes before it.
+/// Depth-first traversal: dependants are dropped before the object that they depend on.
 struct Walk {
     named: HashSet<Oid>,
     cascade: bool,
-    /// What is left after the changes so far.
+    /// The state after the changes so far.
     state: CatalogState,
     plan: DropPlan,
 }
@@ -53,7 +53,7 @@ impl Walk {
         } else if let Some(sequence) = self.state.sequence(oid) {
             (ObjectKind::Sequence, sequence.name.clone(), Change::DropSequence(oid))
         } else {
-            // Named twice, or gone along with an earlier one.
+            // Named twice, or already dropped with an earlier object.
             return Ok(());
         };
         let dependants = self.state.dependants(oid);

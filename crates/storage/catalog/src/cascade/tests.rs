@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixtures::*;
 
-/// t (100) ← view v (102) ← view w (103); t ← foreign key f of u (101); u ← foreign key g of t.
+/// Builds t (100) ← view v (102) ← view w (103); t ← foreign key f of u (101); u ← foreign key g of t.
 fn woven() -> CatalogState {
     let referring = Table { constraints: vec![foreign_key(7, "f", 100)], ..table(101, "u") };
     let back = Table { constraints: vec![foreign_key(8, "g", 101)], ..table(100, "t") };

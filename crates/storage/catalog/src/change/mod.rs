@@ -1,4 +1,4 @@
-//! What can happen to a catalog, and the step from one state to the next.
+//! Changes of the catalog, and their application to a state.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// One change. Put creates what is new and replaces what has the same id.
+/// Change of the catalog. Put creates an object, or replaces the one with the same id.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Alters the one database.
+    /// Alters the only database.
     PutDatabase(Arc<Database>),
     PutSchema(Arc<Schema>),
     DropSchema(Oid),
     PutTable(Arc<Table>),
-    /// Drops the table, its rows and the sequences that go with its columns.
+    /// Drops the table, its rows, and the sequences that its columns own.
     DropTable(Oid),
     PutView(Arc<View>),
     DropView(Oid),
@@ -30,31 +30,31 @@ pub enum Change {
     DropSequence(Oid),
     PutRole(Arc<Role>),
     DropRole(Oid),
-    /// Appends shards to a table; a sample replaces the table's.
+    /// Adds shards to a table; a sample replaces the table's present one.
     AddShards {
         table: Oid,
         shards: Vec<Arc<ShardMeta>>,
         sample: Option<Arc<Sample>>,
     },
-    /// Takes all rows from a table, as TRUNCATE does.
+    /// Removes all rows of a table, for TRUNCATE.
     RemoveAllRows {
         table: Oid,
     },
-    /// Begins to settle a table's fresh rows.
+    /// Seals the active layer of a table's fresh rows, as the beginning of a flush.
     Seal {
         table: Oid,
     },
-    /// Puts the shards in the place of the sealed rows.
+    /// Replaces the sealed layer by shards, as the end of a flush.
     Settle {
         table: Oid,
         settled: Arc<Settled>,
     },
-    /// Gives a table that has no rows those of another, as they are or were.
+    /// Gives an empty table the rows of another table, as of the present or an earlier state.
     Clone {
         table: Oid,
         rows: Arc<TableRows>,
     },
-    /// Puts shards in the place of others.
+    /// Replaces shards by compacted ones.
     Compact {
         table: Oid,
         compacted: Arc<Compacted>,
@@ -62,7 +62,7 @@ pub enum Change {
 }
 
 impl CatalogState {
-    /// The state after `change`, or why it may not happen. Everything but what changed is shared with `self`.
+    /// Returns the state after `change`, or the error by which it is refused. Unchanged parts are shared with `self`.
     pub fn apply(&self, change: &Change) -> Result<CatalogState> {
         let mut next = self.clone();
         match change {
@@ -179,7 +179,7 @@ impl CatalogState {
     }
 }
 
-/// Refuses an ALTER that takes away or retypes a column that a view or another table's foreign key uses.
+/// Refuses a change that drops or retypes a column which a view or another table's foreign key uses.
 fn refuse_column_dependants(state: &CatalogState, old: &Table, new: &Table) -> Result<()> {
     for column in &old.columns {
         let kept = new.column(column.id);
@@ -188,10 +188,10 @@ fn refuse_column_dependants(state: &CatalogState, old: &Table, new: &Table) -> R
         }
         let mut dependants = state.column_dependants(old.oid, column.id);
         if kept.is_some() {
-            // A foreign key needs the column, not its type.
+            // A foreign key depends on the column, but not on its type.
             dependants.retain(|dependant| matches!(dependant, Dependant::View { .. }));
         }
-        // The altered table's own references to itself are checked as part of it.
+        // References of the altered table to itself are checked as part of it.
         dependants.retain(|dependant| {
             !matches!(dependant, Dependant::Constraint { table, .. } | Dependant::Default { table, .. } if *table == old.oid)
         });

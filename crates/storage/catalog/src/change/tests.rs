@@ -5,7 +5,7 @@ use crate::Relation;
 use crate::fixtures::*;
 use crate::{Constraint, ConstraintKind, Distribution, TableOrder};
 
-/// The refusal of `change` after `changes`, as text.
+/// Returns the error text of `change` after `changes`.
 #[track_caller]
 fn refused(changes: Vec<Change>, change: Change) -> String {
     state(changes).apply(&change).expect_err("the change must be refused").to_string()
@@ -27,7 +27,7 @@ fn a_table_is_found_by_name_and_by_id_until_it_is_dropped() {
     let without = state.apply(&Change::DropTable(Oid(100))).unwrap();
     assert_eq!(without.relation(Schema::PUBLIC, "t"), None);
     assert_eq!(without, CatalogState::fresh());
-    // The earlier state is as it was.
+    // The earlier state is unchanged.
     assert!(state.table(Oid(100)).is_some());
 }
 

@@ -1,7 +1,7 @@
-//! One stored record: a format byte, a checksum, and the object as MessagePack with named fields.
+//! Format of a stored record: a format byte, a checksum, and the object as MessagePack with named fields.
 //!
-//! Named fields let a later version add one with a default and still read what this version wrote. The checksum is seeded
-//! with kind and id, so that a record found under another's key is damage too.
+//! Named fields allow a later version to add a field with a default and still read older records. The checksum is
+//! seeded with kind and id, so that a record under another object's key is detected as damaged.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -14,22 +14,22 @@ use crate::{Error, ObjectKind, Result};
 #[cfg(test)]
 mod tests;
 
-/// The format this version writes.
+/// Format that this version writes.
 const FORMAT: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
 
-/// The record's bytes.
+/// Encodes an object as a record.
 pub(crate) fn encode<T: Serialize>(kind: ObjectKind, oid: Oid, object: &T) -> Bytes {
     let mut bytes = vec![FORMAT];
     bytes.extend([0; CHECKSUM_BYTES]);
     rmp_serde::encode::write_named(&mut bytes, object)
-        .expect("objects of the catalog serialise, and memory does not fail");
+        .expect("catalog objects serialize to MessagePack, and writing to memory does not fail");
     let (head, content) = bytes.split_at_mut(1 + CHECKSUM_BYTES);
     head[1..].copy_from_slice(&checksum(kind, oid, content).to_le_bytes());
     Bytes::from(bytes)
 }
 
-/// The object that `bytes` hold.
+/// Decodes the object of a record.
 pub(crate) fn decode<T: DeserializeOwned>(kind: ObjectKind, oid: Oid, bytes: &[u8]) -> Result<T> {
     let damaged = |reason: String| Error::Damaged { kind, oid, reason };
     let (&format, rest) = bytes.split_first().ok_or_else(|| damaged("it is empty".to_owned()))?;
@@ -49,7 +49,7 @@ fn checksum(kind: ObjectKind, oid: Oid, content: &[u8]) -> u64 {
     xxh3_64_with_seed(content, u64::from(kind_byte(kind)) << 32 | u64::from(oid.0))
 }
 
-/// The kind on disk: never reuse or renumber one.
+/// Returns the byte that stands for a kind in the store. Bytes must never be reused or renumbered.
 pub(crate) fn kind_byte(kind: ObjectKind) -> u8 {
     match kind {
         ObjectKind::Database => 1,
@@ -60,11 +60,11 @@ pub(crate) fn kind_byte(kind: ObjectKind) -> u8 {
         ObjectKind::Sample => 6,
         ObjectKind::Shard => 7,
         ObjectKind::Sequence => 8,
-        ObjectKind::Relation => unreachable!("a relation is stored as what it is"),
+        ObjectKind::Relation => unreachable!("a relation is stored as a table, view or sequence"),
     }
 }
 
-/// The kind that a byte on disk stands for, in the catalog's space.
+/// Returns the kind that a byte stands for in the catalog's space.
 pub(crate) fn kind_of(byte: u8) -> Option<ObjectKind> {
     let kinds = [
         ObjectKind::Database,

@@ -7,13 +7,14 @@ use super::*;
 use crate::fixtures::{foreign_key, role, schema, shard, table, view};
 use crate::{Database, Role, Sample, Schema, ScramVerifier, Table, View};
 
-/// Bytes of every format ever released must read: the file is never rewritten, a new format gets a new file.
+/// Checks that records of every released format can be read. The golden files are never rewritten; a new format gets a
+/// new file.
 #[track_caller]
 fn check_golden<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(kind: ObjectKind, object: &T) {
     check_revision(kind, object, "");
 }
 
-/// Of a kind that fields were added to: what was written before them reads too.
+/// Checks a revision of a kind to which fields were added: records written before them can still be read.
 #[track_caller]
 fn check_old<T: DeserializeOwned + PartialEq + std::fmt::Debug>(kind: ObjectKind, object: &T) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{kind}.v{FORMAT}.bin"));
@@ -89,7 +90,8 @@ fn a_table_is_stored_as_ever() {
     check_revision::<Table>(ObjectKind::Table, &with_everything(table), ".6");
 }
 
-/// No field is what it would be if nothing were stored of it: fields are stored by name, and one that is renamed must not read as empty.
+/// Sets every field to something other than its default. Fields are stored by name, and a renamed one would be read as
+/// its default.
 fn with_everything(mut table: Table) -> Table {
     let text = |text: &str| Some(text.to_owned());
     table.comment = text("of the table");

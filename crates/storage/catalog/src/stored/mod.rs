@@ -1,11 +1,11 @@
-//! The catalog in the store: which keys a change writes, and the state that the keys add up to.
+//! Catalog in the store: the keys that a change writes, and the state read from the keys.
 //!
 //! | space | key | value |
 //! |---|---|---|
 //! | `Catalog` | kind (1 byte), oid (4) | the object's record |
 //! | `Shards` | table's oid (4), shard id (16) | a record of the shard's metadata, its commit and its place in the table |
 //!
-//! Shards are in `shards.rs`, rows in `rows.rs`.
+//! `shards.rs` stores shards, `rows.rs` rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
-/// Adds to `batch` what `change` does to the store, when it is made to `before` by the commit `commit`.
+/// Adds to `batch` the keys and records that `change` writes when commit `commit` applies it to `before`.
 pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &mut Batch) {
     match change {
         Change::PutDatabase(database) => put(batch, ObjectKind::Database, database.oid, database),
@@ -72,7 +72,7 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
             rows::write_settled(before.rows(*table), *table, settled, batch);
         }
         Change::Clone { table, rows } => {
-            // What cannot be cloned is refused where the change is made, and then nothing is written.
+            // A change that cannot be applied writes nothing; its application returns the error.
             let cloned = before.table(*table).and_then(|owner| before.rows(*table).cloned_from(rows, owner).ok());
             if let Some(cloned) = cloned {
                 let shards: Vec<Arc<ShardMeta>> = cloned.shards.shards.to_store().collect();
@@ -93,7 +93,7 @@ pub fn write(before: &CatalogState, change: &Change, commit: CommitTs, batch: &m
     }
 }
 
-/// Adds to `batch` everything in `state`, which has no shards: how a fresh catalog gets into an empty store.
+/// Adds all definitions of `state`, which has no shards, to `batch`; used to initialize an empty store.
 pub fn write_all(state: &CatalogState, batch: &mut Batch) {
     put(batch, ObjectKind::Database, state.database().oid, state.database());
     state.schemas().for_each(|schema| put(batch, ObjectKind::Schema, schema.oid, schema));
@@ -103,7 +103,8 @@ pub fn write_all(state: &CatalogState, batch: &mut Batch) {
     state.sequences().for_each(|sequence| put(batch, ObjectKind::Sequence, sequence.oid, sequence));
 }
 
-/// The state that the store holds, and what must be written to it before anything else; `None` if it holds no catalog.
+/// Reads the state from the store, with an upgrade batch that must be written before anything else; `None` if the store
+/// holds no catalog.
 pub fn read(kv: &dyn TxKv) -> Result<Option<(CatalogState, Batch)>> {
     let mut found = Found::default();
     for entry in kv.scan(Space::Catalog, KeyRange::all(), Direction::Forward)? {
@@ -161,7 +162,7 @@ impl Found {
     }
 }
 
-/// Whether a state read from the store fulfils the invariants.
+/// Checks that a state read from the store fulfils the invariants.
 fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
     check::database(state, state.database())?;
     state.schemas().try_for_each(|schema| check::schema(state, schema))?;
@@ -170,7 +171,7 @@ fn verify(state: &CatalogState, relation_count: usize) -> Result<()> {
     state.views().try_for_each(|view| check::view(state, view))?;
     state.sequences().try_for_each(|sequence| check::sequence(state, sequence))?;
     check::superuser_remains(state, "")?;
-    // Two objects of one name: the later hid the earlier one.
+    // If two relations have the same name, the later one has hidden the earlier.
     let named: usize = state.definitions.relation_names.values().map(imbl::OrdMap::len).sum();
     if named != relation_count {
         let reason = format!("{relation_count} relations share {named} names");

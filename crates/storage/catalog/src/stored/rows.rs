@@ -1,12 +1,12 @@
-//! Rows in the store: fresh ones by generation, and which rows of shards are deleted.
+//! Rows in the store: fresh rows by generation, and delete bitmaps of shards.
 //!
 //! | space | key | value |
 //! |---|---|---|
 //! | `Generations` | table's oid (4) | the active generation (8), the sealed one (8; 0 for none) |
-//! | `Rows` | table's oid (4), generation (8), row id (8) | the commit (8), the tuple; empty: the sealed generation's row is gone |
-//! | `Deletes` | table's oid (4), shard id (16), number (4) | XXH3 of the rest (8), a Roaring bitmap of places in the shard |
+//! | `Rows` | table's oid (4), generation (8), row id (8) | the commit (8), the tuple; empty: the sealed generation's row is deleted |
+//! | `Deletes` | table's oid (4), shard id (16), number (4) | XXH3 of the rest (8), a Roaring bitmap of positions in the shard |
 //!
-//! Rows of a generation that the table's record does not name are nobody's, and removed by and by.
+//! Rows of a generation that the table's record does not name belong to no state and are removed in the background.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::{CatalogState, Compacted, DeletedRows, Error, ObjectKind, Result, Set
 const CHECKSUM_BYTES: usize = 8;
 const COMMIT_BYTES: usize = 8;
 
-/// Adds to `batch` what a commit of `own`, bound to exactly `before`, does to the store.
+/// Adds to `batch` what a commit of `own`, which must be bound to exactly `before`, writes.
 pub fn write(before: &TableRows, table: Oid, own: &OwnRows, commit: CommitTs, batch: &mut Batch) {
     let fresh = &before.fresh;
     for row in own.layer.gone().filter(|row| own.layer.get(*row).is_none()) {
@@ -43,7 +43,7 @@ pub fn write(before: &TableRows, table: Oid, own: &OwnRows, commit: CommitTs, ba
     }
 }
 
-/// The table has these rows from the start.
+/// Adds the rows of a table that was created as a clone.
 pub(super) fn write_cloned(rows: &TableRows, table: Oid, commit: CommitTs, batch: &mut Batch) {
     put_generations(table, rows.fresh.generation, None, batch);
     for (id, row) in rows.fresh.active.rows() {
@@ -61,13 +61,13 @@ fn put_row(table: Oid, generation: u64, id: RowId, row: &Row, commit: CommitTs, 
     batch.put(Space::Rows, row_key(table, generation, id), value);
 }
 
-/// The active layer is sealed.
+/// Adds the generations after sealing the active layer.
 pub(super) fn write_sealed(before: &TableRows, table: Oid, batch: &mut Batch) {
     let sealed = before.fresh.generation;
     put_generations(table, sealed + 1, Some(sealed), batch);
 }
 
-/// The sealed layer is in shards.
+/// Adds what the flush of the sealed layer writes.
 pub(super) fn write_settled(before: &TableRows, table: Oid, settled: &Settled, batch: &mut Batch) {
     let fresh = &before.fresh;
     put_generations(table, fresh.generation, None, batch);
@@ -79,7 +79,7 @@ pub(super) fn write_settled(before: &TableRows, table: Oid, settled: &Settled, b
     }
 }
 
-/// Shards are in the place of others.
+/// Adds the delete bitmaps after replacing shards by compacted ones.
 pub(super) fn write_compacted(before: &TableRows, table: Oid, compacted: &Compacted, batch: &mut Batch) {
     for shard in compacted.removed.keys() {
         delete_deleted(before, table, *shard, batch);
@@ -89,7 +89,7 @@ pub(super) fn write_compacted(before: &TableRows, table: Oid, compacted: &Compac
     }
 }
 
-/// All rows are taken away, and with them the table unless it `stays`.
+/// Removes all rows of a table; `stays` is false if the table is dropped too.
 pub(super) fn write_emptied(before: &TableRows, table: Oid, stays: bool, batch: &mut Batch) {
     for shard in before.shards.deleted.keys() {
         delete_deleted(before, table, *shard, batch);
@@ -130,7 +130,7 @@ fn write_deleted(
         places
     };
     let mut value = vec![0; CHECKSUM_BYTES];
-    places.serialize_into(&mut value).expect("memory does not fail");
+    places.serialize_into(&mut value).expect("writing to memory does not fail");
     let checksum = xxh3_64(&value[CHECKSUM_BYTES..]);
     value[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_be_bytes());
     batch.put(Space::Deletes, deletes_key(table, shard, record), value);
@@ -143,7 +143,7 @@ fn delete_deleted(before: &TableRows, table: Oid, shard: ShardId, batch: &mut Ba
     }
 }
 
-/// Adds the rows that the store holds to the tables of `state`, whose shards are there already.
+/// Reads the rows of all tables into `state`, whose shards are already there.
 pub(super) fn read(kv: &dyn TxKv, state: &mut CatalogState) -> Result<()> {
     let tables: Vec<Arc<Table>> = state.tables().map(Arc::clone).collect();
     let mut deleted = read_deleted(kv)?;
@@ -180,7 +180,7 @@ fn read_fresh(kv: &dyn TxKv, table: &Table) -> Result<FreshRows> {
     Ok(fresh)
 }
 
-/// Adds the rows of the active generation.
+/// Reads the rows of `fresh.generation` into the active layer.
 fn read_generation(kv: &dyn TxKv, table: &Table, fresh: &mut FreshRows) -> Result<()> {
     let prefix = generation_prefix(table.oid, fresh.generation);
     for entry in kv.scan(Space::Rows, KeyRange::prefix(&prefix), Direction::Forward)? {
@@ -191,7 +191,7 @@ fn read_generation(kv: &dyn TxKv, table: &Table, fresh: &mut FreshRows) -> Resul
             fresh.remove(id);
             continue;
         }
-        let ts = value.first_chunk().ok_or_else(|| damaged(table.oid, "a row is cut short"))?;
+        let ts = value.first_chunk().ok_or_else(|| damaged(table.oid, "a row is truncated"))?;
         let ts = CommitTs(u64::from_be_bytes(*ts));
         let tuple =
             Tuple::parse(value.slice(COMMIT_BYTES..)).map_err(|error| damaged(table.oid, &error.to_string()))?;
@@ -212,21 +212,24 @@ fn read_deleted(kv: &dyn TxKv) -> Result<DeletedOfTables> {
         let table = Oid(reader.u32().map_err(unknown)?);
         let shard = ShardId::from(reader.u128().map_err(unknown)?.to_be_bytes());
         reader.u32().and_then(|_| reader.finish()).map_err(unknown)?;
-        let (checksum, bitmap) =
-            value.split_first_chunk::<CHECKSUM_BYTES>().ok_or_else(|| damaged(table, "a bitmap is cut short"))?;
+        let (checksum, bitmap) = value
+            .split_first_chunk::<CHECKSUM_BYTES>()
+            .ok_or_else(|| damaged(table, "a delete bitmap is truncated"))?;
         if xxh3_64(bitmap) != u64::from_be_bytes(*checksum) {
-            return Err(damaged(table, "a bitmap does not have its checksum"));
+            return Err(damaged(table, "the checksum of a delete bitmap does not match"));
         }
-        let places = RoaringBitmap::deserialize_from(bitmap).map_err(|_| damaged(table, "a bitmap does not read"))?;
+        let places =
+            RoaringBitmap::deserialize_from(bitmap).map_err(|_| damaged(table, "a delete bitmap is invalid"))?;
         tables.entry(table).or_default().entry(shard).or_default().add(&places);
     }
     Ok(tables)
 }
 
-/// Prefixes of keys of rows whose generation no table has any more: it has settled, or its table was emptied or dropped.
+/// Returns the key prefixes of rows whose generation no table has any more: it was flushed, or the table was emptied or
+/// dropped.
 ///
 /// # Errors
-/// What the store reports.
+/// Returns the store's errors.
 pub fn retired(kv: &dyn TxKv) -> Result<Vec<Bytes>> {
     let mut retired = Vec::new();
     let mut from = KeyRange::all();
@@ -236,8 +239,8 @@ pub fn retired(kv: &dyn TxKv) -> Result<Vec<Bytes>> {
         let mut reader = KeyReader::new(&key);
         let unknown = |_| Error::UnknownKey { key: key.to_vec() };
         let (table, generation) = (Oid(reader.u32().map_err(unknown)?), reader.u64().map_err(unknown)?);
-        // Looked up after the key was found: a generation's rows and its record are written together, and once it is not the
-        // table's any more it never is again.
+        // Looked up after the key was found: the rows of a generation and its record are written together, and a
+        // generation that no longer belongs to the table never does again.
         let exists = kv.get(Space::Catalog, &super::object_key(ObjectKind::Table, table))?.is_some();
         let (active, sealed) = generations(kv, table)?;
         if !exists || (generation != active && Some(generation) != sealed) {
@@ -247,7 +250,7 @@ pub fn retired(kv: &dyn TxKv) -> Result<Vec<Bytes>> {
     }
 }
 
-/// The active and the sealed generation of a table.
+/// Reads the active and the sealed generation of a table.
 fn generations(kv: &dyn TxKv, table: Oid) -> Result<(u64, Option<u64>)> {
     let Some(record) = kv.get(Space::Generations, &KeyWriter::new().u32(table.0).finish())? else {
         return Ok((FreshRows::default().generation, None));

@@ -1,4 +1,4 @@
-//! Shards in the store: a record each, which are read one after the other, so that a table of many is never in memory as they are stored.
+//! Shards in the store, one record each. They are read in portions, so that a table's records are never all in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use types::{CommitTs, Oid, RowId, ShardId};
 use crate::record::{decode, encode};
 use crate::{CatalogState, CommittedRows, Error, ObjectKind, Result, Sample, check};
 
-/// A shard as stored, by value.
+/// Stored shard, decoded.
 #[derive(Deserialize)]
 struct StoredShard {
     commit: CommitTs,
@@ -21,41 +21,42 @@ struct StoredShard {
     shard: ShardMeta,
 }
 
-/// What restores the order of shards.
+/// The fields of a stored shard that determine its order.
 #[derive(Deserialize)]
 struct StoredPlace {
     commit: CommitTs,
     place: u64,
 }
 
-/// A shard to be stored.
+/// Shard to be stored.
 #[derive(Serialize)]
 struct ShardToStore<'a> {
-    /// The commit that added it.
+    /// Commit that added the shard.
     commit: CommitTs,
-    /// Its index among the table's shards when it was added; with `commit` it restores their order.
+    /// Index among the table's shards when it was added; `commit` and `place` together determine the order.
     place: u64,
     shard: &'a ShardMeta,
 }
 
-/// A shard on its way from the store.
+/// Shard found in the store.
 struct Found {
     commit: CommitTs,
     place: u64,
     id: ShardId,
-    /// Of a table of many it is read again when its turn comes.
+    /// The shard; `None` in tables with many shards, where it is read later.
     shard: Option<ShardMeta>,
 }
 
-/// Shards of a table that are kept in memory as they are stored.
+/// Maximum number of a table's shards that are decoded at the first reading.
 const FEW: usize = PackedShards::COUNT_MAX;
-/// Shards that are read at once.
+/// Number of shards that are read at a time later.
 const READ_AT_ONCE: usize = 256;
 
-/// The first id given to rows of shards that a version without row ids wrote; no row written since gets one so high.
+/// First id assigned to rows of shards from versions without row ids; no other row has such a high id.
 const OLD_ROW_IDS: u64 = 1 << 63;
 
-/// Reads the shards of all tables into `state`, with the samples; what must be written again goes to `upgrade`.
+/// Reads the shards of all tables into `state`, with the samples; records that must be rewritten are added to
+/// `upgrade`.
 pub(super) fn read(
     kv: &dyn TxKv,
     state: &mut CatalogState,
@@ -113,7 +114,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Reads those that were not kept.
+/// Reads the shards that were not decoded before.
 fn read_again(kv: &dyn TxKv, table: Oid, found: &mut [Found]) -> Result<()> {
     let left: Vec<&mut Found> = found.iter_mut().filter(|found| found.shard.is_none()).collect();
     let keys: Vec<Vec<u8>> = left.iter().map(|found| key(table, found.id)).collect();
@@ -138,7 +139,7 @@ fn stored(table: Oid, id: ShardId, value: &[u8]) -> Result<StoredShard> {
     Err(Error::Damaged { kind: ObjectKind::Shard, oid: table, reason })
 }
 
-/// Adds shards that a commit puts after those that the table has.
+/// Adds the shards that a commit appends to a table.
 pub(super) fn put(before: &CatalogState, table: Oid, shards: &[Arc<ShardMeta>], commit: CommitTs, batch: &mut Batch) {
     let start = before.shards(table).shards.len() as u64;
     for (place, shard) in (start..).zip(shards) {
@@ -147,7 +148,7 @@ pub(super) fn put(before: &CatalogState, table: Oid, shards: &[Arc<ShardMeta>], 
     }
 }
 
-/// Takes all shards of a table away, and its sample.
+/// Removes all shards of a table, and its sample.
 pub(super) fn delete(before: &CatalogState, table: Oid, batch: &mut Batch) {
     let shards = before.shards(table);
     for shard in shards.shards.ids() {

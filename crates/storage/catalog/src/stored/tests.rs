@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::fixtures::*;
 
-/// What the store holds after a fresh catalog and these changes, each a commit of its own, and the state they lead to.
+/// Returns a store with a new catalog and these changes, each in a commit of its own, and the resulting state.
 fn stored(changes: &[Change]) -> (kv::sim::Store, CatalogState) {
     let kv = kv::sim::Disk::new(1).open().unwrap();
     let mut state = CatalogState::fresh();

@@ -1,4 +1,4 @@
-//! Statistics of all shards of a table as one.
+//! Column statistics of all shards of a table, combined.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,37 +10,37 @@ use types::ColumnId;
 #[cfg(test)]
 mod tests;
 
-/// The most frequent values kept per column.
+/// Maximum number of frequent values per column.
 const HEAVY_HITTER_COUNT_MAX: usize = 16;
 
-/// What all shards together say about one column.
+/// Statistics of one column over all shards.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ColumnSummary {
-    /// Rows of the shards that carry the column.
+    /// Number of rows in the shards that contain the column.
     pub rows: u64,
     pub nulls: u64,
-    /// No value is less; `None` where that is not known or there is no value.
+    /// Lower bound of all values; `None` if unknown or if there is no value.
     pub min: Option<Datum>,
-    /// No value is greater; `None` where that is not known or there is no value.
+    /// Upper bound of all values; `None` if unknown or if there is no value.
     pub max: Option<Datum>,
-    /// Whether `min` and `max` are values that occur.
+    /// Whether `min` and `max` occur as values.
     pub bounds_exact: bool,
-    /// Estimated distinct values that are not NULL.
+    /// Estimated number of distinct non-NULL values.
     pub distinct: u64,
-    /// No value occurs twice in the table and none is NULL: proven, not estimated.
+    /// True if it is proven, not estimated, that no value occurs twice in the table and none is NULL.
     pub unique: bool,
-    /// Within every shard no value is less than the one before it, and none is NULL.
+    /// True if in every shard the values are in ascending order and none is NULL.
     pub ascending: bool,
-    /// Mean length of runs of equal neighbours.
+    /// Mean length of runs of equal adjacent values.
     pub average_run: f64,
-    /// Frequent values with their estimated count, most frequent first.
+    /// Frequent values with their estimated counts, most frequent first.
     pub heavy_hitters: Vec<(Datum, u64)>,
     /// Bytes of the column in all files.
     pub bytes: u64,
 }
 
 impl ColumnSummary {
-    /// With so many rows more that lack the column, and answer NULL, or one value if `has_value`.
+    /// Adds rows that lack the column and read NULL, or one other value if `has_value`.
     pub(crate) fn with_absent(mut self, rows: u64, has_value: bool) -> Self {
         if rows == 0 {
             return self;
@@ -58,7 +58,7 @@ impl ColumnSummary {
     }
 }
 
-/// Statistics of the columns over some shards; shards can be added at any time.
+/// Column statistics over a set of shards, to which shards can be added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Merged {
     rows: u64,
@@ -69,21 +69,21 @@ pub(crate) struct Merged {
 struct Column {
     summary: ColumnSummary,
     distinct: Hll,
-    /// Rows divided by average run, summed over shards.
+    /// Sum over shards of rows divided by average run length.
     runs: f64,
     min: Bound,
     max: Bound,
-    /// Each shard's least and greatest value, while every shard ascends strictly and no two of these ranges meet.
+    /// Minimum and maximum per shard, as long as every shard is strictly ascending and no two ranges overlap.
     ranges: Option<OrdMap<Key, Datum>>,
 }
 
-/// A bound over the shards so far.
+/// Minimum or maximum over the shards so far.
 #[derive(Debug, Clone)]
 enum Bound {
-    /// No shard has had a value.
+    /// No value in any shard.
     Empty,
     Known(Datum),
-    /// A shard has values and does not say how far they go.
+    /// Not known: a shard has values and no bound for them.
     Unknown,
 }
 
@@ -99,7 +99,7 @@ impl Merged {
         }
     }
 
-    /// Adds what another says of other shards.
+    /// Adds the statistics of other shards.
     pub(crate) fn merge(&mut self, other: &Merged) {
         self.rows += other.rows;
         for (column, theirs) in &other.columns {
@@ -107,7 +107,8 @@ impl Merged {
         }
     }
 
-    /// Keeps of the shards' ranges only how far they go together: what falls between them later proves nothing any more.
+    /// Reduces the shards' ranges to one that spans all of them. A range added later between them no longer proves
+    /// uniqueness.
     pub(crate) fn close(&mut self) {
         for column in self.columns.values_mut() {
             let Some(ranges) = &column.ranges else { continue };
@@ -117,12 +118,13 @@ impl Merged {
         }
     }
 
-    /// The sketch of a column's values, and the frequent ones; `None` for a column of no shard.
+    /// Returns the distinct-value sketch and the frequent values of a column; `None` if no shard contains it.
     pub(crate) fn sketched(&self, column: ColumnId) -> Option<(&Hll, &[(Datum, u64)])> {
         self.columns.get(&column).map(|column| (&column.distinct, column.summary.heavy_hitters.as_slice()))
     }
 
-    /// Takes sketches and frequent values of more shards, those of its own among them, in the same measure.
+    /// Takes over sketches and frequent values from `more`, which covers these shards and others; scales the counts by
+    /// rows.
     pub(crate) fn sketch_as(&mut self, more: &Merged) {
         for (id, column) in &mut self.columns {
             let Some(known) = more.columns.get(id) else { continue };
@@ -134,7 +136,7 @@ impl Merged {
         }
     }
 
-    /// Makes the summaries say what was added.
+    /// Computes the summaries from what was added.
     pub(crate) fn conclude(&mut self) {
         for column in self.columns.values_mut() {
             column.conclude(self.rows);
@@ -226,7 +228,7 @@ impl Bound {
         }
     }
 
-    /// Widens the bound to `other`, which goes further if it compares as `further`.
+    /// Extends the bound to `other` if that compares to it as `further`.
     fn meet(&mut self, other: Option<&Datum>, further: Ordering) {
         let Some(other) = other else {
             *self = Bound::Unknown;
@@ -237,7 +239,7 @@ impl Bound {
             Bound::Known(known) => match other.compare(known) {
                 Some(ordering) if ordering == further => *known = other.clone(),
                 Some(_) => {}
-                // The column was retyped: shards of both types do not bound each other.
+                // The column was retyped, and values of different types have no common bound.
                 None => *self = Bound::Unknown,
             },
             Bound::Unknown => {}
@@ -252,7 +254,7 @@ impl Bound {
     }
 }
 
-/// The ranges with one more among them; `None` if that proves nothing.
+/// Adds a range; returns `None` if it overlaps another, so that uniqueness is not proven.
 fn add_range(mut ranges: OrdMap<Key, Datum>, min: &Datum, max: &Datum) -> Option<OrdMap<Key, Datum>> {
     let key = Key(min.clone());
     let ends_before = ranges.get_prev(&key).is_none_or(|(_, end)| end.compare(min) == Some(Ordering::Less));
@@ -264,7 +266,7 @@ fn add_range(mut ranges: OrdMap<Key, Datum>, min: &Datum, max: &Datum) -> Option
     Some(ranges)
 }
 
-/// A value as a key of an ordered map.
+/// Value as a key of an ordered map.
 #[derive(Debug, Clone, PartialEq)]
 struct Key(Datum);
 
@@ -283,7 +285,7 @@ impl PartialOrd for Key {
     }
 }
 
-/// A number per variant: values of different variants are ordered by it, so that the order is total.
+/// Returns a number per variant. Values of different variants are ordered by it, which makes the order total.
 fn variant(value: &Datum) -> u8 {
     match value {
         Datum::Bool(_) => 0,

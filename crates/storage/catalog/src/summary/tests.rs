@@ -3,7 +3,7 @@ use crate::fixtures::shard;
 
 const A: ColumnId = ColumnId(1);
 
-/// The summary of column `a` over shards with these values, each changed by `change`.
+/// Returns the summary of column `a` over shards with these values, whose statistics `change` modifies.
 fn summary(ranges: &[std::ops::Range<i64>], change: impl Fn(usize, &mut ColumnStats)) -> ColumnSummary {
     let mut merged = Merged::default();
     for (index, range) in ranges.iter().enumerate() {

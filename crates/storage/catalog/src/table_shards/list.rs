@@ -1,4 +1,5 @@
-//! The shards of a table in the order in which they were added: many of them packed, the newest as they came.
+//! List of a table's shards in the order in which they were added. The newest are stored individually, the others
+//! packed.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -11,18 +12,18 @@ use types::{ColumnId, ShardId};
 use super::pack::Pack;
 use crate::summary::Merged;
 
-/// A table's shards. What is known of packed ones is made anew whenever it is asked for, so that who wants a few of many asks for these
-/// alone. Cloning costs a few pointers.
+/// List of shards. Metadata of packed shards is decoded on each access, so ask only for the shards that are needed.
+/// Cloning costs a few pointers.
 #[derive(Debug, Clone, Default)]
 pub struct ShardList {
     packed: Arc<Vec<Pack>>,
-    /// Statistics of all packed ones.
+    /// Statistics of all packed shards.
     packed_merged: Arc<Merged>,
-    /// Those after the packed ones.
+    /// The individually stored shards, which follow the packed ones.
     recent: Vector<Arc<ShardMeta>>,
 }
 
-/// What is known of a shard without making it anew.
+/// Size of a shard, available without decoding its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardSize {
     pub id: ShardId,
@@ -42,7 +43,7 @@ impl ShardList {
         self.len() == 0
     }
 
-    /// The shard at this position.
+    /// Returns the shard at this position.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<Arc<ShardMeta>> {
         match number.checked_sub(self.packed_len()) {
@@ -54,7 +55,7 @@ impl ShardList {
         }
     }
 
-    /// The id of the shard at this position.
+    /// Returns the id of the shard at this position.
     #[must_use]
     pub fn id(&self, number: usize) -> Option<ShardId> {
         match number.checked_sub(self.packed_len()) {
@@ -66,13 +67,13 @@ impl ShardList {
         }
     }
 
-    /// The id of the shard that was added last.
+    /// Returns the id of the last added shard.
     #[must_use]
     pub fn newest(&self) -> Option<ShardId> {
         self.id(self.len().checked_sub(1)?)
     }
 
-    /// The rows of the shard at this position; 0 where there is none.
+    /// Returns the number of rows of the shard at this position; 0 if there is none.
     #[must_use]
     pub fn rows(&self, number: usize) -> u64 {
         match number.checked_sub(self.packed_len()) {
@@ -84,14 +85,14 @@ impl ShardList {
         }
     }
 
-    /// The shard and its position.
+    /// Returns a shard with its position.
     #[must_use]
     pub fn find(&self, id: ShardId) -> Option<(usize, Arc<ShardMeta>)> {
         let number = self.position(id)?;
         Some((number, self.get(number)?))
     }
 
-    /// The position of a shard.
+    /// Returns the position of a shard.
     #[must_use]
     pub fn position(&self, id: ShardId) -> Option<usize> {
         let recent = || Some(self.packed_len() + self.recent.iter().position(|shard| shard.id == id)?);
@@ -99,7 +100,7 @@ impl ShardList {
         packed.or_else(recent)
     }
 
-    /// All of them: of a table of many shards this makes each anew.
+    /// Iterates over all shards. Each packed one is decoded, which is expensive for tables with many shards.
     pub fn iter(&self) -> impl Iterator<Item = Arc<ShardMeta>> {
         let packed = self
             .packed
@@ -108,13 +109,13 @@ impl ShardList {
         packed.chain(self.recent.iter().map(Arc::clone))
     }
 
-    /// In order.
+    /// Iterates over the ids, in order.
     pub fn ids(&self) -> impl Iterator<Item = ShardId> {
         let packed = self.packed.iter().flat_map(|pack| pack.shards.ids().iter().copied());
         packed.chain(self.recent.iter().map(|shard| shard.id))
     }
 
-    /// The names of the files, in order.
+    /// Iterates over the file names, in order.
     pub fn objects(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let packed = self
             .packed
@@ -123,7 +124,7 @@ impl ShardList {
         packed.chain(self.recent.iter().map(|shard| Cow::Borrowed(shard.object.as_str())))
     }
 
-    /// In order.
+    /// Iterates over the sizes, in order.
     pub fn sizes(&self) -> impl Iterator<Item = ShardSize> {
         let packed = self.packed.iter().flat_map(|pack| {
             let ids = pack.shards.ids().iter().enumerate();
@@ -137,7 +138,8 @@ impl ShardList {
         packed.chain(recent.map(|shard| ShardSize { id: shard.id, rows: shard.rows, bytes: shard.bytes }))
     }
 
-    /// The positions of the shards that may have rows which pass, ascending: those of which [`shards::prune::may_match`] says so.
+    /// Returns the positions of the shards that may contain rows which pass, by [`shards::prune::may_match`], in
+    /// ascending order.
     #[must_use]
     pub fn matching(&self, pruner: &Pruner<'_>) -> Vec<usize> {
         let mut found = Vec::new();
@@ -149,8 +151,9 @@ impl ShardList {
         found
     }
 
-    /// The positions of the shards of whose column `ask` says yes, and of those without the column, ascending. What it says of one shard it must
-    /// say of a zone that holds the shard's, where all bounds are known.
+    /// Returns the positions of the shards whose zone map of the column passes `ask`, and of those without the column,
+    /// in ascending order. A zone that spans several shards must pass if one of them does, provided that its bounds are
+    /// known.
     pub fn asked<'a>(
         &'a self,
         column: ColumnId,
@@ -166,7 +169,8 @@ impl ShardList {
         packed.chain(recent.map(|(number, _)| number))
     }
 
-    /// Estimated distinct values of a column in the shard at this position; `None` where it does not carry the column.
+    /// Returns the estimated distinct values of a column in the shard at this position; `None` if it does not contain
+    /// the column.
     #[must_use]
     pub fn distinct(&self, number: usize, column: ColumnId) -> Option<u64> {
         match number.checked_sub(self.packed_len()) {
@@ -178,7 +182,8 @@ impl ShardList {
         }
     }
 
-    /// All of them as they are stored elsewhere: what is known of packed ones together goes with the first of them.
+    /// Iterates over all shards in their form for the store. Sketches that exist only per pack are stored with its
+    /// first shard.
     pub(crate) fn to_store(&self) -> impl Iterator<Item = Arc<ShardMeta>> {
         let packed = self.packed.iter().flat_map(|pack| {
             let mut told = BTreeSet::new();
@@ -195,23 +200,23 @@ impl ShardList {
         packed.chain(self.recent.iter().map(Arc::clone))
     }
 
-    /// About how many bytes of memory the packed ones take, and how many these are.
+    /// Returns the approximate bytes of memory of the packed shards, and their number.
     #[must_use]
     pub fn packed_memory(&self) -> (usize, usize) {
         (self.packed.iter().map(|pack| pack.shards.memory_bytes()).sum(), self.packed_len())
     }
 
-    /// How many shards are packed.
+    /// Returns the number of packed shards.
     pub(super) fn packed_len(&self) -> usize {
         self.packed.last().map_or(0, |pack| pack.start + pack.shards.len())
     }
 
-    /// Statistics of the packed shards.
+    /// Returns the statistics of the packed shards.
     pub(super) fn packed_merged(&self) -> &Merged {
         &self.packed_merged
     }
 
-    /// The shards from this position on, none of them packed.
+    /// Iterates over the shards from this position on, none of which may be packed.
     pub(super) fn recent_from(&self, number: usize) -> impl Iterator<Item = &Arc<ShardMeta>> {
         self.recent.iter().skip(number - self.packed_len())
     }
@@ -231,7 +236,7 @@ impl ShardList {
         Arc::make_mut(&mut self.packed).push(pack);
     }
 
-    /// Takes shards away; what went.
+    /// Removes shards and returns the sizes of the removed ones.
     pub(super) fn remove(&mut self, removed: &[ShardId]) -> Vec<ShardSize> {
         let removed: HashSet<ShardId> = removed.iter().copied().collect();
         let mut gone = Vec::new();
@@ -261,7 +266,8 @@ impl ShardList {
         gone
     }
 
-    /// The shards at these positions, which ascend. Packed ones stay packed: what is known of them one by one is all there is.
+    /// Returns only the shards at these positions, which must be ascending. Packed shards remain packed, with
+    /// statistics recomputed from each.
     pub(super) fn only(&self, numbers: &[usize]) -> Self {
         let mut packed: Vec<Pack> = Vec::new();
         let (of_packs, of_recent) = numbers.split_at(numbers.partition_point(|number| *number < self.packed_len()));
@@ -291,7 +297,8 @@ impl<'a> FromIterator<&'a Arc<ShardMeta>> for ShardList {
     }
 }
 
-/// Equal when they hold the same shards in the same order, sketches aside where one of them has not kept these by shard.
+/// Equal if they hold the same shards in the same order. Sketches and frequent values are ignored where a list has them
+/// per pack only.
 impl PartialEq for ShardList {
     fn eq(&self, other: &Self) -> bool {
         let plain = |shard: &ShardMeta| {

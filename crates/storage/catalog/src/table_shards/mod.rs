@@ -1,4 +1,4 @@
-//! The settled rows of one table: its shards, and what they say together.
+//! Shards of one table, with their combined statistics and delete bitmaps.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -22,41 +22,41 @@ pub use pruned::PrunedShards;
 #[cfg(test)]
 mod tests;
 
-/// A table's shards. Cloning costs a few pointers.
+/// Shards of a table. Cloning costs a few pointers.
 #[derive(Debug, Clone)]
 pub struct TableShards {
-    /// In the order in which they were added.
+    /// The shards in the order in which they were added.
     pub shards: ShardList,
-    /// Rows of all shards.
+    /// Number of rows in all shards, including deleted ones.
     pub rows: u64,
-    /// Size of all files.
+    /// Bytes of all files.
     pub bytes: u64,
     pub sample: Option<Arc<Sample>>,
-    /// The rows of shards that are deleted, or newer elsewhere.
+    /// Delete bitmaps of the shards: rows that were deleted or replaced by newer versions.
     pub deleted: OrdMap<ShardId, Arc<DeletedRows>>,
-    /// How many rows that are.
+    /// Number of deleted rows in all shards.
     pub deleted_rows: u64,
     merged: Arc<Lazy>,
-    /// What queries have asked of these shards lately.
+    /// Cache of recent pruning results for these shards.
     pruned: Arc<PrunedLists>,
 }
 
-/// Statistics that are made when first asked for, from those of fewer shards where such exist.
+/// Statistics computed on first use, incrementally from those of an earlier state if possible.
 #[derive(Debug, Default)]
 struct Lazy {
     merged: OnceLock<Arc<Merged>>,
-    /// Statistics of the first so many shards.
+    /// Statistics of a prefix of the shards, with its length.
     start: Option<(Arc<Merged>, usize)>,
 }
 
 impl TableShards {
-    /// What is known about a column from the shards that carry it; `None` if none does.
+    /// Returns the statistics of a column over the shards that contain it; `None` if none does.
     #[must_use]
     pub fn column(&self, column: ColumnId) -> Option<&ColumnSummary> {
         self.merged().column(column)
     }
 
-    /// What is known about a column, rows of shards older than it included.
+    /// Returns the statistics of a column, including rows of shards older than it.
     #[must_use]
     pub fn summary(&self, column: &Column) -> ColumnSummary {
         let known = self.column(column.id).cloned().unwrap_or_default();
@@ -64,39 +64,41 @@ impl TableShards {
         known.with_absent(absent, column.missing.is_some())
     }
 
-    /// Estimated distinct values of a column in the shards that carry it.
+    /// Returns the estimated distinct values of a column in the shards that contain it.
     #[must_use]
     pub fn distinct(&self, column: ColumnId) -> Option<u64> {
         self.column(column).map(|summary| summary.distinct)
     }
 
-    /// Whether the shards prove that no value of the column occurs twice in them and none is NULL. An empty table proves it too.
+    /// Returns whether the shards prove that no value of the column occurs twice and none is NULL. An empty table
+    /// proves it too.
     #[must_use]
     pub fn is_unique(&self, column: ColumnId) -> bool {
         self.rows == 0 || self.column(column).is_some_and(|summary| summary.unique)
     }
 
-    /// Rows that are there.
+    /// Returns the number of rows that are not deleted.
     #[must_use]
     pub fn live_rows(&self) -> u64 {
         self.rows - self.deleted_rows
     }
 
-    /// The shard and its position.
+    /// Returns a shard with its position.
     #[must_use]
     pub fn find(&self, id: ShardId) -> Option<(usize, Arc<ShardMeta>)> {
         self.shards.find(id)
     }
 
-    /// The shards that may have rows which pass all predicates, as [`shards::prune::may_match`] says, with their positions; `columns` are the
-    /// table's. Who asks the same of the same shards again gets what was found before, whatever rows were deleted meanwhile.
+    /// Returns the shards that may contain rows which pass all predicates, by [`shards::prune::may_match`], with their
+    /// positions. `columns` are the table's. Results are cached as long as the shards are the same; deletions do not
+    /// affect them.
     #[must_use]
     pub fn matching(&self, predicates: &[Predicate], columns: &[ColumnDef]) -> PrunedShards {
         self.pruned.get(&self.shards, predicates, columns)
     }
 
-    /// The shards that were added since the table had those of `before`, the newest first, at most so many. Where as many have gone since, there
-    /// may be some among them that it had.
+    /// Returns up to `most` shards that were added since `before`, the newest first. If as many were removed since, the
+    /// result may include some that `before` contains.
     #[must_use]
     pub fn added_since(&self, before: &Self, most: usize) -> Vec<Arc<ShardMeta>> {
         if self.shards.newest() == before.shards.newest() {
@@ -109,7 +111,7 @@ impl TableShards {
         added.filter_map(|number| self.shards.get(number)).collect()
     }
 
-    /// Whether a row of a shard is deleted.
+    /// Returns whether a row of a shard is deleted.
     #[must_use]
     pub fn is_deleted(&self, shard: ShardId, ordinal: u32) -> bool {
         self.deleted.get(&shard).is_some_and(|deleted| deleted.places.contains(ordinal))
@@ -123,7 +125,7 @@ impl TableShards {
         self.deleted_rows += deleted.places.len() - before;
     }
 
-    /// Without the shards, and with what is left of the statistics made anew when asked for.
+    /// Returns the table without the shards; the statistics of the remaining ones are recomputed on first use.
     pub(crate) fn without(&self, removed: &[ShardId]) -> Self {
         let mut next = Self { merged: Arc::default(), pruned: Arc::default(), ..self.clone() };
         for gone in next.shards.remove(removed) {
@@ -136,7 +138,7 @@ impl TableShards {
         next
     }
 
-    /// These of its shards, in its order.
+    /// Returns only these shards, in the table's order.
     pub(crate) fn only(&self, kept: &[ShardId]) -> Self {
         let mut numbers: Vec<usize> = kept.iter().filter_map(|shard| self.shards.position(*shard)).collect();
         numbers.sort_unstable();
@@ -164,7 +166,7 @@ impl TableShards {
         if !shards.is_empty() {
             let made = self.merged.merged.get().map(|merged| (Arc::clone(merged), self.shards.len()));
             let start = made.or_else(|| self.merged.start.clone());
-            // Statistics of packed shards are there, and take less.
+            // The packed shards have statistics of their own, which replace the prefix.
             let start = start.filter(|_| self.shards.packed_len() == next.shards.packed_len());
             next.merged = Arc::new(Lazy { merged: OnceLock::new(), start });
             next.pruned = Arc::default();
@@ -200,7 +202,7 @@ impl Default for TableShards {
     }
 }
 
-/// Equal when they hold the same rows in the same order, and the same sample.
+/// Equal if they hold the same rows in the same order, and the same sample.
 impl PartialEq for TableShards {
     fn eq(&self, other: &Self) -> bool {
         self.shards == other.shards && self.sample == other.sample && self.deleted == other.deleted

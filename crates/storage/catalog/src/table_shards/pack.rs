@@ -1,4 +1,4 @@
-//! Shards that are packed together, and what is known of all of them.
+//! Packs of adjacent shards with their combined statistics.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use shards::{PackedShards, ShardMeta};
 
 use crate::summary::Merged;
 
-/// Neighbours among a table's shards.
+/// Adjacent shards of a table, packed.
 #[derive(Debug, Clone)]
 pub(super) struct Pack {
-    /// How many shards come before it.
+    /// Position of its first shard in the table.
     pub(super) start: usize,
     pub(super) shards: Arc<PackedShards>,
-    /// Their statistics, with the sketches that are not kept by shard.
+    /// Statistics of the shards, including sketches that are not stored per shard.
     pub(super) merged: Arc<Merged>,
 }
 
@@ -29,7 +29,8 @@ impl Pack {
         self.only((0..self.shards.len()).filter(|place| !places.contains(place)).collect())
     }
 
-    /// Sketches stay as they are: they tell what was there, which is not less.
+    /// Returns a pack of these shards. Sketches are retained as upper bounds, since they cannot be reduced to the
+    /// remaining shards.
     pub(super) fn only(&self, places: Vec<usize>) -> Self {
         let shards = PackedShards::gather(&[(&*self.shards, places)]);
         let mut merged = Merged::default();
@@ -39,7 +40,8 @@ impl Pack {
         Self { start: self.start, shards: Arc::new(shards), merged: Arc::new(merged) }
     }
 
-    /// Puts a pack after the others, unless it is empty; small ones are put together, so that there are never many more than there must be.
+    /// Appends a pack unless it is empty. It is merged with the last one if both fit into one, which keeps the number
+    /// of packs small.
     pub(super) fn push(packs: &mut Vec<Self>, mut pack: Self) {
         if pack.shards.is_empty() {
             return;
@@ -51,7 +53,7 @@ impl Pack {
         packs.push(pack);
     }
 
-    /// Statistics of all of them.
+    /// Combines the statistics of all packs.
     pub(super) fn merged_of(packs: &[Self]) -> Merged {
         let mut merged = Merged::default();
         packs.iter().for_each(|pack| merged.merge(&pack.merged));

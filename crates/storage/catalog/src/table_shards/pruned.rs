@@ -1,4 +1,4 @@
-//! Which shards queries were left with, kept for as long as the shards are the same.
+//! Cache of pruning results, valid as long as a table's shards are the same.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use shards::{ColumnDef, Predicate, Pruner, ShardMeta};
 
 use super::ShardList;
 
-/// Shards that may have rows which a query wants, with their positions among the table's, ascending.
+/// Shards that may contain rows which a query needs, with their positions in the table, ascending.
 pub type PrunedShards = Arc<[(usize, Arc<ShardMeta>)]>;
 
-/// So many answers are kept.
+/// Maximum number of cached results.
 const LISTS_MAX: usize = 32;
-/// With so many shards altogether.
+/// Maximum number of shards in all cached results.
 const SHARDS_MAX: usize = 16_384;
-/// To look through so few shards is no work.
+/// Number of shards up to which pruning is too cheap to be cached.
 const FEW: usize = 64;
 
-/// The last answers about one list of shards, newest first.
+/// Cache of recent pruning results for one list of shards, newest first.
 #[derive(Debug, Default)]
 pub(super) struct PrunedLists {
     known: Mutex<VecDeque<Known>>,
@@ -27,13 +27,13 @@ pub(super) struct PrunedLists {
 #[derive(Debug)]
 struct Known {
     predicates: Vec<Predicate>,
-    /// The columns that the predicates are of, as the table had them: rows that are older have the values that these say.
+    /// Definitions of the predicates' columns: they determine the values of rows older than a column.
     columns: Vec<ColumnDef>,
     shards: PrunedShards,
 }
 
 impl PrunedLists {
-    /// The shards of `list`, which is always the same, that may have rows which pass.
+    /// Returns the shards of `list`, which must be the same in each call, that may contain rows which pass.
     pub(super) fn get(&self, list: &ShardList, predicates: &[Predicate], columns: &[ColumnDef]) -> PrunedShards {
         if predicates.is_empty() || list.len() <= FEW {
             return pruned(list, predicates, columns);

@@ -1,14 +1,14 @@
-//! Keys whose byte order is the order of their parts.
+//! Order-preserving encoding of composite keys: the byte order of encoded keys is the order of their parts.
 //!
-//! Integers are big-endian, signed ones with the sign bit flipped, newest-first ones complemented. Byte strings end in
-//! `00 00` with every `00` inside written as `00 FF`, so that no part is a prefix of another and parts can follow each other.
+//! Integers are big-endian: signed ones with the sign bit flipped, descending ones complemented. Byte strings end in
+//! `00 00`, and every `00` inside is written as `00 FF`, so that no encoded string is a prefix of another.
 
 use crate::{Error, Result};
 
 #[cfg(test)]
 mod tests;
 
-/// Builds a key part by part.
+/// Encoder that builds a key part by part.
 #[derive(Debug, Clone, Default)]
 pub struct KeyWriter {
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl KeyWriter {
         self
     }
 
-    /// A number whose larger values sort first, as commit timestamps do.
+    /// Appends a number in descending order, as for commit timestamps: larger values sort first.
     #[must_use]
     pub fn u64_descending(self, value: u64) -> Self {
         self.u64(!value)
@@ -55,7 +55,7 @@ impl KeyWriter {
         self.u64(value.cast_unsigned() ^ SIGN)
     }
 
-    /// Bytes of any length; text goes here as UTF-8, whose byte order is its code point order.
+    /// Appends a byte string of any length, escaped and terminated.
     #[must_use]
     pub fn bytes(mut self, value: &[u8]) -> Self {
         for &byte in value {
@@ -68,20 +68,20 @@ impl KeyWriter {
         self
     }
 
-    /// Text, in code point order.
+    /// Appends text as UTF-8, whose byte order is code point order.
     #[must_use]
     pub fn str(self, value: &str) -> Self {
         self.bytes(value.as_bytes())
     }
 
-    /// The key.
+    /// Returns the encoded key.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Takes a key apart. Every method fails, and never panics, on bytes that no [`KeyWriter`] wrote.
+/// Decoder that reads a key part by part. On bytes that no [`KeyWriter`] wrote, methods fail and never panic.
 #[derive(Debug, Clone)]
 pub struct KeyReader<'a> {
     bytes: &'a [u8],
@@ -139,7 +139,7 @@ impl<'a> KeyReader<'a> {
         String::from_utf8(value).map_err(|_| self.malformed("UTF-8"))
     }
 
-    /// Fails unless the whole key has been read.
+    /// Checks that the key has been read to its end.
     pub fn finish(&self) -> Result<()> {
         if self.position == self.bytes.len() { Ok(()) } else { Err(self.malformed("the end of the key")) }
     }
@@ -155,7 +155,7 @@ impl<'a> KeyReader<'a> {
     }
 }
 
-/// The smallest key after every key that starts with `prefix`; `None` where there is none, as after `FF FF`.
+/// Returns the smallest key that is greater than every key with `prefix`; `None` if there is none, as for `FF FF`.
 #[must_use]
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;

@@ -1,7 +1,10 @@
-//! A store whose every write is a record too: in the space `Log`, by the same batch, until it has been copied elsewhere.
+//! Archivable record log of a store: each batch also writes itself as a record, until the record has been archived.
 //!
-//! Records are numbered from 1 without a gap, and each contains the checksum of the one before it. The newest is always there: it tells
-//! where the log goes on after a start.
+//! A record is written to the space `Log` by the batch that it describes. `history` copies records to object storage;
+//! later writes remove the copied ones. The physical write-ahead log, which makes a batch durable, is in `wal/`.
+//!
+//! Records are numbered from 1 without gaps, and each contains the checksum of its predecessor. The newest record
+//! always stays in the store: from it the log continues after a restart.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -21,22 +24,23 @@ mod tests;
 
 pub use record::{NO_PREDECESSOR, Record};
 
-/// Bytes of a record in one value: the others follow under the next keys.
+/// Maximum bytes of a record in one value; a longer record is split over consecutive keys.
 const PART_BYTES: usize = 16 * 1024 * 1024;
-/// Copied records that one write removes at most.
+/// Maximum number of archived records that one write removes.
 const FORGET_MAX: usize = 512;
-/// Writes look this often whether there is room again.
+/// Interval at which a blocked write rechecks whether it may continue.
 const ROOM_POLL: Duration = Duration::from_millis(100);
 
-/// The number of the first record of a store that was written to before it had a log: what record 1 would say is not known.
+/// Number of the first record of a store that had content before it had a log. The content has no record; it counts as
+/// record 1.
 const FIRST_OF_OLD: u64 = 2;
 
-/// A store with a log.
+/// A store that records each of its writes in an archivable log.
 #[derive(Debug)]
 pub struct Logged {
     inner: Arc<dyn TxKv>,
     clock: Arc<dyn Clock>,
-    /// Bytes of records that may wait to be copied; beyond, writes wait.
+    /// Bytes of unarchived records beyond which writes block (backpressure).
     waiting_max: u64,
     state: Mutex<State>,
     room: Condvar,
@@ -44,20 +48,23 @@ pub struct Logged {
 
 #[derive(Debug)]
 struct State {
-    /// Of the newest record; 0 before the first.
+    /// Number of the newest record; 0 before the first.
     newest: u64,
+    /// Time of the newest record, in microseconds since 1970.
     newest_us: i64,
-    /// Of the newest record, for the next one to contain.
+    /// Checksum of the newest record; the next record contains it.
     checksum: u64,
+    /// Number of the last archived record.
     copied: u64,
-    /// The records in the store.
+    /// Records in the store, oldest first.
     kept: VecDeque<Kept>,
-    /// Bytes of those that are not copied.
+    /// Bytes of the records that are not archived.
     waiting_bytes: u64,
-    /// Whether writes no longer wait for room.
+    /// Whether backpressure is off because the server is shutting down.
     ends: bool,
 }
 
+/// A record in the store, by its number and size.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
     number: u64,
@@ -65,24 +72,24 @@ struct Kept {
     bytes: u64,
 }
 
-/// How far the log has come.
+/// Progress of the log: its newest record and the records already archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogPosition {
     /// Number of the newest record; 0 before the first.
     pub newest: u64,
-    /// When it was written, in microseconds since 1970.
+    /// Time at which it was written, in microseconds since 1970.
     pub newest_us: i64,
-    /// All records up to this one are copied.
+    /// Number of the last archived record; all before it are archived too.
     pub copied: u64,
-    /// Bytes of the others.
+    /// Bytes of the records that are not archived yet.
     pub waiting_bytes: u64,
 }
 
 impl Logged {
-    /// The log goes on where the store says that it ended.
+    /// Wraps `inner` and continues its log after the newest record; writes block above `waiting_max` unarchived bytes.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// If the store cannot be read.
     pub fn open(inner: Arc<dyn TxKv>, clock: Arc<dyn Clock>, waiting_max: u64) -> Result<Self> {
         let mut kept: VecDeque<Kept> = VecDeque::new();
         for entry in inner.scan(Space::Log, KeyRange::all(), Direction::Forward)? {
@@ -111,6 +118,7 @@ impl Logged {
         Ok(Self { inner, clock, waiting_max, state: Mutex::new(state), room: Condvar::new() })
     }
 
+    /// Returns the progress of the log.
     #[must_use]
     pub fn position(&self) -> LogPosition {
         let state = self.state.lock();
@@ -122,16 +130,16 @@ impl Logged {
         }
     }
 
-    /// Records that are not copied, as bytes, from the oldest on: one, and more as long as all have no more than `bytes_max`.
+    /// Returns encoded records that are not archived, oldest first: at least one, more until `bytes_max` is reached.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// If the store cannot be read.
     pub fn waiting(&self, bytes_max: usize) -> Result<Vec<Bytes>> {
         let copied = self.state.lock().copied;
         read_from(&*self.inner, copied + 1, bytes_max)
     }
 
-    /// All records up to `number` are copied; later writes remove them.
+    /// Marks all records up to `number` as archived; later writes remove them from the store.
     pub fn copied_to(&self, number: u64) {
         let mut state = self.state.lock();
         let before = state.copied;
@@ -144,13 +152,13 @@ impl Logged {
         self.room.notify_all();
     }
 
-    /// Lets writes go on without waiting for room, as at the end of the server.
+    /// Turns backpressure off for the server's shutdown: writes no longer wait for records to be archived.
     pub fn end(&self) {
         self.state.lock().ends = true;
         self.room.notify_all();
     }
 
-    /// As [`TxKv::write`]; when the batch was written, as its record tells it.
+    /// Writes `batch` as [`TxKv::write`] does and returns the time in its record, in microseconds since 1970.
     ///
     /// # Errors
     /// As [`TxKv::write`].
@@ -189,22 +197,22 @@ impl Logged {
         Ok(written_us)
     }
 
-    /// The store below, for what is no part of the log.
+    /// Returns the wrapped store, for operations that the log does not record.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn TxKv> {
         &self.inner
     }
 }
 
-/// The newest record in the space `Log` of a store; `None` where there is none.
+/// Reads the newest record in the space `Log` of a store; `None` if there is none.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub fn newest(kv: &dyn TxKv) -> Result<Option<Record>> {
     end(kv, Direction::Reverse)
 }
 
-/// The oldest record in the space `Log` of a store: all before it were copied. `None` where there is none.
+/// Reads the oldest record in the space `Log` of a store; all before it are archived. `None` if there is none.
 ///
 /// # Errors
 /// As [`newest`].
@@ -212,7 +220,7 @@ pub fn oldest(kv: &dyn TxKv) -> Result<Option<Record>> {
     end(kv, Direction::Forward)
 }
 
-/// The record `number` in the space `Log` of a store; `None` where it is not there.
+/// Reads the record `number` in the space `Log` of a store; `None` if it does not exist.
 ///
 /// # Errors
 /// As [`newest`].
@@ -221,7 +229,7 @@ pub fn record(kv: &dyn TxKv, number: u64) -> Result<Option<Record>> {
     Ok(found.filter(|record| record.number == number))
 }
 
-/// The first record in a direction.
+/// Reads the first record in a direction.
 fn end(kv: &dyn TxKv, direction: Direction) -> Result<Option<Record>> {
     let Some(end) = kv.scan(Space::Log, KeyRange::all(), direction)?.next().transpose()? else {
         return Ok(None);
@@ -230,10 +238,10 @@ fn end(kv: &dyn TxKv, direction: Direction) -> Result<Option<Record>> {
     read_from(kv, number, 1)?.first().map(Record::parse).transpose()
 }
 
-/// Adds to `batch` what makes `record` the only one in the log of `kv`.
+/// Adds changes to `batch` that make `record` the only record in the log of `kv`, so that the log continues after it.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// If the store cannot be read.
 pub fn begin_after(kv: &dyn TxKv, record: &Record, batch: &mut Batch) -> Result<()> {
     for entry in kv.scan(Space::Log, KeyRange::all(), Direction::Forward)? {
         batch.delete(Space::Log, entry?.0);
@@ -259,7 +267,7 @@ impl TxKv for Logged {
         self.inner.scan(space, range, direction)
     }
 
-    /// As a batch like any other, for the log has to tell it.
+    /// Deletes by an ordinary batch, so that the log records it.
     fn delete_prefix(&self, space: Space, prefix: &[u8]) -> Result<()> {
         let mut batch = Batch::new();
         for entry in self.inner.scan(space, KeyRange::prefix(prefix), Direction::Forward)? {
@@ -277,6 +285,7 @@ impl TxKv for Logged {
     }
 }
 
+/// Adds `record` to `batch` in parts of at most [`PART_BYTES`]; returns the number of parts.
 fn put(batch: &mut Batch, number: u64, record: &Bytes) -> u32 {
     let mut parts = 0;
     for start in (0..record.len()).step_by(PART_BYTES) {
@@ -286,6 +295,7 @@ fn put(batch: &mut Batch, number: u64, record: &Bytes) -> u32 {
     parts
 }
 
+/// Reads encoded records from `number` on: at least one, more until `bytes_max` is reached.
 fn read_from(kv: &dyn TxKv, number: u64, bytes_max: usize) -> Result<Vec<Bytes>> {
     let mut records: Vec<(u64, BytesMut)> = Vec::new();
     let mut bytes = 0;

@@ -1,55 +1,61 @@
-//! One batch as bytes: format, number, time, checksum of the record before, changes, checksum. Numbers are big-endian.
+//! Encoding of log records: format, number, time, checksum of the predecessor, changes, checksum. Numbers are
+//! big-endian.
 //!
-//! Each record contains the checksum of the one before it, and its own checksum covers that: records that follow each other are one history.
+//! Because a record's checksum covers the checksum of its predecessor, a chain of matching checksums proves that the
+//! records belong to one history.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{Batch, Error, Op, Result, Space};
 
-/// A record without a predecessor: frames of the write-ahead log, and the log of stores before records were chained.
+/// Format without the predecessor's checksum: frames of the write-ahead log, and logs written before chaining existed.
 const FORMAT_UNCHAINED: u8 = 1;
-/// A record that contains the checksum of its predecessor.
+/// Format with the predecessor's checksum.
 const FORMAT_CHAINED: u8 = 2;
 const PUT: u8 = 0;
 const DELETE: u8 = 1;
-/// A value that is the unchained record of the changes before it: its number and time. A store with a log puts each batch's record beside the batch.
+/// A put whose value is the unchained record of the preceding changes of this batch: only its number and time are
+/// written. A store with a record log adds such a value to each batch; without this the log would store it twice.
 const PUT_TOLD: u8 = 2;
-/// The same of a chained record: its number, time and predecessor.
+/// The same for a chained record: its number, time and predecessor's checksum are written.
 const PUT_TOLD_CHAINED: u8 = 3;
-/// Format, number, time, count of the changes.
+/// Size of format, number, time and count of changes; a chained record has [`CHECKSUM_BYTES`] more.
 const HEAD_BYTES: usize = 1 + 8 + 8 + 8;
 const CHECKSUM_BYTES: usize = 8;
-/// The predecessor of a store's first record.
+/// Value of [`Record::previous`] in a store's first record.
 pub const NO_PREDECESSOR: u64 = 0;
 
-/// One write of a store.
+/// Log record: one batch that was written to a store, with its number and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
+    /// Position in the log; consecutive records have consecutive numbers.
     pub number: u64,
-    /// Microseconds since 1970; never less than an earlier record's.
+    /// Time of the write in microseconds since 1970; never less than that of an earlier record.
     pub written_us: i64,
-    /// Checksum of the record before it; `None` for one that was written before records were chained.
+    /// Checksum of the predecessor; `None` for a record written before records were chained.
     pub previous: Option<u64>,
-    /// Checksum of its bytes.
+    /// Checksum of the encoded record.
     pub checksum: u64,
+    /// The changes that were written.
     pub batch: Batch,
 }
 
 impl Record {
+    /// Encodes `batch` as a record.
     pub(crate) fn encode(number: u64, written_us: i64, previous: Option<u64>, batch: &Batch) -> Bytes {
         let mut bytes = BytesMut::new();
         Self::put(&mut bytes, number, written_us, previous, batch);
         bytes.freeze()
     }
 
-    /// The bytes that the record was read from.
+    /// Encodes the record; the bytes equal those that it was decoded from.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         Self::encode(self.number, self.written_us, self.previous, &self.batch)
     }
 
-    /// Appends the record of `batch` to `bytes`.
+    /// Appends `batch`, encoded as a record, to `bytes`.
     pub(crate) fn put(bytes: &mut BytesMut, number: u64, written_us: i64, previous: Option<u64>, batch: &Batch) {
         bytes.reserve(Self::byte_count(batch));
         let ops = batch.ops();
@@ -88,32 +94,32 @@ impl Record {
         bytes.put_u64(checksum);
     }
 
-    /// Bytes of the record of `batch`, at most.
+    /// Returns an upper bound of the encoded size of `batch` as a record, in bytes.
     pub(crate) fn byte_count(batch: &Batch) -> usize {
         HEAD_BYTES + CHECKSUM_BYTES + batch.byte_count() + CHECKSUM_BYTES
     }
 
-    /// The checksum that a record's `bytes` end with; zero where they are too short for one.
+    /// Returns the checksum at the end of an encoded record; zero if `bytes` are too short.
     pub(crate) fn checksum_of(bytes: &Bytes) -> u64 {
         bytes.len().checked_sub(CHECKSUM_BYTES).map_or(0, |at| bytes.slice(at..).get_u64())
     }
 
-    /// Whether the record goes on from one with the checksum `before`. A record from before records were chained goes on from any.
+    /// Whether the record is the successor of a record with checksum `before`. Unchained records match any predecessor.
     #[must_use]
     pub fn follows(&self, before: u64) -> bool {
         self.previous.is_none_or(|previous| previous == before)
     }
 
-    /// The record that `bytes` hold.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// Where they are not what was written.
+    /// [`Error::MalformedRecord`] if `bytes` are cut off or do not match their checksum.
     pub fn parse(bytes: &Bytes) -> Result<Self> {
         read(bytes).ok_or(Error::MalformedRecord)
     }
 }
 
-/// What a record says of itself, beside its changes.
+/// Header of a record: everything but its changes and its own checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
     number: u64,
@@ -140,14 +146,14 @@ impl Head {
         Some(Self { number, written_us, previous })
     }
 
-    /// As [`Self::read`], of bytes that begin with the format.
+    /// Reads the format byte and the header after it.
     fn read_whole(bytes: &mut impl Buf) -> Option<Self> {
         let is_chained = is_chained(bytes.try_get_u8().ok()?)?;
         Self::read(bytes, is_chained)
     }
 }
 
-/// Whether a record of this format contains the checksum of its predecessor; `None` for a format that this version does not read.
+/// Whether records of `format` contain their predecessor's checksum; `None` for a format that this version cannot read.
 fn is_chained(format: u8) -> Option<bool> {
     match format {
         FORMAT_UNCHAINED => Some(false),
@@ -156,9 +162,9 @@ fn is_chained(format: u8) -> Option<bool> {
     }
 }
 
-/// The head of the record that `value` is, where that is the one of the first `count` changes, whose bytes are `content`.
+/// Returns the header of `value` if `value` is the record of the first `count` changes, whose encoding is `content`.
 fn told_again(value: &[u8], count: usize, content: &[u8]) -> Option<Head> {
-    // All but the head has to be as long as it is: most values are told from records by that alone.
+    // The length alone already rules out most values that are not such a record.
     let head_bytes = value.len().checked_sub(content.len() + CHECKSUM_BYTES)?;
     if count == 0 || (head_bytes != HEAD_BYTES && head_bytes != HEAD_BYTES + CHECKSUM_BYTES) {
         return None;
@@ -171,7 +177,7 @@ fn told_again(value: &[u8], count: usize, content: &[u8]) -> Option<Head> {
 }
 
 fn put_bytes(bytes: &mut BytesMut, part: &[u8]) {
-    bytes.put_u32(u32::try_from(part.len()).expect("the sizes of keys and values were checked"));
+    bytes.put_u32(u32::try_from(part.len()).expect("Batch::check_sizes limits keys and values to 64 MiB"));
     bytes.put_slice(part);
 }
 
@@ -193,7 +199,7 @@ fn read(bytes: &Bytes) -> Option<Record> {
         let key = read_bytes(&mut rest)?;
         match kind {
             PUT => batch.put(space, key, read_bytes(&mut rest)?),
-            // Once: a record of records of records would grow with their square.
+            // At most one per record: nested records would grow quadratically.
             PUT_TOLD | PUT_TOLD_CHAINED if !has_told => {
                 has_told = true;
                 let told = Head::read(&mut rest, kind == PUT_TOLD_CHAINED)?;

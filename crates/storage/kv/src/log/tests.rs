@@ -27,7 +27,7 @@ fn stored(kv: &dyn TxKv) -> Vec<u64> {
         .collect()
 }
 
-/// Shows everything but the log, which goes on with each write.
+/// A logged store that hides the space `Log`, so that it behaves like the wrapped store.
 #[derive(Debug)]
 struct WithoutLog(Logged);
 
@@ -107,7 +107,7 @@ fn records_go_once_they_are_copied_and_the_newest_stays() {
     drop(log);
     let log = logged(&disk);
     assert_eq!(log.position().newest, 4);
-    // What was copied last may not be remembered: it is copied again.
+    // Archive progress is not persisted: after a restart the newest record is reported as unarchived.
     assert_eq!(numbers(&log.waiting(usize::MAX).unwrap()), [4]);
     put(&log, b"a", b"3");
     assert_eq!(stored(&log), [4, 5]);
@@ -173,7 +173,7 @@ fn check_that_a_batch_is_written_once(previous: Option<u64>) {
     for (value, is_told) in [(of_all.clone(), true), (of_others, false), (of_all.slice(1..), false)] {
         let mut beside = batch.clone();
         beside.put(Space::Log, key(7, 0), value.clone()).delete(Space::Log, key(3, 0));
-        // What comes a second time is a value like any other.
+        // A second copy of the record is stored as an ordinary value.
         beside.put(Space::Log, key(8, 0), value.clone());
         let written = Record::encode(9, 0, None, &beside);
         let values_count = if is_told { 1 } else { 2 };
@@ -181,7 +181,7 @@ fn check_that_a_batch_is_written_once(previous: Option<u64>) {
         let read = Record::parse(&written).unwrap();
         assert_eq!((read.number, read.written_us, &read.batch), (9, 0, &beside));
     }
-    // Nothing is written twice where a log is kept.
+    // The record beside its batch takes no more than a header.
     let mut beside = batch.clone();
     beside.put(Space::Log, key(7, 0), of_all.clone());
     assert!(Record::encode(9, 0, None, &beside).len() < of_all.len() + 60);
@@ -207,7 +207,7 @@ fn each_record_contains_the_checksum_of_the_one_before_it_across_restarts_and_re
     assert_eq!(oldest(&log).unwrap().unwrap(), records[0]);
     assert_eq!(record(&log, 2).unwrap().unwrap(), records[1]);
     assert_eq!(record(&log, 4).unwrap(), None);
-    // A restored store goes on from the record that it was restored to.
+    // A restored store continues after the record that it was restored to.
     let restored = Disk::new(2);
     let store = restored.open().unwrap();
     let mut batch = Batch::new();
@@ -277,7 +277,7 @@ fn a_batch_that_could_not_be_written_twice_is_refused_before_it_is_written() {
     put(&log, b"a", b"1");
 }
 
-/// Bytes of every format ever released must read: the files are never rewritten, a new format gets a new file.
+/// Golden files: every released format must stay readable. Files are never rewritten; a new format gets a new file.
 #[test]
 fn records_are_stored_as_ever() {
     let mut batch = Batch::new();

@@ -1,4 +1,4 @@
-//! A store's trees behind its [log](crate::wal): which records they have, and how they get more.
+//! The trees of a store with a [write-ahead log](crate::wal): applying records and tracking which ones they have.
 
 use std::path::Path;
 
@@ -12,21 +12,21 @@ use crate::error::Source;
 use crate::wal::Memtable;
 use crate::{Error, Result};
 
-/// The version of a file that is not whole without its log.
+/// File format of trees that are incomplete without their log.
 pub(super) const FORMAT_BEHIND_LOG: u64 = FORMAT + 1;
-/// The same before values had checksums.
+/// The same without value checksums.
 pub(super) const FORMAT_BEHIND_LOG_UNCHECKED: u64 = 2;
 
-/// How the trees stand to their log.
+/// The log that the trees belong to, and the last record applied from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogMark {
-    /// What the records of their log carry.
+    /// Random identity of the store, which each frame of its log contains.
     pub(crate) identity: u64,
-    /// They have all records up to this one.
+    /// Number of the last record in the trees; all before it are in the trees too.
     pub(crate) applied: u64,
 }
 
-/// Opens the file at `path`, or makes it, for a store with a log; `cache_bytes` is memory for its pages.
+/// Opens or creates the trees at `path` for a store with a log; `cache_bytes` is their page cache.
 pub(crate) fn open_behind_log(path: &Path, cache_bytes: usize) -> Result<Store> {
     open_file(path, Role::BehindLog, cache_bytes)
 }
@@ -41,13 +41,13 @@ pub(crate) fn open_behind_log_on(backend: impl redb::StorageBackend) -> Result<S
 }
 
 impl Store {
-    /// Whether its log has begun: else the file is whole in itself.
+    /// Whether the file has a log. Without one it contains the entire store.
     pub(crate) fn has_log(&self) -> Result<bool> {
         let failed = |source| Error::Open { path: self.path.clone(), source };
         Ok(self.read_log_mark().map_err(failed)?.is_some())
     }
 
-    /// Begins a log that nothing else belongs to.
+    /// Marks the file as having a log, with a new random identity.
     pub(crate) fn begin_log(&self) -> Result<()> {
         let failed = |source| Error::Open { path: self.path.clone(), source };
         commit(&self.database, |transaction| {
@@ -64,9 +64,10 @@ impl Store {
         &self.path
     }
 
+    /// Reads the log's identity and the last applied record; fails if the file has no log.
     pub(crate) fn log_mark(&self) -> Result<LogMark> {
         let failed = |source| Error::Open { path: self.path.clone(), source };
-        self.read_log_mark().map_err(failed)?.ok_or_else(|| failed("it has no log".into()))
+        self.read_log_mark().map_err(failed)?.ok_or_else(|| failed("the store file has no write-ahead log".into()))
     }
 
     fn read_log_mark(&self) -> Result<Option<LogMark>, Source> {
@@ -77,7 +78,7 @@ impl Store {
             .map(|(identity, applied)| LogMark { identity: identity.value(), applied: applied.value() }))
     }
 
-    /// Takes the changes of all records up to `through`, durably.
+    /// Applies `changes`, those of all records up to `through`, in one durable transaction.
     pub(crate) fn apply(&self, changes: &Memtable, through: u64) -> Result<(), Source> {
         commit(&self.database, |transaction| {
             for (space, keys) in changes.spaces() {

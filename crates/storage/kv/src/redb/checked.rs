@@ -1,5 +1,7 @@
-//! Values with the checksum of their entry: space, key and value. Pages of `redb` are not verified when they are read, so damage on the
-//! disk would else be a wrong row.
+//! Value checksums and detection of damaged pages.
+//!
+//! Each stored value ends in a checksum of its space, key and value. `redb` does not verify pages when it reads them,
+//! so without the checksum disk damage could produce wrong rows.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +13,7 @@ use crate::error::Source;
 
 const CHECKSUM_BYTES: usize = 8;
 
-/// Sets `key` to `value` and its checksum.
+/// Sets `key` to `value` followed by its checksum.
 pub(crate) fn insert(
     table: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
     space: Space,
@@ -25,7 +27,7 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// The value whose stored form is `stored`; `None` where entry and checksum do not belong together.
+/// Returns the value in `stored`; `None` if its checksum does not match.
 pub(super) fn read(space: Space, key: &[u8], stored: &[u8]) -> Option<Bytes> {
     let (value, end) = stored.split_last_chunk::<CHECKSUM_BYTES>()?;
     (u64::from_le_bytes(*end) == checksum(space, key, value)).then(|| Bytes::copy_from_slice(value))
@@ -35,7 +37,7 @@ fn checksum(space: Space, key: &[u8], value: &[u8]) -> u64 {
     xxh3_64_with_seed(value, xxh3_64_with_seed(key, u64::from(space.byte())))
 }
 
-/// Runs a step of `redb`: a damaged page can make it panic.
+/// Runs `step` and turns a panic into [`DamagedTree`]: `redb` panics on some damaged pages.
 pub(super) fn guarded<T>(step: impl FnOnce() -> Result<T, Source>) -> Result<T, Source> {
     catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
         let reason = panic.downcast_ref::<String>().cloned();
@@ -44,7 +46,7 @@ pub(super) fn guarded<T>(step: impl FnOnce() -> Result<T, Source>) -> Result<T, 
     })
 }
 
-/// A page of a tree is not what was written.
+/// Error for a damaged B-tree page; contains the text of `redb`'s panic.
 #[derive(Debug, thiserror::Error)]
-#[error("a page of its trees is damaged: {0}")]
+#[error("a B-tree page is damaged: {0}")]
 pub(crate) struct DamagedTree(pub(crate) String);

@@ -1,4 +1,4 @@
-//! Makes a store file with its tables, whole or not at all.
+//! Atomic creation of store files with their tables.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,20 +10,21 @@ use super::{CACHE_BYTES, beside, builder, commit, table};
 use crate::error::Source;
 use crate::{Error, Result, Space};
 
-/// The version of the file's layout; a file with a higher one is refused.
+/// Format version of standalone files; files of a higher format cannot be opened.
 ///
-/// | format | file |
-/// |---|---|
-/// | 1 | values without checksums |
-/// | 2 | the same, not whole without its log |
-/// | 3 | values with checksums |
-/// | 4 | the same, not whole without its log |
+/// | format | value checksums | requires its write-ahead log |
+/// |---|---|---|
+/// | 1 | no | no |
+/// | 2 | no | yes |
+/// | 3 | yes | no |
+/// | 4 | yes | yes |
 pub(super) const FORMAT: u64 = 3;
 
+/// Table of the file's metadata: `format`, and `log` and `applied` for a file with a log.
 pub(super) const FORMAT_TABLE: TableDefinition<'static, &'static str, u64> = TableDefinition::new("kiln");
 
-/// Makes a store at `path` that holds what `fill` writes. The file gets its name last: `redb` refuses, for ever, a file
-/// whose making was cut short.
+/// Creates a store at `path` with the entries that `fill` writes. The file is renamed to `path` last, because `redb`
+/// can never open a file whose creation was interrupted.
 pub(crate) fn create(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<(), Source> {
     let partial = beside(path, "partial");
     if partial.try_exists()? {
@@ -37,13 +38,13 @@ pub(crate) fn create(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result
         Ok(())
     });
     if made.is_err() {
-        // The caller hears about the first failure; what is left is removed by the next attempt.
+        // The first failure is returned; a leftover file is removed by the next attempt.
         let _ = fs::remove_file(&partial);
     }
     made
 }
 
-/// [`create`] for a copy of a store, which must not replace anything.
+/// Creates a copy of a store at `path` as [`create`] does; fails if the file exists.
 pub(crate) fn checkpoint(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<()> {
     let failed = |source| Error::Checkpoint { path: path.to_owned(), source };
     if path.try_exists().map_err(|source| failed(source.into()))? {
@@ -60,7 +61,7 @@ fn make(path: &Path, fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>)
     Ok(())
 }
 
-/// Makes the table of every space, then `fill`s them, in one transaction.
+/// Creates the tables of all spaces, runs `fill` and sets the format if there is none, in one transaction.
 pub(super) fn lay_out(
     database: &Database,
     fill: impl FnOnce(&WriteTransaction) -> Result<(), Source>,
@@ -77,14 +78,14 @@ pub(super) fn lay_out(
     })
 }
 
-/// Whether `database` has no table yet for some space.
+/// Whether `database` lacks the table of some space.
 pub(super) fn lacks_tables(database: &Database) -> Result<bool, Source> {
     let snapshot = database.begin_read()?;
     let names: Vec<String> = snapshot.list_tables()?.map(|found| found.name().to_owned()).collect();
     Ok(Space::ALL.iter().any(|space| !names.iter().any(|name| name == space.table_name())))
 }
 
-/// The format of the store in `database`; `None` for one without tables.
+/// Reads the file format of `database`; `None` if it has no tables yet.
 pub(super) fn read_format(database: &Database) -> Result<Option<u64>, Source> {
     let snapshot = database.begin_read()?;
     let table = match snapshot.open_table(FORMAT_TABLE) {

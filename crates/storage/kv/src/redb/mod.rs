@@ -1,4 +1,11 @@
-//! The store in one file: copy-on-write B-trees by `redb`, a table per space.
+//! Backend in one file: `redb`'s copy-on-write B-trees, one table per key space.
+//!
+//! In reading order:
+//! - `create.rs`: creating a file, checkpoints, format versions
+//! - `checked.rs`: value checksums and detection of damaged pages
+//! - `moment.rs`: reads from a snapshot
+//! - `behind_log.rs`: the trees of a store with a write-ahead log
+//! - `upgrade.rs`: upgrade of files without checksums
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -27,29 +34,31 @@ pub(crate) use checked::{DamagedTree, insert};
 pub(crate) use create::checkpoint;
 use create::create;
 
-/// The table that holds the entries of one space.
+/// Definition of the table that holds the entries of one space.
 pub(crate) type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
-/// Memory for pages of a file, if nothing else is asked for. The catalog of a warehouse with 100,000 shards fits.
+/// Default size of the page cache, in bytes. The catalog of a warehouse with 100,000 shards fits.
 pub const CACHE_BYTES: usize = 256 * 1024 * 1024;
 
-/// Opens the store at `path`, or makes an empty one; the folder must exist. A write is durable in the file itself: for copies and files
-/// that are written once. A server's store has a [log](crate::wal) and is refused.
+/// Opens the standalone store at `path`, or creates an empty one; the folder must exist.
 ///
-/// Only one handle can have it open, in this process or any other: a second one is [`Error::AlreadyOpen`].
+/// Each write is durable in the file itself, which suits copies and files that are written once. Fails for a server's
+/// store, which has a [write-ahead log](crate::wal), and with [`Error::AlreadyOpen`] while any process has it open.
 pub fn open(path: impl AsRef<Path>) -> Result<Store> {
     open_file(path.as_ref(), Role::Alone, CACHE_BYTES)
 }
 
-/// Whether a file is whole in itself.
+/// The use of a file: alone, or as the trees behind a write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
+    /// The file contains the entire store.
     Alone,
+    /// Newer batches are in a write-ahead log beside the file.
     BehindLog,
 }
 
 impl Role {
-    /// The highest format that is opened so.
+    /// Returns the highest file format that can be opened in this role.
     fn format_max(self) -> u64 {
         match self {
             Self::Alone => create::FORMAT,
@@ -57,7 +66,7 @@ impl Role {
         }
     }
 
-    /// Whether a file of this format is opened so.
+    /// Whether a file of `format` can be opened in this role.
     fn reads(self, format: u64) -> bool {
         format <= self.format_max() && (self == Self::BehindLog || format != behind_log::FORMAT_BEHIND_LOG_UNCHECKED)
     }
@@ -75,14 +84,14 @@ fn open_file(path: &Path, role: Role, cache_bytes: usize) -> Result<Store> {
     });
     let mut database = opened.map_err(failed)?.ok_or_else(|| Error::AlreadyOpen { path: path.to_owned() })?;
     check_format(path, &database, role)?;
-    // What a server begins with is whole, to the last page: a copy taken of a file in use, or a disk that has lost writes, is noticed here.
+    // A server verifies all pages at its start: this detects a copy taken of a file in use and a disk that lost writes.
     if role == Role::BehindLog && !checked::guarded(|| Ok(database.check_integrity()?)).map_err(failed)? {
-        tracing::warn!(path = %path.display(), "the file was not closed well; its free pages were counted anew");
+        tracing::warn!(path = %path.display(), "the store file was not closed cleanly; its free pages were recomputed");
     }
     Store::new(path, database, Some(lock), role)
 }
 
-/// Refuses a file whose format is not one of the `role`.
+/// Checks that the file's format can be opened in `role`.
 fn check_format(path: &Path, database: &Database, role: Role) -> Result<()> {
     let failed = |source| Error::Open { path: path.to_owned(), source };
     match checked::guarded(|| create::read_format(database)).map_err(failed)? {
@@ -93,7 +102,7 @@ fn check_format(path: &Path, database: &Database, role: Role) -> Result<()> {
     }
 }
 
-/// Opens the store on a storage other than a file, which the tests make fail.
+/// Opens the store on a test backend that can inject failures.
 #[cfg(test)]
 fn open_on(backend: impl redb::StorageBackend, role: Role) -> Result<Store> {
     let path = Path::new("(test backend)");
@@ -103,15 +112,15 @@ fn open_on(backend: impl redb::StorageBackend, role: Role) -> Result<Store> {
     Store::new(path, database, None, role)
 }
 
-/// A store in one file.
+/// A store in one `redb` file.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
     database: Database,
-    /// Held by the one writer, so that none starts between another's failure and the poisoning.
+    /// Serializes writers, so that none starts between another's failure and the poisoning.
     writer: Mutex<()>,
     poisoned: AtomicBool,
-    /// The lock lives as long as the handle, and longer than `database`, whose drop still writes.
+    /// Lock file. Declared last so that it is released after `database`, whose drop still writes.
     _lock: Option<File>,
 }
 
@@ -127,7 +136,7 @@ impl Store {
         let failed = |source| Error::Open { path: path.to_owned(), source };
         check_format(path, &store.database, role)?;
         checked::guarded(|| upgrade::upgrade(path, &store.database)).map_err(failed)?;
-        // An older version made fewer spaces, and a test's storage starts without any.
+        // Files of older versions have fewer spaces, and test backends start without any.
         if create::lacks_tables(&store.database).map_err(failed)? {
             create::lay_out(&store.database, |_| Ok(())).map_err(failed)?;
         }
@@ -144,7 +153,7 @@ impl Store {
         self.check_usable()?;
         commit(&self.database, change).map_err(|source| {
             self.poisoned.store(true, Ordering::Release);
-            tracing::error!(path = %self.path.display(), error = %source, "a write failed, the store is closed to all use");
+            tracing::error!(path = %self.path.display(), error = %source, "write failed; the store is now unusable");
             Error::Write { path: self.path.clone(), source }
         })
     }
@@ -218,7 +227,7 @@ impl TxKv for Store {
     }
 }
 
-/// Takes the lock file beside `path`, so that making a new store needs no care about a second process doing the same.
+/// Locks the lock file beside `path`, so that two processes cannot create the same store at the same time.
 fn lock(path: &Path) -> Result<File> {
     let failed = |source: io::Error| Error::Open { path: path.to_owned(), source: source.into() };
     let lock_path = beside(path, "lock");
@@ -230,7 +239,7 @@ fn lock(path: &Path) -> Result<File> {
     }
 }
 
-/// `path` with `.extension` added.
+/// Returns `path` with `.extension` appended.
 fn beside(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -244,13 +253,15 @@ fn builder(cache_bytes: usize) -> redb::Builder {
     builder
 }
 
+/// Returns the definition of the table of `space`.
 pub(crate) fn table(space: Space) -> Table {
     TableDefinition::new(space.table_name())
 }
 
+/// Runs `change` in one durable transaction.
 fn commit(database: &Database, change: impl FnOnce(&WriteTransaction) -> Result<(), Source>) -> Result<(), Source> {
     let mut transaction = database.begin_write()?;
-    // Saves the allocator's state with each commit, so that opening after a crash takes no walk over the whole file.
+    // Saves the allocator's state with each commit, so that opening after a crash need not scan the whole file.
     transaction.set_quick_repair(true);
     change(&transaction)?;
     transaction.commit()?;

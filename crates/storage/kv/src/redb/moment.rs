@@ -1,4 +1,4 @@
-//! What the trees held at one moment.
+//! Reads from a snapshot of the trees.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,14 @@ use crate::{Direction, Entries, Entry, Error, KeyRange, Result, Space};
 
 type Guard = AccessGuard<'static, &'static [u8]>;
 
-/// The trees as they were at one moment.
+/// A read-only snapshot of the trees.
 pub(crate) struct Moment {
     path: PathBuf,
     pub(super) snapshot: ReadTransaction,
 }
 
 impl Moment {
+    /// Returns the value of `key` after verifying its checksum.
     pub(crate) fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
         let read = || {
             let stored = self.snapshot.open_table(table(space))?.get(key)?;
@@ -30,7 +31,7 @@ impl Moment {
         }
     }
 
-    /// The entries of a range that is not empty.
+    /// Returns the entries of `range`, which must not be empty.
     pub(crate) fn scan(&self, space: Space, range: &KeyRange, direction: Direction) -> Result<Entries> {
         let read = || Ok(self.snapshot.open_table(table(space))?.range::<&[u8]>(range.bounds())?);
         let entries = guarded(read).map_err(|source| self.failed(space, source))?;
@@ -46,7 +47,7 @@ impl Moment {
     }
 }
 
-/// Entries whose checksums are verified as they come; the first failure is the last item.
+/// Iterator that verifies the checksum of each entry; it ends after the first failure.
 struct Checked<I> {
     path: PathBuf,
     space: Space,
@@ -80,7 +81,7 @@ impl<I: Iterator<Item = Result<(Guard, Guard), redb::StorageError>>> Iterator fo
 }
 
 impl Store {
-    /// The trees as they are now.
+    /// Takes a snapshot of the trees.
     pub(crate) fn moment(&self) -> Result<Moment> {
         let failed = |source| Error::ReadAny { path: self.path.clone(), source };
         let snapshot = self.database.begin_read().map_err(|source| failed(source.into()))?;

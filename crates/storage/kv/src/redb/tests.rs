@@ -20,14 +20,14 @@ fn after_lost_and_torn_writes_the_store_is_a_prefix_of_its_batches() {
     let mut interrupted = Interrupted::default();
     for seed in 0..60 {
         let disk = CrashDisk::new(seed);
-        // A file gets its name only when its making is through, so making it is not at the mercy of crashes.
+        // Creation is not tested here: a file gets its name only when it is complete.
         drop(open_trees(&disk).unwrap());
         interrupted += conformance::check_recovery(&Trees(disk), seed);
     }
     assert!(0 < interrupted.kept_count && 0 < interrupted.lost_count, "{interrupted:?}");
 }
 
-/// A disk with the trees alone.
+/// A crashing disk with a standalone `redb` store.
 struct Trees(CrashDisk);
 
 impl CrashingDisk for Trees {
@@ -103,7 +103,7 @@ fn a_file_of_a_newer_format_is_refused() {
     assert!(matches!(open(&path), Err(Error::Format { found, .. }) if found == create::FORMAT + 1));
 }
 
-/// Makes a file as older versions made it.
+/// Creates a file as older versions did, without checksums.
 fn make_unchecked(path: &Path, format: u64, entries: &[(Space, Vec<u8>, Vec<u8>)]) {
     let database = Database::create(path).unwrap();
     commit(&database, |transaction| {
@@ -135,7 +135,7 @@ fn entries() -> Vec<(Space, Vec<u8>, Vec<u8>)> {
 /// A space, a key in it, and the key's value.
 type Entry = (Space, Vec<u8>, Vec<u8>);
 
-/// Everything in the store, as scans tell it and as single reads do.
+/// Scans all entries of the store and checks that point reads return the values in `entries`.
 fn read_all(store: &Store, entries: &[Entry]) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
     for space in Space::ALL {
@@ -175,7 +175,7 @@ fn a_file_of_an_older_version_is_upgraded_and_no_older_version_opens_it() {
         drop(store);
         let expected = behind_log::LogMark { identity: 7, applied: 42 };
         assert_eq!(mark, (format == behind_log::FORMAT_BEHIND_LOG_UNCHECKED).then_some(expected));
-        // What is behind a log is not whole alone.
+        // Trees behind a log cannot be opened as a standalone store.
         assert_eq!(open(&path).is_ok(), format == 1);
     }
 }
@@ -233,7 +233,7 @@ fn whatever_is_damaged_on_the_disk_is_an_error_or_was_not_used() {
     let (mut noticed, mut unused) = (0, 0);
     for round in 0..150 {
         let mut damaged = whole.clone();
-        // Of a file that has more room than it uses.
+        // Skips zero bytes, most of which are unused space.
         let at = loop {
             let at = below(damaged.len());
             if damaged[at] != 0 {
@@ -286,7 +286,7 @@ fn a_value_that_is_damaged_while_the_store_is_open_is_an_error() {
     let found: Vec<Result<_>> = store.scan(Space::Rows, KeyRange::all(), Direction::Forward).unwrap().collect();
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].is_ok() && matches!(found[1], Err(Error::DamagedEntry { .. })));
-    // Nor does a copy take the damage along.
+    // A checkpoint does not copy a damaged value.
     assert!(store.checkpoint(&folder.path().join("copy")).is_err());
 }
 

@@ -1,4 +1,4 @@
-//! Gives the values of a file their checksums, where an older version has written it without.
+//! Upgrade of files from before values had checksums.
 
 use std::path::Path;
 
@@ -11,8 +11,10 @@ use super::{Table, commit, insert, table};
 use crate::Space;
 use crate::error::Source;
 
-/// Brings the file to the present format, space by space, each in one transaction with the format: whenever it ends, the next start goes
-/// on, and no older version opens what it would not understand.
+/// Upgrades the file to the current format by rewriting its values with checksums.
+///
+/// Each space is one transaction that also sets the format: an interrupted upgrade continues at the next start, and
+/// versions that cannot read the new tables refuse the file.
 pub(super) fn upgrade(path: &Path, database: &Database) -> Result<(), Source> {
     let names: Vec<String> = database.begin_read()?.list_tables()?.map(|found| found.name().to_owned()).collect();
     let old: Vec<Space> =
@@ -20,7 +22,7 @@ pub(super) fn upgrade(path: &Path, database: &Database) -> Result<(), Source> {
     if old.is_empty() {
         return Ok(());
     }
-    tracing::info!(path = %path.display(), "upgrading the file: its values get checksums");
+    tracing::info!(path = %path.display(), "upgrading the store file: adding checksums to its values");
     for space in old {
         let unchecked: Table = TableDefinition::new(space.unchecked_table_name());
         commit(database, |transaction| {

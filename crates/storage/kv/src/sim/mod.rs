@@ -1,4 +1,4 @@
-//! A store in memory on a disk that crashes on command, for simulations from a seed.
+//! Simulated backend for deterministic simulation: a store in memory on a disk that crashes on command.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use crate::{Batch, Direction, Entries, Entry, Error, KeyRange, Op, Result, Space
 #[cfg(test)]
 mod tests;
 
-/// A disk that outlives the crashes of the store on it. Clones are the same disk.
+/// A simulated disk, which outlives crashes of the store on it. Clones share the disk.
 #[derive(Debug, Clone)]
 pub struct Disk {
     state: Arc<Mutex<State>>,
@@ -26,19 +26,19 @@ pub struct Disk {
 struct State {
     spaces: BTreeMap<Space, BTreeMap<Bytes, Bytes>>,
     random: SeededRandom,
-    /// What is on the disk where it acknowledges a write before it is there: all but the last one.
+    /// Durable content of a disk that acknowledges writes early: all writes but the last. `None` for an honest disk.
     synced: Option<BTreeMap<Space, BTreeMap<Bytes, Bytes>>>,
-    /// Writes left before one fails.
+    /// Writes that still succeed before one fails; `None` if none is to fail.
     fuse: Option<u64>,
-    /// Counts the stores opened; only the store of the present life may use the disk.
+    /// Incremented by each open and crash; handles of an earlier life are rejected.
     life: u64,
-    /// Whether the store of the present life is open.
+    /// Whether the store of the current life is open.
     open: bool,
     poisoned: bool,
 }
 
 impl Disk {
-    /// An empty disk; what a crash does to a write in flight follows from `seed`.
+    /// Creates an empty disk; `seed` decides whether writes in flight survive a crash.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let state = State {
@@ -53,7 +53,8 @@ impl Disk {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Opens the store on this disk; [`Error::AlreadyOpen`] while another handle lives and has not crashed.
+    /// Opens the store on this disk; fails with [`Error::AlreadyOpen`] while another handle is open and has not
+    /// crashed.
     pub fn open(&self) -> Result<Store> {
         let mut state = self.state.lock();
         if state.open {
@@ -65,19 +66,20 @@ impl Disk {
         Ok(Store { disk: self.clone(), life: state.life })
     }
 
-    /// Lets `count` more writes through. The one after fails as a crash in its middle would: it is never acknowledged, and
-    /// the seed decides whether it is there after the next open.
+    /// Makes the write after the next `count` fail as in a crash: it is not acknowledged, and the seed decides whether
+    /// it took effect.
     pub fn fail_after(&self, count: u64) {
         self.state.lock().fuse = Some(count);
     }
 
-    /// From now on acknowledges each write before it is durable: a crash loses the last one. No store may be on such a disk.
+    /// Makes the disk acknowledge writes before they are durable: a crash then loses the last one. Used to show that
+    /// the tests notice such a disk, on which no store can be safe.
     pub fn lie(&self) {
         let mut state = self.state.lock();
         state.synced = Some(state.spaces.clone());
     }
 
-    /// Another disk with the same content, as a copy of a stopped server's folder is.
+    /// Returns another disk with the same content, like a copy of a stopped server's folder.
     #[must_use]
     pub fn duplicate(&self, seed: u64) -> Self {
         let copy = Self::new(seed);
@@ -85,7 +87,7 @@ impl Disk {
         copy
     }
 
-    /// Kills the store that is open, if any: its handle refuses everything from now on, and a new one can be opened.
+    /// Crashes the open store, if any: its handle rejects all further calls, and the disk can be opened again.
     pub fn crash(&self) {
         let mut state = self.state.lock();
         state.life += 1;
@@ -97,7 +99,7 @@ impl Disk {
     }
 }
 
-/// The store of one life of a [`Disk`].
+/// A handle of the store on a [`Disk`], valid until the next crash.
 #[derive(Debug)]
 pub struct Store {
     disk: Disk,
@@ -105,12 +107,13 @@ pub struct Store {
 }
 
 impl Store {
+    /// Locks the disk; fails if this handle has crashed or is poisoned.
     fn usable(&self) -> Result<MutexGuard<'_, State>> {
         let state = self.disk.state.lock();
         if state.life != self.life || state.poisoned { Err(Error::Poisoned { path: path() }) } else { Ok(state) }
     }
 
-    /// Applies `change` as one durable write, unless the disk is to fail now.
+    /// Applies `change` as one durable write, or fails if the disk is set to fail now.
     fn change(&self, change: impl FnOnce(&mut BTreeMap<Space, BTreeMap<Bytes, Bytes>>)) -> Result<()> {
         let mut state = self.usable()?;
         match &mut state.fuse {

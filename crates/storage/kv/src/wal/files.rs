@@ -1,4 +1,6 @@
-//! The write-ahead log: two files that take turns. One is written to, the other waits for the trees to have what it says.
+//! The write-ahead log: two files used in alternation.
+//!
+//! The active file is appended to; the records of the other are being flushed to the trees.
 
 use std::io;
 
@@ -9,21 +11,26 @@ use super::frame;
 use crate::Batch;
 use crate::log::Record;
 
-/// A file grows by this at least…
+/// Minimum by which a file grows, in bytes.
 const GROWTH_BYTES_MIN: u64 = 64 * 1024;
-/// … and by its length, up to this: with zeros that are synced once, so that later writes change no metadata.
+/// Maximum by which a file grows, in bytes; in between it doubles. Growing writes zeros that are synced once, so that
+/// later appends change no file metadata.
 const GROWTH_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What a log is kept in; `redb`'s trait, so that tests let it fail as they let the trees' file.
+/// The storage of a log file. It is `redb`'s trait so that tests can inject failures as for the trees' file.
 pub(super) type Medium = Box<dyn StorageBackend>;
 
+/// The write-ahead log of one store.
 #[derive(Debug)]
 pub(super) struct Wal {
     files: [LogFile; 2],
+    /// Index of the file that is appended to.
     active: usize,
+    /// Number of the newest record.
     newest: u64,
-    /// Frames of another store are not read, as those that were left beside a file that was replaced.
+    /// Identity of the store, part of each frame: frames left over from another store at this path are ignored.
     identity: u64,
+    /// Buffer in which frames are encoded.
     frame: BytesMut,
 }
 
@@ -31,24 +38,24 @@ pub(super) struct Wal {
 struct LogFile {
     medium: Medium,
     length: u64,
-    /// Where the next frame goes.
+    /// Offset at which the next frame is written.
     end: u64,
 }
 
-/// Records that the trees do not have, oldest first.
+/// Records recovered from the log that the trees lack, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Those in the file that waits.
+    /// Records of the inactive file.
     pub(super) waiting: Vec<Record>,
-    /// Those in the file that is written to.
+    /// Records of the active file.
     pub(super) active: Vec<Record>,
 }
 
-/// Why a log cannot be read.
+/// Failure to recover a log.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     Io(io::Error),
-    /// A record after `after` is there, and those between are not.
+    /// The log has a gap: record `found` exists, but durable records between `after` and it are missing.
     Damaged {
         after: u64,
         found: u64,
@@ -62,12 +69,12 @@ impl From<io::Error> for Unreadable {
 }
 
 impl Wal {
-    /// The log of the store `identity`, whose trees have all records up to `applied`.
+    /// Opens the log of store `identity` and recovers the records after `applied`, the newest one in the trees.
     pub(super) fn open(media: [Medium; 2], identity: u64, applied: u64) -> Result<(Self, Found), Unreadable> {
         let [first, second] = media;
         let (first, second) = (read(first, identity, applied)?, read(second, identity, applied)?);
         let begins = |file: &Read| file.records.first().map_or(u64::MAX, |record| record.number);
-        // The one that began later is written to; where one has nothing that is needed, it is the other.
+        // The file whose records start later is the active one; a file without unapplied records is inactive.
         let active = match (first.records.is_empty(), second.records.is_empty()) {
             (true, false) => 1,
             (_, true) => 0,
@@ -85,7 +92,8 @@ impl Wal {
             }
             newest = record.number;
         }
-        // A record is only written when all before it are safe: one beyond a gap tells that something was lost since.
+        // A record is written only after all before it are durable, so a record beyond a gap proves that some were
+        // lost.
         if let Some(beyond) = reads.iter().filter_map(|file| file.beyond).find(|beyond| newest < *beyond) {
             return Err(Unreadable::Damaged { after: newest, found: beyond });
         }
@@ -96,13 +104,13 @@ impl Wal {
         if found.active.is_empty() {
             files[active].end = 0;
         } else {
-            // The last record may have been read from memory that no sync has reached.
+            // The last record may have been read from the page cache before it was synced.
             files[active].medium.sync_data()?;
         }
         Ok((Self { files, active, newest, identity, frame: BytesMut::new() }, found))
     }
 
-    /// Writes `batch` durably; its number.
+    /// Appends `batch` durably and returns its record number.
     pub(super) fn append(&mut self, batch: &Batch) -> io::Result<u64> {
         let number = self.newest + 1;
         self.frame.clear();
@@ -113,12 +121,13 @@ impl Wal {
         Ok(number)
     }
 
-    /// Bytes in the file that is written to.
+    /// Returns the bytes used in the active file.
     pub(super) fn active_bytes(&self) -> u64 {
         self.files[self.active].end
     }
 
-    /// Goes on at the start of the other file, whose records the trees must have; the number of the newest record.
+    /// Switches to the start of the other file, whose records must be in the trees, and shrinks it to at most
+    /// `bytes_max`. Returns the number of the newest record.
     pub(super) fn switch(&mut self, bytes_max: u64) -> io::Result<u64> {
         self.active = 1 - self.active;
         let file = &mut self.files[self.active];
@@ -132,6 +141,7 @@ impl Wal {
 }
 
 impl LogFile {
+    /// Appends a frame, growing the file if necessary, and syncs it.
     fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         let end = self.end + frame.len() as u64;
         self.medium.write(self.end, frame)?;
@@ -147,14 +157,16 @@ impl LogFile {
     }
 }
 
+/// Recovered contents of one log file.
 struct Read {
     file: LogFile,
-    /// Those after `applied`.
+    /// Consecutive records from the start of the file, without those already in the trees.
     records: Vec<Record>,
-    /// The number of a record after the first gap.
+    /// Highest number of a record behind the first gap.
     beyond: Option<u64>,
 }
 
+/// Reads a log file up to its first gap or invalid frame, then searches behind it for newer records.
 fn read(medium: Medium, identity: u64, applied: u64) -> io::Result<Read> {
     let length = medium.len()?;
     let mut bytes = BytesMut::zeroed(usize::try_from(length).map_err(io::Error::other)?);
@@ -173,7 +185,8 @@ fn read(medium: Medium, identity: u64, applied: u64) -> io::Result<Read> {
     Ok(Read { file: LogFile { medium, length, end: end as u64 }, records, beyond })
 }
 
-/// The highest number of a record from `from` on that is above `last`: what a file held before its turn has lower ones.
+/// Returns the highest record number above `last` at or after offset `from`. Leftovers of an earlier use of the file
+/// have lower numbers.
 fn beyond(bytes: &Bytes, from: usize, identity: u64, last: u64) -> Option<u64> {
     (from..bytes.len())
         .step_by(frame::ALIGN_BYTES)

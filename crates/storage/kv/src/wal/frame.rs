@@ -1,4 +1,4 @@
-//! A record in the write-ahead log: what it is, how long, whose, the record, zeros up to the next multiple of eight.
+//! Frames of the write-ahead log: magic, record length, store identity, record, zero padding to a multiple of 8 bytes.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -6,17 +6,17 @@ use crate::Batch;
 use crate::log::Record;
 
 const MAGIC: u32 = u32::from_be_bytes(*b"kwal");
-/// Magic, length of the record, identity of the store.
+/// Size of magic, record length and store identity.
 const HEADER_BYTES: usize = 4 + 4 + 8;
-/// Frames begin at multiples of this.
+/// Alignment of frames in the file, in bytes.
 pub(super) const ALIGN_BYTES: usize = 8;
 
-/// Whether the frame of the batch can tell its length.
+/// Whether the record of `batch` fits a frame, whose length field has 32 bits.
 pub(super) fn holds(batch: &Batch) -> bool {
     u32::try_from(Record::byte_count(batch)).is_ok()
 }
 
-/// Appends the frame of the batch's record to `bytes`, which end where a frame may begin.
+/// Appends `batch` as a frame to `bytes`, whose length must be aligned to [`ALIGN_BYTES`].
 pub(super) fn put(bytes: &mut BytesMut, identity: u64, number: u64, batch: &Batch) {
     let start = bytes.len();
     bytes.put_u32(MAGIC);
@@ -24,13 +24,13 @@ pub(super) fn put(bytes: &mut BytesMut, identity: u64, number: u64, batch: &Batc
     bytes.put_u64(identity);
     Record::put(bytes, number, 0, None, batch);
     let length = bytes.len() - start - HEADER_BYTES;
-    let length_u32 = u32::try_from(length).expect("the store has asked whether a frame holds it");
+    let length_u32 = u32::try_from(length).expect("Store::write rejects batches that no frame holds");
     bytes[start + 4..start + 8].copy_from_slice(&length_u32.to_be_bytes());
     bytes.put_bytes(0, length.next_multiple_of(ALIGN_BYTES) - length);
 }
 
-/// The record whose frame begins at `at` and where the next one would begin; `None` where there is none of this store, or
-/// one that was not written whole.
+/// Reads the frame at offset `at`; returns its record and the offset of the next frame. `None` if there is no complete
+/// frame of this store.
 pub(super) fn read(bytes: &Bytes, at: usize, identity: u64) -> Option<(Record, usize)> {
     let mut header = bytes.get(at..at + HEADER_BYTES)?;
     if header.get_u32() != MAGIC {

@@ -1,4 +1,4 @@
-//! Changes in memory that the trees do not have yet.
+//! Memtables: changes in memory that are not in the trees yet.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,27 +10,27 @@ use imbl::OrdMap;
 use crate::log::Record;
 use crate::{Batch, Direction, KeyRange, Op, Space};
 
-/// What became of keys: their value, or `None` where they were removed. A copy costs a pointer and holds its moment.
+/// Changed keys with their value, or `None` if deleted. A clone is a snapshot and costs one pointer.
 type Keys = OrdMap<Bytes, Option<Bytes>>;
 
-/// The newest change of each key.
+/// The newest change of each key, by key space.
 #[derive(Debug, Default)]
 pub(crate) struct Memtable {
     spaces: BTreeMap<Space, Keys>,
 }
 
-/// A key and what became of it.
+/// A changed key with its value, or `None` if deleted.
 pub(super) type Changed = (Bytes, Option<Bytes>);
 
 impl Memtable {
-    /// The changes of `records`, oldest first.
+    /// Builds a memtable from `records`, oldest first.
     pub(super) fn of(records: Vec<Record>) -> Self {
         let mut table = Self::default();
         records.into_iter().for_each(|record| table.apply(record.batch));
         table
     }
 
-    /// Takes the changes of `batch` after all it has.
+    /// Applies the changes of `batch`.
     pub(super) fn apply(&mut self, batch: Batch) {
         for op in batch.into_ops() {
             let (space, key, value) = match op {
@@ -41,24 +41,25 @@ impl Memtable {
         }
     }
 
-    /// What became of `key`; `None` where it is as it was.
+    /// Returns the change of `key`: a value, or `Some(None)` for a deletion; `None` if it has no change.
     pub(super) fn get(&self, space: Space, key: &[u8]) -> Option<Option<Bytes>> {
         self.spaces.get(&space)?.get(key).cloned()
     }
 
-    /// The changes in `range`, as of now.
+    /// Iterates over a snapshot of the changes in `range`.
     pub(super) fn range(&self, space: Space, range: &KeyRange, direction: Direction) -> Changes {
         let keys = if range.is_empty() { Keys::new() } else { self.spaces.get(&space).cloned().unwrap_or_default() };
         Changes { keys, left: range.clone(), direction, piece: Vec::new().into_iter(), piece_length: 1 }
     }
 
-    /// All changes, space by space, in key order.
+    /// Iterates over the spaces with their changes in key order.
     pub(crate) fn spaces(&self) -> impl Iterator<Item = (Space, &Keys)> {
         self.spaces.iter().map(|(space, keys)| (*space, keys))
     }
 }
 
-/// Changes of a range in the order of a direction, looked up piece by piece: whoever wants a few pays for a few.
+/// Iterator over the changes of a range. It looks changes up in chunks of growing length, so that reading a few is
+/// cheap.
 #[derive(Debug)]
 pub(super) struct Changes {
     keys: Keys,
@@ -68,7 +69,7 @@ pub(super) struct Changes {
     piece_length: usize,
 }
 
-/// The most that is looked up at once.
+/// Maximum number of changes in one chunk.
 const PIECE_LENGTH_MAX: usize = 256;
 
 impl Iterator for Changes {

@@ -1,4 +1,4 @@
-//! Entries of the trees with later changes laid over them.
+//! Merge iterators: tree entries overlaid with newer changes from memtables.
 
 use std::cmp::Ordering;
 use std::iter::Peekable;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::memtable::{Changed, Changes};
 use crate::{Direction, Entries, Entry, Result};
 
-/// Entries with changes over them; all lie in the order of `direction`.
+/// Iterator over tree entries with newer changes applied; both inputs are in the order of `direction`.
 pub(super) struct Merged {
     below: Peekable<Entries>,
     changes: Peekable<Newest>,
@@ -46,7 +46,7 @@ impl Iterator for Merged {
     }
 }
 
-/// The newest change of each key, of two layers.
+/// Iterator over the newest change of each key in two memtables; `above` is the newer one.
 pub(super) struct Newest {
     above: Peekable<Changes>,
     below: Option<Peekable<Changes>>,
@@ -79,6 +79,7 @@ impl Iterator for Newest {
     }
 }
 
+/// Compares keys in the order of the scan.
 fn compare(direction: Direction, left: &Bytes, right: &Bytes) -> Ordering {
     match direction {
         Direction::Forward => left.cmp(right),

@@ -4,7 +4,7 @@ use super::*;
 use crate::conformance::{self, CrashingDisk, Interrupted};
 use crate::crash_disk::CrashDisk;
 
-/// So small that the files change roles every few batches.
+/// File size so small that the log switches files every few batches.
 const SMALL_BYTES: u64 = 2_000;
 
 #[test]
@@ -46,7 +46,7 @@ impl CrashingDisk for Disk {
     }
 
     fn crash_soon(&self, random: u64) {
-        // A batch takes two requests, or ten where the files change roles.
+        // A batch takes two requests, or about ten if it switches files.
         self.disk.fail_after(random % 60);
     }
 

@@ -1,7 +1,7 @@
-//! Who may write to a storage prefix: one instance, until it is released.
+//! Exclusive ownership of a storage prefix by one instance, until it is released.
 //!
-//! The claim is an object that is made by a conditional put and names its holder. Each start of the holder raises the epoch
-//! and writes a new token, so that an earlier life of the same instance finds out that it is over.
+//! The claim is an object created by a conditional put that names its owner. Each start of the owner increments the
+//! epoch and writes a new token, so that an earlier process of the same instance notices that it has been replaced.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -12,43 +12,49 @@ use crate::{Error, Objects, Result, Version};
 #[cfg(test)]
 mod tests;
 
-/// The name of the claim below the storage prefix.
+/// Name of the claim object below the storage prefix.
 const NAME: &str = "kiln-claim.json";
 
-/// The layout of [`Record`].
+/// Format version of [`Record`].
 const FORMAT: u32 = 1;
 
-/// Rounds of reading and conditionally writing before giving up. Each round is lost only to another start of this instance.
+/// Maximum number of attempts to read and conditionally write the claim. Only another start of the same instance can
+/// make an attempt fail.
 const ROUND_COUNT_MAX: u32 = 16;
 
-/// The right to write to a storage prefix. Dropping it releases nothing: the prefix stays with the instance, which comes back.
+/// The exclusive right to write to a storage prefix. Dropping it does not release the prefix: the instance still owns
+/// it when it restarts.
 #[derive(Debug)]
 pub struct Claim {
     objects: Objects,
     record: Record,
 }
 
-/// What the claim object says. Fields that a later version adds do not disturb this one.
+/// Content of the claim object. Unknown fields, which later versions may add, are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
+    /// Format version.
     format: u32,
-    /// The instance that holds the prefix.
+    /// The instance that owns the prefix.
     #[serde(with = "as_text")]
     instance: Uuid,
-    /// How often the instance has started here.
+    /// Number of the instance's starts on this prefix.
     epoch: u64,
-    /// Drawn for each write of the record, so that a writer recognises its own after a lost answer.
+    /// Random id of this write of the record: a writer recognizes its own write after a lost response.
     #[serde(with = "as_text")]
     token: Uuid,
-    /// Host and folder of the instance, for people.
+    /// Host and folder of the instance, for error messages.
     about: String,
-    /// Microseconds since 1970-01-01 UTC.
+    /// Time of the claim, in microseconds since 1970-01-01 UTC.
     claimed_us: i64,
 }
 
 impl Claim {
-    /// Takes the prefix for `instance`, or takes it again after a restart. [`Error::Claimed`] where another instance has it;
-    /// `about` (a host, a folder) is what that error will tell others about this one.
+    /// Claims the prefix for `instance`, or reclaims it after a restart. `about` (host and folder) describes this
+    /// instance in the error that other instances get.
+    ///
+    /// # Errors
+    /// [`Error::Claimed`] if another instance owns the prefix.
     pub async fn acquire(objects: &Objects, instance: Uuid, about: &str) -> Result<Self> {
         for _ in 0..ROUND_COUNT_MAX {
             let found = match objects.get_versioned(NAME).await {
@@ -70,7 +76,7 @@ impl Claim {
                 claimed_us: objects.clock().now_us(),
             };
             if write(objects, &record, found.map(|(_, version)| version)).await? {
-                tracing::info!(storage = %objects, %instance, epoch, "claimed the storage");
+                tracing::info!(storage = %objects, %instance, epoch, "claimed the storage prefix");
                 return Ok(Self { objects: objects.clone(), record });
             }
         }
@@ -78,30 +84,30 @@ impl Claim {
             storage: objects.url().to_owned(),
             instance,
             epoch: 0,
-            now: "other processes of the same instance keep starting".to_owned(),
+            now: "other processes of the same instance kept claiming it concurrently".to_owned(),
         })
     }
 
-    /// Starts of this instance on this prefix, this one included. Later starts have higher ones.
+    /// Returns the number of this start of the instance on this prefix; later starts have higher numbers.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.record.epoch
     }
 
-    /// Fails with [`Error::ClaimLost`] unless the prefix is still held by this very start of the instance.
+    /// Checks that this process still owns the prefix; fails with [`Error::ClaimLost`] if it does not.
     pub async fn check(&self) -> Result<()> {
         let found = match self.objects.get(NAME).await {
             Ok(bytes) => parse(&self.objects, &bytes)?,
-            Err(Error::NotFound { .. }) => return Err(self.lost("nobody holds it".to_owned())),
+            Err(Error::NotFound { .. }) => return Err(self.lost("its claim object was deleted".to_owned())),
             Err(error) => return Err(error),
         };
         if found.token == self.record.token {
             return Ok(());
         }
-        Err(self.lost(format!("instance {} ({}) holds it with epoch {}", found.instance, found.about, found.epoch)))
+        Err(self.lost(format!("instance {} ({}) owns it with epoch {}", found.instance, found.about, found.epoch)))
     }
 
-    /// Gives the prefix up, so that another instance may take it.
+    /// Releases the prefix, so that another instance can claim it.
     pub async fn release(self) -> Result<()> {
         self.check().await?;
         self.objects.delete(NAME).await
@@ -117,9 +123,9 @@ impl Claim {
     }
 }
 
-/// Writes `record` over the one of `version`, or where there was none; `false` where somebody else was faster.
+/// Replaces the record of `version`, or creates the first one; returns `false` if another writer was faster.
 async fn write(objects: &Objects, record: &Record, version: Option<Version>) -> Result<bool> {
-    let bytes = Bytes::from(serde_json::to_vec_pretty(record).expect("a record is text and numbers"));
+    let bytes = Bytes::from(serde_json::to_vec_pretty(record).expect("a claim record serializes to JSON"));
     match version {
         Some(version) => Ok(objects.put_if_matches(NAME, bytes, &version).await?.is_some()),
         None => objects.put_if_absent(NAME, bytes).await,
@@ -130,7 +136,7 @@ fn parse(objects: &Objects, bytes: &[u8]) -> Result<Record> {
     let malformed = |reason: String| Error::ClaimMalformed { object: objects.object_url(NAME), reason };
     let record: Record = serde_json::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
     if FORMAT < record.format {
-        return Err(malformed(format!("its format is {}, and this version reads up to {FORMAT}", record.format)));
+        return Err(malformed(format!("its format is {}, but this version reads up to {FORMAT}", record.format)));
     }
     Ok(record)
 }
@@ -144,7 +150,7 @@ fn claimed(objects: &Objects, record: &Record) -> Error {
     }
 }
 
-/// Ids as people read them.
+/// Serialization of ids as hyphenated text.
 mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de};
     use uuid::Uuid;

@@ -62,7 +62,7 @@ async fn a_claim_taken_away_by_hand_is_noticed() {
     assert!(lost.contains("there") && lost.contains(&THEIRS.to_string()), "{lost}");
 }
 
-/// The claim's form: a later version adds to it, and still reads this.
+/// Checks the stored format of the claim: later versions may add fields and must still read this one.
 #[test]
 fn a_claim_is_stored_as_ever() {
     let stored = r#"{

@@ -1,4 +1,4 @@
-//! A store that fails on purpose, from a seed.
+//! Fault injection: an object store that fails requests as planned or at random from a seed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,29 +22,30 @@ use types::random::SeededRandom;
 #[cfg(test)]
 mod tests;
 
-/// The store that faults name as their origin.
+/// Name of this store in errors.
 const STORE: &str = "FaultStore";
 
-/// What goes wrong with one request.
+/// A failure of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// An error, and the request took no effect.
+    /// The request fails and has no effect.
     ErrorBefore,
-    /// An error, and the request took effect.
+    /// The request takes effect but reports an error.
     ErrorAfter,
-    /// No answer in time, and the request took effect.
+    /// The request takes effect but times out.
     TimeoutAfter,
-    /// A conditional put took effect, its answer was lost, and the client, asking again, was told "exists already".
-    /// Other requests took effect and fail.
+    /// A conditional put takes effect but reports that the object already exists, as after a lost response and a retry
+    /// inside the client. Other requests behave as [`Self::ErrorAfter`].
     Conflict,
-    /// The body of the answer ends early; requests without one fail before.
+    /// The response body is truncated; requests without a body behave as [`Self::ErrorBefore`].
     Truncate,
-    /// One bit of the body of the answer is wrong; requests without one fail before.
+    /// One bit of the response body is flipped; requests without a body behave as [`Self::ErrorBefore`].
     BitFlip,
 }
 
 impl Fault {
-    /// The faults a caller must survive without a wrong result. A flipped bit is none of them: only checksums tell.
+    /// Faults that callers must survive without wrong results. A flipped bit is not among them: only checksums detect
+    /// it.
     pub const DETECTABLE: [Self; 5] =
         [Self::ErrorBefore, Self::ErrorAfter, Self::TimeoutAfter, Self::Conflict, Self::Truncate];
 
@@ -63,13 +64,13 @@ impl Fault {
     }
 }
 
-/// Decides how long requests take.
+/// Simulated latency of requests.
 pub trait Pace: fmt::Debug + Send + Sync {
-    /// Waits until a request may be made, and once more until its answer may arrive.
+    /// Waits for the simulated latency. Called before a request and, for puts, once more before its response.
     fn wait(&self, what: &'static str) -> BoxFuture<'static, ()>;
 }
 
-/// Passes every request on to another store, but for those that it lets fail.
+/// Object store that forwards requests to another store and injects faults.
 #[derive(Debug)]
 pub struct FaultStore {
     inner: Arc<dyn ObjectStore>,
@@ -77,19 +78,20 @@ pub struct FaultStore {
     pace: Option<Arc<dyn Pace>>,
 }
 
+/// Faults to inject, and counts of requests and faults so far.
 #[derive(Debug)]
 struct Plan {
     random: SeededRandom,
     request_count: u64,
     fault_count: u64,
-    /// By number of the request.
+    /// Planned faults by the number of their request.
     planned: BTreeMap<u64, Fault>,
-    /// One of so many requests fails with one of these.
+    /// Random faults: one in this many requests fails with one of these.
     one_in: Option<(u64, Vec<Fault>)>,
 }
 
 impl FaultStore {
-    /// A store over `inner` that does not fail yet.
+    /// Wraps `inner`; no faults are injected yet.
     #[must_use]
     pub fn new(inner: Arc<dyn ObjectStore>, seed: u64) -> Self {
         let plan = Plan {
@@ -102,37 +104,37 @@ impl FaultStore {
         Self { inner, plan: Arc::new(Mutex::new(plan)), pace: None }
     }
 
-    /// Lets whole requests (no parts, no lists) take as long as `pace` says.
+    /// Sets the simulated latency of puts, gets and deletes (not of upload parts and lists).
     #[must_use]
     pub fn paced(self, pace: Arc<dyn Pace>) -> Self {
         Self { pace: Some(pace), ..self }
     }
 
-    /// Lets the request that comes after `count` others fail.
+    /// Injects `fault` into the request after the next `count`.
     pub fn fail_after(&self, count: u64, fault: Fault) {
         let plan = &mut *self.plan.lock();
         plan.planned.insert(plan.request_count + count, fault);
     }
 
-    /// Lets one of `requests` requests fail, at random, with one of `faults`.
+    /// Injects a random one of `faults` into one in `requests` requests, at random.
     pub fn fail_one_in(&self, requests: u64, faults: &[Fault]) {
         self.plan.lock().one_in = Some((requests, faults.to_vec()));
     }
 
-    /// Lets nothing fail any more.
+    /// Removes all planned and random faults.
     pub fn heal(&self) {
         let plan = &mut *self.plan.lock();
         plan.planned.clear();
         plan.one_in = None;
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     #[must_use]
     pub fn request_count(&self) -> u64 {
         self.plan.lock().request_count
     }
 
-    /// Requests so far that failed on purpose.
+    /// Returns the number of faults injected so far.
     #[must_use]
     pub fn fault_count(&self) -> u64 {
         self.plan.lock().fault_count
@@ -151,7 +153,7 @@ impl FaultStore {
 }
 
 impl Plan {
-    /// What happens to the next request.
+    /// Counts the next request and returns its fault, if any.
     fn next(&mut self) -> Option<Fault> {
         let request = self.request_count;
         self.request_count += 1;
@@ -160,13 +162,13 @@ impl Plan {
             && self.random.next_u64().is_multiple_of(*requests)
         {
             let index = self.random.next_u64() % faults.len() as u64;
-            fault = Some(faults[usize::try_from(index).expect("an index of a list")]);
+            fault = Some(faults[usize::try_from(index).expect("an index into a list fits usize")]);
         }
         self.fault_count += u64::from(fault.is_some());
         fault
     }
 
-    /// [`Self::next`] for a request that no condition can turn down.
+    /// Returns the fault of the next request, which has no condition: a conflict becomes [`Fault::ErrorAfter`].
     fn next_unconditional(&mut self) -> Option<Fault> {
         self.next().map(|fault| if fault == Fault::Conflict { Fault::ErrorAfter } else { fault })
     }
@@ -180,12 +182,12 @@ async fn pass<T>(fault: Option<Fault>, location: &Path, request: impl Future<Out
     Err(fault.error(location))
 }
 
-/// The body with `fault` done to it.
+/// Truncates `body` or flips one of its bits at a random position.
 fn damage(fault: Fault, body: Bytes, chance: u64) -> Bytes {
     if body.is_empty() {
         return body;
     }
-    let index = usize::try_from(chance % body.len() as u64).expect("an index of the body");
+    let index = usize::try_from(chance % body.len() as u64).expect("an index into the body fits usize");
     match fault {
         Fault::Truncate => body.slice(..index),
         _ => {
@@ -219,7 +221,7 @@ impl ObjectStore for FaultStore {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        // Said after the wait: who lets nothing fail any more is not told of a failure later.
+        // The fault is drawn after the wait, so that none is injected after `heal`.
         self.wait("get").await;
         let (fault, chance) = {
             let mut plan = self.plan.lock();
@@ -238,7 +240,7 @@ impl ObjectStore for FaultStore {
     }
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        // Said after the wait: who lets nothing fail any more is not told of a failure later.
+        // The fault is drawn after the wait, so that none is injected after `heal`.
         self.wait("get").await;
         let (fault, chance) = {
             let mut plan = self.plan.lock();
@@ -278,7 +280,7 @@ impl ObjectStore for FaultStore {
         let found = self.inner.list(prefix);
         match fault {
             None => found,
-            // A list breaks off after its first entries.
+            // The list fails after its first two entries.
             Some(_) => {
                 let broken = Fault::ErrorAfter.error(&prefix.cloned().unwrap_or_default());
                 found.take(2).chain(futures::stream::iter([Err(broken)])).boxed()

@@ -1,5 +1,4 @@
-//! Memory that ranges of files are read into, used again: memory that is new to the program is cleared by the system first, which takes as
-//! long as the reading.
+//! Pool of read buffers. New memory is zeroed by the operating system first, which takes as long as the read itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,12 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// Shorter ranges are read into memory of their own.
+/// Minimum length of a pooled buffer, in bytes; shorter reads allocate memory.
 const BYTES_MIN: usize = 64 << 10;
-/// What is kept for ranges to come, at most.
+/// Maximum size of the pool, in bytes.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Buffers that nobody reads any more.
+/// A pool of free buffers.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     kept: Mutex<Kept>,
@@ -20,13 +19,15 @@ pub(super) struct Buffers {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By their length.
+    /// Free buffers by their length, a power of two.
     of_lengths: BTreeMap<usize, Vec<Vec<u8>>>,
+    /// Total size of the free buffers.
     bytes: usize,
 }
 
 impl Buffers {
-    /// `length` bytes, which `fill` writes; the memory comes back when the last who reads them is gone.
+    /// Returns `length` bytes that `fill` has written. The memory returns to the pool when the last reader drops the
+    /// bytes.
     pub(super) fn filled<E>(
         self: &Arc<Self>,
         length: usize,
@@ -61,11 +62,11 @@ impl Buffers {
     }
 }
 
-/// A buffer that somebody reads.
+/// A buffer in use; dropping it returns the memory to the pool.
 struct Buffer {
-    /// A power of two of them.
+    /// The memory, whose length is a power of two.
     bytes: Vec<u8>,
-    /// How many of them were asked for.
+    /// Number of bytes in use.
     length: usize,
     buffers: Arc<Buffers>,
 }
@@ -104,7 +105,7 @@ mod tests {
         let place = first.as_ptr();
         drop(first);
         let second = filled(&buffers, BYTES_MIN + 2, 2);
-        assert_ne!(second.as_ptr(), place, "a part of it is read yet");
+        assert_ne!(second.as_ptr(), place, "a slice of the first buffer is still in use");
         assert_eq!((&part[..], second.len()), ([1, 1].as_slice(), BYTES_MIN + 2));
         drop(part);
         let third = filled(&buffers, 2 * BYTES_MIN, 3);

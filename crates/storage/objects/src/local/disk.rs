@@ -1,32 +1,33 @@
-//! The disk that a folder lies on.
+//! Size and free space of the disk that contains a folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use types::Disk;
 
-/// The disk of a folder, which may not exist yet.
+/// The disk that contains a folder. The folder need not exist yet.
 #[derive(Debug)]
 pub struct FolderDisk {
     folder: PathBuf,
 }
 
 impl FolderDisk {
-    /// The disk that `folder` lies on, or will.
+    /// Returns the disk that contains, or will contain, `folder`.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
-    /// Bytes that it has in all, for everybody.
+    /// Returns the total size of the disk, in bytes.
     ///
     /// # Errors
-    /// Where the system does not tell.
+    /// If `statvfs` fails.
     pub fn total_bytes(&self) -> io::Result<u64> {
         let found = self.found()?;
         Ok(found.f_blocks.saturating_mul(found.f_frsize))
     }
 
+    /// Queries the folder's file system, or that of the nearest parent that exists.
     fn found(&self) -> io::Result<rustix::fs::StatVfs> {
         let mut folder = self.folder.as_path();
         loop {

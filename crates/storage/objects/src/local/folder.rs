@@ -1,4 +1,4 @@
-//! The folder's operations, which wait for the disk.
+//! Blocking file operations of the local store.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -21,20 +21,20 @@ use super::buffers::Buffers;
 use super::failed;
 use super::workspace::{NAME, Temporary, Workspace};
 
-/// A folder of objects.
+/// A folder whose files are objects.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
     clock: Arc<dyn Clock>,
-    /// Made by the first write.
+    /// Folder for temporary files, created by the first write.
     workspace: Mutex<Option<Arc<Workspace>>>,
-    /// Folders below the root that are known to survive a power cut.
+    /// Folders below the root whose directory entries have been synced.
     durable: Mutex<HashSet<PathBuf>>,
-    /// The last modification time given to a file, in nanoseconds since 1970: none is given twice.
+    /// Last modification time given to a file, in nanoseconds since 1970; each time is given only once.
     last_stamp: AtomicU64,
-    /// What writes leave free.
+    /// Disk space that writes must leave free.
     reserve: Option<Reserve>,
-    /// For what is read.
+    /// Pool of read buffers.
     buffers: Arc<Buffers>,
 }
 
@@ -45,14 +45,15 @@ impl Folder {
         Ok(Self { root, clock, workspace, durable, last_stamp: AtomicU64::new(0), reserve, buffers: Arc::default() })
     }
 
-    /// Whether there is room for so many bytes more.
+    /// Checks that writing `bytes` leaves the reserve free.
     pub(super) fn check_room(&self, bytes: u64) -> Result<()> {
         let Some(reserve) = &self.reserve else { return Ok(()) };
         reserve.check(bytes).map_err(|source| failed(source.into()))
     }
 
-    /// Whether there is room for a whole object of so many bytes. Those are small, and the log is among them, without which nothing is
-    /// deleted: they may use most of the reserve.
+    /// Checks that there is space for an object of `bytes` that is written by a single put. Such objects may use three
+    /// quarters of the reserve: they are small, and archived log records are among them, without which nothing can be
+    /// deleted.
     pub(super) fn check_room_for_whole(&self, bytes: u64) -> Result<()> {
         let Some(reserve) = &self.reserve else { return Ok(()) };
         let last = Reserve { disk: Arc::clone(&reserve.disk), bytes: reserve.bytes / 4 };
@@ -63,24 +64,25 @@ impl Folder {
         &self.root
     }
 
-    /// Removes what dead writers have left. Somebody who may only read the folder cannot, and need not.
+    /// Removes temporary files of dead writers. Failures are only logged: a process with read access cannot and need
+    /// not do it.
     pub(super) fn sweep(&self) {
         if let Err(error) = Workspace::sweep(&self.root) {
-            tracing::debug!(root = %self.root.display(), %error, "could not remove what dead writers have left");
+            tracing::debug!(root = %self.root.display(), %error, "could not remove temporary files of dead writers");
         }
     }
 
-    /// An empty file for [`Self::publish`].
+    /// Creates an empty temporary file for [`Self::publish`].
     pub(super) fn temporary(&self) -> Result<Temporary> {
         let workspace = self.workspace()?;
         workspace.temporary().map_err(|source| failed(source.into()))
     }
 
-    /// Makes `file` the object at `location`, durably, if `mode` allows.
+    /// Makes `file` the object at `location`, durably, if the conditions of `mode` hold.
     pub(super) fn publish(&self, file: Temporary, location: &Path, mode: &PutMode) -> Result<PutResult> {
         let target = self.path(location)?;
         let io_failed = |source: io::Error| failed_at("write", &target, &source);
-        let parent = target.parent().expect("an object lies below the root");
+        let parent = target.parent().expect("an object's path is below the root");
         self.make_folder(parent).map_err(io_failed)?;
         self.check_inside(parent, location)?;
         file.file.sync_all().map_err(io_failed)?;
@@ -97,7 +99,7 @@ impl Folder {
                 })?;
             }
             PutMode::Overwrite | PutMode::Update(_) => {
-                // Under the lock, or two writers that hold the same version could both find it and both replace it.
+                // The lock keeps two writers from both seeing the same version and both replacing it.
                 let _names = workspace.lock_names().map_err(io_failed)?;
                 let present = match fs::symlink_metadata(&target) {
                     Ok(present) => Some(present),
@@ -119,7 +121,7 @@ impl Folder {
         Ok(PutResult { e_tag: Some(e_tag(&meta)), version: None })
     }
 
-    /// The object's file and what is known about it.
+    /// Opens the object's file and returns it with its metadata.
     pub(super) fn open(&self, location: &Path) -> Result<(File, ObjectMeta)> {
         let path = self.path(location)?;
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?, file)));
@@ -131,10 +133,10 @@ impl Folder {
         Ok((file, object_meta(location.clone(), &meta)))
     }
 
-    /// Removes the object, durably.
+    /// Deletes the object durably.
     pub(super) fn delete(&self, location: &Path) -> Result<()> {
         let path = self.path(location)?;
-        let parent = path.parent().expect("an object lies below the root");
+        let parent = path.parent().expect("an object's path is below the root");
         let gone_or_failed = |source| missing_or_failed(location, &path, source);
         let meta = fs::symlink_metadata(&path).map_err(gone_or_failed)?;
         if meta.is_dir() {
@@ -150,7 +152,7 @@ impl Folder {
         sync_folder(parent).map_err(gone_or_failed)
     }
 
-    /// Every object below `prefix`. Symbolic links are none.
+    /// Lists all objects below `prefix`. Symbolic links are not objects.
     pub(super) fn list(&self, prefix: &Path) -> Result<Vec<ObjectMeta>> {
         let mut objects = Vec::new();
         let mut folders = vec![prefix.clone()];
@@ -162,7 +164,7 @@ impl Folder {
         Ok(objects)
     }
 
-    /// The objects and folders directly below `prefix`.
+    /// Lists the objects and folders directly below `prefix`.
     pub(super) fn list_with_delimiter(&self, prefix: &Path) -> Result<ListResult> {
         let mut found = ListResult { common_prefixes: Vec::new(), objects: Vec::new() };
         let folder = self.folder_path(prefix)?;
@@ -179,7 +181,7 @@ impl Folder {
             if prefix.is_root() && name == NAME {
                 continue;
             }
-            // A file that somebody named in a way no object can be named is not one of ours.
+            // Files whose names are no valid object names were not written by this store.
             let Some(location) = name.to_str().and_then(|name| child(prefix, name)) else { continue };
             let kind = entry.file_type().map_err(io_failed)?;
             if kind.is_dir() {
@@ -195,18 +197,19 @@ impl Folder {
         Ok(found)
     }
 
+    /// Returns the writer's workspace; creates it on first use.
     fn workspace(&self) -> Result<Arc<Workspace>> {
         let mut workspace = self.workspace.lock();
         if let Some(workspace) = &*workspace {
             return Ok(Arc::clone(workspace));
         }
-        let io_failed = |source: io::Error| failed_at("make a place for new files in", &self.root, &source);
+        let io_failed = |source: io::Error| failed_at("create a folder for temporary files in", &self.root, &source);
         self.make_folder(&self.root).map_err(io_failed)?;
         let made = Arc::new(Workspace::make(&self.root).map_err(io_failed)?);
         Ok(Arc::clone(workspace.insert(made)))
     }
 
-    /// The file of an object. No part of a name leads out of the folder or into the store's own.
+    /// Returns the path of an object's file; rejects names that lead out of the folder or into `.kiln`.
     fn path(&self, location: &Path) -> Result<PathBuf> {
         if location.is_root() {
             return Err(refused(location, "it is empty"));
@@ -218,17 +221,17 @@ impl Folder {
         let mut path = self.root.clone();
         for (index, part) in prefix.as_ref().split('/').filter(|_| !prefix.is_root()).enumerate() {
             if part.is_empty() || part == "." || part == ".." || part.contains(['\0', '\\']) {
-                return Err(refused(prefix, "a part of it is no file name"));
+                return Err(refused(prefix, "a part of it is not a valid file name"));
             }
             if index == 0 && part == NAME {
-                return Err(refused(prefix, "names below .kiln are the store's own"));
+                return Err(refused(prefix, "names below .kiln are reserved"));
             }
             path.push(part);
         }
         Ok(path)
     }
 
-    /// Refuses `path`, which exists, where a symbolic link on the way leads out of the folder.
+    /// Checks that no symbolic link in `path`, which must exist, leads out of the folder.
     fn check_inside(&self, path: &FilePath, location: &Path) -> Result<()> {
         let io_failed = |source: io::Error| missing_or_failed(location, path, source);
         let root = fs::canonicalize(&self.root).map_err(io_failed)?;
@@ -240,13 +243,13 @@ impl Folder {
         Err(Error::PermissionDenied { path: location.to_string(), source })
     }
 
-    /// Makes `folder` and those above it, so that they survive a power cut.
+    /// Creates `folder` and its parents durably.
     fn make_folder(&self, folder: &FilePath) -> io::Result<()> {
         if self.durable.lock().contains(folder) {
             return Ok(());
         }
         let Some(parent) = folder.parent() else { return Ok(()) };
-        // What lies above the root belongs to others, unless it has to be made.
+        // Parents above the root are left alone unless they have to be created.
         if folder.starts_with(&self.root) && folder != self.root || !parent.try_exists()? {
             self.make_folder(parent)?;
         }
@@ -255,13 +258,13 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        // Also where it exists: whoever made it may not have come to this line.
+        // Also if it existed: its creator may have died before the sync.
         sync_folder(parent)?;
         self.durable.lock().insert(folder.to_owned());
         Ok(())
     }
 
-    /// The bytes of `range` of a file, fewer where it ends before.
+    /// Reads `range` of a file; returns fewer bytes if the file ends before.
     pub(super) fn read(&self, file: &File, location: &Path, range: Range<u64>) -> Result<Bytes> {
         let failed_at = |source: io::Error| failed(format!("failed to read {location}: {source}").into());
         let length = file.metadata().map_err(failed_at)?.len();
@@ -270,8 +273,8 @@ impl Folder {
         self.buffers.filled(bytes, |buffer| file.read_exact_at(buffer, range.start).map_err(failed_at))
     }
 
-    /// Gives `file` a modification time that no earlier content of its name has had: with the inode, which is used again soon
-    /// after a file is gone, it makes the version.
+    /// Sets a modification time on `file` that no earlier content of its name has had. It makes the version unique,
+    /// because file systems soon reuse the inodes of deleted files.
     fn stamp(&self, file: &Temporary, later_than: u64) -> io::Result<()> {
         let now = u64::try_from(self.clock.now_us()).unwrap_or(0) * 1_000;
         let floor = now.max(later_than + 1);
@@ -282,7 +285,7 @@ impl Folder {
     }
 }
 
-/// With the kind of the error, which says whether the disk is full.
+/// Builds an error that keeps the kind of `source`, by which a full disk is recognized.
 fn failed_at(step: &str, path: &FilePath, source: &io::Error) -> Error {
     failed(io::Error::new(source.kind(), format!("failed to {step} {}: {source}", path.display())).into())
 }
@@ -307,11 +310,12 @@ fn object_meta(location: Path, meta: &Metadata) -> ObjectMeta {
     ObjectMeta { location, last_modified, size: meta.len(), e_tag: Some(e_tag(meta)), version: None }
 }
 
+/// Returns the version of a file: inode, modification time and size.
 fn e_tag(meta: &Metadata) -> String {
     format!("\"{:x}-{:x}-{:x}\"", meta.ino(), modified_ns(meta), meta.len())
 }
 
-/// Nanoseconds since 1970, 0 for anything before.
+/// Returns the modification time in nanoseconds since 1970; 0 for earlier times.
 fn modified_ns(meta: &Metadata) -> u64 {
     let seconds = u64::try_from(meta.mtime()).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(meta.mtime_nsec()).unwrap_or(0))
@@ -321,7 +325,7 @@ fn sync_folder(folder: &FilePath) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether the error says that nothing is there: no such file, or a file where the name has a folder.
+/// Whether the error means that the path does not exist: no such file, or a parent that is a file.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

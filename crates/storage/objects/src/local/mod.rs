@@ -1,7 +1,14 @@
-//! Object storage in a local folder, durable: what was acknowledged survives a power cut.
+//! Durable object storage in a local folder: acknowledged writes survive a power failure.
 //!
-//! A write goes to a temporary file, is synced, gets its name by a rename or link, and the folder is synced. Conditions hold
-//! exactly, between threads and between processes.
+//! A write goes to a temporary file, which is synced and then renamed or linked to its name; then the folder is synced.
+//! Conditional puts are exact between threads and between processes.
+//!
+//! In reading order:
+//! - `folder.rs`: the blocking file operations
+//! - `workspace.rs`: temporary files and the lock for renames
+//! - `upload.rs`: multipart uploads
+//! - `disk.rs`: free space of the folder's disk
+//! - `buffers.rs`: recycled read buffers
 
 use std::fmt;
 use std::ops::Range;
@@ -31,27 +38,28 @@ pub use disk::FolderDisk;
 use folder::Folder;
 use upload::Upload;
 
-/// The store that errors name as their origin.
+/// Name of this store in errors.
 pub(crate) const STORE: &str = "local folder";
 
-/// Bytes of a body read at once.
+/// Size of the chunks in which a body is read, in bytes.
 const CHUNK_BYTES: u64 = 1024 * 1024;
 
-/// A folder whose files are the objects.
+/// Object store in a local folder: each file is an object.
 ///
-/// The folder is made by the first write; reading from it leaves no traces. Names starting with `.kiln/` are the store's own.
+/// The folder is created by the first write; reading changes nothing. Names starting with `.kiln/` are reserved for the
+/// store.
 #[derive(Debug)]
 pub struct LocalStore {
     folder: Arc<Folder>,
 }
 
 impl LocalStore {
-    /// A store in the folder `root`, which may not exist yet. Removes what writers that died have left there.
+    /// Opens the store in the folder `root`, which need not exist. Removes temporary files left by dead writers.
     pub fn new(root: &FilePath, clock: Arc<dyn Clock>) -> Result<Self> {
         Self::keeping(root, clock, None)
     }
 
-    /// As [`Self::new`]; writes leave the reserve as it is.
+    /// Opens the store like [`Self::new`]; writes leave `reserve` free on the disk.
     pub fn keeping(root: &FilePath, clock: Arc<dyn Clock>, reserve: Option<Reserve>) -> Result<Self> {
         let folder = Folder::new(root, clock, reserve)?;
         folder.sweep();
@@ -174,7 +182,7 @@ impl fmt::Display for LocalStore {
     }
 }
 
-/// Runs `work`, which waits for the disk, on a thread that may wait.
+/// Runs `work`, which blocks on disk I/O, on a blocking thread.
 async fn blocking<T: Send + 'static>(
     folder: &Arc<Folder>,
     work: impl FnOnce(&Folder) -> Result<T> + Send + 'static,

@@ -46,7 +46,7 @@ async fn two_stores_on_one_folder_keep_each_others_conditions() {
 #[tokio::test]
 async fn each_content_of_a_name_has_its_own_version() {
     let root = tempfile::tempdir().unwrap();
-    // A clock that stands still, as between two ticks: inode and size come back, so the time must not.
+    // The clock does not advance: inode and size repeat, so the modification time must not.
     let store = LocalStore::new(root.path(), Arc::new(StoppedClock)).unwrap();
     let path = Path::from("a");
     let mut versions = std::collections::HashSet::new();
@@ -162,12 +162,12 @@ async fn no_name_leads_out_of_the_folder() {
     assert!(matches!(store.delete(&inside).await, Err(Error::PermissionDenied { .. })));
     assert!(store.list(Some(&Path::from("link"))).next().await.unwrap().is_err());
     assert!(listed(&store).await.is_empty(), "links are no objects");
-    // Over a link to a file the object takes the link's place, not the file's.
+    // A put replaces a symbolic link itself, not the file it points to.
     store.put(&Path::from("file-link"), "ours".into()).await.unwrap();
     assert_eq!(entries(outside.path()), ["secret"]);
     assert_eq!(fs::read(outside.path().join("secret")).unwrap(), b"secret");
 
-    // What `Path` lets through in its raw form.
+    // Names that `Path` accepts in raw form.
     for name in ["..", "a/../../b", "."] {
         let path = Path::from(name);
         store.put(&path, "x".into()).await.unwrap();
@@ -210,7 +210,7 @@ fn entries(folder: &FilePath) -> Vec<String> {
     names
 }
 
-/// A disk whose room a test sets.
+/// A disk whose free space the test sets.
 #[derive(Debug, Default)]
 struct SmallDisk(std::sync::atomic::AtomicU64);
 
@@ -228,11 +228,11 @@ async fn a_write_for_which_there_is_no_room_leaves_nothing() {
     let store = LocalStore::keeping(root.path(), Arc::new(SystemClock::new()), Some(reserve)).unwrap();
     let (clock, random) = (Arc::new(SystemClock::new()), Arc::new(SystemRandom));
     let objects = Objects::new(Arc::new(store), Path::default(), "file:///small", clock, random);
-    // Whole objects may use three quarters of the reserve.
+    // Single puts may use three quarters of the reserve.
     objects.put("fits", Bytes::from(vec![0; 85])).await.unwrap();
     let refused = objects.put("too much", Bytes::from(vec![0; 86])).await.unwrap_err();
     assert!(refused.is_disk_full(), "{refused:?}");
-    // By parts: the first fits, the second does not.
+    // Multipart: the first part fits, the second does not.
     disk.0.store((9 << 20) + 60, std::sync::atomic::Ordering::Relaxed);
     let mut writer = objects.writer("parts").unwrap();
     let mut written = writer.write(Bytes::from(vec![0; 9 << 20])).await;

@@ -1,4 +1,4 @@
-//! An object written part by part into one temporary file.
+//! Multipart upload to a local folder: all parts are written into one temporary file.
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use super::folder::Folder;
 use super::workspace::Temporary;
 use super::{blocking, failed};
 
-/// An upload that has not been completed.
+/// A multipart upload in progress.
 #[derive(Debug)]
 pub(super) struct Upload {
     folder: Arc<Folder>,
     location: Path,
-    /// Shared with the parts on their way; gone once completed or aborted.
+    /// The file, shared with the parts in flight; `None` after completion or abort.
     file: Option<Arc<Temporary>>,
+    /// Offset at which the next part starts.
     next_offset: u64,
 }
 
@@ -54,7 +55,7 @@ impl MultipartUpload for Upload {
         blocking(&self.folder, move |folder| {
             let found = file.file.metadata().map_err(|source| failed(source.into()))?.len();
             if found != expected {
-                return Err(failed(format!("{found} bytes of {expected} were uploaded").into()));
+                return Err(failed(format!("only {found} of {expected} bytes were uploaded").into()));
             }
             folder.publish(file, &location, &PutMode::Overwrite)
         })
@@ -67,6 +68,7 @@ impl MultipartUpload for Upload {
     }
 }
 
+/// Fails because the upload cannot be used any more.
 async fn ended<T>() -> Result<T> {
-    Err(failed("the upload was completed or aborted, or a part of it is still on its way".into()))
+    Err(failed("the upload was completed or aborted, or a part of it is still in flight".into()))
 }

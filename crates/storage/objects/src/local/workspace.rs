@@ -1,7 +1,7 @@
-//! The store's own folder inside the root: temporary files, and the lock under which names change.
+//! The store's folder `.kiln` inside the root: temporary files and locks.
 //!
-//! `.kiln/lock` is held while a name changes hands; `.kiln/writer-N/lock` for as long as writer N lives, so that its temporary
-//! files can be told from those of the dead.
+//! `.kiln/lock` is held while a file is renamed or deleted. `.kiln/writer-N/lock` is held while writer N is alive, so
+//! that temporary files of dead writers can be identified and removed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -11,26 +11,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-/// The folder below the root; no object lives there.
+/// Name of the folder below the root; it contains no objects.
 pub(super) const NAME: &str = ".kiln";
 
-/// One writer's place for temporary files.
+/// Folder of one writer for temporary files.
 #[derive(Debug)]
 pub(super) struct Workspace {
     folder: PathBuf,
     next_file: AtomicU64,
-    /// The mutex keeps threads apart, the lock on the file processes.
+    /// Lock for renames: the mutex excludes threads, the lock on the file excludes processes.
     names: Mutex<File>,
-    /// Held until the workspace is dropped.
+    /// Lock that marks the writer as alive, held until the workspace is dropped.
     _alive: File,
 }
 
-/// The right to change which file a name stands for.
+/// Guard of the lock for renames and deletions.
 pub(super) struct NamesGuard<'a> {
     file: MutexGuard<'a, File>,
 }
 
-/// A file without a name of its own yet; gone when dropped.
+/// A temporary file, removed when dropped.
 #[derive(Debug)]
 pub(super) struct Temporary {
     pub(super) file: File,
@@ -38,7 +38,7 @@ pub(super) struct Temporary {
 }
 
 impl Workspace {
-    /// Makes a new writer's place below `root`, which exists.
+    /// Creates the folder of a new writer below `root`, which must exist.
     pub(super) fn make(root: &Path) -> io::Result<Self> {
         let home = root.join(NAME);
         fs::create_dir_all(&home)?;
@@ -60,7 +60,7 @@ impl Workspace {
         Ok(Self { folder, next_file: AtomicU64::new(0), names: Mutex::new(names), _alive: alive })
     }
 
-    /// Removes what dead writers below `root` have left, if any ever wrote there.
+    /// Removes the folders of dead writers below `root`.
     pub(super) fn sweep(root: &Path) -> io::Result<()> {
         let home = root.join(NAME);
         if !home.try_exists()? {
@@ -71,14 +71,14 @@ impl Workspace {
         remove_dead_writers(&home)
     }
 
-    /// Keeps every other writer, in this process and others, from changing names.
+    /// Locks renames and deletions against all other writers, in this and in other processes.
     pub(super) fn lock_names(&self) -> io::Result<NamesGuard<'_>> {
         let file = self.names.lock();
         file.lock()?;
         Ok(NamesGuard { file })
     }
 
-    /// An empty temporary file.
+    /// Creates an empty temporary file.
     pub(super) fn temporary(&self) -> io::Result<Temporary> {
         let path = self.folder.join(self.next_file.fetch_add(1, Ordering::Relaxed).to_string());
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
@@ -88,25 +88,25 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // Best effort: what stays is swept by the next writer.
+        // Best effort: the next writer sweeps leftovers.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
 impl Drop for NamesGuard<'_> {
     fn drop(&mut self) {
-        // Cannot fail for a lock that is held; if it did, closing the file at exit would release it.
+        // Unlocking a held lock does not fail; even if it did, closing the file would release the lock.
         let _ = self.file.unlock();
     }
 }
 
 impl Temporary {
-    /// Appends `pieces`.
+    /// Appends `pieces` to the file.
     pub(super) fn write<'a>(&mut self, mut pieces: impl Iterator<Item = &'a Bytes>) -> io::Result<()> {
         pieces.try_for_each(|piece| self.file.write_all(piece))
     }
 
-    /// Appends all that is left in `source`.
+    /// Appends `source` from its current position to its end.
     pub(super) fn copy_from(&mut self, source: &mut File) -> io::Result<()> {
         io::copy(source, &mut self.file)?;
         Ok(())
@@ -115,12 +115,13 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Gone already where it was renamed; where removal fails, the next sweep does it.
+        // A renamed file is already gone; if the removal fails, the next sweep removes the file.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes the folders of writers whose lock nobody holds. The caller holds the lock on names, under which writers begin.
+/// Removes the folders of writers whose lock is free. The caller must hold the lock for renames, under which new
+/// writers create their folders.
 fn remove_dead_writers(home: &Path) -> io::Result<()> {
     for entry in fs::read_dir(home)? {
         let entry = entry?;

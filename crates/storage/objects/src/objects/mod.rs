@@ -1,4 +1,4 @@
-//! The handle on a storage prefix.
+//! Handle on a storage prefix: reads, writes, lists and deletes objects below it.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -21,13 +21,14 @@ use crate::{Error, Result, Writer, open};
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Requests for parts of one object that are on their way at once.
+/// Maximum number of concurrent range requests for one object.
 const RANGES_AT_ONCE: usize = 8;
 
-/// A prefix of a storage: `file:///folder`, `s3://bucket/prefix`. Cheap to clone; clones are the same handle.
+/// Handle on a storage prefix such as `file:///folder` or `s3://bucket/prefix`. Cheap to clone; clones share the
+/// handle.
 ///
-/// Names are relative to the prefix, with `/` between their parts: `tables/16384/0a1b.parquet`. Requests that fail for a
-/// moment are made again; what a caller sees failed for good.
+/// Object names are relative to the prefix, with `/` between their parts: `tables/16384/0a1b.parquet`. Transient
+/// failures are retried, so an error that a caller sees is final.
 #[derive(Clone)]
 pub struct Objects {
     inner: Arc<Inner>,
@@ -36,33 +37,36 @@ pub struct Objects {
 struct Inner {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// Without a slash at its end; never holds credentials.
+    /// URL of the prefix, without a trailing slash; contains no credentials.
     url: String,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
 }
 
-/// What a storage knows about an object.
+/// Metadata of an object in a storage.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Object {
-    /// Relative to the prefix of the handle.
+    /// Name relative to the prefix of the handle.
     pub name: String,
+    /// Size in bytes.
     pub bytes: u64,
+    /// Time of the last modification.
     pub modified: DateTime<Utc>,
+    /// Version of the content.
     pub version: Version,
 }
 
-/// Tells one content of an object from the next.
+/// Version of an object's content: its ETag and, where the storage has it, version id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version(UpdateVersion);
 
 impl Objects {
-    /// Opens the storage at `url` with the settings in the process's environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`).
+    /// Opens the storage at `url` with settings from the process's environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`).
     pub fn open(url: &str, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Result<Self> {
         Self::open_keeping(url, 0, clock, random)
     }
 
-    /// As [`Self::open`]; in a local folder writes leave `reserve_bytes` of its disk free.
+    /// Opens the storage like [`Self::open`]; in a local folder, writes leave `reserve_bytes` of the disk free.
     pub fn open_keeping(url: &str, reserve_bytes: u64, clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Result<Self> {
         let variables =
             std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
@@ -70,7 +74,7 @@ impl Objects {
         Ok(Self::new(store, prefix, url, clock, random))
     }
 
-    /// Opens the storage at `url` with `variables` in place of the process's environment.
+    /// Opens the storage at `url` with `variables` instead of the process's environment.
     pub fn open_with(
         url: &str,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -81,7 +85,7 @@ impl Objects {
         Ok(Self::new(store, prefix, url, clock, random))
     }
 
-    /// A handle on `prefix` of any store; `url` is what errors call it.
+    /// Creates a handle on `prefix` of `store`; `url` is the name of the prefix in errors.
     #[must_use]
     pub fn new(
         store: Arc<dyn ObjectStore>,
@@ -94,7 +98,7 @@ impl Objects {
         Self { inner: Arc::new(Inner { store, prefix, url, clock, random }) }
     }
 
-    /// A handle on the part of this storage whose names start with `name` and a slash.
+    /// Returns a handle on the subfolder `name` of this prefix.
     pub fn below(&self, name: &str) -> Result<Self> {
         let prefix = self.location(name)?;
         let inner = Inner {
@@ -107,8 +111,9 @@ impl Objects {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The same prefix as a store that fails from `seed`, its requests as slow as `pace` says, shows it; waits between attempts are
-    /// measured on `clock`. For simulations.
+    /// Returns a handle on the same prefix through a fault-injecting store, and that store. For simulations.
+    ///
+    /// `seed` determines the faults, `pace` delays requests, and waits between retries use `clock`.
     #[must_use]
     pub fn with_faults(&self, seed: u64, pace: Arc<dyn Pace>, clock: Arc<dyn Clock>) -> (Self, Arc<FaultStore>) {
         let faults = Arc::new(FaultStore::new(Arc::clone(&self.inner.store), seed).paced(pace));
@@ -117,25 +122,25 @@ impl Objects {
         (Self::new(store, self.inner.prefix.clone(), &self.inner.url, clock, random), faults)
     }
 
-    /// The URL of the prefix.
+    /// Returns the URL of the prefix.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.inner.url
     }
 
-    /// Whether the bytes lie in a folder of this machine: reading them again costs no request.
+    /// Whether the objects are in a folder of this machine, so that repeated reads cost no requests.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.url().starts_with("file:")
     }
 
-    /// The URL of the object called `name`, for people.
+    /// Returns the URL of the object `name`, for messages.
     #[must_use]
     pub fn object_url(&self, name: &str) -> String {
         format!("{}/{name}", self.inner.url)
     }
 
-    /// Writes a whole object, replacing any that is there.
+    /// Writes an object in one request, replacing any existing one.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<Version> {
         let location = self.location(name)?;
         self.retry(|| async {
@@ -146,15 +151,16 @@ impl Objects {
         .await
     }
 
-    /// Writes a whole object unless there is one; `false` where somebody else's is there.
+    /// Writes an object if none of this name exists; returns `false` if another writer's object exists.
     ///
-    /// `bytes` must hold something no other writer writes: where an answer was lost, an object that equals `bytes` is taken
-    /// for the one written here.
+    /// `bytes` must be unique to this write: after a lost response, an existing object that equals `bytes` counts as
+    /// written by this call.
     pub async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<bool> {
         Ok(self.put_conditionally(name, bytes, &PutMode::Create).await?.is_some())
     }
 
-    /// Replaces an object if it still is the one of `version`; `None` where it is not. `bytes` as for [`Self::put_if_absent`].
+    /// Replaces an object if its current version is `version`, and returns the new version; `None` if it is another
+    /// one. `bytes` must be unique to this write as for [`Self::put_if_absent`].
     pub async fn put_if_matches(&self, name: &str, bytes: Bytes, version: &Version) -> Result<Option<Version>> {
         self.put_conditionally(name, bytes, &PutMode::Update(version.0.clone())).await
     }
@@ -165,14 +171,14 @@ impl Objects {
             let payload = PutPayload::from_bytes(bytes.clone());
             match self.inner.store.put_opts(&location, payload, mode.clone().into()).await {
                 Ok(stored) => Ok(Some(Version(stored.into()))),
-                // Perhaps our own write: the answer to an earlier request may be lost, here or inside the client, whose
-                // second request then met the object that the first one made. Only the object itself can tell.
+                // This may be our own write: if the response to an earlier attempt was lost, a retry, here or inside
+                // the client, meets the object that the attempt created. Comparing the content decides.
                 Err(
                     source @ (object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }),
                 ) => {
                     match self.get_once(name, &location).await {
                         Ok((found, version)) => Ok((found == bytes).then_some(version)),
-                        // S3 answers "conflict" also while nobody has won yet; the next attempt meets the outcome.
+                        // S3 also answers "conflict" while the race is undecided; a retry sees the outcome.
                         Err(Error::NotFound { .. }) if *mode == PutMode::Create => Err(Error::Request {
                             operation: "write",
                             object: self.object_url(name),
@@ -188,17 +194,17 @@ impl Objects {
         .await
     }
 
-    /// Writes an object of unknown size piece by piece; it appears, whole, at [`Writer::finish`].
+    /// Starts writing an object of unknown size. The object appears when [`Writer::finish`] returns.
     pub fn writer(&self, name: &str) -> Result<Writer> {
         Ok(Writer::new(self.clone(), name, self.location(name)?))
     }
 
-    /// The whole object.
+    /// Reads an object.
     pub async fn get(&self, name: &str) -> Result<Bytes> {
         Ok(self.get_versioned(name).await?.0)
     }
 
-    /// The whole object, and the version that [`Self::put_if_matches`] takes.
+    /// Reads an object and its version, for [`Self::put_if_matches`].
     pub async fn get_versioned(&self, name: &str) -> Result<(Bytes, Version)> {
         let location = self.location(name)?;
         self.retry(|| self.get_once(name, &location)).await
@@ -214,7 +220,7 @@ impl Objects {
         Ok((bytes, version))
     }
 
-    /// The bytes of `range`, all of them: a range beyond the object's end is an error.
+    /// Reads the bytes of `range`; fails with [`Error::Range`] if the range extends beyond the object's end.
     pub async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes> {
         if range.is_empty() {
             return Ok(Bytes::new());
@@ -235,7 +241,7 @@ impl Objects {
         .await
     }
 
-    /// The bytes of each of `ranges`; ranges close to each other are fetched together.
+    /// Reads the bytes of each of `ranges`; ranges close to each other are fetched by one request.
     pub async fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         let location = self.location(name)?;
         self.retry(|| async {
@@ -249,12 +255,12 @@ impl Objects {
         .await
     }
 
-    /// The bytes of each of `ranges` of an object that still is what it was when it was listed or looked up.
+    /// Reads the bytes of each of `ranges` of an object and checks that the object is still the version in `object`.
     ///
     /// # Errors
-    /// As [`Self::get_range`]; [`Error::Changed`] where another content is there by now.
+    /// [`Error::Changed`] if the object has been replaced; else as [`Self::get_range`].
     pub async fn get_ranges_of(&self, object: &Object, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        // In boxes: the compiler cannot tell of a stream of closures whether it may go to another thread.
+        // Boxed, because the compiler cannot prove that a stream of closures is `Send`.
         let requests: Vec<BoxFuture<'_, Result<Bytes>>> =
             ranges.iter().map(|range| self.get_range_of(object, range.clone()).boxed()).collect();
         stream::iter(requests).buffered(RANGES_AT_ONCE).try_collect().await
@@ -279,8 +285,7 @@ impl Objects {
         .await
     }
 
-    /// The object's bytes as they come, for reading once from start to end. A failure in the middle ends the stream: only
-    /// opening it is retried.
+    /// Streams an object from start to end. Only opening is retried: a later failure ends the stream.
     pub async fn stream(&self, name: &str) -> Result<BoxStream<'static, Result<Bytes>>> {
         let location = self.location(name)?;
         let found = self
@@ -293,7 +298,7 @@ impl Objects {
         Ok(found.into_stream().map_err(move |source| objects.failed("read", &name, source)).boxed())
     }
 
-    /// What the storage knows about the object.
+    /// Returns the metadata of an object.
     pub async fn head(&self, name: &str) -> Result<Object> {
         let location = self.location(name)?;
         self.retry(|| async {
@@ -303,13 +308,13 @@ impl Objects {
         .await
     }
 
-    /// Every object below `prefix`, a folder-like part of a name without its last slash; all of them for an empty one. In no
-    /// particular order.
+    /// Lists all objects below the folder `prefix` (without trailing slash; empty for all objects), in no particular
+    /// order.
     pub async fn list(&self, prefix: &str) -> Result<Vec<Object>> {
         self.retry(|| async { self.list_stream(prefix)?.try_collect().await }).await
     }
 
-    /// [`Self::list`] as it comes, for more objects than memory likes. A failure in the middle ends the stream.
+    /// Streams the result of [`Self::list`], for listings too long to hold in memory. A failure ends the stream.
     pub fn list_stream(&self, prefix: &str) -> Result<BoxStream<'static, Result<Object>>> {
         let location = if prefix.is_empty() { self.inner.prefix.clone() } else { self.location(prefix)? };
         let below = if location.is_root() { None } else { Some(&location) };
@@ -322,7 +327,7 @@ impl Objects {
         Ok(found.boxed())
     }
 
-    /// Removes the object; one that is not there is fine.
+    /// Deletes an object; it need not exist.
     pub async fn delete(&self, name: &str) -> Result<()> {
         let location = self.location(name)?;
         self.retry(|| async {
@@ -334,13 +339,13 @@ impl Objects {
         .await
     }
 
-    /// The store below, without retries, for readers that speak its language.
+    /// Returns the underlying store, without retries, for readers that use the `object_store` API.
     #[must_use]
     pub fn store(&self) -> Arc<dyn ObjectStore> {
         Arc::clone(&self.inner.store)
     }
 
-    /// Where the object called `name` lies in [`Self::store`].
+    /// Returns the path of object `name` in [`Self::store`].
     pub fn location(&self, name: &str) -> Result<Path> {
         let refused = |reason: &str| Error::Name { name: name.to_owned(), reason: reason.to_owned() };
         if name.is_empty() || name.starts_with('/') || name.ends_with('/') {
@@ -382,7 +387,7 @@ impl Objects {
         }
     }
 
-    /// The name relative to the prefix.
+    /// Returns the object's name relative to the prefix.
     fn name(&self, location: &Path) -> String {
         let prefix = self.inner.prefix.as_ref();
         let location = location.as_ref();
@@ -408,7 +413,8 @@ impl Object {
         Self { name, bytes: meta.size, modified: meta.last_modified, version: Version::of(meta) }
     }
 
-    /// Whether an answer is about the same content. A listing may tell times more finely than other answers do.
+    /// Whether `found` describes the same content. Without ETags times are compared by the second, because some
+    /// storages report finer times in listings than in other responses.
     fn is_still(&self, found: &ObjectMeta) -> bool {
         let is_same = match (&self.version.0.e_tag, &found.e_tag) {
             (Some(known), Some(found)) => known == found,

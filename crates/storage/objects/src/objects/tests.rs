@@ -13,7 +13,7 @@ async fn memory_is_a_storage() {
     conformance::check(&objects).await;
 }
 
-/// The store below the handle, and the handle.
+/// Returns a fault-injecting store and a handle on it.
 pub(crate) fn faulty(seed: u64) -> (Arc<FaultStore>, Objects) {
     let store = Arc::new(FaultStore::new(Arc::new(InMemory::new()), seed));
     let objects = over(Arc::clone(&store) as Arc<dyn ObjectStore>);
@@ -30,7 +30,7 @@ pub(crate) fn over(store: Arc<dyn ObjectStore>) -> Objects {
     )
 }
 
-/// Waits take no time.
+/// Clock whose sleeps return at once.
 #[derive(Debug)]
 struct QuickClock;
 
@@ -51,7 +51,7 @@ impl Clock for QuickClock {
 #[tokio::test]
 async fn one_fault_of_any_kind_at_any_request_changes_nothing() {
     for fault in Fault::DETECTABLE {
-        // Eight calls, each of few requests: beyond the sixteenth there is nothing to fail.
+        // The eight calls make fewer than sixteen requests in all.
         for request in 0..16 {
             let (store, objects) = faulty(request);
             store.fail_after(request, fault);
@@ -72,7 +72,7 @@ async fn many_faults_end_in_the_right_answer_or_an_error() {
     assert!((1..150).contains(&failure_count), "{failure_count} of 300 failed for good");
 }
 
-/// One call of each kind, each checked unless it failed.
+/// Makes one call of each kind and checks the results of those that succeed.
 async fn work(objects: &Objects) -> Result<()> {
     objects.put("a", Bytes::from("one")).await?;
     assert!(objects.put_if_absent("b", Bytes::from("two, by us")).await?, "our own object is not another's");

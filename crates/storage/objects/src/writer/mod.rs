@@ -1,4 +1,4 @@
-//! Writes an object piece by piece.
+//! Streaming writes of objects of unknown size by multipart upload.
 
 use bytes::{Bytes, BytesMut};
 use object_store::path::Path;
@@ -10,30 +10,35 @@ use crate::{Error, Objects, Result};
 #[cfg(test)]
 mod tests;
 
-/// Size of every part but the last. R2 wants all of one size, S3 at least 5 MiB and at most 10,000: so an object ends at 80 GB.
+/// Size of all parts but the last, in bytes. R2 requires equal sizes; S3 requires at least 5 MiB and allows 10,000
+/// parts, so an object has at most 80 GB.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// Parts on their way at once. Memory in use is this and two more parts.
+/// Maximum number of parts in flight. A writer uses memory for this number of parts and two more.
 const PARTS_IN_FLIGHT_MAX: usize = 3;
 
-/// An object that is being written. It appears, whole, when [`Self::finish`] returns; before that, and after
-/// [`Self::abort`] or a drop, there is nothing.
+/// Writer of one object. The object appears when [`Self::finish`] returns; after [`Self::abort`] or a drop without it,
+/// nothing is stored.
 #[derive(Debug)]
 pub struct Writer {
     objects: Objects,
     name: String,
     location: Path,
-    /// What does not fill a part yet; an object that never fills one is written by a plain put.
+    /// Bytes that do not fill a part yet; an object smaller than a part is written by a plain put.
     buffer: BytesMut,
+    /// The multipart upload; `None` until the first part is full.
     upload: Option<Upload>,
+    /// Bytes written so far.
     byte_count: u64,
 }
 
+/// A multipart upload in progress.
 #[derive(Debug)]
 struct Upload {
     store: Box<dyn MultipartUpload>,
+    /// Parts in flight.
     parts: JoinSet<object_store::Result<()>>,
-    /// Whether an object of this name was there before the upload.
+    /// Whether an object of this name existed before the upload.
     replaces: bool,
 }
 
@@ -43,7 +48,7 @@ impl Writer {
         Self { objects, name, location, buffer: BytesMut::new(), upload: None, byte_count: 0 }
     }
 
-    /// Appends `bytes`; waits while enough parts are on their way.
+    /// Appends `bytes`; waits while `PARTS_IN_FLIGHT_MAX` parts are in flight.
     pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
         self.byte_count += bytes.len() as u64;
         self.buffer.extend_from_slice(&bytes);
@@ -54,13 +59,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     #[must_use]
     pub fn byte_count(&self) -> u64 {
         self.byte_count
     }
 
-    /// Makes the object appear; its size in bytes.
+    /// Completes the object and returns its size in bytes.
     pub async fn finish(mut self) -> Result<u64> {
         let rest = self.buffer.split().freeze();
         if self.upload.is_none() {
@@ -71,11 +76,11 @@ impl Writer {
             self.start_part(rest).await?;
         }
         self.join_parts(0).await?;
-        let upload = self.upload.as_mut().expect("there is an upload, or the object was put above");
+        let upload = self.upload.as_mut().expect("an object without an upload was put above");
         match upload.store.complete().await {
             Ok(_) => {}
-            // The answer to a completion that took effect may be lost, and asking again finds the upload gone. Where no
-            // object was before, one of the right size can only be this one.
+            // The response to a successful completion may be lost, and a retry then finds the upload gone. If no object
+            // existed before, one of the right size can only be this one.
             Err(source) if !upload.replaces => match self.objects.head(&self.name).await {
                 Ok(found) if found.bytes == self.byte_count => {}
                 _ => return Err(self.failed(source)),
@@ -86,7 +91,7 @@ impl Writer {
         Ok(self.byte_count)
     }
 
-    /// Gives the object up and removes what was sent.
+    /// Discards the object and removes uploaded parts.
     pub async fn abort(mut self) -> Result<()> {
         match self.upload.take() {
             Some(upload) => upload.abort().await.map_err(|source| self.failed(source)),
@@ -94,12 +99,13 @@ impl Writer {
         }
     }
 
+    /// Starts sending a part, and the upload if it is the first part.
     async fn start_part(&mut self, part: Bytes) -> Result<()> {
         if self.upload.is_none() {
             self.upload = Some(self.start_upload().await?);
         }
         self.join_parts(PARTS_IN_FLIGHT_MAX - 1).await?;
-        let upload = self.upload.as_mut().expect("started above");
+        let upload = self.upload.as_mut().expect("the upload was started above");
         let sent = upload.store.put_part(PutPayload::from_bytes(part));
         upload.parts.spawn(sent);
         Ok(())
@@ -115,11 +121,11 @@ impl Writer {
         Ok(Upload { store, parts: JoinSet::new(), replaces })
     }
 
-    /// Waits until at most `left` parts are on their way.
+    /// Waits until at most `left` parts are in flight.
     async fn join_parts(&mut self, left: usize) -> Result<()> {
-        let upload = self.upload.as_mut().expect("parts belong to an upload");
+        let upload = self.upload.as_mut().expect("join_parts is called only after the upload was started");
         while left < upload.parts.len() {
-            let sent = upload.parts.join_next().await.expect("a part is on its way");
+            let sent = upload.parts.join_next().await.expect("a part is in flight");
             if let Err(source) = sent.map_err(object_store::Error::from).flatten() {
                 return Err(self.failed(source));
             }
@@ -134,7 +140,7 @@ impl Writer {
 
 impl Upload {
     async fn abort(mut self) -> object_store::Result<()> {
-        // A part that is still on its way when the upload ends may arrive after it and stay for ever.
+        // A part that arrives after the upload was aborted would stay in the bucket for ever.
         while self.parts.join_next().await.is_some() {}
         self.store.abort().await
     }
@@ -143,7 +149,7 @@ impl Upload {
 impl Drop for Writer {
     fn drop(&mut self) {
         let Some(upload) = self.upload.take() else { return };
-        // Without a runtime the parts stay until the bucket's lifecycle rule removes them; the object never appears.
+        // Without a runtime the parts stay until the bucket's lifecycle rule removes them.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let object = self.objects.object_url(&self.name);
             runtime.spawn(async move {
@@ -151,7 +157,7 @@ impl Drop for Writer {
                     tracing::warn!(
                         object,
                         error = &error as &dyn std::error::Error,
-                        "an abandoned upload was left behind"
+                        "could not abort a dropped upload; a lifecycle rule of the bucket must remove its parts"
                     );
                 }
             });

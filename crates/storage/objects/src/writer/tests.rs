@@ -48,6 +48,6 @@ async fn parts_are_of_one_size_and_a_small_object_is_one_request() {
         writer.write(Bytes::from(vec![1; PART_BYTES / 4])).await.unwrap();
     }
     writer.finish().await.unwrap();
-    // A look for an earlier object, the start, three parts, the end.
+    // One head, one start, three parts, one completion.
     assert_eq!(store.request_count(), 1 + 6);
 }

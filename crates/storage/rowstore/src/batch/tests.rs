@@ -41,7 +41,7 @@ fn rows_of_several_ages_are_one_batch() {
         &[ColumnId(1), ColumnId(2)],
     )
     .unwrap();
-    // Column 2 was dropped since, 3 added with a default, 4 without.
+    // Since then column 2 was dropped, 3 added with a default and 4 added without.
     let new = rows_of(
         &[
             Arc::new(Int32Array::from(vec![3])),

@@ -1,4 +1,4 @@
-//! Entries of indexes, small enough to lie in the nodes of the tree that orders them.
+//! Index entries, small enough to be stored inline in the nodes of the index's tree.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -10,13 +10,13 @@ use types::RowId;
 #[cfg(test)]
 mod tests;
 
-/// The indexed values in the form of `key.rs`, then the row's id in big-endian: entries order by value, then by row.
+/// Index entry: the key (see `key.rs`) followed by the row's id in big-endian. Entries sort by key, then by row id.
 ///
-/// Most are short: they are compared and copied where they lie, without a pointer to follow or a count to change.
+/// Most entries are short and stored inline: they are compared and copied without a pointer or a reference count.
 #[derive(Clone)]
 pub struct IndexEntry(Bytes);
 
-/// Four integers and a row's id are 44 bytes; with its marks an entry is 48.
+/// Maximum length of an inline entry, in bytes. A key of four integers with the row's id has 44 bytes.
 const SHORT_MAX: usize = 46;
 
 #[derive(Clone)]
@@ -25,10 +25,10 @@ enum Bytes {
     Long(Arc<[u8]>),
 }
 
-const _: () = assert!(size_of::<IndexEntry>() == 48, "an entry takes more room than it was made for");
+const _: () = assert!(size_of::<IndexEntry>() == 48, "IndexEntry must have 48 bytes");
 
 impl IndexEntry {
-    /// The entry of a row with this key.
+    /// Creates the entry of a row with this key.
     #[must_use]
     pub fn new(key: &[u8], row: RowId) -> Self {
         let id = row.0.to_be_bytes();
@@ -44,20 +44,20 @@ impl IndexEntry {
         }
     }
 
-    /// The row that it is of.
+    /// Returns the id of the row.
     #[must_use]
     pub fn row(&self) -> RowId {
-        let id = self.last_chunk().expect("an entry ends with its row's id");
+        let id = self.last_chunk().expect("an index entry ends with its row's id");
         RowId(u64::from_be_bytes(*id))
     }
 
-    /// The indexed values, without the row.
+    /// Returns the key without the row's id.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self[..self.len() - size_of::<RowId>()]
     }
 
-    /// What it takes in memory beside itself.
+    /// Returns the heap memory of the entry, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {

@@ -4,7 +4,7 @@ use types::RowId;
 
 use super::{IndexEntry, SHORT_MAX};
 
-/// Keys around the length at which an entry no longer is short.
+/// Keys around the maximum length of inline entries.
 fn entries() -> Vec<(Vec<u8>, RowId, IndexEntry)> {
     let lengths = [0, 1, SHORT_MAX - 9, SHORT_MAX - 8, SHORT_MAX - 7, SHORT_MAX, 300, 1_000];
     let keys = lengths.iter().flat_map(|length| [0, 7, 0xff].map(|byte| vec![byte; *length]));

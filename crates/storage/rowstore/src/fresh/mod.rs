@@ -1,4 +1,4 @@
-//! A table's fresh rows as committed: a layer that takes changes and, while it settles, a sealed one below.
+//! Fresh rows of a table: an active layer and, during a flush, a sealed layer below it.
 
 use std::sync::Arc;
 
@@ -11,17 +11,18 @@ use crate::{Layer, Row};
 #[cfg(test)]
 mod tests;
 
-/// The committed fresh rows of a table. Cloning costs a few pointers.
+/// Committed fresh rows of a table: rows that are not yet flushed to Parquet. A clone costs a few pointers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FreshRows {
-    /// The number of the active layer's generation; grows, never reused within the table.
+    /// Generation of the active layer; increases and is never reused within the table.
     pub generation: u64,
+    /// Layer that takes changes.
     pub active: Layer,
+    /// Layer that is being flushed; `None` if no flush is running.
     pub sealed: Option<Sealed>,
 }
 
-/// A layer on its way into shards. Its rows stay as they were when it was sealed; what became of them since is in the
-/// active layer.
+/// Sealed layer: its rows are being flushed to shards and do not change. Later changes of them are in the active layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sealed {
     pub generation: u64,
@@ -35,7 +36,7 @@ impl Default for FreshRows {
 }
 
 impl FreshRows {
-    /// The row's newest version.
+    /// Returns the newest version of a row.
     #[must_use]
     pub fn get(&self, id: RowId) -> Option<&Arc<Row>> {
         self.active.get(id).or_else(|| {
@@ -44,10 +45,10 @@ impl FreshRows {
         })
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        // Every hidden row is one of the sealed layer.
+        // The active layer hides only rows of the sealed layer.
         let sealed = self.sealed.as_ref().map_or(0, |sealed| sealed.rows.len() - self.active.gone_len());
         self.active.len() + sealed
     }
@@ -57,18 +58,18 @@ impl FreshRows {
         self.len() == 0
     }
 
-    /// Memory of all rows, roughly.
+    /// Returns the approximate memory of all rows, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.active.memory_bytes() + self.sealed.as_ref().map_or(0, |sealed| sealed.rows.memory_bytes())
     }
 
-    /// The layers from the newest to the oldest.
+    /// Iterates over the layers from newest to oldest.
     pub fn layers(&self) -> impl Iterator<Item = &Layer> {
         std::iter::once(&self.active).chain(self.sealed.as_ref().map(|sealed| &sealed.rows))
     }
 
-    /// Sets a row's newest version.
+    /// Sets the newest version of a row.
     pub fn put(&mut self, id: RowId, row: Arc<Row>) {
         let hide = self.is_sealed(id);
         self.active.put(id, row, hide);
@@ -80,22 +81,23 @@ impl FreshRows {
         self.active.remove(id, hide);
     }
 
-    /// Whether the sealed layer has a version of the row, hidden or not.
+    /// Whether the sealed layer contains a version of the row, hidden or not.
     #[must_use]
     pub fn is_sealed(&self, id: RowId) -> bool {
         self.sealed.as_ref().is_some_and(|sealed| sealed.rows.get(id).is_some())
     }
 
-    /// Begins to settle: the active layer is sealed, an empty one takes its place. Only with nothing sealed.
+    /// Begins a flush: seals the active layer and replaces it with an empty one. Panics if a layer is already sealed.
     pub fn seal(&mut self) {
-        assert!(self.sealed.is_none(), "one layer settles at a time");
-        assert_eq!(self.active.gone_len(), 0, "nothing lies below to be hidden");
+        assert!(self.sealed.is_none(), "only one layer is flushed at a time");
+        assert_eq!(self.active.gone_len(), 0, "a layer without a sealed layer below hides no rows");
         let rows = std::mem::take(&mut self.active);
         self.sealed = Some(Sealed { generation: self.generation, rows });
         self.generation += 1;
     }
 
-    /// The sealed rows are in shards now: gives those that were changed or deleted since, which their shards must not show.
+    /// Ends a flush, whose rows are now in shards: drops the sealed layer and returns the rows changed or deleted since
+    /// it was sealed, which must be deleted from the new shards.
     pub fn settled(&mut self) -> Vec<RowId> {
         self.sealed = None;
         let late = self.active.gone().collect();
@@ -103,18 +105,19 @@ impl FreshRows {
         late
     }
 
-    /// No rows, and a generation that none of the present keys belongs to.
+    /// Returns fresh rows without any row, in a new generation.
     #[must_use]
     pub fn emptied(&self) -> Self {
         Self { generation: self.generation + 1, ..Self::default() }
     }
 }
 
-/// What one transaction has written to a table and not committed: a layer above the committed ones, and the rows of shards
-/// that it has changed or deleted.
+/// Uncommitted changes of one transaction in one table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OwnRows {
+    /// New row versions, a layer above the committed ones.
     pub layer: Layer,
+    /// Rows of shards that the transaction has changed or deleted.
     pub deleted: OrdMap<ShardId, Arc<RoaringBitmap>>,
 }
 
@@ -124,13 +127,13 @@ impl OwnRows {
         self.layer.is_empty() && self.deleted.is_empty()
     }
 
-    /// Takes a row out of its shard.
+    /// Marks a row of a shard as deleted.
     pub fn delete_from_shard(&mut self, shard: ShardId, ordinal: u32) {
         let bitmap = self.deleted.entry(shard).or_default();
         Arc::make_mut(bitmap).insert(ordinal);
     }
 
-    /// How many rows of shards are deleted.
+    /// Returns the number of rows of shards that are deleted.
     #[must_use]
     pub fn deleted_len(&self) -> u64 {
         self.deleted.values().map(|bitmap| bitmap.len()).sum()

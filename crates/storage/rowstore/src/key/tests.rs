@@ -13,7 +13,7 @@ fn key(samples: &[Sample]) -> Vec<u8> {
     out
 }
 
-/// PostgreSQL's btree order, said another way than the encoding does.
+/// Reference implementation of PostgreSQL's btree order, independent of the encoding.
 fn compare(left: &Sample, right: &Sample) -> Ordering {
     match (left, right) {
         (Sample::Null, Sample::Null) => Ordering::Equal,

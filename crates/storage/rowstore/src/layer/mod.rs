@@ -1,4 +1,4 @@
-//! One layer of a table's fresh rows: rows by id and by index, and which rows of the layers below it hides.
+//! Layers of fresh rows: rows by id and by index, and the rows of lower layers that they hide.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,88 +11,91 @@ use crate::{IndexEntry, Row};
 #[cfg(test)]
 mod tests;
 
-/// Rows of one layer. Cloning costs a few pointers; layers share what they have in common.
+/// A layer of rows. Maps are persistent: a clone costs a few pointers and shares unchanged parts.
 #[derive(Debug, Clone, Default)]
 pub struct Layer {
     rows: OrdMap<RowId, Arc<Row>>,
-    /// Rows of the layers below that are deleted, or newer here.
+    /// Hidden rows: those of lower layers that are deleted or replaced in this layer.
     gone: OrdSet<RowId>,
+    /// Entries of each index, by the index's id.
     indexes: OrdMap<Oid, OrdSet<IndexEntry>>,
+    /// Approximate memory of the rows, in bytes.
     bytes: u64,
-    /// Of the rows' values alone.
+    /// Total size of the stored forms of the rows, in bytes.
     tuple_bytes: u64,
 }
 
-/// What a store has with a row's values, and with a row that is gone, at most.
+/// Upper bound of the bytes that the key-value store needs per row in addition to its values, and per hidden row.
 const STORED_PER_ROW: u64 = 64;
 
 impl Layer {
-    /// The row's version in this layer.
+    /// Returns the version of a row in this layer.
     #[must_use]
     pub fn get(&self, id: RowId) -> Option<&Arc<Row>> {
         self.rows.get(&id)
     }
 
-    /// Whether the layers below no longer count for this row.
+    /// Whether this layer hides versions of the row in lower layers.
     #[must_use]
     pub fn hides(&self, id: RowId) -> bool {
         self.gone.contains(&id)
     }
 
-    /// All rows, in the order of their ids.
+    /// Iterates over the rows in the order of their ids.
     pub fn rows(&self) -> impl Iterator<Item = (RowId, &Arc<Row>)> {
         self.rows.iter().map(|(id, row)| (*id, row))
     }
 
-    /// The rows of the layers below that are hidden, in the order of their ids.
+    /// Iterates over the hidden rows of lower layers in the order of their ids.
     pub fn gone(&self) -> impl Iterator<Item = RowId> + '_ {
         self.gone.iter().copied()
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows in this layer.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether it neither has nor hides a row.
+    /// Whether the layer neither contains nor hides rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.gone.is_empty()
     }
 
-    /// How many rows of the layers below it hides.
+    /// Returns the number of hidden rows of lower layers.
     #[must_use]
     pub fn gone_len(&self) -> usize {
         self.gone.len()
     }
 
-    /// Memory of its rows, roughly.
+    /// Returns the approximate memory of the rows, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What its changes take in a store, at most.
+    /// Returns an upper bound of the layer's size in the key-value store, in bytes.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         self.tuple_bytes + STORED_PER_ROW * (self.rows.len() + self.gone.len()) as u64
     }
 
-    /// The entries of `index` from `from` on and before `to`, in their order; both are keys or the start of some.
+    /// Iterates over the entries of `index` from `from`, inclusive, to `to`, exclusive, in key order. The bounds are
+    /// keys or key prefixes.
     pub fn entries<'a, 'b>(
         &'a self,
         index: Oid,
         from: &[u8],
         to: &'b [u8],
     ) -> impl Iterator<Item = &'a IndexEntry> + use<'a, 'b> {
-        // Only the first is searched for: most who ask want one.
+        // Only the start is searched for, because most callers read one entry.
         let range = (Bound::Included(from), Bound::Unbounded);
         let entries = self.indexes.get(&index).map(|entries| entries.range::<_, [u8]>(range));
         entries.into_iter().flatten().take_while(move |entry| &***entry < to)
     }
 
-    /// As [`Layer::entries`], from the last one on.
+    /// Iterates over the same entries as [`Layer::entries`] in reverse order.
     pub fn entries_backwards<'a, 'b>(
         &'a self,
         index: Oid,
@@ -104,7 +107,8 @@ impl Layer {
         entries.into_iter().flatten().take_while(move |entry| from <= &***entry)
     }
 
-    /// Sets the row's version; `hide` when a layer below has the row. Entries that stay the same are not touched.
+    /// Sets the version of a row and updates the indexes; unchanged index entries are not touched. `hide` must be true
+    /// if a lower layer contains the row.
     pub fn put(&mut self, id: RowId, row: Arc<Row>, hide: bool) {
         self.bytes += row.memory_bytes();
         self.tuple_bytes += row.tuple.as_bytes().len() as u64;
@@ -126,7 +130,7 @@ impl Layer {
         }
     }
 
-    /// Removes the row's version; `hide` when a layer below has the row.
+    /// Removes the version of a row. `hide` must be true if a lower layer contains the row.
     pub fn remove(&mut self, id: RowId, hide: bool) {
         self.take(id);
         if hide {
@@ -134,20 +138,20 @@ impl Layer {
         }
     }
 
-    /// What lay below is no longer there: nothing is hidden any more.
+    /// Clears the set of hidden rows, after the lower layer was dropped.
     pub fn forget_gone(&mut self) {
         self.gone = OrdSet::new();
     }
 
-    /// Hides no longer this one row.
+    /// Removes one row from the set of hidden rows.
     pub fn unhide(&mut self, id: RowId) {
         self.gone.remove(&id);
     }
 
-    /// The same rows under other indexes.
+    /// Returns the same rows with other indexes; `keys` computes the index entries of each row.
     ///
     /// # Errors
-    /// Those of `keys`.
+    /// Errors of `keys`.
     pub fn reindexed<E>(&self, keys: impl Fn(RowId, &Row) -> Result<Arc<[(Oid, IndexEntry)]>, E>) -> Result<Self, E> {
         let mut layer = Self { gone: self.gone.clone(), ..Self::default() };
         for (id, row) in self.rows() {
@@ -156,11 +160,13 @@ impl Layer {
         Ok(layer)
     }
 
+    /// Subtracts the sizes of a removed row.
     fn uncount(&mut self, old: &Row) {
         self.bytes -= old.memory_bytes();
         self.tuple_bytes -= old.tuple.as_bytes().len() as u64;
     }
 
+    /// Removes the version of a row with its index entries.
     fn take(&mut self, id: RowId) {
         let Some(old) = self.rows.remove(&id) else { return };
         self.uncount(&old);
@@ -172,7 +178,7 @@ impl Layer {
     }
 }
 
-/// Equal when they have and hide the same rows.
+/// Layers are equal if they contain and hide the same rows.
 impl PartialEq for Layer {
     fn eq(&self, other: &Self) -> bool {
         self.rows == other.rows && self.gone == other.gone

@@ -1,4 +1,4 @@
-//! One value within a stored row: a tag and bytes.
+//! Encoding of one value in a stored row as a tag and bytes.
 
 use crate::value::List;
 use crate::{Error, Result, Value};
@@ -15,7 +15,7 @@ const BYTES: u8 = 8;
 const INTERVAL: u8 = 9;
 const LIST: u8 = 10;
 
-/// Lists within lists, at most: as many as PostgreSQL's arrays have dimensions.
+/// Maximum nesting depth of lists: the maximum number of dimensions of PostgreSQL's arrays.
 const DEPTH_MAX: usize = 6;
 
 /// Appends a value's bytes and returns its tag.
@@ -104,7 +104,7 @@ fn put_list(list: List<'_>, out: &mut Vec<u8>, depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// The value of a tag and bytes. A list's elements are not looked at.
+/// Decodes a value from its tag and bytes. The elements of a list are not validated.
 #[inline]
 pub(super) fn read(tag: u8, bytes: &[u8]) -> Result<Value<'_>> {
     Ok(match tag {
@@ -132,7 +132,7 @@ pub(super) fn read(tag: u8, bytes: &[u8]) -> Result<Value<'_>> {
             let (count, items) = bytes.split_first_chunk().ok_or(Error::Damaged("list is cut off"))?;
             Value::List(List::of_encoded(EncodedList { count: u32::from_le_bytes(*count), items }))
         }
-        NULL | FALSE | TRUE => return Err(Error::Damaged("value has bytes too many")),
+        NULL | FALSE | TRUE => return Err(Error::Damaged("value has too many bytes")),
         _ => return Err(Error::Damaged("unknown tag")),
     })
 }
@@ -151,7 +151,7 @@ fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| Error::Damaged("value has the wrong length"))
 }
 
-/// Whether reading the value and all within it succeeds.
+/// Validates a value, including the elements of lists.
 pub(super) fn check(tag: u8, bytes: &[u8], depth: usize) -> Result<()> {
     let Value::List(_) = read(tag, bytes)? else { return Ok(()) };
     if depth == DEPTH_MAX {
@@ -165,6 +165,7 @@ pub(super) fn check(tag: u8, bytes: &[u8], depth: usize) -> Result<()> {
     if items.is_empty() { Ok(()) } else { Err(Error::Damaged("bytes follow a list's last element")) }
 }
 
+/// Splits the first element, its tag and bytes, off `items`.
 fn split_item<'a>(items: &mut &'a [u8]) -> Result<(u8, &'a [u8])> {
     const CUT_OFF: Error = Error::Damaged("list is cut off");
     let (&tag, mut rest) = items.split_first().ok_or(CUT_OFF)?;
@@ -178,7 +179,7 @@ fn split_item<'a>(items: &mut &'a [u8]) -> Result<(u8, &'a [u8])> {
         }
         shift += 7;
         if 28 < shift {
-            return Err(Error::Damaged("element's length has bytes too many"));
+            return Err(Error::Damaged("length of a list element has too many bytes"));
         }
     }
     let (bytes, rest) = rest.split_at_checked(length).ok_or(CUT_OFF)?;
@@ -186,7 +187,7 @@ fn split_item<'a>(items: &mut &'a [u8]) -> Result<(u8, &'a [u8])> {
     Ok((tag, bytes))
 }
 
-/// A list within a checked row.
+/// Encoded list in a validated row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EncodedList<'a> {
     count: u32,
@@ -195,7 +196,7 @@ pub(crate) struct EncodedList<'a> {
 
 impl<'a> EncodedList<'a> {
     pub(crate) fn len(&self) -> usize {
-        usize::try_from(self.count).expect("a pointer has 32 bits at least")
+        usize::try_from(self.count).expect("usize has at least 32 bits")
     }
 
     pub(crate) const fn iter(&self) -> EncodedItems<'a> {
@@ -203,7 +204,7 @@ impl<'a> EncodedList<'a> {
     }
 }
 
-/// Iterator over the elements of a list within a checked row.
+/// Iterator over the elements of an encoded list in a validated row.
 #[derive(Debug, Clone)]
 pub(crate) struct EncodedItems<'a> {
     rest: &'a [u8],
@@ -216,7 +217,7 @@ impl<'a> Iterator for EncodedItems<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let (tag, bytes) = split_item(&mut self.rest).expect("a tuple was checked when it was made");
-        Some(read(tag, bytes).expect("a tuple was checked when it was made"))
+        let (tag, bytes) = split_item(&mut self.rest).expect("a Tuple contains validated bytes");
+        Some(read(tag, bytes).expect("a Tuple contains validated bytes"))
     }
 }

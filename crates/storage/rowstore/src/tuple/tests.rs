@@ -9,7 +9,7 @@ fn tuple<'a>(values: impl IntoIterator<Item = (i32, Value<'a>)>) -> Tuple {
     Tuple::encode(values.into_iter().map(|(id, value)| (ColumnId(id), value))).unwrap()
 }
 
-/// Some columns of random types with ids that have gaps.
+/// Generates columns of random types whose ids have gaps.
 fn rows() -> impl Strategy<Value = Vec<(i32, Sample)>> {
     let value = proptest::sample::select(all_types()).prop_flat_map(|sql_type| values_of(&sql_type));
     proptest::collection::vec((prop_oneof![9 => 1..4_i32, 1 => Just(1000)], value), 0..12).prop_map(|columns| {
@@ -127,7 +127,7 @@ fn lists_nested_without_end_are_refused() {
     assert_eq!(Tuple::encode([(ColumnId(1), deeper)]), Err(Error::Depth));
 }
 
-/// Reads everything there is; the values' own reading would panic on damage.
+/// Reads all values recursively; reading a value panics if it is damaged.
 fn read_all(row: &Tuple) -> usize {
     row.reader().iter().map(|(_, value)| if let Value::List(list) = value { list.iter().count() } else { 1 }).sum()
 }

@@ -1,4 +1,4 @@
-//! Writing rows.
+//! Writer of stored rows.
 
 use bytes::Bytes;
 use types::ColumnId;
@@ -6,7 +6,7 @@ use types::ColumnId;
 use super::{HEADER, NARROW, Tuple, TupleReader, WIDE, entry_bytes, stored};
 use crate::{Error, Result, Value};
 
-/// Writes rows one after another, with the same buffers.
+/// Encoder of stored rows, which reuses its buffers from row to row.
 #[derive(Debug, Default)]
 pub struct TupleWriter {
     entries: Vec<Entry>,
@@ -21,7 +21,7 @@ struct Entry {
 }
 
 impl TupleWriter {
-    /// Adds a value to the row. Columns must come by ascending id.
+    /// Adds a value to the row. Columns must be in ascending order of their ids.
     #[inline]
     pub fn push(&mut self, column: ColumnId, value: Value<'_>) -> Result<()> {
         let last = self.entries.last().map_or(0, |entry| entry.id);
@@ -31,12 +31,12 @@ impl TupleWriter {
         Ok(())
     }
 
-    /// With room for so many columns and bytes of values.
+    /// Creates a writer with memory reserved for `columns` entries and `bytes` of values.
     pub(super) fn with_capacity(columns: usize, bytes: usize) -> Self {
         Self { entries: Vec::with_capacity(columns), body: Vec::with_capacity(bytes) }
     }
 
-    /// Adds a value of another row as it is. Columns must come by ascending id.
+    /// Copies the encoded value at `position` of another row. Columns must be in ascending order of their ids.
     pub(super) fn keep(&mut self, row: TupleReader<'_>, position: usize) {
         let start = if position == 0 { 0 } else { row.entry(position - 1).2 };
         let (id, tag, end) = row.entry(position);
@@ -44,14 +44,14 @@ impl TupleWriter {
         self.entries.push(Entry { id, tag, end: self.body.len() });
     }
 
-    /// The row of what was pushed; the writer is empty again, also after a failure.
+    /// Returns the row and resets the writer, also on an error.
     pub fn finish(&mut self) -> Result<Tuple> {
         let tuple = self.assemble();
         self.clear();
         tuple
     }
 
-    /// Forgets what was pushed.
+    /// Resets the writer.
     pub fn clear(&mut self) {
         self.entries.clear();
         self.body.clear();
@@ -69,13 +69,13 @@ impl TupleWriter {
         bytes.extend_from_slice(&count.to_le_bytes());
         for Entry { id, tag, end } in &self.entries {
             if is_wide {
-                let end = u32::try_from(*end).expect("the body's length fits");
+                let end = u32::try_from(*end).expect("the body's length was checked to fit 32 bits");
                 bytes.extend_from_slice(&id.to_le_bytes());
                 bytes.push(*tag);
                 bytes.extend_from_slice(&end.to_le_bytes());
             } else {
-                let end = u16::try_from(*end).expect("the body's length fits").to_le_bytes();
-                bytes.extend_from_slice(&[u8::try_from(*id).expect("the greatest id fits"), *tag, end[0], end[1]]);
+                let end = u16::try_from(*end).expect("a narrow row's body fits 16 bits").to_le_bytes();
+                bytes.extend_from_slice(&[u8::try_from(*id).expect("a narrow row's ids fit"), *tag, end[0], end[1]]);
             }
         }
         bytes.extend_from_slice(&self.body);

@@ -7,7 +7,7 @@ use types::SqlType;
 use crate::value::List;
 use crate::{ColumnBuilder, Value};
 
-/// A value that owns what it holds.
+/// An owned value.
 #[derive(Debug, Clone)]
 pub(crate) enum Sample {
     Null,
@@ -23,7 +23,7 @@ pub(crate) enum Sample {
 }
 
 impl Sample {
-    /// The value. A list's elements are never freed, which a test can afford.
+    /// Borrows the value. The elements of a list are leaked, which is acceptable in tests.
     pub(crate) fn value(&self) -> Value<'_> {
         match self {
             Sample::Null => Value::Null,
@@ -40,7 +40,7 @@ impl Sample {
     }
 }
 
-/// Every type a column can have, and lists of them.
+/// Returns all column types and lists of them.
 pub(crate) fn all_types() -> Vec<SqlType> {
     let mut all: Vec<SqlType> = SqlType::scalars().collect();
     all.extend(
@@ -49,7 +49,7 @@ pub(crate) fn all_types() -> Vec<SqlType> {
     all
 }
 
-/// Values of a type, NULL among them; equal and close values are likely.
+/// Generates values of a type, including NULL; equal and close values are likely.
 pub(crate) fn values_of(sql_type: &SqlType) -> BoxedStrategy<Sample> {
     prop_oneof![1 => Just(Sample::Null), 6 => present(sql_type)].boxed()
 }
@@ -104,7 +104,7 @@ fn present(sql_type: &SqlType) -> BoxedStrategy<Sample> {
     }
 }
 
-/// A column of these values.
+/// Builds a column of `samples`.
 pub(crate) fn column(sql_type: &SqlType, samples: &[Sample]) -> ArrayRef {
     let mut builder = ColumnBuilder::new(sql_type, samples.len()).unwrap();
     for sample in samples {

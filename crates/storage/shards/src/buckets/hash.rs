@@ -1,10 +1,12 @@
-//! The hash of keys. Values that a join may take for equal hash alike, whatever the modifiers of their types: whole numbers of any width, texts that
-//! differ in blanks at their ends, numerics that differ in zeros at theirs, zeros of either sign. NULL has a hash too.
+//! Hash of distribution keys. Values that a join may consider equal have equal hashes, whatever the modifiers of their
+//! types: integers of any width, texts that differ in trailing blanks, numerics that differ in trailing zeros, zeros of
+//! either sign. NULL has a hash, too.
 //!
-//! With `mix` as the finalizer of SplitMix64 over its input plus 0x9e3779b97f4a7c15: whole numbers, dates (days), times and timestamps (microseconds) and
-//! booleans are `mix` of themselves in 64 bits; a numeric without zeros at its end is `mix(low ^ mix(high))` of its digits' 128 bits, turned left by its
-//! scale; a float is `mix` of its 64 bits, with one NaN and one zero; text without blanks at its end, bytes and UUIDs are XXH3. Keys are put together from
-//! the first: `hash = mix((hash turned left by 1) ^ key)`, beginning with 0. The bucket is the upper six bits.
+//! `mix` is the finalizer of SplitMix64 applied to its input plus 0x9e3779b97f4a7c15. Integers, dates (days), times and
+//! timestamps (microseconds) and booleans hash to `mix` of their 64-bit value; a numeric without trailing zeros to
+//! `mix(low ^ mix(high))` of its 128-bit digits, rotated left by its scale; a float to `mix` of its 64 bits, with one
+//! NaN and one zero; text without trailing blanks, bytes and UUIDs to XXH3. Keys are combined from the first on: `hash
+//! = mix((hash rotated left by 1) ^ key)`, starting with 0. The bucket is the upper six bits.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::datatypes::{
@@ -17,10 +19,10 @@ use types::SqlType;
 use crate::stats::hash::{bytes, decimal, float, int, mix};
 use crate::{Error, Result};
 
-/// NULL's, so that rows without a key are together as well.
+/// Hash of NULL, so that rows without a key share a bucket.
 const NULL: u64 = 0;
 
-/// How values of a type are hashed. Another way to hash the same type gets another letter.
+/// Hash function of a type. Another function for the same type would get another letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hashed {
     Bool,
@@ -37,6 +39,7 @@ pub(super) enum Hashed {
 }
 
 impl Hashed {
+    /// Returns the hash function of an SQL type.
     pub(super) fn of(sql_type: &SqlType) -> Option<Self> {
         Some(match sql_type {
             SqlType::Bool => Self::Bool,
@@ -54,7 +57,8 @@ impl Hashed {
         })
     }
 
-    /// The same of values in their Arrow form: no form is of types that are hashed in several ways.
+    /// Returns the hash function of an Arrow type, which is unique: no Arrow type stands for SQL types with different
+    /// functions.
     pub(super) fn of_form(form: &DataType) -> Option<Self> {
         Some(match form {
             DataType::Boolean => Self::Bool,
@@ -71,7 +75,7 @@ impl Hashed {
         })
     }
 
-    /// Stands for it where it is written.
+    /// Returns the letter that represents the function in a scheme.
     pub(super) fn letter(self) -> char {
         match self {
             Self::Bool => 'o',
@@ -88,7 +92,7 @@ impl Hashed {
         }
     }
 
-    /// Mixes the values into the hashes of their rows.
+    /// Combines the values into the hashes of their rows.
     pub(super) fn add(self, values: &ArrayRef, hashes: &mut [u64]) -> Result<()> {
         match (self, values.data_type()) {
             (Self::Bool, DataType::Boolean) => {
@@ -128,9 +132,9 @@ impl Hashed {
     }
 }
 
-/// The error of values that are no keys.
+/// Returns the error for values that cannot be keys.
 pub(super) fn no_hash(form: &DataType) -> Error {
-    Error::Arrow(ArrowError::SchemaError(format!("a key of values of type {form}")))
+    Error::Arrow(ArrowError::SchemaError(format!("values of type {form} cannot be hashed as a key")))
 }
 
 fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, hashes: &mut [u64], hash: impl Fn(T::Native) -> u64) {
@@ -138,14 +142,14 @@ fn numbers<T: ArrowPrimitiveType>(values: &ArrayRef, hashes: &mut [u64], hash: i
     each(values.len(), hashes, |row| values.is_valid(row).then(|| hash(values.value(row))));
 }
 
-/// Of several keys each is mixed with those before it, so that their order counts.
+/// Combines the next key with those before it; their order counts.
 fn each(rows: usize, hashes: &mut [u64], hash: impl Fn(usize) -> Option<u64>) {
     for (row, known) in hashes.iter_mut().enumerate().take(rows) {
         *known = mix(known.rotate_left(1) ^ hash(row).unwrap_or(NULL));
     }
 }
 
-/// Of `digits` so many behind the point: the same for 1.5 and 1.50.
+/// Hashes a numeric of `digits` with `scale` decimal places: the same for 1.5 and 1.50.
 fn numeric(mut digits: i128, scale: i8) -> u64 {
     let mut scale = if digits == 0 { 0 } else { scale };
     while 0 < scale && digits % 10 == 0 {

@@ -1,7 +1,8 @@
-//! Buckets: rows of a table that is distributed on a key are put together by a hash of the key, so that equal keys of all tables have the same number.
+//! Hash buckets of distributed tables: equal keys of all tables have the same bucket.
 //!
-//! A shard's rows lie bucket by bucket, and the catalog keeps which rows are of which ([`ShardBuckets`]). `hash.rs` is the hash, which is part of what
-//! is stored: it never changes, a better one is another scheme.
+//! The rows of a shard are stored bucket by bucket, and the catalog stores the bucket of each run of rows
+//! ([`ShardBuckets`]). The hash (`hash.rs`) is part of the storage format and never changes; a better one would be
+//! another scheme. `runs.rs` records the buckets of a shard.
 
 mod hash;
 mod runs;
@@ -19,13 +20,14 @@ use crate::Result;
 
 pub use runs::{BucketRuns, ShardBuckets};
 
-/// How many buckets there are: more than workers of most clusters, and few enough that a bucket of a large table is a few pages at least.
+/// Number of buckets: more than most clusters have workers, and few enough that a bucket of a large table spans some
+/// pages.
 pub const BUCKETS: usize = 64;
 
-/// Bits of a hash that are not a bucket's number.
+/// Number of hash bits below the bucket number.
 const HASH_BITS: u32 = u64::BITS - BUCKETS.trailing_zeros();
 
-/// The columns by which a table's rows have buckets.
+/// Distribution key: the columns by whose values rows are assigned to buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketKeys {
     columns: Vec<(ColumnId, Hashed)>,
@@ -33,8 +35,8 @@ pub struct BucketKeys {
 }
 
 impl BucketKeys {
-    /// The keys of these columns, in the order in which they are named. `None` without columns, and where values of one have no hash:
-    /// see [`is_hashable`].
+    /// Creates the distribution key of these columns, in this order. `None` without columns, and if a type cannot be
+    /// hashed: see [`is_hashable`].
     #[must_use]
     pub fn new<'a>(columns: impl IntoIterator<Item = (ColumnId, &'a SqlType)>) -> Option<Self> {
         let columns: Vec<_> =
@@ -47,12 +49,12 @@ impl BucketKeys {
         Some(Self { scheme: xxh3_64(written.as_bytes()), columns })
     }
 
-    /// The columns, in order.
+    /// Returns the columns, in order.
     pub fn columns(&self) -> impl Iterator<Item = ColumnId> + '_ {
         self.columns.iter().map(|(column, _)| *column)
     }
 
-    /// The column, where it is one.
+    /// Returns the column if there is exactly one.
     #[must_use]
     pub fn only_column(&self) -> Option<ColumnId> {
         match self.columns[..] {
@@ -61,46 +63,49 @@ impl BucketKeys {
         }
     }
 
-    /// Stands for the columns, how their values are hashed and how many buckets there are: shards with the same one can be told apart by bucket.
+    /// Returns the scheme: a hash of the columns, the hash functions of their types and the number of buckets. Shards
+    /// of the same scheme have comparable buckets.
     #[must_use]
     pub fn scheme(&self) -> u64 {
         self.scheme
     }
 
-    /// The bucket of each row; `values` are of the columns, in order, in their types' Arrow form.
+    /// Computes the bucket of each row; `values` are the key columns, in order, as Arrow arrays of their types.
     ///
     /// # Errors
-    /// Values of another form.
+    /// If values have an unexpected Arrow type.
     pub fn buckets(&self, values: &[ArrayRef]) -> Result<Vec<u8>> {
         buckets(self.columns.iter().map(|(_, hashed)| *hashed), values)
     }
 }
 
-/// The bucket of each row of these keys, whatever table they are of: as [`BucketKeys::buckets`] of a table whose keys are of these types.
+/// Computes the bucket of each row from key values alone, as [`BucketKeys::buckets`] does for a table with keys of
+/// these types.
 ///
 /// # Errors
-/// Values that [have no buckets](has_buckets).
+/// If values [have no buckets](has_buckets).
 pub fn buckets_of(values: &[ArrayRef]) -> Result<Vec<u8>> {
     let hashed = |values: &ArrayRef| Hashed::of_form(values.data_type()).ok_or_else(|| no_hash(values.data_type()));
     buckets(values.iter().map(hashed).collect::<Result<Vec<_>>>()?.into_iter(), values)
 }
 
+/// Computes the bucket of each row.
 fn buckets(hashed: impl Iterator<Item = Hashed>, values: &[ArrayRef]) -> Result<Vec<u8>> {
     let rows = values.first().map_or(0, Array::len);
     let mut hashes = vec![0_u64; rows];
     for (hashed, values) in hashed.zip(values) {
         hashed.add(values, &mut hashes)?;
     }
-    Ok(hashes.into_iter().map(|hash| u8::try_from(hash >> HASH_BITS).expect("64 buckets")).collect())
+    Ok(hashes.into_iter().map(|hash| u8::try_from(hash >> HASH_BITS).expect("bucket numbers fit u8")).collect())
 }
 
-/// Whether values of this form tell their bucket.
+/// Returns true if values of this Arrow type have buckets.
 #[must_use]
 pub fn has_buckets(form: &DataType) -> bool {
     Hashed::of_form(form).is_some()
 }
 
-/// Whether rows can have buckets by values of a type.
+/// Returns true if columns of this SQL type can be part of a distribution key.
 #[must_use]
 pub fn is_hashable(sql_type: &SqlType) -> bool {
     Hashed::of(sql_type).is_some()

@@ -1,4 +1,4 @@
-//! Which rows of a shard are of which bucket.
+//! Buckets of the rows of a shard, as runs.
 
 use std::ops::Range;
 
@@ -6,43 +6,43 @@ use serde::{Deserialize, Serialize};
 
 use super::{BUCKETS, BucketKeys};
 
-/// A shard with more runs was not written bucket by bucket: that its rows have buckets is of no use then.
+/// Largest number of runs: a shard with more was not written bucket by bucket, so its buckets are of no use.
 const RUNS_MAX: usize = 4 * BUCKETS;
 
-/// The buckets of a shard's rows.
+/// Buckets of a shard's rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardBuckets {
-    /// What the buckets are by: see [`BucketKeys::scheme`].
+    /// Scheme of the buckets: see [`BucketKeys::scheme`].
     pub scheme: u64,
-    /// Neighbouring rows of one bucket: its number, and how many they are. In the order of rows.
+    /// Runs of rows of one bucket, in row order: bucket and number of rows.
     runs: Vec<(u8, u32)>,
 }
 
 impl ShardBuckets {
-    /// Of runs in the order of rows.
+    /// Creates the buckets from runs in row order.
     pub(crate) fn new(scheme: u64, runs: Vec<(u8, u32)>) -> Self {
         Self { scheme, runs }
     }
 
-    /// Neighbouring rows of one bucket: its number, and how many they are.
+    /// Returns the runs of rows of one bucket, in row order: bucket and number of rows.
     pub(crate) fn runs(&self) -> &[(u8, u32)] {
         &self.runs
     }
 
-    /// The buckets that some of its rows are of, as bits.
+    /// Returns the buckets that occur, as a bit set.
     #[must_use]
     pub fn present(&self) -> u64 {
         self.runs.iter().fold(0, |bits, (bucket, _)| bits | 1 << bucket)
     }
 
-    /// Whether there are so many rows, all with a bucket that there is.
+    /// Returns true if the runs cover exactly `rows` rows and all buckets are valid.
     #[must_use]
     pub fn are_of(&self, rows: u64) -> bool {
         let counted: u64 = self.runs.iter().map(|(_, count)| u64::from(*count)).sum();
         counted == rows && self.runs.iter().all(|(bucket, _)| usize::from(*bucket) < BUCKETS)
     }
 
-    /// The rows of the buckets that are wanted, by their numbers in the shard: in order, no two ranges touch.
+    /// Returns the rows of the wanted buckets, as ascending ranges that do not touch.
     #[must_use]
     pub fn rows(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -61,15 +61,16 @@ impl ShardBuckets {
     }
 }
 
-/// The buckets of rows that are being written.
+/// Collects the buckets of rows while they are written.
 #[derive(Debug, Default)]
 pub struct BucketRuns {
     runs: Vec<(u8, u32)>,
+    /// True once there were too many runs.
     are_many: bool,
 }
 
 impl BucketRuns {
-    /// Rows in the order in which they are written.
+    /// Adds the buckets of the next rows.
     pub fn add(&mut self, buckets: &[u8]) {
         if self.are_many {
             return;
@@ -85,13 +86,13 @@ impl BucketRuns {
         }
     }
 
-    /// The bucket of the last row.
+    /// Returns the bucket of the last row.
     #[must_use]
     pub fn last(&self) -> Option<u8> {
         self.runs.last().map(|(bucket, _)| *bucket)
     }
 
-    /// What the catalog keeps of them; `None` where they lie in disorder.
+    /// Returns the buckets for the catalog; `None` if the rows are not in bucket order.
     #[must_use]
     pub fn finish(self, keys: &BucketKeys) -> Option<ShardBuckets> {
         (!self.are_many).then(|| ShardBuckets { scheme: keys.scheme(), runs: self.runs })

@@ -1,4 +1,4 @@
-//! Claims about buckets. What rows were put together by once is asked of them for ever.
+//! Tests of buckets. The hash is part of the storage format, so its results must never change.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn the_buckets_of_values_are_as_ever() {
     assert_eq!((keys(&[SqlType::Int8]).scheme(), two.scheme()), GOLDEN_SCHEMES);
 }
 
-/// By another program that was written by the description of the hash.
+/// Computed by an independent implementation of the description of the hash.
 const GOLDEN_INTS: [u8; 6] = [41, 23, 23, 21, 26, 56];
 const GOLDEN_TEXTS: [u8; 5] = [22, 54, 62, 24, 56];
 const GOLDEN_NUMERICS: [u8; 4] = [8, 58, 8, 10];
@@ -146,5 +146,5 @@ fn rows_of_buckets_are_found() {
     assert_eq!(runs.finish(&keys), None);
 }
 
-/// More than are worth being kept.
+/// More runs than are worth storing.
 const RUNS: usize = 1_000;

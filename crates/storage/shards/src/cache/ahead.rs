@@ -1,5 +1,5 @@
-//! New shards that nobody has asked for: of the columns that are hot in their table, pages are read once nobody reads, where nothing has to go for them. Who
-//! asks first finds them.
+//! Prefetching of new shards: their pages of columns that are hot in the table are cached while no scan reads and
+//! without evicting anything, so that the first scan finds them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::{BlockCache, BlockKey, TableCache};
 use crate::reader::{Assembly, RowGroupRead, ShardReader, Source};
 use crate::{ColumnDef, Result};
 
-/// What was read before anybody asked.
+/// Counters of prefetched blocks.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     blocks: AtomicU64,
@@ -22,6 +22,7 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
+    /// Counts a prefetched block.
     pub(super) fn count(&self, bytes: u64) {
         self.blocks.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -29,13 +30,13 @@ impl Ahead {
 }
 
 impl BlockCache {
-    /// The columns of a table of which something in memory was asked for again, or is pinned.
+    /// Returns the columns of a table with a block in memory that was read again or is pinned.
     #[must_use]
     pub fn hot_columns(&self, table: Oid) -> BTreeSet<ColumnId> {
         self.memory.lock().blocks.kept(table).map(|key| key.column).collect()
     }
 
-    /// How many blocks were read before anybody asked for them and kept, and their bytes.
+    /// Returns the number of prefetched blocks and their bytes.
     #[must_use]
     pub fn read_ahead(&self) -> (u64, u64) {
         (self.ahead.blocks.load(Ordering::Relaxed), self.ahead.bytes.load(Ordering::Relaxed))
@@ -43,11 +44,12 @@ impl BlockCache {
 }
 
 impl TableCache {
-    /// Has some rows of a row group, which begin where a page does, read once it is quiet: of `columns` those that the file has, but for what is too large to be
-    /// kept. `false` where too much waits already, or there is no cache to fill.
+    /// Queues rows of a row group, which must begin at a page boundary, for prefetching. Columns that the file lacks
+    /// and those whose pages are too large to be cached are skipped. Returns false if the queue is full or the cache is
+    /// off for the table.
     ///
     /// # Errors
-    /// The file lacks the row group, or a column's missing value is none of its type.
+    /// If the file lacks the row group, or the default for old rows of a column has the wrong type.
     pub fn read_ahead(
         &self,
         reader: &ShardReader,

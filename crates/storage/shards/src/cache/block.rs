@@ -1,4 +1,5 @@
-//! A page of a column as scans read it, and as it is kept in memory unless it passes through: made of Arrow's arrays and made such again for the rows that are wanted.
+//! Page of a column in the form that scans read: packed blocks, Arrow arrays or, uncached, as in the file. Built from
+//! Arrow arrays and turned back into arrays for selected rows.
 
 use std::sync::Arc;
 
@@ -18,47 +19,52 @@ use super::passing::Passing;
 use super::wide::{UUID_BYTES, intervals_of, of_interval, of_uuid, uuids_of};
 use crate::{Error, Result};
 
-/// Decimals of more digits need 128 bits.
+/// Largest precision of decimals that fit 64 bits; others need 128.
 pub(super) const NARROW_DIGITS_MAX: u8 = 18;
-/// Bytes of a dictionary that are kept for any part of it.
+/// String buffers up to this many bytes are never compacted.
 const HEAP_KEPT_MAX: usize = 64 << 10;
-/// Strings are codes where each comes so often on average.
+/// Strings are dictionary-encoded if each distinct one occurs at least this often on average.
 pub(super) const REPEATED_MIN: usize = 8;
-/// After so many strings those that are mostly new are taken not to repeat.
+/// Number of strings after which dictionary encoding is given up if more than half of them were distinct.
 const TRIED: usize = 1024;
 
-/// Up to [`blocks::BLOCK_ROWS`] rows of a column.
+/// Page of a column: up to [`blocks::BLOCK_ROWS`] rows.
 #[derive(Debug)]
 pub enum ColumnBlock {
-    /// Truth values, integers, decimals, times and floats; UUIDs and intervals as `wide.rs` says.
+    /// Booleans, integers, decimals, dates, times and floats; UUIDs and intervals as 128-bit numbers (`wide.rs`).
     Numbers(Block),
+    /// Strings that rarely repeat.
     Texts(Block),
-    /// Strings of bytes that are no text.
+    /// Byte strings (`bytea`).
     Bytes(Block),
-    /// Strings of which there are few.
+    /// Dictionary-encoded strings.
     Codes {
+        /// Index into the dictionary, for each row.
         codes: Block,
+        /// Distinct strings, in order.
         strings: Dictionary,
-        /// Each string as Arrow refers to it, in `heap`.
+        /// Arrow string view of each dictionary entry, pointing into `heap`.
         views: Vec<u128>,
+        /// Bytes of all dictionary entries.
         heap: Buffer,
     },
-    /// Values of a type that blocks have no form for: arrays of SQL.
+    /// Values of a type that blocks cannot encode, such as SQL arrays, as an Arrow array.
     Arrays(ArrayRef),
-    /// Of a page that is not kept.
+    /// Page that was read without being cached, as it is in the file.
     Passing(Passing),
 }
 
 impl ColumnBlock {
-    /// The block of these values.
+    /// Encodes an Arrow array as a block; falls back to the array itself where a block would be too large.
     pub(super) fn of(values: &ArrayRef) -> Result<Self> {
         match Self::packed(values) {
-            // Larger than a block may be: dictionaries can hold more than their pages let know.
+            // Dictionaries can hold more bytes than the sizes of their pages suggest.
             Err(Error::Block(blocks::Error::TooLarge(_))) => Ok(Self::Arrays(Arc::clone(values))),
             block => block,
         }
     }
 
+    /// Encodes an Arrow array as a block.
     fn packed(values: &ArrayRef) -> Result<Self> {
         let nulls = values.nulls().filter(|nulls| nulls.null_count() != 0);
         let validity = nulls.map(|nulls| Bitmap::new(nulls.validity(), nulls.offset()));
@@ -119,6 +125,7 @@ impl ColumnBlock {
         Ok(Self::Numbers(Block::open(bytes)?))
     }
 
+    /// Encodes strings, with a dictionary if they repeat.
     fn of_texts(values: &StringViewArray, validity: Option<Bitmap<'_>>) -> Result<Self> {
         let (mut strings, mut seen) = (DictionaryBuilder::default(), SeenViews::new());
         let mut numbers: Vec<u32> = Vec::with_capacity(values.len());
@@ -127,7 +134,7 @@ impl ColumnBlock {
                 let texts: Vec<&[u8]> = values.iter().map(|value| value.unwrap_or_default().as_bytes()).collect();
                 return Ok(Self::Texts(Block::open(blocks::encode_text(&texts, validity, Compression::None)?)?));
             }
-            // What lies where a NULL is may be anything.
+            // The view at a NULL is arbitrary.
             let view = if values.is_valid(row) { *view } else { 0 };
             let number = seen
                 .number(view, || strings.insert(if values.is_valid(row) { values.value(row).as_bytes() } else { &[] }));
@@ -136,7 +143,7 @@ impl ColumnBlock {
         Self::numbered(strings, &numbers, validity)
     }
 
-    /// The block of strings; what is there for a NULL is nothing.
+    /// Encodes strings, with a dictionary if they repeat; NULL rows hold the empty string.
     pub(super) fn of_strings(texts: &[&[u8]], validity: Option<Bitmap<'_>>) -> Result<Self> {
         let mut strings = DictionaryBuilder::default();
         let mut numbers: Vec<u32> = Vec::with_capacity(texts.len());
@@ -149,13 +156,14 @@ impl ColumnBlock {
         Self::numbered(strings, &numbers, validity)
     }
 
+    /// Builds a dictionary-encoded block from each row's insertion number in `strings`.
     fn numbered(strings: DictionaryBuilder, numbers: &[u32], validity: Option<Bitmap<'_>>) -> Result<Self> {
         let (strings, code_of) = strings.finish()?;
         let codes: Vec<u32> = numbers.iter().map(|number| code_of[*number as usize]).collect();
         Ok(Self::of_codes(Block::open(blocks::encode_codes(&codes, validity)?)?, strings))
     }
 
-    /// Codes of these strings.
+    /// Builds a dictionary-encoded block.
     pub(super) fn of_codes(codes: Block, strings: Dictionary) -> Self {
         let (views, heap) = views_of(&strings);
         Self::Codes { codes, strings, views, heap: Buffer::from_vec(heap) }
@@ -170,7 +178,7 @@ impl ColumnBlock {
         }
     }
 
-    /// What it takes in memory, roughly.
+    /// Returns the approximate memory size in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         const ROOM: usize = 256;
         let bytes = match self {
@@ -184,7 +192,7 @@ impl ColumnBlock {
         (bytes + ROOM) as u64
     }
 
-    /// Whether it has codes of strings.
+    /// Returns true if the block is dictionary-encoded.
     #[must_use]
     pub fn has_dictionary(&self) -> bool {
         match self {
@@ -194,7 +202,7 @@ impl ColumnBlock {
         }
     }
 
-    /// All strings of a block of codes, by their codes.
+    /// Returns the dictionary of a dictionary-encoded block, in the order of its codes.
     #[must_use]
     pub fn strings(&self) -> Option<StringViewArray> {
         match self {
@@ -204,10 +212,10 @@ impl ColumnBlock {
         }
     }
 
-    /// The values of the rows in a set, as an array of `form`.
+    /// Returns the values of the selected rows as an Arrow array of the type `form`.
     ///
     /// # Errors
-    /// Where the block's values are of another type.
+    /// If the block's values have another type.
     pub fn gather(&self, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
         match self {
             Self::Numbers(block) => gather_numbers(block, rows, form),
@@ -220,7 +228,7 @@ impl ColumnBlock {
             Self::Bytes(block) => Ok(Arc::new(binary(block.gather_text(rows)?)?)),
             Self::Codes { codes, views, heap, .. } => {
                 let Values { values: codes, validity } = codes.gather::<u32>(rows)?;
-                // A NULL has the code 0, and there may be no string at all.
+                // NULL rows have code 0, and the dictionary may be empty.
                 let views = codes.iter().map(|code| views.get(*code as usize).copied().unwrap_or_default()).collect();
                 Ok(Arc::new(compact(texts_of(views, heap.clone(), validity))))
             }
@@ -233,9 +241,10 @@ impl ColumnBlock {
     }
 }
 
-/// Numbers of an array's strings by what the array refers to them by, which is shorter to compare: equal views are equal strings, and those
-/// of a page with a dictionary are few.
+/// Direct-mapped cache from string views to dictionary numbers. Comparing views is cheaper than hashing strings: equal
+/// views mean equal strings, and an array read from a dictionary-encoded page has few distinct views.
 struct SeenViews {
+    /// View and its number; `None` in an unused slot.
     places: Vec<(u128, Option<u32>)>,
 }
 
@@ -246,7 +255,7 @@ impl SeenViews {
         Self { places: vec![(0, None); Self::PLACES] }
     }
 
-    /// The number of a view's string, which is found where it is not remembered.
+    /// Returns the number of a view's string, from `find` if the view is not cached.
     #[inline]
     fn number(&mut self, view: u128, find: impl FnOnce() -> u32) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "the two halves, and fewer bits than places")]
@@ -266,7 +275,7 @@ impl SeenViews {
     }
 }
 
-/// A dictionary's strings as Arrow refers to them, and where they lie then.
+/// Returns an Arrow string view for each dictionary entry, and the buffer into which the views point.
 pub(super) fn views_of(strings: &Dictionary) -> (Vec<u128>, Vec<u8>) {
     let (mut heap, mut views) = (Vec::new(), Vec::with_capacity(strings.len()));
     for string in (0..).map_while(|code| strings.get(code)) {
@@ -276,8 +285,8 @@ pub(super) fn views_of(strings: &Dictionary) -> (Vec<u128>, Vec<u8>) {
     (views, heap)
 }
 
-/// Strings without those of their heap that are not among them, where these are most: who keeps or counts the few would keep and count
-/// all.
+/// Copies the strings into a new buffer if they use less than half of their current one, so that a few strings do not
+/// keep a large buffer alive and are not charged for it.
 pub(super) fn compact(texts: StringViewArray) -> StringViewArray {
     let held: usize = texts.data_buffers().iter().map(|heap| heap.len()).sum();
     if held <= HEAP_KEPT_MAX || held <= 2 * texts.total_buffer_bytes_used() { texts } else { texts.gc() }
@@ -332,22 +341,22 @@ fn primitive<T: ArrowPrimitiveType, V: Value>(
     Ok(Arc::new(values.with_data_type(form.clone())))
 }
 
+/// Builds an Arrow null buffer from validity words.
 pub(super) fn nulls_of(validity: Option<Vec<u64>>, rows: usize) -> Option<NullBuffer> {
     validity.map(|words| NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)))
 }
 
+/// Builds the Arrow string view of `string`, which starts at offset `at` of the first data buffer.
 pub(super) fn view(string: &[u8], at: usize) -> u128 {
-    make_view(string, 0, u32::try_from(at).expect("the strings of a block are fewer than 2^32 bytes"))
+    make_view(string, 0, u32::try_from(at).expect("strings of a block have fewer than 2^32 bytes in total"))
 }
 
+/// Builds a string array from views into `heap`.
 pub(super) fn texts_of(views: Vec<u128>, heap: Buffer, validity: Option<Vec<u64>>) -> StringViewArray {
     let nulls = nulls_of(validity, views.len());
-    #[expect(
-        unsafe_code,
-        reason = "asking millions of strings again whether they are UTF-8 costs more than reading them"
-    )]
-    // SAFETY: every view is of a string that a `StringViewArray` gave to `of_texts`, or that was looked at when it came from a file, and
-    // says where in `heap` that string lies.
+    #[expect(unsafe_code, reason = "validating the UTF-8 of millions of strings again costs more than reading them")]
+    // SAFETY: every view refers to a string of `heap` that came from a valid `StringViewArray` or was validated as
+    // UTF-8 when it was read from a file.
     unsafe {
         StringViewArray::new_unchecked(ScalarBuffer::from(views), vec![heap], nulls)
     }

@@ -1,23 +1,24 @@
-//! What a tier holds of each table, and how it has served it.
+//! Statistics of a tier by table.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
 use types::Oid;
 
-/// So many tables are counted one by one; beyond, those of which nothing is held are counted together.
+/// Number of tables counted separately; when there are more, those without blocks are merged into one entry.
 const TABLES_MAX: usize = 4096;
 
-/// What a tier of the cache holds, and what happened since it was made. Blocks are results in the tier of these.
+/// Statistics of a cache tier: its present content, and hits, misses and evictions since its start. In the tier of
+/// computed results, blocks are results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheUse {
     pub blocks: u64,
     pub bytes: u64,
-    /// Blocks that were asked for and found.
+    /// Lookups that found the block.
     pub hits: u64,
-    /// Blocks that were asked for and not found.
+    /// Lookups that did not find the block.
     pub misses: u64,
-    /// Blocks that had to go for others.
+    /// Blocks evicted for others.
     pub evictions: u64,
 }
 
@@ -32,35 +33,37 @@ impl AddAssign for CacheUse {
 }
 
 impl CacheUse {
-    /// One block more is held.
+    /// Adds a block.
     pub(super) fn take(&mut self, bytes: u64) {
         self.blocks += 1;
         self.bytes += bytes;
     }
 
-    /// One block less is held.
+    /// Removes a block.
     pub(super) fn give(&mut self, bytes: u64) {
         self.blocks -= 1;
         self.bytes -= bytes;
     }
 }
 
-/// A tier's use by table. A block counts for the table whose scan brought it, a question for the table whose scan asks.
+/// Statistics of a tier by table. A block counts for the table whose scan inserted it, a lookup for the table whose
+/// scan made it.
 #[derive(Debug)]
 pub(super) struct Counts {
     tables: HashMap<Oid, CacheUse>,
+    /// Number of entries at which tables without blocks are merged.
     fold_at: usize,
 }
 
 impl Counts {
-    /// What is counted for no table in particular.
+    /// Key of the merged entry.
     const NO_TABLE: Oid = Oid(0);
 
     pub(super) fn new() -> Self {
         Self { tables: HashMap::new(), fold_at: TABLES_MAX }
     }
 
-    /// The counts of a table.
+    /// Returns the statistics of a table.
     pub(super) fn of(&mut self, table: Oid) -> &mut CacheUse {
         if self.fold_at <= self.tables.len() && !self.tables.contains_key(&table) {
             self.fold();
@@ -68,7 +71,7 @@ impl Counts {
         self.tables.entry(table).or_default()
     }
 
-    /// Tables of which nothing is held become one: temporary ones come and go without end.
+    /// Merges tables without blocks into one entry, since temporary tables come and go without end.
     fn fold(&mut self) {
         let mut folded = CacheUse::default();
         self.tables.retain(|_, counts| {
@@ -82,7 +85,7 @@ impl Counts {
         self.fold_at = TABLES_MAX.max(2 * self.tables.len());
     }
 
-    /// All tables together.
+    /// Returns the sum over all tables.
     pub(super) fn sum(&self) -> CacheUse {
         self.tables.values().fold(CacheUse::default(), |mut sum, counts| {
             sum += *counts;
@@ -90,7 +93,7 @@ impl Counts {
         })
     }
 
-    /// Each table's; of the table 0 what no table is known for.
+    /// Returns the statistics of each table; table 0 is the merged entry.
     pub(super) fn by_table(&self) -> Vec<(Oid, CacheUse)> {
         self.tables.iter().map(|(table, counts)| (*table, *counts)).collect()
     }

@@ -1,5 +1,7 @@
-//! What passed through is kept after all once nobody reads, so that whoever asks again finds it packed; and so is what is expected to be asked for.
-//! Nothing has to go for it, and what is not wanted any more by then is left out.
+//! Background thread that caches pages while no scan reads: pages that scans read without caching, and pages of new
+//! shards.
+//!
+//! It never evicts anything, and skips pages that are unwanted by then.
 
 use std::io;
 use std::ops::Range;
@@ -17,22 +19,24 @@ use super::{BlockCache, BlockKey, TableCache};
 use crate::Result;
 use crate::reader::{Assembly, RowGroupRead, ShardReader};
 
-/// Row groups that may wait, each with what is known of its file; of those beyond, pages are kept when they are read for the third time.
+/// Row groups that may wait, each with its file's metadata; pages of further ones are cached on their third read only.
 const WAITING_MAX: usize = 1024;
-/// It is quiet when nobody has read for so long.
+/// The cache counts as idle after no scan has read for this long.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The thread's weight to Linux is a tenth of a query's, which may compute and not read for a while. Not less: it takes the cache's locks.
+/// Nice value of the thread: about a tenth of a query thread's CPU weight, since queries may compute without reading
+/// for a while. Not higher, because the thread takes the cache's locks.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Has pages read again.
+/// Handle to the background thread that caches pages.
 #[derive(Debug)]
 pub(super) struct Filler {
+    /// Queue to the thread.
     passed: SyncSender<Passed>,
     readers: Arc<Readers>,
 }
 
-/// Pages of a row group that were read and not kept, or not read at all.
+/// Request to cache pages of a row group that a scan read without caching, or that no scan has read yet.
 #[derive(Debug)]
 pub(super) struct Passed {
     cache: Weak<BlockCache>,
@@ -41,52 +45,60 @@ pub(super) struct Passed {
     reader: ShardReader,
     read: RowGroupRead,
     pages: Vec<PassedPage>,
-    /// Nobody has asked for them.
+    /// True if no scan has asked for the pages.
     is_ahead: bool,
 }
 
-/// Columns of a page, by their positions in the read.
+/// Columns of a page to be cached.
 #[derive(Debug)]
 pub(super) struct PassedPage {
+    /// Rows of the page, counted from the start of the row group.
     pub(super) rows: Range<usize>,
+    /// Key of the page; its column is replaced for each position.
     pub(super) key: BlockKey,
+    /// Positions of the columns in the read.
     pub(super) positions: Vec<usize>,
 }
 
 #[derive(Debug, Default)]
+/// Readers of the cache, which the background thread waits for.
 struct Readers {
     counts: Mutex<Counts>,
+    /// Notified when the last reader leaves.
     none: Condvar,
 }
 
 #[derive(Debug, Default)]
+/// Numbers of readers.
 struct Counts {
-    /// How many read at present.
+    /// Number of readers at present.
     reading: usize,
-    /// How many have begun to.
+    /// Number of readers so far.
     begun: u64,
 }
 
-/// One who reads.
+/// Guard of a read in progress; the cache is not idle while it lives.
 #[derive(Debug)]
 pub(super) struct Reading(Arc<Readers>);
 
 impl Filler {
+    /// Starts the background thread.
+    ///
     /// # Errors
-    /// Where no thread can be started.
+    /// If no thread can be started.
     pub(super) fn start() -> io::Result<Self> {
         let (passed, taken) = sync_channel(WAITING_MAX);
         let readers = Arc::<Readers>::default();
         let own = Arc::clone(&readers);
         let fill = move || match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => run(&taken, &own, &runtime),
-            Err(error) => tracing::warn!(%error, "columns are kept only when they are read for the third time"),
+            Err(error) => tracing::warn!(%error, "cache filler could not start; pages are cached on third read only"),
         };
         std::thread::Builder::new().name("cache-filler".to_owned()).spawn(fill)?;
         Ok(Self { passed, readers })
     }
 
-    /// It is not quiet as long as the guard lives.
+    /// Marks the cache as being read until the guard is dropped.
     pub(super) fn reading(&self) -> Reading {
         let mut counts = self.readers.counts.lock();
         counts.reading += 1;
@@ -95,7 +107,7 @@ impl Filler {
         Reading(Arc::clone(&self.readers))
     }
 
-    /// Has the pages of a read kept, unless too many others wait.
+    /// Queues pages of a finished read to be cached; drops them if the queue is full.
     pub(super) fn take(&self, cache: &TableCache, reader: &ShardReader, read: &RowGroupRead, pages: Vec<PassedPage>) {
         let read = RowGroupRead {
             predicates: Vec::new(),
@@ -108,7 +120,7 @@ impl Filler {
         self.send(cache, reader, read, pages, false);
     }
 
-    /// Has pages read that nobody has asked for; whether they wait for that, or too many others do.
+    /// Queues pages that no scan has asked for; returns false if the queue is full.
     pub(super) fn take_ahead(
         &self,
         cache: &TableCache,
@@ -133,7 +145,7 @@ impl Filler {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => false,
             Err(TrySendError::Disconnected(_)) => {
-                tracing::debug!("the thread that fills the cache has ended");
+                tracing::debug!("cache filler has ended; pages are cached on their third read only");
                 false
             }
         }
@@ -151,7 +163,8 @@ impl Drop for Reading {
 }
 
 impl Readers {
-    /// Waits until nobody has read for a while, unless nobody has begun to since it was `quiet_since`: after how many that was.
+    /// Waits until no scan has read for [`PAUSE`]. Returns at once if no read has started since the last wait, whose
+    /// number of started reads is in `quiet_since`.
     fn wait_until_quiet(&self, quiet_since: &mut Option<u64>) {
         let mut counts = self.counts.lock();
         while counts.reading != 0 || *quiet_since != Some(counts.begun) {
@@ -165,26 +178,26 @@ impl Readers {
     }
 }
 
-/// Keeps what has passed until nobody is left to send more.
+/// Caches pages until the cache is dropped.
 fn run(taken: &Receiver<Passed>, readers: &Readers, runtime: &Runtime) {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "the thread that fills the cache keeps its priority");
+        tracing::debug!(%error, "could not lower the priority of the cache filler; it runs at normal priority");
     }
     let mut quiet_since = None;
     while let Ok(passed) = taken.recv() {
         let keep = AssertUnwindSafe(|| runtime.block_on(passed.keep(readers, &mut quiet_since)));
         match catch_unwind(keep) {
             Ok(Ok(())) => {}
-            // A shard may have been written anew since.
-            Ok(Err(error)) => tracing::debug!(%error, "pages that were read are not kept"),
-            Err(_) => tracing::error!("pages that were read cannot be packed"),
+            // Not an error: the shard's file may have been compacted away since.
+            Ok(Err(error)) => tracing::debug!(%error, "cache filler could not read pages; they stay uncached"),
+            Err(_) => tracing::error!("cache filler panicked while packing pages; they stay uncached"),
         }
     }
 }
 
 impl Passed {
-    /// Keeps what is still lacking; what fails is left out.
+    /// Caches the pages that are still missing; continues after errors and returns the first one.
     async fn keep(self, readers: &Readers, quiet_since: &mut Option<u64>) -> Result<()> {
         readers.wait_until_quiet(quiet_since);
         let Some(cache) = self.cache.upgrade() else { return Ok(()) };
@@ -205,6 +218,7 @@ impl Passed {
         failed
     }
 
+    /// Caches neighbouring pages, which are read together; stops when there is no room left.
     async fn keep_stretch(
         &self,
         cache: &TableCache,

@@ -1,16 +1,17 @@
-//! What was read lately and is not kept: who comes again and again is not passing through.
+//! Counts of recent reads of uncached pages: a page read repeatedly is worth caching.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::marker::PhantomData;
 
-/// The read that finds out that a key comes again. One statement often reads a column twice, and packing it would pay for others only, who
-/// find it packed by who fills the cache when nobody reads, if there is such a moment.
+/// Number of the read that caches a page. Not the second: one statement often reads a column twice, and packing it then
+/// would only pay for later statements, which usually find it already cached by the background filler.
 const KEPT_AT: u8 = 3;
-/// So many are remembered, the latest: pages of some ten thousand million values.
+/// Largest number of pages that are counted; the oldest is dropped first. This many pages hold about 17 billion values.
 const REMEMBERED_MAX: usize = 1 << 18;
 
-/// Keys that were asked for, by their hashes: two that share one are taken for the same, and kept a read too early.
+/// Read counts by the hash of the key. Keys with equal hashes share a count, which at worst caches a page a read too
+/// early.
 #[derive(Debug)]
 pub(super) struct FirstReads<K> {
     reads: HashMap<u64, u8>,
@@ -26,7 +27,7 @@ impl<K> Default for FirstReads<K> {
 }
 
 impl<K: Hash> FirstReads<K> {
-    /// Whether the key was read before so often that it is to be kept now; this read is noted.
+    /// Counts a read; returns true if it is at least the third one, so that the page is to be cached.
     pub(super) fn comes_again(&mut self, key: &K) -> bool {
         let hash = self.hasher.hash_one(key);
         let reads = self.reads.entry(hash).or_default();

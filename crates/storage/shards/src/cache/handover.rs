@@ -1,6 +1,7 @@
-//! What is hot goes from one cache to another: a worker that is to own parts of shards has what their owner kept of them.
+//! Cache warm-up: transfers hot blocks to the cache of the worker that takes over parts of shards.
 //!
-//! Blocks travel as they lie on disk (`disk/record.rs`), each with its number of rows, and are checked from end to end when they come.
+//! Blocks are sent as disk records (`disk/record.rs`) together with their number of rows, and are validated completely
+//! on arrival.
 
 use std::sync::Arc;
 
@@ -11,17 +12,17 @@ use super::block::ColumnBlock;
 use super::disk::{RecordHead, decode, encode};
 use super::{BlockCache, BlockKey};
 
-/// Where the rows of a block lie.
+/// Location of a block's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockPlace {
     pub shard: ShardId,
     pub column: ColumnId,
     pub row_group: u32,
-    /// Its first row in the row group.
+    /// First row of the block in the row group.
     pub row: usize,
 }
 
-/// A block in memory that was asked for again.
+/// Frequently used block, about to be sent to another cache.
 #[derive(Debug, Clone)]
 pub struct HotBlock {
     key: BlockKey,
@@ -30,7 +31,7 @@ pub struct HotBlock {
 }
 
 impl HotBlock {
-    /// As it goes to another cache: its rows, and its record; `None` for what has no such form.
+    /// Serializes the block; returns its number of rows and its record, or `None` if the block is not stored.
     #[must_use]
     pub fn written(&self) -> Option<(usize, Bytes)> {
         let mut record = Vec::new();
@@ -40,7 +41,8 @@ impl HotBlock {
 }
 
 impl BlockCache {
-    /// The blocks in memory that were asked for again and that are wanted, those asked for most first, of at most so many bytes.
+    /// Returns the hot blocks in memory that `is_wanted` accepts, hottest first, up to `bytes_max` bytes. Hot blocks
+    /// are pinned or were read more than once.
     #[must_use]
     pub fn hot(&self, is_wanted: impl Fn(BlockPlace) -> bool, bytes_max: u64) -> Vec<HotBlock> {
         let mut hot = self.memory.lock().blocks.hottest();
@@ -54,7 +56,7 @@ impl BlockCache {
         kept.map(|(key, table, block)| HotBlock { key, table, block }).collect()
     }
 
-    /// Keeps a block of another cache, if there is room for it and it is whole.
+    /// Inserts a block sent by another cache. Returns false if its record is invalid or there is no room.
     pub fn receive(self: &Arc<Self>, rows: usize, record: &Bytes) -> bool {
         let Some(head) = RecordHead::read(record) else { return false };
         let Some(block) = decode(record, &head.key, rows) else { return false };
@@ -64,6 +66,7 @@ impl BlockCache {
     }
 }
 
+/// Returns the location of a block.
 fn place(key: &BlockKey) -> BlockPlace {
     let row = key.number as usize * blocks::BLOCK_ROWS;
     BlockPlace { shard: key.shard, column: key.column, row_group: key.row_group, row }
@@ -80,7 +83,7 @@ mod tests {
         BlockKey { shard: ShardId(Uuid::from_u128(9)), column: ColumnId(1), row_group: 0, number }
     }
 
-    /// A cache of so many blocks of numbers, of which the even ones are asked for.
+    /// Returns a cache of `count` blocks of numbers; those with even numbers are hot.
     fn cache(count: u32) -> Arc<BlockCache> {
         let cache = Arc::new(BlockCache::new(1 << 24));
         let table = cache.of(Oid(5), CachePolicy::Normal);

@@ -1,4 +1,5 @@
-//! Columns of neighbouring pages read from an object: decoded straight into blocks where that can be, through Arrow where not.
+//! Reads columns of neighbouring pages from an object: decodes them directly into blocks where possible, through Arrow
+//! elsewhere.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,16 +18,18 @@ use super::decode::ChunkPages;
 use crate::reader::{Assembly, Pages, RowGroupRead, ShardReader, Source, fetch};
 use crate::{Error, Result};
 
-/// What is left to read of a stretch of pages.
+/// Read of a run of neighbouring pages, in progress.
 pub(super) struct Load {
-    /// Pages that are left.
+    /// Number of pages left.
     pub(super) pages: usize,
+    /// Columns decoded directly into blocks.
     chunks: Option<Chunks>,
+    /// Columns decoded through Arrow.
     arrays: Option<Arrays>,
 }
 
 impl Load {
-    /// Begins to read a stretch of pages.
+    /// Starts reading a run of neighbouring pages.
     pub(super) fn begin(
         reader: &ShardReader,
         read: &RowGroupRead,
@@ -51,7 +54,7 @@ impl Load {
         Ok(Self { pages: missing.len(), chunks, arrays })
     }
 
-    /// The same through Arrow.
+    /// Starts reading the rows of one page through Arrow.
     pub(super) fn of_arrays(
         reader: &ShardReader,
         read: &RowGroupRead,
@@ -61,8 +64,8 @@ impl Load {
         Ok(Self { pages: 1, chunks: None, arrays: Some(Arrays::begin(reader, read, columns, rows)?) })
     }
 
-    /// Blocks of the next page by position, of the columns that it lacks; `None` for those that only arrays can hold. Those that are not to
-    /// be `kept` need not be packed.
+    /// Returns the wanted columns of the next page as blocks, by position; `None` for those too large for a block,
+    /// which are to be read through Arrow. Only columns in `kept` are packed for sure.
     pub(super) async fn next(
         &mut self,
         rows: &Range<usize>,
@@ -75,7 +78,7 @@ impl Load {
         }
         if let Some(arrays) = &mut self.arrays {
             let values = arrays.take(rows.len()).await?;
-            // What another page of the stretch lacks is read along.
+            // Columns that only other pages of the run lack are read, too, and skipped here.
             for (position, values) in
                 arrays.columns.iter().zip(&values).filter(|(position, _)| wanted.contains(position))
             {
@@ -87,10 +90,10 @@ impl Load {
     }
 }
 
-/// A page of a stretch: its rows, and the positions of its columns in the read that are wanted.
+/// Page to be read: its rows, and the positions of the wanted columns in the read.
 pub(super) type WantedPage<'a> = (Range<usize>, &'a [usize]);
 
-/// Pages in their order as stretches of neighbours, each of which is one [`Load`].
+/// Groups pages, given in row order, into runs of neighbours, each read by one [`Load`].
 pub(super) fn stretches<'a>(pages: impl Iterator<Item = WantedPage<'a>>) -> Vec<Vec<WantedPage<'a>>> {
     let mut stretches: Vec<Vec<WantedPage<'a>>> = Vec::new();
     for page in pages {
@@ -102,14 +105,16 @@ pub(super) fn stretches<'a>(pages: impl Iterator<Item = WantedPage<'a>>) -> Vec<
     stretches
 }
 
-/// A column whose pages become blocks.
+/// Column that is decoded directly into blocks.
 struct Chunk {
     position: usize,
+    /// Leaf column of the Parquet schema.
     leaf: usize,
     pages: ChunkPages,
 }
 
 impl Chunk {
+    /// Opens the column; `None` if it must be decoded through Arrow.
     fn open(
         reader: &ShardReader,
         read: &RowGroupRead,
@@ -125,27 +130,29 @@ impl Chunk {
     }
 }
 
-/// Columns whose pages become blocks, fetched some pages ahead.
+/// Columns that are decoded directly into blocks, fetched some pages ahead.
 struct Chunks {
     reader: ShardReader,
-    /// So many rows are fetched together.
+    /// Number of rows fetched together.
     stretch_rows: usize,
     chunks: Vec<Chunk>,
     pages: Arc<Pages>,
-    /// The rows up to here have been fetched.
+    /// End of the rows fetched so far.
     fetched_to: usize,
-    /// Where the rows end.
+    /// End of the rows to read.
     end: usize,
+    /// Fetch in progress of the next rows.
     ahead: Option<Ahead>,
+    /// Scratch space for decoded values.
     lanes: Vec<i64>,
 }
 
-/// Bytes on their way.
+/// Fetch in progress.
 struct Ahead {
     end: usize,
-    /// For each range the chunk that it is of.
+    /// Index of the column, and the byte range in the object.
     wanted: Vec<(usize, Range<u64>)>,
-    /// One task, which ends with this set.
+    /// The fetching task, aborted when this set is dropped.
     fetching: JoinSet<Result<Vec<Bytes>>>,
 }
 
@@ -168,7 +175,7 @@ impl Chunks {
         chunks
     }
 
-    /// Has the pages from `start` on fetched, up to where the next stretch begins.
+    /// Starts fetching the pages from `start` to the next multiple of the rows fetched together.
     fn begin_next(&mut self, start: usize) {
         if self.end <= start {
             return;
@@ -185,7 +192,7 @@ impl Chunks {
         self.ahead = Some(Ahead { end, wanted, fetching });
     }
 
-    /// Adds the blocks of the next page.
+    /// Adds the blocks of the next page to `blocks`.
     async fn next(
         &mut self,
         rows: &Range<usize>,
@@ -211,13 +218,13 @@ impl Chunks {
     }
 }
 
-/// Columns that Arrow decodes.
+/// Columns that are decoded through Arrow.
 struct Arrays {
     object: String,
-    /// By position among all.
+    /// Positions of the columns in the read.
     columns: Vec<usize>,
     batches: BoxStream<'static, Result<RecordBatch>>,
-    /// Rows that were read and are not in a block yet.
+    /// Decoded rows that are not in a block yet.
     held: VecDeque<RecordBatch>,
 }
 
@@ -238,12 +245,12 @@ impl Arrays {
         Ok(Self { object, columns, batches: read.batches, held: VecDeque::new() })
     }
 
-    /// The columns of the next so many rows.
+    /// Returns the columns of the next `rows` rows.
     async fn take(&mut self, rows: usize) -> Result<Vec<ArrayRef>> {
         let mut held: usize = self.held.iter().map(RecordBatch::num_rows).sum();
         while held < rows {
             let Some(batch) = self.batches.next().await.transpose()? else {
-                let reason = format!("{held} rows where {rows} are expected");
+                let reason = format!("a page ends after {held} of {rows} rows");
                 return Err(Error::Damaged { object: self.object.clone(), reason });
             };
             held += batch.num_rows();

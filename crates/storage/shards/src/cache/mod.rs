@@ -1,12 +1,20 @@
-//! Hot columns in memory and on the local disk: pages of a shard's columns that are read again become blocks, on which predicates run as
-//! they lie.
+//! Column cache: packed pages of shard columns in memory and on the local disk, filtered without unpacking them first.
 //!
-//! `read.rs` is a scan through the cache, `load.rs` reads what it lacks from the object, `decode/` makes blocks of Parquet's pages,
-//! `block.rs` is what is kept of one, `passing.rs` what is read of one that is not, `select.rs` which rows pass, `order.rs` which predicate is tried first. `first_reads.rs` says what
-//! is read for the first time: where that costs no request it is not kept, and `fill_when_quiet.rs` does so later, with what `ahead.rs` wants of new shards too. `queues.rs` is what stays
-//! when memory runs short, `disk/` what is read again then, `wishes.rs` what goes before, and `counts.rs` how tables are served,
-//! `handover.rs` what goes from one cache to another. `results.rs`
-//! keeps by the same rules what was computed of shards. Nothing is ever only here.
+//! Everything in it is a copy of shard files or derived from them, so losing it costs reads, never data. The files, in
+//! reading order:
+//!
+//! - `read.rs`: scans a row group through the cache.
+//! - `load.rs`: reads pages that the cache lacks from the object; `decode/` turns Parquet pages into blocks.
+//! - `block.rs`: a cached page of a column; `wide.rs`: its 16-byte values; `passing.rs`: a page that is read and not
+//!   cached.
+//! - `select.rs`: evaluates predicates on blocks; `order.rs`: the order in which predicates are tried.
+//! - `first_reads.rs`: counts recent reads, so that cheap reads are cached only when they repeat.
+//! - `fill_when_quiet.rs`: caches pages in the background while no scan reads; `ahead.rs`: prefetches pages of new
+//!   shards through it.
+//! - `queues.rs`: eviction from memory; `disk/`: the tier on the local disk; `wishes.rs`: which blocks to drop early.
+//! - `counts.rs`: statistics per table.
+//! - `handover.rs`: transfers hot blocks to the cache of another worker.
+//! - `results.rs`: a second cache with the same rules, for results computed from shards.
 
 mod ahead;
 mod block;
@@ -52,10 +60,10 @@ pub use self::wishes::CacheWishes;
 use self::wishes::HeldShards;
 use crate::reader::{RowGroupRead, ShardReader};
 
-/// Of so many parts of the memory one is left to what is asked for again.
+/// Prefetched blocks leave one part in this many of the memory to blocks that scans ask for.
 const FILLED_PARTS: u64 = 8;
 
-/// Blocks of columns, of as many bytes as it was made for. Shared by all scans.
+/// Two-tier cache of column blocks, bounded in bytes and shared by all scans.
 #[derive(Debug)]
 pub struct BlockCache {
     memory: Arc<Mutex<Memory>>,
@@ -64,46 +72,50 @@ pub struct BlockCache {
     ahead: Ahead,
 }
 
-/// The tier that scans read.
+/// Memory tier of the cache.
 #[derive(Debug)]
 struct Memory {
+    /// Cached blocks and their eviction order.
     blocks: Queues<BlockKey, Arc<ColumnBlock>>,
+    /// Shards that may have blocks in this tier, and the retention policy.
     shards: HeldShards,
+    /// Recent reads of pages that are not cached.
     first_reads: FirstReads<BlockKey>,
 }
 
-/// The cache as scans of one table use it.
+/// Handle to the cache for scans of one table.
 #[derive(Debug, Clone)]
 pub struct TableCache {
     cache: Arc<BlockCache>,
     table: Oid,
+    /// The table's setting: normal, pinned or never cached.
     policy: CachePolicy,
 }
 
-/// One page of one column.
+/// Identifies a cached page of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BlockKey {
-    /// A file of others has an id too, and another one when its content is another.
+    /// The shard, or the id of an external file, which changes with the file's content.
     pub(crate) shard: ShardId,
     pub(crate) column: ColumnId,
     pub(crate) row_group: u32,
-    /// Which [`blocks::BLOCK_ROWS`] rows of the row group.
+    /// Index of the page in the row group, counted in pages of [`blocks::BLOCK_ROWS`] rows.
     pub(crate) number: u32,
 }
 
-/// How one of the cache's tiers is used.
+/// Statistics of one tier of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierUse {
-    /// `memory` or `disk`, or `fragment` for what was computed.
+    /// `memory` or `disk`; `fragment` for the cache of computed results.
     pub tier: &'static str,
-    /// What it may hold.
+    /// Largest number of bytes that the tier may hold.
     pub bytes_max: u64,
-    /// By table; what no table is known for is of the table 0.
+    /// Statistics by table; table 0 has those of tables that are no longer counted separately.
     pub tables: Vec<(Oid, CacheUse)>,
 }
 
 impl BlockCache {
-    /// An empty cache for at most `bytes_max` bytes; for none at all, reads go by it.
+    /// Returns an empty cache of at most `bytes_max` bytes without a disk tier; with 0, scans bypass the cache.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
         let memory = Memory {
@@ -114,11 +126,12 @@ impl BlockCache {
         Self { memory: Arc::new(Mutex::new(memory)), disk: None, filler: None, ahead: Ahead::default() }
     }
 
-    /// Likewise, of which more is kept on disk, and what another run has left there: with no room for it, that goes. What is read once is
-    /// kept when nobody reads.
+    /// Returns a cache with a disk tier, which takes over the files that an earlier run left in the folder, and starts
+    /// the thread that caches pages in the background. If either tier has a capacity of 0, there is no disk tier and
+    /// the files are deleted.
     ///
     /// # Errors
-    /// Where files cannot be removed, or a thread cannot be started.
+    /// If old files cannot be deleted, or a thread cannot be started.
     pub fn with_disk(bytes_max: u64, settings: CacheDisk) -> io::Result<Self> {
         let mut cache = Self::new(bytes_max);
         if bytes_max == 0 || settings.bytes_max == 0 {
@@ -132,13 +145,13 @@ impl BlockCache {
         Ok(cache)
     }
 
-    /// The cache for scans of `table`.
+    /// Returns the cache's handle for scans of `table`.
     #[must_use]
     pub fn of(self: &Arc<Self>, table: Oid, policy: CachePolicy) -> TableCache {
         TableCache { cache: Arc::clone(self), table, policy }
     }
 
-    /// From now on nothing is held that no table has or wants.
+    /// Drops blocks that no table references or wants, and rejects such blocks from now on.
     pub fn keep(&self, wishes: &Arc<CacheWishes>) {
         if let Some(disk) = &self.disk {
             disk.keep(wishes);
@@ -146,29 +159,29 @@ impl BlockCache {
         let mut memory = self.memory.lock();
         if memory.shards.note(wishes) {
             let gone = memory.blocks.sort_out(|key, table| wishes.fate(key.shard, table));
-            // Freed without the lock.
+            // Freed after the lock is released.
             drop(memory);
             drop(gone);
         }
     }
 
-    /// Holds so many bytes in memory at most from now on, and as much on disk, if it has one: what there is too much of goes.
+    /// Changes the capacity of both tiers and evicts what exceeds it.
     pub fn set_room(&self, bytes_max: u64, disk: DiskPart) {
         let gone = self.memory.lock().blocks.set_bytes_max(bytes_max);
-        // Freed without the lock.
+        // Freed after the lock is released.
         drop(gone);
         if let Some(of_disk) = &self.disk {
             of_disk.set_most(disk);
         }
     }
 
-    /// How its memory is used.
+    /// Returns the statistics of the memory tier, summed over all tables.
     #[must_use]
     pub fn usage(&self) -> CacheUse {
         self.memory.lock().blocks.counts().sum()
     }
 
-    /// How each tier is used, by table.
+    /// Returns the statistics of each tier by table.
     #[must_use]
     pub fn tiers(&self) -> Vec<TierUse> {
         let memory = self.memory.lock();
@@ -180,7 +193,8 @@ impl BlockCache {
 }
 
 impl Memory {
-    /// Whether there is room for so many bytes that nobody has asked for again.
+    /// Returns true if a prefetched block of `bytes` bytes fits; part of the memory stays reserved for blocks that
+    /// scans ask for.
     fn has_room(&self, bytes: u64) -> bool {
         let filled = self.blocks.bytes_max() / FILLED_PARTS * (FILLED_PARTS - 1);
         self.blocks.bytes().saturating_add(bytes) < filled
@@ -188,25 +202,28 @@ impl Memory {
 }
 
 impl TableCache {
-    /// Whether reads go by it: there is room for nothing, or the table wants none.
+    /// Returns true if scans of the table bypass the cache: its capacity is 0 or the table's policy is never.
     fn is_off(&self) -> bool {
         self.policy == CachePolicy::Never || self.cache.memory.lock().blocks.bytes_max() == 0
     }
 
+    /// Returns true if blocks that this table's scans read are pinned.
     fn pins(&self) -> bool {
         self.policy == CachePolicy::Pin
     }
 
+    /// Returns the block from memory and counts a hit or a miss.
     fn get(&self, key: &BlockKey) -> Option<Arc<ColumnBlock>> {
         self.cache.memory.lock().blocks.get(key, self.table, self.pins()).map(Arc::clone)
     }
 
-    /// Whether a page of a near shard is to be kept: it comes again, or is pinned.
+    /// Counts a read of a page of a local shard; returns true if the page is to be cached now, because it is read
+    /// repeatedly or pinned.
     fn comes_again(&self, key: BlockKey) -> bool {
         self.pins() || self.cache.memory.lock().first_reads.comes_again(&key)
     }
 
-    /// Has pages kept that passed through, once it is quiet.
+    /// Queues pages that were read and not cached to be cached once no scan reads.
     fn keep_later(&self, reader: &ShardReader, read: &RowGroupRead, pages: Vec<PassedPage>) {
         if let Some(filler) = &self.cache.filler {
             self.add_shard(reader.file().meta.id);
@@ -214,12 +231,14 @@ impl TableCache {
         }
     }
 
-    /// It is not quiet as long as the guard lives. Not for as long as a scan: a cursor may stay open for days.
+    /// Marks the cache as being read until the guard is dropped. Held per page, not per scan, because a cursor may stay
+    /// open for days.
     fn reading(&self) -> Option<Reading> {
         self.cache.filler.as_ref().map(Filler::reading)
     }
 
-    /// Of these columns of a page those that are not in memory, as long as there is room for more and the shard is wanted.
+    /// Returns the positions of the columns of a page that are not in memory; none if there is no room for prefetched
+    /// blocks or the shard is unwanted.
     fn lacking(&self, key: BlockKey, columns: impl Iterator<Item = (usize, ColumnId)>) -> Vec<usize> {
         let memory = self.cache.memory.lock();
         if !memory.has_room(0) || !memory.shards.may_hold(key.shard, self.table) {
@@ -229,7 +248,8 @@ impl TableCache {
         columns.filter(|(_, column)| lacks(column)).map(|(position, _)| position).collect()
     }
 
-    /// Keeps a block that nobody has asked for again in memory, where nothing has to go for it and the shard is wanted.
+    /// Inserts a block that no scan asked for into memory, unless something would have to be evicted for it or the
+    /// shard is unwanted. Returns true if it was inserted.
     fn put_where_room(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
         let bytes = block.memory_bytes();
         let mut memory = self.cache.memory.lock();
@@ -241,17 +261,17 @@ impl TableCache {
         refused.is_empty()
     }
 
-    /// Something of the shard may be held from now on.
+    /// Registers the shard as one that may have blocks in memory.
     fn add_shard(&self, shard: ShardId) {
         self.cache.memory.lock().shards.add(shard);
     }
 
-    /// Where a block lies that is not in memory.
+    /// Looks up a block in the disk tier.
     fn find(&self, key: &BlockKey) -> Option<Found> {
         self.cache.disk.as_ref()?.find(key, self.table)
     }
 
-    /// Keeps a block that was made.
+    /// Inserts a newly packed block into memory and queues it for the disk.
     fn put(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
         if let Some(disk) = &self.cache.disk {
             disk.put(key, self.table, block);
@@ -259,7 +279,7 @@ impl TableCache {
         self.put_found(key, block);
     }
 
-    /// Keeps a block that is asked for the first time and was made all the same, where there is room.
+    /// Inserts a block of a page that was read for the first time and had to be packed anyway, if there is room.
     fn put_first(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
         self.add_shard(key.shard);
         if self.put_where_room(key, block)
@@ -269,7 +289,8 @@ impl TableCache {
         }
     }
 
-    /// As [`TableCache::put_first`] for who has time; waits until it can be written to disk. `false` where it is not kept.
+    /// Inserts a block from a background thread, if there is room, and waits until the disk tier accepts it. Returns
+    /// true if it was inserted.
     fn put_later(&self, key: BlockKey, block: &Arc<ColumnBlock>) -> bool {
         let is_kept = self.put_where_room(key, block);
         if let Some(disk) = self.cache.disk.as_ref().filter(|_| is_kept) {
@@ -278,14 +299,14 @@ impl TableCache {
         is_kept
     }
 
-    /// Keeps a block that lies on disk already.
+    /// Inserts a block that is already on disk into memory.
     fn put_found(&self, key: BlockKey, block: &Arc<ColumnBlock>) {
         let (value, bytes) = (Arc::clone(block), block.memory_bytes());
         let mut memory = self.cache.memory.lock();
         memory.shards.add(key.shard);
         let evicted = memory.blocks.put(key, self.table, self.pins(), value, bytes);
         drop(memory);
-        // Freed without the lock.
+        // Freed after the lock is released.
         drop(evicted);
     }
 }

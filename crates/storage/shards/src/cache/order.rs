@@ -1,4 +1,4 @@
-//! In which order a scan tries its predicates on pages.
+//! Adaptive order of predicates on pages.
 
 use std::sync::Arc;
 
@@ -6,21 +6,25 @@ use parking_lot::{Mutex, MutexGuard};
 use types::conjuncts::Place;
 use types::{Clock, Conjuncts};
 
-/// What one worker of a scan has seen its predicates do, from part to part. Its own: nobody waits for the lock.
+/// Observed cost and selectivity of a scan's predicates, carried from one part of the scan to the next. Each worker has
+/// its own, so the lock is never contended.
 #[derive(Debug, Default)]
 pub struct PredicateOrder {
+    /// Measures evaluation time; without it, all predicates seem to cost nothing.
     clock: Option<Arc<dyn Clock>>,
+    /// Observations so far, and the order that follows from them.
     conjuncts: Mutex<Conjuncts>,
 }
 
 impl PredicateOrder {
-    /// Nothing seen yet; by `clock` it is told what a predicate costs.
+    /// Returns an order without observations; `clock` measures the cost of predicates.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock: Some(clock), ..Self::default() }
     }
 
-    /// Of so many predicates, none of which fails. Where these have become more, as filters learn, it begins anew.
+    /// Locks the observations for this number of predicates, none of which may fail. Observations are reset when the
+    /// number changes because runtime filters were added.
     pub(super) fn of(&self, predicates: usize) -> MutexGuard<'_, Conjuncts> {
         let mut conjuncts = self.conjuncts.lock();
         if conjuncts.len() != predicates {
@@ -29,7 +33,7 @@ impl PredicateOrder {
         conjuncts
     }
 
-    /// Nanoseconds since some moment; always the same where nobody tells the time.
+    /// Returns nanoseconds since an arbitrary start; always 0 without a clock.
     pub(super) fn now_ns(&self) -> u64 {
         let since = self.clock.as_ref().map(|clock| clock.monotonic().as_nanos());
         since.map_or(0, |ns| u64::try_from(ns).unwrap_or(u64::MAX))

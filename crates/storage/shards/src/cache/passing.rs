@@ -1,5 +1,5 @@
-//! A page that is read and not kept: its values lie as the file has them, nothing is packed, and of a dictionary only what the wanted rows
-//! stand for is looked up.
+//! Page that is read without being cached: values stay as in the file, nothing is packed, and only the dictionary
+//! entries of selected rows are looked up.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,58 +16,52 @@ use bytes::Bytes;
 use super::block::{compact, nulls_of, texts_of, view};
 use crate::{Error, Result};
 
-/// Of a vector with fewer rows than this left, single strings are read.
+/// With fewer selected rows in a vector than this, strings are tested one by one.
 const SINGLE_ROWS_MAX: usize = 64;
-/// Ranges of which so many are tried on all rows of a vector at once.
+/// Up to this many value ranges are tested with vector kernels; more are tested value by value.
 const RANGES_MAX: usize = 4;
 
-/// Up to [`blocks::BLOCK_ROWS`] rows of a column.
+/// Page of up to [`blocks::BLOCK_ROWS`] rows of a column that is not cached.
 #[derive(Debug)]
 pub struct Passing {
+    /// Number of rows.
     pub(super) rows: usize,
     values: PassingValues,
-    /// A bit for each row that has a value, in whole masks; none where all have one.
+    /// Validity bit of each row, in complete vectors; `None` if there are no NULLs.
     validity: Option<Vec<Mask>>,
 }
 
 #[derive(Debug)]
+/// Values of an uncached page.
 enum PassingValues {
-    Numbers {
-        values: Vec<i64>,
-        bounds: (i64, i64),
-    },
-    NumberCodes {
-        codes: Codes,
-        numbers: Arc<Numbers>,
-    },
-    WordCodes {
-        codes: Codes,
-        words: Arc<Words>,
-    },
-    /// Where each string lies in the page, which holds others things between them; empty where a row has none.
-    Texts {
-        page: Bytes,
-        places: Vec<Range<u32>>,
-    },
+    /// Plain numbers, one for each row.
+    Numbers { values: Vec<i64>, bounds: (i64, i64) },
+    /// Dictionary-encoded numbers.
+    NumberCodes { codes: Codes, numbers: Arc<Numbers> },
+    /// Dictionary-encoded strings.
+    WordCodes { codes: Codes, words: Arc<Words> },
+    /// Plain strings: the byte range of each one in the page, which has length prefixes between them; an empty range
+    /// for NULL.
+    Texts { page: Bytes, places: Vec<Range<u32>> },
 }
 
-/// Places in a dictionary, whole vectors of them; those of rows that have no value, or are none, are anything within it.
+/// Dictionary indices in complete vectors; those of NULL rows and of rows behind the last are arbitrary valid indices.
 type Codes = Vec<[u32; VECTOR_ROWS]>;
 
-/// The numbers of a chunk's dictionary.
+/// Number dictionary of a column chunk.
 #[derive(Debug)]
 pub(super) struct Numbers {
     values: Vec<i64>,
     bounds: (i64, i64),
 }
 
-/// The strings of a chunk's dictionary in their order, behind one that is nothing, for rows that have none.
+/// String dictionary of a column chunk, sorted, beginning with the empty string, which NULL rows refer to.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) strings: Dictionary,
-    /// For each place of the file's dictionary the place here.
+    /// Sorted code of each index of the file's dictionary.
     pub(super) places: Vec<u32>,
-    /// Each string as Arrow refers to it, in `heap`.
+    /// Arrow string view of each dictionary entry, pointing into `heap`.
     pub(super) views: Vec<u128>,
     pub(super) heap: Buffer,
 }
@@ -84,13 +78,13 @@ impl Numbers {
 }
 
 impl Passing {
-    /// Numbers, one for each row; what has no value is zero.
+    /// Creates a page of plain numbers, one for each row; NULL rows hold zero.
     pub(super) fn of_numbers(values: Vec<i64>, validity: Option<Vec<Mask>>) -> Self {
         let bounds = if values.is_empty() { (0, 0) } else { Kernels::get().bounds(&values) };
         Self { rows: values.len(), values: PassingValues::Numbers { values, bounds }, validity }
     }
 
-    /// Numbers by their places in a dictionary.
+    /// Creates a page of dictionary-encoded numbers.
     pub(super) fn of_number_codes(
         rows: usize,
         codes: Codes,
@@ -100,17 +94,18 @@ impl Passing {
         Self { rows, values: PassingValues::NumberCodes { codes, numbers: Arc::clone(numbers) }, validity }
     }
 
-    /// Strings by their places in a dictionary.
+    /// Creates a page of dictionary-encoded strings.
     pub(super) fn of_word_codes(rows: usize, codes: Codes, words: &Arc<Words>, validity: Option<Vec<Mask>>) -> Self {
         Self { rows, values: PassingValues::WordCodes { codes, words: Arc::clone(words) }, validity }
     }
 
-    /// Strings as they lie in a page, all of them UTF-8.
+    /// Creates a page of plain strings at these byte ranges of `page`; all are valid UTF-8.
     pub(super) fn of_texts(page: Bytes, places: Vec<Range<u32>>, validity: Option<Vec<Mask>>) -> Self {
         Self { rows: places.len(), values: PassingValues::Texts { page, places }, validity }
     }
 
-    /// The numbers of the rows in a set, and two between which those of the page lie; `None` where they are strings.
+    /// Returns the numbers of the selected rows, and bounds on all numbers of the page; `None` if the page holds
+    /// strings.
     #[must_use]
     pub fn numbers(&self, rows: &RowSet) -> Option<(Values<i64>, (i64, i64))> {
         match &self.values {
@@ -123,21 +118,22 @@ impl Passing {
         }
     }
 
-    /// The places in [`Passing::strings`] of the rows in a set; `None` where there are none.
+    /// Returns the codes of the selected rows, which index [`Passing::strings`]; `None` if the page has no string
+    /// dictionary.
     #[must_use]
     pub fn codes(&self, rows: &RowSet) -> Option<Values<u32>> {
         let PassingValues::WordCodes { codes, words } = &self.values else { return None };
         Some(self.gathered(rows, |row| words.places[codes[row / VECTOR_ROWS][row % VECTOR_ROWS] as usize]))
     }
 
-    /// All strings of the chunk, in order.
+    /// Returns the string dictionary of the chunk, sorted; `None` if there is none.
     #[must_use]
     pub fn strings(&self) -> Option<StringViewArray> {
         let PassingValues::WordCodes { words, .. } = &self.values else { return None };
         Some(texts_of(words.views.clone(), words.heap.clone(), None))
     }
 
-    /// Whether it has codes of strings.
+    /// Returns true if the page holds dictionary-encoded strings.
     pub(super) fn has_dictionary(&self) -> bool {
         matches!(self.values, PassingValues::WordCodes { .. })
     }
@@ -147,12 +143,12 @@ impl Passing {
         self.rows
     }
 
-    /// Whether its values are strings.
+    /// Returns true if the page holds strings.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.values, PassingValues::WordCodes { .. } | PassingValues::Texts { .. })
     }
 
-    /// What it takes in memory, roughly; the dictionary is the chunk's.
+    /// Returns the approximate memory size in bytes, without the dictionary, which the chunk owns.
     pub(super) fn memory_bytes(&self) -> usize {
         let values = match &self.values {
             PassingValues::Numbers { values, .. } => values.len() * size_of::<i64>(),
@@ -164,11 +160,11 @@ impl Passing {
         values + self.validity.as_deref().map_or(0, size_of_val)
     }
 
-    /// The values of the rows in a set, as an array of `form`.
+    /// Returns the values of the selected rows as an Arrow array of the type `form`.
     pub(super) fn gather(&self, rows: &RowSet, form: &DataType) -> Result<ArrayRef> {
         match &self.values {
             PassingValues::WordCodes { words, .. } => {
-                let Values { values, validity } = self.codes(rows).expect("they are strings");
+                let Values { values, validity } = self.codes(rows).expect("gather: a page of string codes has codes");
                 let views = values.iter().map(|code| words.views[*code as usize]).collect();
                 return Ok(Arc::new(compact(texts_of(views, words.heap.clone(), validity))));
             }
@@ -179,7 +175,7 @@ impl Passing {
             }
             PassingValues::Numbers { .. } | PassingValues::NumberCodes { .. } => {}
         }
-        let (Values { values, validity }, _) = self.numbers(rows).expect("they are numbers");
+        let (Values { values, validity }, _) = self.numbers(rows).expect("gather: a page without strings has numbers");
         let nulls = nulls_of(validity, values.len());
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the file has values of the form")]
         Ok(match form {
@@ -206,11 +202,11 @@ impl Passing {
                 let values = values.into_iter().map(i128::from).collect();
                 Arc::new(PrimitiveArray::<Decimal128Type>::new(values, nulls).with_data_type(form.clone()))
             }
-            _ => return Err(Error::Block(blocks::Error::Damaged("numbers of another form"))),
+            _ => return Err(Error::Block(blocks::Error::Damaged("numbers of a page read as another type"))),
         })
     }
 
-    /// The values of the rows in a set; the value of a row without one is zero.
+    /// Collects the values of the selected rows; NULL rows get the default value.
     fn gathered<T: Copy + Default>(&self, rows: &RowSet, value: impl Fn(usize) -> T) -> Values<T> {
         let mut values = Vec::with_capacity(rows.count());
         for vector in rows.spanned() {
@@ -243,7 +239,7 @@ impl Passing {
 }
 
 impl Passing {
-    /// Keeps the rows whose number a condition is true of.
+    /// Restricts `rows` to those whose number satisfies the condition.
     pub(super) fn filter_numbers(&self, condition: &Condition<i128>, rows: &mut RowSet) {
         match condition {
             Condition::IsNull => return self.filter_nulls(true, rows),
@@ -265,7 +261,7 @@ impl Passing {
         }
     }
 
-    /// Keeps the rows whose string a condition is true of.
+    /// Restricts `rows` to those whose string satisfies the condition.
     pub(super) fn filter_words(&self, condition: &TextCondition, rows: &mut RowSet) {
         match (condition, &self.values) {
             (TextCondition::IsNull, _) => self.filter_nulls(true, rows),
@@ -282,6 +278,7 @@ impl Passing {
         }
     }
 
+    /// Evaluates a condition on plain strings; searches whole vectors at once where the condition allows it.
     fn filter_texts(&self, page: &[u8], places: &[Range<u32>], matcher: &Matcher<'_>, rows: &mut RowSet) {
         let mut ends = Vec::with_capacity(VECTOR_ROWS);
         let set = rows.clone();
@@ -296,7 +293,8 @@ impl Passing {
                 rows.for_each(|row| note(row, matcher.matches(text(page, &places[row]))));
                 return mask;
             }
-            // What lies between two strings counts to the second, and who is found by that is looked at alone.
+            // Bytes between two strings count towards the second one; a match there is then checked against the string
+            // alone.
             let start = places.iter().find(|place| !place.is_empty()).map_or(0, |place| place.start);
             let mut end = 0;
             ends.clear();
@@ -315,6 +313,7 @@ impl Passing {
         });
     }
 
+    /// Evaluates value ranges on plain numbers.
     fn filter_values(&self, values: &[i64], ranges: &Ranges, rows: &mut RowSet) {
         let mut lanes = [0_u64; VECTOR_ROWS];
         self.filter(rows, |vector| {
@@ -337,11 +336,12 @@ impl Passing {
         });
     }
 
+    /// Restricts `rows` to those whose dictionary index has a 1 in `table`.
     fn filter_codes(&self, codes: &Codes, table: &[u8], rows: &mut RowSet) {
         self.filter(rows, |vector| {
             let mut mask = Mask::default();
             for (word, codes) in mask.iter_mut().zip(codes[vector].as_chunks::<64>().0) {
-                // Eight places in a row make a byte. Instructions that gather are slower than this on some processors.
+                // Eight indices at a time make a byte. Gather instructions are slower than this on some processors.
                 for (byte, codes) in codes.as_chunks::<8>().0.iter().enumerate() {
                     let bits = codes
                         .iter()
@@ -354,7 +354,7 @@ impl Passing {
         });
     }
 
-    /// Keeps the rows of a mask for each vector that have a value.
+    /// Restricts `rows` to the rows in each vector's mask that are not NULL.
     fn filter(&self, rows: &mut RowSet, mut mask_of: impl FnMut(usize) -> Mask) {
         debug_assert_eq!(rows.rows(), self.rows, "a set of this page's rows");
         for vector in 0..rows.vectors() {
@@ -369,7 +369,7 @@ impl Passing {
         }
     }
 
-    /// Keeps the rows without a value, or those with one.
+    /// Restricts `rows` to NULL rows, or to rows that are not NULL.
     fn filter_nulls(&self, keep: bool, rows: &mut RowSet) {
         let Some(masks) = &self.validity else {
             if keep {
@@ -383,11 +383,12 @@ impl Passing {
     }
 }
 
+/// Returns the bytes of a string of the page.
 fn text<'a>(page: &'a [u8], place: &Range<u32>) -> &'a [u8] {
     &page[place.start as usize..place.end as usize]
 }
 
-/// For each code whether it passes, and zeros up to a power of two.
+/// Returns 1 for each index that passes and 0 otherwise, padded with zeros to a power of two.
 fn table(passes: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
     let places = passes.len().max(1).next_power_of_two();
     let mut table: Vec<u8> = passes.map(u8::from).collect();

@@ -1,8 +1,8 @@
-//! What stays when memory runs short: S3-FIFO (Yang et al., SOSP 2023).
+//! Eviction from memory: S3-FIFO (Yang et al., SOSP 2023).
 //!
-//! What comes for the first time waits in a small queue, a tenth of the whole, and leaves it soon unless it was asked for again: a scan of
-//! much that is read once pushes out little of what is read often. What comes back soon after it left goes to the main queue at once.
-//! What is pinned is in no queue, so nothing pushes it out.
+//! A new block enters a small queue of a tenth of the capacity and leaves the cache soon unless it is read again: a
+//! large scan that reads everything once evicts little of what is read often. A block that returns soon after its
+//! eviction enters the main queue directly. Pinned blocks are in no queue, so they are never evicted.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -11,22 +11,24 @@ use types::Oid;
 
 use super::counts::Counts;
 
-/// The small queue's part of all bytes.
+/// The small queue takes one part in this many of the capacity.
 const SMALL_PART: u64 = 10;
-/// What is pinned takes this part of all bytes at most; more is as if it were not pinned.
+/// Pinned blocks take at most one part in this many of the capacity; further ones are treated as not pinned.
 const PINNED_PART: u64 = 2;
-/// Uses that count at most.
+/// Cap of an entry's use counter.
 const USES_MAX: u8 = 3;
 
-/// Values by key, of at most so many bytes. Pure: no lock, no clock.
+/// Byte-bounded map with S3-FIFO eviction. Does no locking and reads no clock.
 #[derive(Debug)]
 pub(super) struct Queues<K, V> {
     entries: HashMap<K, Entry<V>>,
-    /// Keys may be left here of what is elsewhere by now.
+    /// Small queue; may contain stale keys of entries that have moved or gone.
     small: VecDeque<K>,
+    /// Main queue; may contain stale keys, too.
     main: VecDeque<K>,
-    /// Those that left the small queue lately.
+    /// Keys evicted recently from the small queue, oldest first.
     ghosts: VecDeque<K>,
+    /// The same keys as a set.
     is_ghost: HashSet<K>,
     small_bytes: u64,
     pinned_bytes: u64,
@@ -38,27 +40,31 @@ pub(super) struct Queues<K, V> {
 #[derive(Debug)]
 struct Entry<V> {
     value: V,
-    /// Whose scan brought it, or pinned it.
+    /// Table whose scan inserted or pinned the entry.
     table: Oid,
     bytes: u64,
+    /// Reads since it was inserted or last passed over for eviction, at most [`USES_MAX`].
     uses: u8,
+    /// Queue that the entry is in.
     place: Place,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Queue of an entry.
 enum Place {
     Small,
     Main,
     Pinned,
 }
 
-/// What becomes of what is there.
+/// Decision of the retention policy about an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It goes.
+    /// The entry is removed.
     Gone,
-    /// It may be pushed out, if it could not before.
+    /// The entry is not pinned, or no longer.
     Loose,
+    /// The entry stays as it is, pinned or not.
     AsItIs,
 }
 
@@ -78,7 +84,8 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         }
     }
 
-    /// The value of a key, for a scan of `table`, which may pin what it reads.
+    /// Returns the value of a key and counts a hit or miss for `table`. With `pin`, pins the entry and charges it to
+    /// `table`.
     pub(super) fn get(&mut self, key: &K, table: Oid, pin: bool) -> Option<&V> {
         let counts = self.counts.of(table);
         let Some(entry) = self.entries.get_mut(key) else {
@@ -100,8 +107,8 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         Some(&entry.value)
     }
 
-    /// Puts a value there, and gives back what has to go for it: the value itself, where it is larger than all there is room for. A value
-    /// that is there already stays.
+    /// Inserts a value and returns the values evicted for it. Returns the value itself if the key is present or the
+    /// value exceeds the capacity.
     pub(super) fn put(&mut self, key: K, table: Oid, pin: bool, value: V, bytes: u64) -> Vec<V> {
         if self.bytes_max < bytes || self.entries.contains_key(&key) {
             return vec![value];
@@ -131,11 +138,11 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         evicted
     }
 
-    /// Holds so many bytes at most from now on, and gives back what has to go for that.
+    /// Changes the capacity and returns the values evicted for that.
     pub(super) fn set_bytes_max(&mut self, bytes_max: u64) -> Vec<V> {
         self.bytes_max = bytes_max;
         if bytes_max / PINNED_PART < self.pinned_bytes {
-            // Who asks for it next pins it again, as far as there is room for that.
+            // The next read pins the entry again if there is room.
             for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.place == Place::Pinned) {
                 entry.place = Place::Main;
                 self.main.push_back(*key);
@@ -149,7 +156,7 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         evicted
     }
 
-    /// Does with everything as `fate` says by its key and table, and gives back what is gone.
+    /// Applies a retention policy to all entries and returns the removed values.
     pub(super) fn sort_out(&mut self, fate: impl Fn(&K, Oid) -> Fate) -> Vec<V> {
         let fates: Vec<(K, Fate)> = (self.entries.iter())
             .map(|(key, entry)| (*key, fate(key, entry.table)))
@@ -157,10 +164,10 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
             .collect();
         let mut gone = Vec::new();
         for (key, fate) in fates {
-            let entry = self.entries.get_mut(&key).expect("listed above");
+            let entry = self.entries.get_mut(&key).expect("entries listed above are still present");
             let was = entry.place;
             if fate == Fate::Gone {
-                let entry = self.entries.remove(&key).expect("listed above");
+                let entry = self.entries.remove(&key).expect("entries listed above are still present");
                 self.bytes -= entry.bytes;
                 self.counts.of(entry.table).give(entry.bytes);
                 match was {
@@ -181,12 +188,12 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         gone
     }
 
-    /// Whether it is more than passing through: pinned, asked for again, or there for long.
+    /// Returns true if the entry is hot: pinned, in the main queue, or read again since it was inserted.
     pub(super) fn is_kept(&self, key: &K) -> bool {
         self.entries.get(key).is_some_and(|entry| entry.place != Place::Small || 0 < entry.uses)
     }
 
-    /// Copies of what was asked for again or is pinned, what was asked for most first.
+    /// Returns copies of the hot entries: pinned ones first, then by number of uses, descending.
     pub(super) fn hottest(&self) -> Vec<(K, Oid, V)>
     where
         V: Clone,
@@ -197,13 +204,13 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         hot.into_iter().map(|(key, entry)| (*key, entry.table, entry.value.clone())).collect()
     }
 
-    /// Keys of a table of what was asked for again or is pinned.
+    /// Returns the keys of a table's hot entries.
     pub(super) fn kept(&self, table: Oid) -> impl Iterator<Item = &K> {
         let is_kept = move |entry: &Entry<V>| entry.table == table && (entry.place != Place::Small || 0 < entry.uses);
         self.entries.iter().filter(move |(_, entry)| is_kept(entry)).map(|(key, _)| key)
     }
 
-    /// Whether it is there, which is no use of it.
+    /// Returns true if the key is present, without counting a use.
     pub(super) fn contains(&self, key: &K) -> bool {
         self.entries.contains_key(key)
     }
@@ -220,11 +227,12 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         &self.counts
     }
 
-    /// One step towards less: something leaves, or is found to be in use or elsewhere.
+    /// Takes one step of eviction: returns an evicted value, or `None` if the step moved a used entry or dropped a
+    /// stale key.
     fn evict(&mut self) -> Option<V> {
         let from_small = self.bytes_max / SMALL_PART < self.small_bytes || self.main.is_empty();
         let (queue, place) = if from_small { (&mut self.small, Place::Small) } else { (&mut self.main, Place::Main) };
-        let key = queue.pop_front().expect("what is not pinned is queued, and more than half is not");
+        let key = queue.pop_front().expect("every unpinned entry is queued, and at most half the capacity is pinned");
         let entry = self.entries.get_mut(&key).filter(|entry| entry.place == place)?;
         if from_small {
             self.small_bytes -= entry.bytes;
@@ -235,7 +243,7 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
             self.main.push_back(key);
             return None;
         }
-        let entry = self.entries.remove(&key).expect("found above");
+        let entry = self.entries.remove(&key).expect("entry was looked up above");
         self.bytes -= entry.bytes;
         let counts = self.counts.of(entry.table);
         counts.give(entry.bytes);
@@ -246,7 +254,7 @@ impl<K: Copy + Eq + Hash, V> Queues<K, V> {
         Some(entry.value)
     }
 
-    /// As many as there are entries are remembered.
+    /// Remembers an evicted key; at most as many as there are entries, but at least 64.
     fn remember(&mut self, key: K) {
         if self.is_ghost.insert(key) {
             self.ghosts.push_back(key);
@@ -274,7 +282,7 @@ mod tests {
         }
         for key in 1_000..11_000 {
             queues.put(key, TABLE, false, key, 10);
-            // Somebody goes on using the first ones.
+            // The first entries stay in use.
             queues.get(&(key % 50), TABLE, false);
         }
         let left = (0..50).filter(|key| queues.get(key, TABLE, false).is_some()).count();
@@ -342,7 +350,7 @@ mod tests {
         let left =
             |queues: &mut Queues<u32, u32>| (0..8).filter(|key| queues.get(key, pinned, false).is_some()).count();
         assert_eq!(left(&mut queues), 5, "the others are as normal ones");
-        // What is no longer pinned goes like others; what is gone is gone at once.
+        // Entries that are no longer pinned are evicted like others; removed ones disappear at once.
         assert_eq!(queues.sort_out(|key, _| if *key < 2 { Fate::Gone } else { Fate::Loose }).len(), 2);
         assert_eq!(left(&mut queues), 3);
         for key in (200..260).chain(200..260) {

@@ -1,5 +1,7 @@
-//! A row group read through the cache: pages that are not in memory are read from the cache's files, those that are not there from the
-//! object, and kept if that is worth it; then predicates run on blocks, and only the rows that pass become arrays.
+//! Scan of a row group through the cache.
+//!
+//! Pages that are not in memory are read from the disk tier, else from the object, and cached if that is worth it.
+//! Predicates run on blocks; only the rows that pass become arrays.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,9 +25,9 @@ use crate::reader::{Assembly, RowGroupRead, RowGroupRows, ShardReader, Source, o
 use crate::{Error, Result};
 
 impl ShardReader {
-    /// As [`ShardReader::read`], of blocks where `cache` has them; of what it lacks those pages are kept there that come over the
-    /// network or are read for the third time, others when nobody reads. Rows that do not pass the predicates
-    /// are left out where blocks can tell.
+    /// Reads like [`ShardReader::read`], but through the cache. Missing pages are cached at once if they come over the
+    /// network or are read for the third time, others later while no scan reads. Rows are filtered by the predicates
+    /// that blocks can evaluate.
     ///
     /// # Errors
     /// As [`ShardReader::read`].
@@ -36,7 +38,7 @@ impl ShardReader {
         Ok(RowGroupRows { pruning, batches: batches.boxed() })
     }
 
-    /// As [`ShardReader::read_cached`], the pages as they lie in the cache or the file; arrays where reads go by the cache.
+    /// Reads like [`ShardReader::read_cached`], but returns the pages as blocks; arrays if the read bypasses the cache.
     ///
     /// # Errors
     /// As [`ShardReader::read`].
@@ -52,7 +54,8 @@ impl ShardReader {
         Ok(RowGroupPages { pruning, pieces: pieces.map_ok(Piece::Page).boxed() })
     }
 
-    /// A read through the cache; `None` where it has to go by it.
+    /// Opens a read through the cache; `None` if the read must bypass it: the cache is off for the table, a page is too
+    /// large, or the rows do not begin and end at page boundaries.
     fn cached(&self, read: &RowGroupRead, cache: &TableCache) -> Result<Option<(Pruning, CachedRows)>> {
         let file = self.file();
         file.check_row_group(read.row_group)?;
@@ -72,41 +75,44 @@ impl ShardReader {
     }
 }
 
-/// What a read of pages gives, and how much of the row group it skips.
+/// Result of [`ShardReader::read_pages`]: the pages, and counts of what was pruned.
 pub struct RowGroupPages {
     pub pruning: Pruning,
+    /// Pages or batches, in row order.
     pub pieces: BoxStream<'static, Result<Piece>>,
 }
 
-/// Some rows of a read, in their order.
+/// Consecutive rows of a read, as a page of blocks or as arrays.
 pub enum Piece {
     Page(PageRows),
-    /// Of a read that goes by the cache.
+    /// Arrays, if the read bypasses the cache.
     Rows(RecordBatch),
 }
 
-/// The rows of a page that are not deleted, and that pass the predicates as far as its blocks can tell.
+/// Page of blocks with the rows that are not deleted and pass the predicates that blocks can evaluate.
 pub struct PageRows {
     /// One for each column of the read.
     pub columns: Vec<PageColumn>,
+    /// Selected rows of the page.
     pub rows: RowSet,
 }
 
 /// A column of a page.
 pub enum PageColumn {
     Block(Arc<ColumnBlock>),
-    /// An array of the one value of all its rows, which are older than the column.
+    /// Array of length 1: the value that all rows have, because they are older than the column.
     Same(ArrayRef),
 }
 
-/// Pages that are read from disk before they are asked for.
+/// Number of pages that are read from disk ahead of the scan.
 const PAGES_AHEAD: usize = 2;
 
-/// Decoded bytes of a column's page from which on it is not kept: it would be decoded whole where few of its rows are wanted.
+/// Decoded size from which on a column's page is not cached; a cached one would be decoded completely even for a few
+/// rows.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
 
 impl ShardReader {
-    /// Whether a page of a wanted column is too large to be kept.
+    /// Returns true if the average page of a wanted column is too large to be cached.
     pub(super) fn is_wide(&self, read: &RowGroupRead) -> bool {
         let group = self.file().metadata.metadata().row_group(read.row_group);
         let pages = (self.file().rows(read.row_group).div_ceil(BLOCK_ROWS) as u64).max(1);
@@ -122,20 +128,22 @@ impl ShardReader {
     }
 }
 
-/// What is left to read of a row group.
+/// Remaining rows of a row group that is read through the cache.
 struct CachedRows {
     cache: TableCache,
     reader: ShardReader,
     read: RowGroupRead,
     assembly: Assembly,
-    /// The shard's row that is the row group's first.
+    /// Position in the shard of the row group's first row.
     first_row: u64,
     object: String,
+    /// Pages that are left, in order.
     pages: VecDeque<Page>,
+    /// Reads of missing pages from the object, one for each run of neighbouring pages.
     loads: VecDeque<Load>,
-    /// The page whose rows are given.
+    /// Page whose rows are being returned.
     current: Option<Selected>,
-    /// What was read and not kept.
+    /// Pages that were read without being cached, for the background filler.
     passed: Vec<PassedPage>,
 }
 
@@ -147,28 +155,30 @@ impl Drop for CachedRows {
     }
 }
 
-/// The rows of one block.
+/// Page that the scan has not reached yet.
 struct Page {
+    /// Rows of the page, counted from the start of the row group.
     rows: Range<usize>,
-    /// A column of the read each; `None` for what is read, or is not of the file.
+    /// Block of each column of the read; `None` while it is being read, and for columns that the file lacks.
     blocks: Vec<Option<Arc<ColumnBlock>>>,
-    /// Columns that are read, by position.
+    /// Positions of the columns to read from the object.
     missing: Vec<usize>,
-    /// Columns that lie on disk, by position, until they are asked for.
+    /// Positions of the columns to read from the disk tier, until these reads start.
     found: Vec<(usize, Found)>,
+    /// Reads from the disk tier in progress.
     arriving: Option<Arriving>,
     key: BlockKey,
 }
 
-/// Columns of a page on their way from disk.
+/// Columns of a page that are being read from the disk tier.
 struct Arriving {
     positions: Vec<usize>,
-    /// One for each position; `None` for what is not there after all.
+    /// Read of each position; yields `None` if the file does not hold the block after all.
     blocks: Vec<JoinHandle<Option<ColumnBlock>>>,
 }
 
 impl Page {
-    /// Has what lies on disk read from now on, its columns side by side.
+    /// Starts reading the columns that are on disk, in parallel.
     fn begin(&mut self) {
         if self.found.is_empty() {
             return;
@@ -180,15 +190,16 @@ impl Page {
     }
 }
 
-/// A page and the rows of it that are left.
+/// Page and its selected rows that were not returned yet.
 struct Selected {
     page: Page,
     rows: RowSet,
+    /// Next vector to return.
     vector: usize,
 }
 
 impl CachedRows {
-    /// What the cache lacks is fetched from now on.
+    /// Looks up all pages in the cache and starts fetching those that it lacks.
     fn new(
         reader: &ShardReader,
         read: &RowGroupRead,
@@ -240,7 +251,7 @@ impl CachedRows {
         Ok(cached)
     }
 
-    /// Reads of what is missing: one for each stretch of neighbouring pages.
+    /// Starts the reads of missing pages, one for each run of neighbouring pages.
     fn loads(&self) -> Result<VecDeque<Load>> {
         let lacking = self.pages.iter().filter(|page| !page.missing.is_empty());
         let lacking = lacking.map(|page| (page.rows.clone(), page.missing.as_slice()));
@@ -248,17 +259,17 @@ impl CachedRows {
         stretches(lacking).into_iter().map(load).collect()
     }
 
-    /// Has the next pages read from disk, as far as they lie there.
+    /// Starts the disk reads of the next pages.
     fn begin_next(&mut self) {
         self.pages.iter_mut().take(PAGES_AHEAD).for_each(Page::begin);
     }
 
-    /// The next rows; `None` at the end.
+    /// Returns the next batch of rows; `None` at the end.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(selected) = &mut self.current {
                 if let Some(rows) = selected.take(self.read.batch_rows.max(1)) {
-                    let page = &self.current.as_ref().expect("looked at above").page;
+                    let page = &self.current.as_ref().expect("current page was checked above").page;
                     return self.batch(page, &rows).map(Some);
                 }
                 self.current = None;
@@ -268,7 +279,7 @@ impl CachedRows {
         }
     }
 
-    /// The next page, and its rows that are wanted.
+    /// Returns the next page and its selected rows, which may be none.
     async fn next_selected(&mut self) -> Result<Option<(Page, RowSet)>> {
         let Some(mut page) = self.pages.pop_front() else { return Ok(None) };
         let _reading = self.cache.reading();
@@ -283,7 +294,7 @@ impl CachedRows {
         Ok(Some((page, rows)))
     }
 
-    /// The next page with rows that are wanted; `None` at the end.
+    /// Returns the next page with selected rows; `None` at the end.
     async fn next_page(&mut self) -> Result<Option<PageRows>> {
         while let Some((page, rows)) = self.next_selected().await? {
             if rows.is_empty() {
@@ -292,7 +303,7 @@ impl CachedRows {
             let column = |(source, block): (&Source, Option<Arc<ColumnBlock>>)| match (source, block) {
                 (_, Some(block)) => Ok(PageColumn::Block(block)),
                 (Source::Missing(missing), None) => Ok(PageColumn::Same(missing.column(1)?)),
-                (_, None) => Err(self.damaged("a column that was not read")),
+                (_, None) => Err(self.damaged("a column of a page was not read")),
             };
             let columns = self.assembly.columns.iter().zip(page.blocks).map(column).collect::<Result<Vec<_>>>()?;
             return Ok(Some(PageRows { columns, rows }));
@@ -300,7 +311,7 @@ impl CachedRows {
         Ok(None)
     }
 
-    /// Takes the blocks that were read from disk; what is not there after all comes from the object.
+    /// Waits for the disk reads of a page; blocks that were lost are read from the object.
     async fn take_read(&mut self, page: &mut Page, arriving: Arriving) -> Result<()> {
         let mut lost = Vec::new();
         for (position, block) in arriving.positions.into_iter().zip(arriving.blocks) {
@@ -320,9 +331,9 @@ impl CachedRows {
         Ok(())
     }
 
-    /// Makes blocks of what the page lacks, and keeps them.
+    /// Reads the missing columns of a page from the object.
     async fn load(&mut self, page: &mut Page) -> Result<()> {
-        let mut load = self.loads.pop_front().expect("what a page lacks is read");
+        let mut load = self.loads.pop_front().expect("every page with missing columns belongs to a load");
         let missing = std::mem::take(&mut page.missing);
         self.fill(page, &mut load, &missing).await?;
         if 0 < load.pages {
@@ -331,7 +342,7 @@ impl CachedRows {
         Ok(())
     }
 
-    /// Puts the wanted blocks of a page's load into it, and keeps those that are to be kept.
+    /// Takes the wanted columns of a page from a load and caches those that are worth it.
     async fn fill(&mut self, page: &mut Page, load: &mut Load, wanted: &[usize]) -> Result<()> {
         let is_near = self.reader.is_near();
         let is_kept = |position: &usize| !is_near || self.cache.comes_again(self.key_of(page, *position));
@@ -346,7 +357,7 @@ impl CachedRows {
         if !large.is_empty() {
             let mut load = Load::of_arrays(&self.reader, &self.read, page.rows.clone(), large.clone())?;
             for (position, block) in load.next(&page.rows, &large, &kept).await? {
-                let block = block.ok_or_else(|| self.damaged("a column without arrays"))?;
+                let block = block.ok_or_else(|| self.damaged("a column could not be decoded through Arrow"))?;
                 self.give(page, position, block, &kept);
             }
         }
@@ -358,22 +369,24 @@ impl CachedRows {
         Ok(())
     }
 
+    /// Adds a column to a page, and to the cache if it is to be cached or had to be packed.
     fn give(&self, page: &mut Page, position: usize, block: ColumnBlock, kept: &[usize]) {
         let (key, block) = (self.key_of(page, position), Arc::new(block));
         if kept.contains(&position) {
             self.cache.put(key, &block);
         } else if !matches!(*block, ColumnBlock::Passing(_)) {
-            // It is made already.
+            // Packed already, so caching it costs nothing more.
             self.cache.put_first(key, &block);
         }
         page.blocks[position] = Some(block);
     }
 
+    /// Returns the cache key of a column of a page.
     fn key_of(&self, page: &Page, position: usize) -> BlockKey {
         BlockKey { column: self.read.columns[position].id, ..page.key }
     }
 
-    /// The rows of the page that are not deleted, and that pass as far as can be told.
+    /// Returns the rows of the page that are not deleted and pass the predicates that blocks can evaluate.
     fn select(&self, page: &Page) -> Result<RowSet> {
         let mut rows = RowSet::all(page.rows.len());
         if let Some(deleted) = &self.read.deleted {
@@ -406,7 +419,7 @@ impl CachedRows {
         Ok(rows)
     }
 
-    /// The wanted columns of some rows of a page.
+    /// Builds a batch from the selected rows of a page.
     fn batch(&self, page: &Page, rows: &RowSet) -> Result<RecordBatch> {
         let count = rows.count();
         let places = || rows.iter().map(|row| self.place(page, row));
@@ -414,7 +427,7 @@ impl CachedRows {
         let columns = self.assembly.columns.iter().zip(&page.blocks).zip(fields);
         let columns = columns.map(|((source, block), field)| match (source, block) {
             (Source::File(..), Some(block)) => block.gather(rows, field.data_type()),
-            (Source::File(..), None) => Err(self.damaged("a column that was not read")),
+            (Source::File(..), None) => Err(self.damaged("a column of a page was not read")),
             (Source::Missing(missing), _) => missing.column(count),
             (Source::Ordinal, _) => Ok(ordinals_of(places())),
             (Source::RowId(first), _) => Ok(row_ids_of(*first, places())),
@@ -424,7 +437,7 @@ impl CachedRows {
         Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.assembly.schema), columns, &options)?)
     }
 
-    /// The place in the shard of a page's row.
+    /// Returns the position in the shard of a row of a page.
     fn place(&self, page: &Page, row: usize) -> u32 {
         let place = self.first_row + (page.rows.start + row) as u64;
         u32::try_from(place).expect("a shard has fewer than 2^32 rows")
@@ -441,8 +454,8 @@ impl Selected {
     }
 }
 
-/// The next rows of a set from a vector on, whole vectors of them: as many as `wanted`, or those of one vector where these are more. Moves
-/// the vector on; `None` where no rows are left.
+/// Returns the next selected rows in complete vectors from `vector` on: at most `wanted`, but always at least one
+/// vector's rows. Advances `vector`; returns `None` when no rows are left.
 #[must_use]
 pub fn take_rows(rows: &RowSet, vector: &mut usize, wanted: usize) -> Option<RowSet> {
     let vectors = rows.vectors();

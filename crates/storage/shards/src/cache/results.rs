@@ -1,4 +1,4 @@
-//! What was computed of shards, kept beside the columns that it was computed of, by the same rules.
+//! Cache of results computed from shards, with the same eviction and retention as the column cache.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use super::queues::{Fate, Queues};
 use super::wishes::HeldShards;
 use super::{CacheUse, CacheWishes, TierUse};
 
-/// Results that are not tried again are remembered, so many.
+/// Largest number of remembered computations whose results are too large.
 const REFUSED_MAX: usize = 4_096;
 
-/// What was computed, of what of a shard.
+/// Key of a result: a computation over rows of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ResultKey {
     pub shard: ShardId,
-    /// Tells apart what was computed, of which of the shard's rows: equal numbers, equal results.
+    /// Digest of the computation and of the shard's rows that it reads: equal digests mean equal results.
     pub digest: [u8; 32],
 }
 
-/// Results of shards, of as many bytes as it was made for. Shared by all queries.
+/// Byte-bounded cache of results computed from shards, shared by all queries.
 #[derive(Debug)]
 pub struct ShardResults<V> {
     kept: Mutex<Kept<V>>,
@@ -29,16 +29,17 @@ pub struct ShardResults<V> {
 }
 
 #[derive(Debug)]
+/// State of the cache behind its lock.
 struct Kept<V> {
     results: Queues<ResultKey, Arc<V>>,
     shards: HeldShards,
-    /// Computations whose results are too large to be kept; those that were found out first go first.
+    /// Computations whose results are too large to be cached; the oldest is forgotten first.
     refused: HashSet<[u8; 32]>,
     refused_order: VecDeque<[u8; 32]>,
 }
 
 impl<V> ShardResults<V> {
-    /// None yet, and at most so many bytes; with none at all nothing is kept.
+    /// Returns an empty cache of at most `bytes_max` bytes; 0 caches nothing.
     #[must_use]
     pub fn new(bytes_max: u64) -> Self {
         let (results, shards) = (Queues::new(bytes_max), HeldShards::default());
@@ -46,20 +47,20 @@ impl<V> ShardResults<V> {
         Self { kept: Mutex::new(kept), bytes_max }
     }
 
-    /// The most bytes that it may hold.
+    /// Returns the capacity in bytes.
     #[must_use]
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    /// What is known of each of these, for a query over `table`.
+    /// Looks up the result of each key, for a query over `table`.
     #[must_use]
     pub fn find(&self, table: Oid, keys: impl Iterator<Item = ResultKey>) -> Vec<Option<Arc<V>>> {
         let mut kept = self.kept.lock();
         keys.map(|key| kept.results.get(&key, table, false).map(Arc::clone)).collect()
     }
 
-    /// Keeps a result of so many bytes.
+    /// Inserts a result of `bytes` bytes.
     pub fn put(&self, table: Oid, key: ResultKey, value: &Arc<V>, bytes: u64) {
         let mut kept = self.kept.lock();
         kept.shards.add(key.shard);
@@ -69,7 +70,7 @@ impl<V> ShardResults<V> {
         drop(gone);
     }
 
-    /// Says that a computation's results are too large to be kept.
+    /// Remembers that a computation's results are too large to be cached.
     pub fn refuse(&self, computation: [u8; 32]) {
         let mut kept = self.kept.lock();
         if kept.refused.insert(computation) {
@@ -82,13 +83,13 @@ impl<V> ShardResults<V> {
         }
     }
 
-    /// Whether that was said of it lately.
+    /// Returns true if [`ShardResults::refuse`] was called for the computation recently.
     #[must_use]
     pub fn is_refused(&self, computation: &[u8; 32]) -> bool {
         self.kept.lock().refused.contains(computation)
     }
 
-    /// Forgets what is of shards that no table has, or for tables that want nothing kept.
+    /// Drops results of shards that no table references, and of tables whose policy is never.
     pub fn keep(&self, wishes: &Arc<CacheWishes>) {
         let mut kept = self.kept.lock();
         if !kept.shards.note(wishes) {
@@ -103,13 +104,13 @@ impl<V> ShardResults<V> {
         drop(gone);
     }
 
-    /// How it is used, all tables together.
+    /// Returns the statistics, summed over all tables.
     #[must_use]
     pub fn usage(&self) -> CacheUse {
         self.kept.lock().results.counts().sum()
     }
 
-    /// How it is used, by table.
+    /// Returns the statistics by table, as a tier of this name.
     #[must_use]
     pub fn tier(&self, tier: &'static str) -> TierUse {
         TierUse { tier, bytes_max: self.bytes_max, tables: self.kept.lock().results.counts().by_table() }

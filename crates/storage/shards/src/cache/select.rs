@@ -1,5 +1,5 @@
-//! Which rows of a block pass a predicate. Those that remain are filtered again above the scan: a test that a block cannot answer keeps
-//! all rows.
+//! Evaluates predicates on blocks. Selected rows are filtered again above the scan, so a test that a block cannot
+//! evaluate keeps all rows.
 
 use blocks::{Comparison, Condition, RowSet, TextCondition};
 
@@ -8,7 +8,7 @@ use super::wide::of_uuid;
 use crate::{Datum, Op, Result, Test};
 
 impl ColumnBlock {
-    /// Whether it can tell which rows pass.
+    /// Returns true if the block can evaluate the test.
     #[must_use]
     pub fn tells(&self, test: &Test) -> bool {
         match (test, self) {
@@ -23,7 +23,7 @@ impl ColumnBlock {
         }
     }
 
-    /// Takes away rows that do not pass; `false` where it cannot be told, and all stay.
+    /// Restricts `rows` to those that pass; returns false, with all rows left, if the block cannot evaluate the test.
     pub(super) fn select(&self, test: &Test, rows: &mut RowSet) -> Result<bool> {
         match test {
             Test::All(tests) => {
@@ -91,6 +91,7 @@ impl ColumnBlock {
     }
 }
 
+/// Translates a test into a condition of blocks; `None` if it has no such form or a constant is of another type.
 fn condition<T>(test: &Test, value: impl Fn(&Datum) -> Option<T>) -> Option<Condition<T>> {
     Some(match test {
         Test::Compare(op, datum) => Condition::Compare(comparison(*op), value(datum)?),
@@ -102,6 +103,7 @@ fn condition<T>(test: &Test, value: impl Fn(&Datum) -> Option<T>) -> Option<Cond
     })
 }
 
+/// Translates a test of strings.
 fn text_condition(test: &Test) -> Option<TextCondition> {
     if let Test::Like { pattern, is_negated } = test {
         return Some(TextCondition::Like { pattern: pattern.clone(), is_negated: *is_negated });
@@ -109,11 +111,12 @@ fn text_condition(test: &Test) -> Option<TextCondition> {
     condition(test, text).map(of_strings)
 }
 
-/// Patterns are none: in text what stands for a character may be several bytes.
+/// Translates a test of byte strings. LIKE is excluded, because it matches characters, which may be several bytes long.
 fn bytes_condition(test: &Test) -> Option<TextCondition> {
     condition(test, bytes).map(of_strings)
 }
 
+/// Converts a condition on strings into a text condition.
 fn of_strings(condition: Condition<Vec<u8>>) -> TextCondition {
     match condition {
         Condition::Compare(comparison, value) => TextCondition::Compare(comparison, value),
@@ -140,7 +143,7 @@ fn integer(datum: &Datum) -> Option<i128> {
         Datum::Bool(value) => Some(i128::from(*value)),
         Datum::Int(value) => Some(i128::from(*value)),
         Datum::Decimal(value) => Some(*value),
-        // Of bytes only UUIDs are numbers.
+        // UUIDs are the only byte strings stored as numbers.
         Datum::Bytes(bytes) if bytes.len() == size_of::<i128>() => Some(of_uuid(bytes)),
         Datum::Float(_) | Datum::Text(_) | Datum::Bytes(_) => None,
     }

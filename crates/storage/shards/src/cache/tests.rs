@@ -48,7 +48,7 @@ pub(super) async fn read_cached(
     concat_batches(&ShardReader::schema(columns), &batches).unwrap()
 }
 
-/// Numbers of every shape over three pages and some rows, with NULLs among them.
+/// Returns numbers and strings of several distributions over three pages and some rows, with NULLs among them.
 pub(super) fn many_rows() -> (Vec<ColumnDef>, RecordBatch) {
     let rows = 3 * BLOCK_ROWS as i64 + 1234;
     let columns = vec![
@@ -87,8 +87,8 @@ async fn every_type_comes_back_cold_and_hot() {
     );
 }
 
-/// Reading a file of this machine again costs little: a page is kept when it is read for the third time, or when nobody reads; at once if
-/// it had to be packed all the same.
+/// Rereading a local file is cheap, so a page is cached on its third read or while no scan reads; at once only if it
+/// had to be packed anyway.
 #[tokio::test]
 async fn pages_of_near_shards_pass_through_at_first() {
     let (folder, cached) = (TempDir::new().unwrap(), TempDir::new().unwrap());
@@ -139,7 +139,7 @@ async fn pages_of_near_shards_pass_through_at_first() {
     assert_eq!(read_cached(&reader, &cache, columns, &[], None).await, batch);
     assert_eq!((cache.usage().hits, cache.usage().misses), (blocks, 2 * blocks));
 
-    // What is not wanted by then is not kept.
+    // Pages that are unwanted by then are not cached.
     let reading = cache.of(Oid(2), CachePolicy::Normal).reading();
     assert_eq!(read_cached(&reader, &cache, &all_columns[4..], &[], None).await, all.project(&[4]).unwrap());
     let (shards, policies) = ([meta.id].into(), [(Oid(1), CachePolicy::Never)].into());
@@ -191,7 +191,7 @@ async fn deleted_rows_are_left_out_and_places_are_known() {
     }
 }
 
-/// A test on one of the columns of `many_rows`.
+/// Returns a strategy for tests on one of the columns of `many_rows`.
 fn any_test() -> impl Strategy<Value = (ColumnId, Test)> {
     fn tests(
         datum: impl Strategy<Value = Datum> + Clone + 'static,
@@ -232,7 +232,7 @@ fn any_test() -> impl Strategy<Value = (ColumnId, Test)> {
     ]
 }
 
-/// Whether the row passes, by the words of [`Test`].
+/// Returns whether a value passes a test, by the documentation of [`Test`].
 fn passes(test: &Test, value: Option<&Datum>) -> bool {
     use std::cmp::Ordering as O;
     match (test, value) {
@@ -259,7 +259,7 @@ fn passes(test: &Test, value: Option<&Datum>) -> bool {
     }
 }
 
-/// Whether a string is like a pattern, by trying.
+/// Returns whether a string matches a pattern, by exhaustive search.
 fn is_like(value: &str, pattern: &Pattern) -> bool {
     fn tried(value: &[u8], pattern: &[u8]) -> bool {
         match pattern {
@@ -336,7 +336,7 @@ async fn a_table_that_wants_none_is_read_around_the_cache() {
     assert_eq!(read, expected.slice(0, read.num_rows()));
     assert_eq!(cache.usage(), before);
 
-    // What it had left there goes once it is known that it wants none, and so does what no table has.
+    // Its blocks are dropped once its policy is never, and so are blocks of shards that no table references.
     let wishes = |shards: &[ShardId], policy| {
         let (shards, policies) = (shards.iter().copied().collect(), [(Oid(1), policy)].into());
         Arc::new(CacheWishes { shards, policies, ..CacheWishes::default() })
@@ -350,7 +350,7 @@ async fn a_table_that_wants_none_is_read_around_the_cache() {
     assert_eq!((cache.usage().blocks, cache.usage().bytes), (0, 0));
 }
 
-/// Strings of bytes, and UUIDs, whose order is that of their bytes: what blocks leave is what a comparison of the values does.
+/// Byte strings and UUIDs compare by their bytes, in blocks as in values.
 #[test]
 fn bytes_are_compared_as_they_lie() {
     let rows = 3000_u32;

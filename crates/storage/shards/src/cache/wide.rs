@@ -1,4 +1,4 @@
-//! Values of 16 bytes as numbers of 128 bits: UUIDs in their order, intervals as they are made up.
+//! Conversion of 16-byte values, UUIDs and intervals, to 128-bit numbers and back.
 
 use arrow::array::{FixedSizeBinaryArray, IntervalMonthDayNanoArray};
 use arrow::buffer::Buffer;
@@ -8,14 +8,16 @@ use blocks::Values;
 use super::block::nulls_of;
 use crate::Result;
 
-/// Bytes of a UUID, as Arrow counts them.
+/// Size of a UUID in bytes, in Arrow's type for it.
 pub(super) const UUID_BYTES: i32 = 16;
 
-/// The number of a UUID, its first bit changed: numbers have a sign and are of the order that bytes have. Zero for what is no UUID.
+/// Converts a UUID to a number of the same order: the sign bit is flipped, because UUIDs compare as unsigned. Returns 0
+/// for other byte strings.
 pub(super) fn of_uuid(bytes: &[u8]) -> i128 {
     bytes.first_chunk().map_or(0, |bytes| i128::from_be_bytes(*bytes) ^ i128::MIN)
 }
 
+/// Converts numbers back to UUIDs.
 pub(super) fn uuids_of(numbers: Values<i128>) -> Result<FixedSizeBinaryArray> {
     let Values { values, validity } = numbers;
     let nulls = nulls_of(validity, values.len());
@@ -23,12 +25,14 @@ pub(super) fn uuids_of(numbers: Values<i128>) -> Result<FixedSizeBinaryArray> {
     Ok(FixedSizeBinaryArray::try_new(UUID_BYTES, Buffer::from_vec(bytes), nulls)?)
 }
 
-/// Months, then days, then nanoseconds: no order of intervals, which scans do not compare.
+/// Converts an interval to a number: months, days and nanoseconds, from the highest bits down. The order means nothing;
+/// scans do not compare intervals.
 pub(super) fn of_interval(interval: &IntervalMonthDayNano) -> i128 {
     let days = u128::from(interval.days.cast_unsigned()) << 64;
     i128::from(interval.months) << 96 | (days | u128::from(interval.nanoseconds.cast_unsigned())).cast_signed()
 }
 
+/// Converts numbers back to intervals.
 #[expect(clippy::cast_possible_truncation, reason = "parts of the number")]
 pub(super) fn intervals_of(numbers: Values<i128>) -> Result<IntervalMonthDayNanoArray> {
     let Values { values, validity } = numbers;

@@ -1,4 +1,4 @@
-//! What is to be held: of shards that tables have, as the tables want it.
+//! Retention policy of the cache: which shards' blocks it may hold, as catalogs and table settings say.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,19 +8,20 @@ use types::{CachePolicy, Oid, ShardId};
 use super::queues::Fate;
 use crate::foreign::table_of;
 
-/// What tables want of the cache.
+/// Retention policy: the shards that tables reference, and each table's cache policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CacheWishes {
-    /// The shards that tables have, and files of others as they were listed last.
+    /// Shards that tables reference, and files of external tables as last listed.
     pub shards: HashSet<ShardId>,
-    /// External tables whose files nobody has listed yet: what an earlier run has kept of them may still be theirs.
+    /// External tables whose files were not listed since the start; blocks of their files from an earlier run are
+    /// retained until then.
     pub unlisted: HashSet<Oid>,
-    /// Those that are not normal, by table.
+    /// Cache policies other than normal, by table.
     pub policies: HashMap<Oid, CachePolicy>,
 }
 
 impl CacheWishes {
-    /// What becomes of a block of the shard that is held for the table.
+    /// Decides about a cached block of the shard that the table's scans brought in.
     pub(super) fn fate(&self, shard: ShardId, table: Oid) -> Fate {
         if !self.has(shard) {
             return Fate::Gone;
@@ -32,37 +33,39 @@ impl CacheWishes {
         }
     }
 
-    /// Whether a table has the shard, as far as is known.
+    /// Returns true if a table references the shard, or may do so.
     fn has(&self, shard: ShardId) -> bool {
         self.shards.contains(&shard) || table_of(shard).is_some_and(|table| self.unlisted.contains(&table))
     }
 }
 
-/// The shards of which a tier may hold something, so that it is looked through only where that is needed.
+/// Shards that may have blocks in a tier, so that the tier is swept only when a policy change affects it.
 #[derive(Debug, Default)]
 pub(super) struct HeldShards {
     shards: HashSet<ShardId>,
+    /// Latest policy; `None` until one is set.
     wishes: Option<Arc<CacheWishes>>,
 }
 
 impl HeldShards {
-    /// Something of the shard is held from now on.
+    /// Registers a shard as one with blocks in the tier.
     pub(super) fn add(&mut self, shard: ShardId) {
         self.shards.insert(shard);
     }
 
-    /// Whether a block of the shard that was held for the table is to be held, as far as is known.
+    /// Returns true if the latest policy retains a block of the shard that the table's scans brought in.
     pub(super) fn wants(&self, shard: ShardId, table: Oid) -> bool {
         self.wishes.as_ref().is_none_or(|wishes| wishes.fate(shard, table) != Fate::Gone)
     }
 
-    /// Whether something of the shard may be held for the table: nobody has said since it was added that the shard is not wanted.
+    /// Returns true if blocks of the shard may be inserted for the table: the shard is registered and the table's
+    /// policy is not never.
     pub(super) fn may_hold(&self, shard: ShardId, table: Oid) -> bool {
         let never = |wishes: &Arc<CacheWishes>| wishes.policies.get(&table) == Some(&CachePolicy::Never);
         self.shards.contains(&shard) && !self.wishes.as_ref().is_some_and(never)
     }
 
-    /// Takes note of what is wanted from now on; whether something may be held against it.
+    /// Adopts a new policy; returns true if the tier may hold blocks that it does not retain.
     pub(super) fn note(&mut self, wishes: &Arc<CacheWishes>) -> bool {
         let before = self.shards.len();
         self.shards.retain(|shard| wishes.has(*shard));

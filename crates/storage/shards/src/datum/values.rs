@@ -1,4 +1,4 @@
-//! Values of Arrow arrays as datums.
+//! Conversion of values of Arrow arrays to datums.
 
 use arrow::array::{Array, ArrowPrimitiveType, AsArray};
 use arrow::datatypes::{
@@ -9,7 +9,7 @@ use arrow::datatypes::{
 use super::Datum;
 
 impl Datum {
-    /// The value at `row`; `None` for NULL and for types without datums.
+    /// Returns the value at `row`; `None` for NULL and for types without datums.
     #[must_use]
     pub fn at(values: &dyn Array, row: usize) -> Option<Datum> {
         if values.is_null(row) {

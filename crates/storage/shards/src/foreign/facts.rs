@@ -1,4 +1,4 @@
-//! What the footer of a file of others tells of its columns, and which of it is to be believed.
+//! Column statistics of external files, as far as their footers are reliable.
 
 use parquet::basic::{ColumnOrder, SortOrder, Type};
 use parquet::file::metadata::ParquetMetaData;
@@ -8,7 +8,7 @@ use crate::prune;
 use crate::reader::File;
 use crate::{ColumnStats, Datum, Hll, Result};
 
-/// What is known of a column of the whole file.
+/// Merges the statistics of a column over all row groups.
 pub(super) fn of(file: &File, column: ColumnId) -> Result<ColumnStats> {
     let metadata = file.metadata.metadata();
     let groups: Vec<usize> = (0..metadata.num_row_groups()).collect();
@@ -42,9 +42,10 @@ pub(super) fn of(file: &File, column: ColumnId) -> Result<ColumnStats> {
     })
 }
 
-/// Bounds of two zones; `false` once one has values and does not say how far they go.
+/// Merged bounds; `false` once a zone with values lacks bounds.
 type Bounds = (bool, Option<Datum>, Option<Datum>);
 
+/// Extends bounds by those of another zone.
 fn widened((is_bounded, min, max): Bounds, low: Option<&Datum>, high: Option<&Datum>) -> Bounds {
     let (Some(low), Some(high)) = (low, high) else { return (false, None, None) };
     let min = min.filter(|known| known <= low).unwrap_or_else(|| low.clone());
@@ -52,12 +53,12 @@ fn widened((is_bounded, min, max): Bounds, low: Option<&Datum>, high: Option<&Da
     (is_bounded, Some(min), Some(max))
 }
 
-/// Whether the bounds of a column's values, in a row group or in its pages, are of the order that values have.
+/// Returns true if the bounds of a column, in its row group and pages, follow the order of its values.
 pub(crate) fn is_ordered(metadata: &ParquetMetaData, row_group: usize, leaf: usize) -> bool {
     let file = metadata.file_metadata();
     let descriptor = file.schema_descr().column(leaf);
     let is_number = match descriptor.physical_type() {
-        // No writer agrees with another on these.
+        // Writers disagree on the order of these.
         Type::INT96 => return false,
         Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => false,
         _ => descriptor.sort_order() == SortOrder::SIGNED,
@@ -65,6 +66,6 @@ pub(crate) fn is_ordered(metadata: &ParquetMetaData, row_group: usize, leaf: usi
     let order = file.column_orders().and_then(|orders| orders.get(leaf));
     let statistics = metadata.row_group(row_group).column(leaf).statistics();
     let is_old = statistics.is_some_and(parquet::file::statistics::Statistics::is_min_max_deprecated);
-    // Old writers compared everything as if it were signed.
+    // Old writers compared everything as signed.
     is_number || (!is_old && matches!(order, Some(ColumnOrder::TYPE_DEFINED_ORDER(_))))
 }

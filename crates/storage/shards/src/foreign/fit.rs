@@ -1,4 +1,4 @@
-//! Columns of files that others wrote as columns of SQL types.
+//! Conversion of columns of external files to SQL types.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use types::sql_type::NUMERIC_PRECISION_MAX;
 use crate::stored_form::from_stored;
 use crate::{Error, Result};
 
-/// The SQL type that a column of a file suggests; `None` for what columns cannot be: nested values, numbers of too many digits.
+/// Returns the SQL type that corresponds to a column of a file; `None` for unsupported ones: nested values, and
+/// decimals of too many digits.
 #[must_use]
 pub fn suggested(field: &Field) -> Option<SqlType> {
     match field.data_type() {
@@ -27,7 +28,7 @@ pub fn suggested(field: &Field) -> Option<SqlType> {
     }
 }
 
-/// Whether a column of some file may be one of this type as it lies. Types that ask more of their text than to be text are none.
+/// Returns true if columns of files can have this type without a check of their text.
 #[must_use]
 pub fn is_possible(wanted: &SqlType) -> bool {
     use SqlType::{
@@ -54,14 +55,15 @@ pub fn is_possible(wanted: &SqlType) -> bool {
     )
 }
 
-/// Whether values of a file's column can be had as values of the type: the greater of two stays the greater, or becomes equal.
+/// Returns true if values of a file's column can be converted to the type by a monotonic conversion, so that bounds
+/// stay valid.
 #[must_use]
 pub fn fits(field: &Field, wanted: &SqlType) -> bool {
     if *field.data_type() == DataType::Null {
         return is_possible(wanted);
     }
     if *wanted == SqlType::Interval {
-        // As Kiln writes them.
+        // The form in which Kiln writes intervals.
         return *field.data_type() == DataType::FixedSizeBinary(16);
     }
     let Some(found) = suggested(field) else { return false };
@@ -81,7 +83,7 @@ pub fn fits(field: &Field, wanted: &SqlType) -> bool {
     is_like && can_cast_types(field.data_type(), &wanted.arrow_type())
 }
 
-/// The position of a file's column: of that name, or written otherwise only in the case of its letters where that is the only one.
+/// Returns the position of a column by name; a name that differs in case matches if it is the only one.
 #[must_use]
 pub fn position(schema: &SchemaRef, name: &str) -> Option<usize> {
     if let Some((position, _)) = schema.fields().find(name) {
@@ -95,7 +97,7 @@ pub fn position(schema: &SchemaRef, name: &str) -> Option<usize> {
     }
 }
 
-/// The values of a file's column in the form of `sql_type`, which [`fits`].
+/// Converts values of a file's column to `sql_type`, which [`fits`] must accept.
 pub(crate) fn converted(values: &ArrayRef, column: &Field, sql_type: &SqlType, object: &str) -> Result<ArrayRef> {
     let wanted = sql_type.arrow_type();
     let values = if *values.data_type() == wanted {

@@ -1,5 +1,5 @@
-//! Under which id blocks of a file of others are kept: the same for the same content of the same file as the same columns of a table, so that
-//! what was kept is found again after a restart.
+//! Ids of external files in the column cache: the same for the same content of a file read as the same columns of a
+//! table, so that cached blocks are found again after a restart.
 
 use std::hash::Hash;
 
@@ -10,12 +10,13 @@ use xxhash_rust::xxh3::Xxh3;
 use super::ForeignPlace;
 use crate::ColumnDef;
 
-/// Bytes of an id that say which table's it is.
+/// Number of leading bytes of an id that hold the table's OID.
 const TABLE_BYTES: usize = size_of::<u32>();
 
 impl ForeignPlace {
-    /// The id of its blocks as `columns` of a table. The table stands in it as it is: whatever names and times others give their files, none of them
-    /// is taken for one of another table. Nor for a shard, whose ids are of another version.
+    /// Returns the id of the file's blocks for `columns` of a table. It contains the table's OID unhashed, so that file
+    /// names and times chosen by others cannot collide with another table's. Its UUID version differs from that of
+    /// shards.
     #[must_use]
     pub fn id(&self, table: Oid, columns: &[ColumnDef]) -> ShardId {
         let columns: Vec<_> = columns.iter().map(|column| (column.id.0, &column.name, &column.sql_type)).collect();
@@ -31,9 +32,9 @@ impl ForeignPlace {
     }
 }
 
-/// The table whose file has the id; `None` for that of a shard.
+/// Returns the table of an external file's id; `None` for the id of a shard.
 #[must_use]
 pub fn table_of(id: ShardId) -> Option<Oid> {
-    let table = id.0.as_bytes().first_chunk::<TABLE_BYTES>().expect("an id is longer");
+    let table = id.0.as_bytes().first_chunk::<TABLE_BYTES>().expect("a UUID has 16 bytes");
     (id.0.get_version() == Some(Version::Custom)).then(|| Oid(u32::from_be_bytes(*table)))
 }

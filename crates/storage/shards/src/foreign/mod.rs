@@ -1,4 +1,10 @@
-//! Parquet files that others wrote: read once from their start to their end, as COPY FROM does, or opened like shards, whose hot pages are kept.
+//! External Parquet files, written by other programs: read from start to end, as COPY FROM does, or opened like shards
+//! for external tables.
+//!
+//! - `place.rs`: location and state of a file; `object.rs`: access to one in object storage.
+//! - `open.rs`: opens a file like a shard; `facts.rs`: its column statistics; `fit.rs`: conversion of its columns to
+//!   SQL types.
+//! - `id.rs`: the id of its blocks in the column cache.
 
 mod facts;
 pub mod fit;
@@ -31,20 +37,20 @@ use self::open::with_hints;
 pub use self::place::ForeignPlace;
 use crate::{Error, Result};
 
-/// Rows of a batch.
+/// Number of rows of a batch.
 const BATCH_ROWS: usize = 16_384;
 
-/// A Parquet file, opened.
+/// External Parquet file, opened for reading from start to end.
 pub struct ForeignFile {
     name: String,
     builder: ParquetRecordBatchStreamBuilder<Box<dyn AsyncFileReader>>,
 }
 
 impl ForeignFile {
-    /// Opens a file of this machine.
+    /// Opens a local file.
     ///
     /// # Errors
-    /// [`Error::File`] where it cannot be opened, [`Error::Decode`] for what is no Parquet file.
+    /// [`Error::File`] if it cannot be opened, [`Error::Decode`] if it is not a Parquet file.
     pub async fn open_path(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let file = match tokio::fs::File::open(path).await {
@@ -54,16 +60,16 @@ impl ForeignFile {
         Self::open(name, Box::new(file)).await
     }
 
-    /// Opens an object.
+    /// Opens a file in object storage.
     ///
     /// # Errors
-    /// What the storage reports, [`Error::Decode`] for what is no Parquet file.
+    /// Errors of the storage, [`Error::Decode`] if it is not a Parquet file.
     pub async fn open_object(objects: &Objects, name: &str, bytes: u64) -> Result<Self> {
         let file = ObjectFile::new(objects.clone(), name, bytes);
         Self::open(objects.object_url(name), Box::new(file)).await
     }
 
-    /// Opens the file at a place.
+    /// Opens the file at a location.
     ///
     /// # Errors
     /// As [`ForeignFile::open_path`] and [`ForeignFile::open_object`].
@@ -74,16 +80,16 @@ impl ForeignFile {
         }
     }
 
-    /// Opens a file that lies in memory; `name` is what errors call it.
+    /// Opens a file in memory; errors refer to it as `name`.
     ///
     /// # Errors
-    /// [`Error::Decode`] for what is no Parquet file.
+    /// [`Error::Decode`] if it is not a Parquet file.
     pub async fn open_bytes(name: &str, bytes: Bytes) -> Result<Self> {
         Self::open(name.to_owned(), Box::new(Cursor::new(bytes))).await
     }
 
     async fn open(name: String, mut file: Box<dyn AsyncFileReader>) -> Result<Self> {
-        // What the writer thought of as Arrow types is of no interest: Parquet's own types are for all.
+        // The writer's Arrow schema is ignored: Parquet's own types are portable.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let opened = ArrowReaderMetadata::load_async(&mut file, options).await;
         match opened.and_then(|metadata| with_hints(Arc::clone(metadata.metadata()))) {
@@ -94,22 +100,22 @@ impl ForeignFile {
         }
     }
 
-    /// What errors call the file.
+    /// Returns the name of the file in errors.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file's columns.
+    /// Returns the file's columns.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         self.builder.schema()
     }
 
-    /// The rows in their order, with the columns at `positions` of the schema, ascending.
+    /// Reads all rows in order, with the columns at `positions` of the schema, which must ascend.
     ///
     /// # Errors
-    /// [`Error::Decode`] where the file contradicts itself; so do batches.
+    /// [`Error::Decode`] if the file is inconsistent; batches may fail in the same way.
     pub fn read(self, positions: &[usize]) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let name = self.name;
         let mask = ProjectionMask::roots(self.builder.parquet_schema(), positions.iter().copied());

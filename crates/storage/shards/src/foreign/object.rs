@@ -1,4 +1,4 @@
-//! An object as the Parquet reader asks for it: by ranges.
+//! Reads an object by ranges for Parquet's asynchronous reader.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Opening a file that others wrote as if it were a shard: its footer is read, its columns are found and its statistics become a shard's.
+//! Opens an external file like a shard: reads its footer, matches its columns and converts its statistics.
 
 use std::iter;
 use std::ops::Range;
@@ -19,18 +19,18 @@ use crate::{ColumnDef, Error, Result, RowGroupMeta, RowIds, ShardMeta};
 #[cfg(test)]
 mod tests;
 
-/// Bytes of the end of a file that are read at once: most footers are shorter.
+/// Size of the first read at the end of a file, which covers most footers.
 const TAIL_BYTES: u64 = 64 << 10;
-/// A file has eight bytes around its footer and four before its pages.
+/// Size of an empty file: eight bytes around its footer and four before its pages.
 const FILE_BYTES_MIN: u64 = 12;
 
 impl ShardReader {
-    /// Opens a file of others. `id` tells its blocks from those of all other files, and of what the file was before; the file must have
-    /// all of `columns`, of types that [`fit::fits`].
+    /// Opens an external file. `id` identifies its blocks in the cache and must change with the file's content; the
+    /// file must have all of `columns`, with types that [`fit::fits`] accepts.
     ///
     /// # Errors
-    /// [`Error::Changed`], [`Error::File`] and what the storage reports; [`Error::Decode`] and [`Error::Foreign`] for what is no Parquet
-    /// file; [`Error::NoColumn`] and [`Error::ColumnType`].
+    /// [`Error::Changed`], [`Error::File`] and errors of the storage; [`Error::Decode`] and [`Error::Foreign`] if it is
+    /// not a Parquet file; [`Error::NoColumn`] and [`Error::ColumnType`].
     pub async fn open_foreign(place: ForeignPlace, id: ShardId, columns: &[ColumnDef]) -> Result<Self> {
         let object = place.name();
         let metadata = Arc::new(footer(&place, &object).await?);
@@ -62,6 +62,7 @@ impl ShardReader {
     }
 }
 
+/// Reads and parses the footer.
 async fn footer(place: &ForeignPlace, object: &str) -> Result<ParquetMetaData> {
     let bytes = place.bytes();
     let failed = |source| Error::Decode { object: object.to_owned(), source };
@@ -86,7 +87,7 @@ async fn footer(place: &ForeignPlace, object: &str) -> Result<ParquetMetaData> {
     }
 }
 
-/// Whether its numbers can be those of a file of so many `bytes`, for what comes later believes them.
+/// Checks that row counts and offsets are possible in a file of `bytes` bytes, since later code relies on them.
 fn check(metadata: &ParquetMetaData, bytes: u64, object: &str) -> Result<()> {
     let damaged = |reason: &str| Err(Error::Damaged { object: object.to_owned(), reason: reason.to_owned() });
     let lies_within = |start: i64, length: i64| {
@@ -99,7 +100,7 @@ fn check(metadata: &ParquetMetaData, bytes: u64, object: &str) -> Result<()> {
         for (leaf, chunk) in group.columns().iter().enumerate() {
             let is_flat = chunk.column_descr().max_rep_level() == 0;
             if group.num_rows() < 0 || (is_flat && chunk.num_values() != group.num_rows()) {
-                return damaged("its columns are not of as many rows as it says");
+                return damaged("its columns have other numbers of rows than its row groups");
             }
             let data = chunk.data_page_offset();
             let start = chunk.dictionary_page_offset().unwrap_or(data);
@@ -110,7 +111,7 @@ fn check(metadata: &ParquetMetaData, bytes: u64, object: &str) -> Result<()> {
                 && locations.iter().all(|page| lies_within(page.offset, i64::from(page.compressed_page_size)))
                 && locations.is_sorted_by_key(|page| page.first_row_index);
             if !is_sound {
-                return damaged("it says that pages lie where they cannot");
+                return damaged("its pages have impossible offsets");
             }
         }
         rows = rows.saturating_add(group.num_rows());
@@ -122,7 +123,8 @@ fn check(metadata: &ParquetMetaData, bytes: u64, object: &str) -> Result<()> {
     Ok(())
 }
 
-/// The Arrow schema by Parquet's types alone, with text as views and old timestamps in microseconds, of which there are years enough.
+/// Infers the Arrow schema from Parquet's types alone, with strings as string views, and INT96 timestamps in
+/// microseconds, which reach more years than nanoseconds.
 pub(super) fn with_hints(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let inferred = ArrowReaderMetadata::try_new(Arc::clone(&metadata), plain)?;
@@ -143,9 +145,10 @@ pub(super) fn with_hints(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMe
     ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_schema(Arc::new(schema)))
 }
 
-/// For each column of the file the table's column that it is, and its type there.
+/// Id and SQL type of the table's column that each column of the file is.
 type Found = (Vec<Option<ColumnId>>, Vec<Option<SqlType>>);
 
+/// Matches the table's columns with the file's by name.
 fn found_columns(metadata: &ArrowReaderMetadata, columns: &[ColumnDef], object: &str) -> Result<Found> {
     let schema = metadata.schema();
     let mut ids = vec![None; schema.fields().len()];
@@ -163,7 +166,7 @@ fn found_columns(metadata: &ArrowReaderMetadata, columns: &[ColumnDef], object: 
                 wanted: column.sql_type.to_string(),
             });
         }
-        // A column of another table's that is called alike but for its letters is this one already.
+        // Two columns of the table that differ only in case cannot be the same column of the file.
         if ids[position].replace(column.id).is_some() {
             return Err(missing());
         }

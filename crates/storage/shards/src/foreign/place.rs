@@ -1,4 +1,4 @@
-//! Where a file of others lies, and what it was when it was found: bytes are given of that content alone.
+//! Location of an external file and its state when it was listed; only bytes of that state are ever returned.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,40 +12,40 @@ use objects::{Object, Objects};
 
 use crate::{Error, Result};
 
-/// A file of this machine or an object, as it was when it was found.
+/// Local file or object, in the state in which it was listed.
 #[derive(Debug, Clone)]
 pub enum ForeignPlace {
     Path { path: Arc<Path>, state: PathState },
     Object { objects: Objects, object: Arc<Object> },
 }
 
-/// What tells one content of a file from the next.
+/// State of a local file that changes with its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathState {
     bytes: u64,
     device: u64,
     inode: u64,
-    /// Seconds and nanoseconds since 1970.
+    /// Seconds and nanoseconds since 1970; `changed` likewise.
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
-/// A file that was modified less than so many seconds before it was looked at may be modified again without a trace: file systems count
-/// time in steps.
+/// Largest granularity of file times in seconds: a file modified less than this long before it was listed may be
+/// modified again unnoticed.
 const STEP_SECONDS_MAX: i64 = 2;
 
 impl ForeignPlace {
-    /// The file of this machine at `path`, as it is now. Waits for the disk.
+    /// Returns the local file at `path` in its present state. Blocks on disk I/O.
     ///
     /// # Errors
-    /// [`Error::File`] where there is none.
+    /// [`Error::File`] if there is none.
     pub fn of_path(path: PathBuf) -> Result<Self> {
         let state = path.metadata().map(|metadata| PathState::of(&metadata));
         let state = state.map_err(|source| Error::File { file: path.display().to_string(), source })?;
         Ok(Self::Path { path: path.into(), state })
     }
 
-    /// What errors call the file.
+    /// Returns the name of the file in errors.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -54,7 +54,7 @@ impl ForeignPlace {
         }
     }
 
-    /// Its size.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -63,7 +63,7 @@ impl ForeignPlace {
         }
     }
 
-    /// Whether both are the same content of the same file.
+    /// Returns true if both are the same state of the same file.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -75,7 +75,8 @@ impl ForeignPlace {
         }
     }
 
-    /// Whether another content would look otherwise: not yet, where the file was modified just before `now_us`, microseconds since 1970.
+    /// Returns true if any later change would be noticed; false for a local file modified just before `now_us`, in
+    /// microseconds since 1970.
     #[must_use]
     pub fn is_settled(&self, now_us: i64) -> bool {
         match self {
@@ -84,10 +85,10 @@ impl ForeignPlace {
         }
     }
 
-    /// The bytes of each of `ranges`.
+    /// Reads the bytes of each of `ranges`.
     pub(crate) async fn get_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         if ranges.iter().any(|range| range.end < range.start || self.bytes() < range.end) {
-            let reason = "it speaks of bytes beyond its end".to_owned();
+            let reason = "its metadata refers to bytes beyond its end".to_owned();
             return Err(Error::Damaged { object: self.name(), reason });
         }
         match self {
@@ -113,6 +114,7 @@ impl PathState {
     }
 }
 
+/// Reads ranges of a local file and checks that its state has not changed.
 fn read_path(path: &Path, known: PathState, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     let failed = |source: io::Error| Error::File { file: path.display().to_string(), source };
     let file = File::open(path).map_err(failed)?;
@@ -123,10 +125,10 @@ fn read_path(path: &Path, known: PathState, ranges: &[Range<u64>]) -> Result<Vec
     }
     let mut read = Vec::with_capacity(ranges.len());
     for range in ranges {
-        let length = usize::try_from(range.end - range.start).expect("a part of a file fits memory's addresses");
+        let length = usize::try_from(range.end - range.start).expect("the length of a read fits usize");
         let mut bytes = vec![0; length];
         match file.read_exact_at(&mut bytes, range.start) {
-            // Cut short in between.
+            // The file was truncated meanwhile.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(changed()),
             other => other.map_err(failed)?,
         }

@@ -1,4 +1,4 @@
-//! The least and greatest values of one column in neighbouring shards, and keys of them that compare as they do.
+//! Packed minima and maxima of one column, with 64-bit keys that compare as the values do.
 
 use crate::Datum;
 use crate::datum::compare_floats;
@@ -6,23 +6,23 @@ use crate::packed::chosen::Chosen;
 use crate::packed::numbers::Numbers;
 use crate::packed::reach::{End, Reach};
 
-/// The bounds of one column.
+/// Packed minima and maxima of one column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bounds {
     kind: Kind,
-    /// What all texts or byte strings begin with.
+    /// Common prefix of all texts or byte strings.
     start: Box<[u8]>,
-    /// Of a bound that is not known the least key there is.
+    /// Key of each minimum; 0 if the bound is unknown.
     least: Numbers,
-    /// Of a bound that is not known the greatest key there is.
+    /// Key of each maximum; the largest key if the bound is unknown.
     greatest: Numbers,
     values: Values,
 }
 
-/// What all values are.
+/// Common variant of all values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// There is none.
+    /// There are no values.
     None,
     Bool,
     Int,
@@ -30,23 +30,23 @@ enum Kind {
     Float,
     Text,
     Bytes,
-    /// The column was retyped.
+    /// Values of several variants, because the column changed its type.
     Mixed,
 }
 
-/// Where the values themselves are.
+/// Storage of the values themselves.
 #[derive(Debug, Clone, PartialEq)]
 enum Values {
-    /// Their keys tell them.
+    /// Values are restored from their keys.
     Keys,
-    /// Two byte strings of each shard, one after the other, without what all begin with.
+    /// Minimum and maximum of each shard, concatenated, without the common prefix.
     Bytes { ends: Numbers, bytes: Box<[u8]> },
-    /// Two values of each shard.
+    /// Minimum and maximum of each shard.
     Data(Box<[Option<Datum>]>),
 }
 
 impl Bounds {
-    /// `bounds` are a shard's least and greatest value each.
+    /// Packs each shard's minimum and maximum.
     pub(super) fn pack(bounds: &[(Option<&Datum>, Option<&Datum>)]) -> Self {
         let all = || bounds.iter().flat_map(|(min, max)| [*min, *max]);
         let known = || all().flatten();
@@ -74,12 +74,12 @@ impl Bounds {
         Self { kind, start, least: Numbers::pack(&least), greatest: Numbers::pack(&greatest), values }
     }
 
-    /// The least value of a shard that has one.
+    /// Returns the minimum of a shard that has one.
     pub(super) fn min(&self, shard: usize) -> Datum {
         self.value(shard, 2 * shard, &self.least)
     }
 
-    /// The greatest value of a shard that has one.
+    /// Returns the maximum of a shard that has one.
     pub(super) fn max(&self, shard: usize) -> Datum {
         self.value(shard, 2 * shard + 1, &self.greatest)
     }
@@ -97,18 +97,18 @@ impl Bounds {
             }
             Values::Bytes { ends, bytes } => {
                 let start = place.checked_sub(1).map_or(0, |before| ends.get(before));
-                let index = |end: u64| usize::try_from(end).expect("they lie in memory");
+                let index = |end: u64| usize::try_from(end).expect("offsets into memory fit usize");
                 let value = [&*self.start, &bytes[index(start)..index(ends.get(place))]].concat();
                 match self.kind {
                     Kind::Bytes => Datum::Bytes(value),
-                    _ => Datum::Text(String::from_utf8(value).expect("it was a text when it was packed")),
+                    _ => Datum::Text(String::from_utf8(value).expect("the bytes of a text were packed")),
                 }
             }
-            Values::Data(values) => values[place].clone().expect("who asks knows that there is one"),
+            Values::Data(values) => values[place].clone().expect("min and max are called for shards that have bounds"),
         }
     }
 
-    /// Drops shards that surely have no value within `reach`.
+    /// Removes shards that certainly have no value within `reach`.
     pub(super) fn keep(&self, reach: &Reach<'_>, chosen: &mut Chosen) {
         if let Some(from) = reach.from.as_ref().and_then(|end| self.key_of(end)) {
             self.greatest.keep_from(from, chosen);
@@ -118,17 +118,18 @@ impl Bounds {
         }
     }
 
+    /// Returns the key of the end of a range; `None` if it does not compare with the column's values.
     fn key_of(&self, end: &End<'_>) -> Option<u64> {
         match end {
             End::At(datum) => key(self.kind, &self.start, datum),
-            // All texts that begin so have this key or a lesser one.
+            // All texts with this prefix have at most this key.
             End::After(prefix) if self.kind == Kind::Text => Some(last_key(&self.start, prefix)),
             End::From(prefix) if self.kind == Kind::Text => Some(bytes_key(&self.start, prefix)),
             End::After(_) | End::From(_) => None,
         }
     }
 
-    /// Bytes beside its own.
+    /// Returns the heap size in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let values = match &self.values {
             Values::Keys => 0,
@@ -158,7 +159,8 @@ fn bytes_of(datum: &Datum) -> Option<&[u8]> {
     }
 }
 
-/// A number that is not greater than another's whose value is not less; `None` for a value of another kind, which does not compare.
+/// Maps a value to a key such that a lesser value never has a greater key; `None` for a value of another kind, which
+/// does not compare.
 fn key(kind: Kind, start: &[u8], datum: &Datum) -> Option<u64> {
     Some(match (kind, datum) {
         (Kind::Bool, Datum::Bool(value)) => u64::from(*value),
@@ -176,6 +178,7 @@ fn key(kind: Kind, start: &[u8], datum: &Datum) -> Option<u64> {
 
 const SIGN: u64 = 1 << 63;
 
+/// Maps an integer to its key.
 fn key_of_number(number: i64) -> u64 {
     number.cast_unsigned() ^ SIGN
 }
@@ -184,7 +187,7 @@ fn number_of(key: u64) -> i64 {
     (key ^ SIGN).cast_signed()
 }
 
-/// Zeros have one key, and so has all that is not a number, after everything.
+/// Maps a float to its key: zeros share one, and so do NaNs, after everything else.
 fn key_of_float(value: f64) -> u64 {
     let value = if compare_floats(value, 0.0).is_eq() { 0.0 } else { value };
     let bits = if value.is_nan() { f64::NAN.to_bits() & !SIGN } else { value.to_bits() };
@@ -195,7 +198,7 @@ fn float_of(key: u64) -> f64 {
     f64::from_bits(if key & SIGN == 0 { !key } else { key ^ SIGN })
 }
 
-/// The first bytes after what all begin with.
+/// Maps a byte string to its key: the first eight bytes after the common prefix.
 fn bytes_key(start: &[u8], bytes: &[u8]) -> u64 {
     match bytes.strip_prefix(start) {
         Some(rest) => eight(rest, 0),
@@ -204,7 +207,7 @@ fn bytes_key(start: &[u8], bytes: &[u8]) -> u64 {
     }
 }
 
-/// The greatest key of a byte string that begins with `prefix`.
+/// Returns the greatest key of byte strings that start with `prefix`.
 fn last_key(start: &[u8], prefix: &[u8]) -> u64 {
     if start.starts_with(prefix) {
         return u64::MAX;
@@ -215,7 +218,7 @@ fn last_key(start: &[u8], prefix: &[u8]) -> u64 {
     }
 }
 
-/// The first eight bytes as a number, what is missing filled up.
+/// Reads the first eight bytes as a big-endian number, missing ones replaced by `filling`.
 fn eight(bytes: &[u8], filling: u8) -> u64 {
     let mut first = [filling; 8];
     for (first, byte) in first.iter_mut().zip(bytes) {
@@ -224,6 +227,7 @@ fn eight(bytes: &[u8], filling: u8) -> u64 {
     u64::from_be_bytes(first)
 }
 
+/// Returns the longest common prefix.
 fn common_start<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> Box<[u8]> {
     let Some(first) = strings.next() else { return Box::default() };
     let common = |start: &'a [u8], other: &[u8]| {

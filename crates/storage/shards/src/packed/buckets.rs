@@ -1,18 +1,20 @@
-//! Which rows of neighbouring shards are of which bucket.
+//! Packed buckets of the rows of neighbouring shards.
 
 use crate::ShardBuckets;
 use crate::packed::numbers::Numbers;
 
-/// The buckets of neighbouring shards, run by run.
+/// Runs of all shards' buckets, packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Buckets {
-    /// What they are by: few, as a table is seldom distributed anew.
+    /// Distinct schemes; few, because tables are seldom redistributed.
     schemes: Box<[u64]>,
-    /// 0 for a shard without buckets, else one more than the number of its scheme.
+    /// Scheme of each shard: 0 for none, else its index plus 1.
     which: Numbers,
-    /// Where each shard's runs end among those of all.
+    /// End of each shard's runs in `numbers` and `counts`.
     ends: Numbers,
+    /// Bucket of each run.
     numbers: Numbers,
+    /// Number of rows of each run.
     counts: Numbers,
 }
 
@@ -44,19 +46,19 @@ impl Buckets {
         }
     }
 
-    /// Those of the shard at this place.
+    /// Restores the buckets of the shard at a position.
     pub(super) fn get(&self, shard: usize) -> Option<ShardBuckets> {
-        let index = |number: u64| usize::try_from(number).expect("they lie in memory");
+        let index = |number: u64| usize::try_from(number).expect("offsets into memory fit usize");
         let scheme = self.schemes[index(self.which.get(shard).checked_sub(1)?)];
         let first = shard.checked_sub(1).map_or(0, |before| self.ends.get(before));
         let run = |run| {
-            let bucket = u8::try_from(self.numbers.get(run)).expect("it was packed as such");
-            (bucket, u32::try_from(self.counts.get(run)).expect("it was packed as such"))
+            let bucket = u8::try_from(self.numbers.get(run)).expect("a u8 was packed");
+            (bucket, u32::try_from(self.counts.get(run)).expect("a u32 was packed"))
         };
         Some(ShardBuckets::new(scheme, (index(first)..index(self.ends.get(shard))).map(run).collect()))
     }
 
-    /// Bytes beside its own.
+    /// Returns the heap size in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let numbers = [&self.which, &self.ends, &self.numbers, &self.counts];
         size_of_val(&*self.schemes) + numbers.into_iter().map(Numbers::heap_bytes).sum::<usize>()

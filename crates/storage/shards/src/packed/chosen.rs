@@ -1,13 +1,13 @@
-//! A choice among neighbouring shards: one bit each.
+//! Sets of shards of a pack, one bit each.
 
-/// Which of so many shards are left.
+/// Set of shard positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chosen {
     words: Vec<u64>,
 }
 
 impl Chosen {
-    /// All of `count`.
+    /// Returns the set of all `count` positions.
     pub(super) fn all(count: usize) -> Self {
         let mut words = vec![u64::MAX; count.div_ceil(64)];
         if let (Some(last), rest @ 1..) = (words.last_mut(), count % 64) {
@@ -16,11 +16,12 @@ impl Chosen {
         Self { words }
     }
 
+    /// Removes all positions.
     pub(super) fn clear(&mut self) {
         self.words.fill(0);
     }
 
-    /// Drops those whose lane does not pass.
+    /// Removes positions whose lane does not pass.
     pub(super) fn keep<T: Copy + Into<u64>>(&mut self, lanes: &[T], passes: impl Fn(u64) -> bool) {
         for (word, lanes) in self.words.iter_mut().zip(lanes.chunks(64)) {
             if *word == 0 {
@@ -34,7 +35,7 @@ impl Chosen {
         }
     }
 
-    /// Ascending.
+    /// Iterates over the positions, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
         self.words.iter().enumerate().flat_map(|(number, word)| {
             let mut left = *word;

@@ -1,4 +1,4 @@
-//! What is known about one column of neighbouring shards, number by number, and about all of them together.
+//! Packed statistics of one column of neighbouring shards, and its merged zone-map entry.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,29 +12,30 @@ use crate::packed::reach::Reach;
 use crate::predicate::Zone;
 use crate::{ColumnStats, Datum, Hll, ShardMeta, Test};
 
-/// One column of neighbouring shards.
+/// Packed statistics of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PackedColumn {
     pub(super) id: ColumnId,
-    /// What is true of it in each shard.
+    /// Flags of each shard.
     flags: Numbers,
     nulls: Numbers,
     bounds: Bounds,
-    /// The bits of a float each.
+    /// Bits of each shard's `f32`.
     average_run: Numbers,
     bytes: Numbers,
-    /// How many values the sketch has told: itself it is not kept.
+    /// Estimated number of distinct values of each shard; sketches are not stored.
     distinct: Numbers,
-    /// How many shards carry the column.
+    /// Number of shards that have the column.
     pub(super) carried: usize,
-    /// Whether all that carry it have values and say how far these go.
+    /// True if all shards that have the column have values and both bounds of it.
     pub(super) is_bounded: bool,
-    /// Whether nobody has counted the NULLs of some.
+    /// True if the number of NULLs is unknown for some shard.
     is_guessed: bool,
+    /// Zone-map entry of all shards that have the column.
     whole: Whole,
 }
 
-/// A column in one shard, or in all, as tests ask about it.
+/// Owned zone-map entry, merged over shards.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Whole {
     rows: u64,
@@ -53,7 +54,7 @@ const ASCENDING: u64 = 1 << 5;
 const STRICTLY: u64 = 1 << 6;
 
 impl PackedColumn {
-    /// The column in these shards; `distinct` says how many values it has in one of them.
+    /// Packs the statistics of a column; `distinct` returns the number of distinct values in the shard at a position.
     pub(super) fn pack(id: ColumnId, shards: &[Arc<ShardMeta>], distinct: &dyn Fn(usize, ColumnId) -> u64) -> Self {
         let of: Vec<Option<&ColumnStats>> = shards.iter().map(|shard| shard.column(id)).collect();
         let numbers = |number: &dyn Fn(&ColumnStats) -> u64| {
@@ -83,7 +84,7 @@ impl PackedColumn {
         }
     }
 
-    /// What is known about it in a shard that carries it, but for its sketch and its frequent values.
+    /// Restores the statistics for a shard that has the column, without sketch and frequent values.
     pub(super) fn stats(&self, shard: usize) -> ColumnStats {
         let flags = self.flags.get(shard);
         let has = |flag| flags & flag != 0;
@@ -97,27 +98,28 @@ impl PackedColumn {
             distinct: Hll::default(),
             ascending: has(ASCENDING),
             strictly_ascending: has(STRICTLY),
-            average_run: f32::from_bits(u32::try_from(self.average_run.get(shard)).expect("it was packed as such")),
+            average_run: f32::from_bits(u32::try_from(self.average_run.get(shard)).expect("f32 bits were packed")),
             heavy_hitters: Vec::new(),
             bytes: self.bytes.get(shard),
         }
     }
 
-    /// Estimated distinct values in a shard.
+    /// Returns the estimated number of distinct values in a shard.
     pub(super) fn distinct(&self, shard: usize) -> u64 {
         self.distinct.get(shard)
     }
 
+    /// Returns true if the shard has the column.
     pub(super) fn is_carried_by(&self, shard: usize) -> bool {
         self.flags.get(shard) & CARRIED != 0
     }
 
-    /// The rows of all shards that carry it, as a zone: what none of them passes, it does not pass.
+    /// Returns the zone-map entry of all shards that have the column: a test that it cannot pass, no shard can pass.
     pub(super) fn whole(&self) -> Zone<'_> {
         self.whole.zone()
     }
 
-    /// Calls `ask` with what is known of it in a shard of so many rows that carries it.
+    /// Calls `ask` with the zone-map entry of a shard of `rows` rows that has the column.
     pub(super) fn ask<R>(&self, shard: usize, rows: u64, ask: impl FnOnce(&Zone<'_>) -> R) -> R {
         let flags = self.flags.get(shard);
         let has = |flag| flags & flag != 0;
@@ -126,7 +128,8 @@ impl PackedColumn {
         ask(&Zone { rows, nulls, min: min.as_ref(), max: max.as_ref(), exact: has(EXACT) })
     }
 
-    /// Drops shards whose rows surely fail the test, of those where all carry the column: most, where bounds decide.
+    /// Removes shards in which certainly no row passes the test. All shards must have the column. A quick check by
+    /// bounds, which leaves few shards to the exact test.
     pub(super) fn keep(&self, test: &Test, chosen: &mut Chosen) {
         match test {
             Test::IsNull if !self.is_guessed => self.nulls.keep_from(1, chosen),
@@ -139,7 +142,7 @@ impl PackedColumn {
         }
     }
 
-    /// Bytes beside its own.
+    /// Returns the heap size in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let numbers = [&self.flags, &self.nulls, &self.average_run, &self.bytes, &self.distinct];
         numbers.into_iter().map(Numbers::heap_bytes).sum::<usize>() + self.bounds.heap_bytes()
@@ -151,13 +154,14 @@ impl Whole {
         Zone { rows: self.rows, nulls: self.nulls, min: self.min.as_ref(), max: self.max.as_ref(), exact: self.exact }
     }
 
+    /// Merges the statistics of shards, given with their numbers of rows.
     fn take_all(&mut self, shards: &[(u64, &ColumnStats)]) {
         let (mut least, mut greatest) = (Furthest::Nothing, Furthest::Nothing);
         for &(rows, stats) in shards {
             let nulls = (!stats.nulls_guessed && stats.nulls <= rows).then_some(stats.nulls);
             self.rows += rows;
             self.nulls = self.nulls.zip(nulls).map(|(all, nulls)| all + nulls);
-            // No test asks how far no values go.
+            // Shards with NULLs only have no bounds to merge.
             if are_all_null(rows, stats) {
                 continue;
             }
@@ -169,20 +173,24 @@ impl Whole {
     }
 }
 
-/// Whether a column has no value in a shard of so many rows, whatever is said of its bounds.
+/// Returns true if all values are certainly NULL, whatever the bounds say.
 fn are_all_null(rows: u64, stats: &ColumnStats) -> bool {
     !stats.nulls_guessed && stats.nulls == rows
 }
 
-/// The bound that goes furthest, of the shards so far.
+/// Outermost bound of the shards so far.
 #[derive(Clone, Copy)]
 enum Furthest<'a> {
+    /// No shard had values yet.
     Nothing,
+    /// Outermost bound.
     Known(&'a Datum),
+    /// Some shard has no bound, or one of another type.
     Unknown,
 }
 
 impl<'a> Furthest<'a> {
+    /// Extends the bound by that of another shard; `further` is the direction.
     fn or(self, other: Option<&'a Datum>, further: Ordering) -> Self {
         let Some(other) = other else { return Self::Unknown };
         match self {
@@ -190,7 +198,7 @@ impl<'a> Furthest<'a> {
             Self::Unknown => Self::Unknown,
             Self::Known(known) => match other.compare(known) {
                 Some(ordering) => Self::Known(if ordering == further { other } else { known }),
-                // The column was retyped.
+                // The column changed its type between the shards.
                 None => Self::Unknown,
             },
         }

@@ -1,8 +1,13 @@
-//! Many shards' metadata in little memory: number by number instead of shard by shard, and looked through as such.
+//! Compact metadata of many shards, stored column by column and pruned in that form.
 //!
-//! Neighbours in a table are packed once and never change. What is known of a shard comes back as it was, but for sketches and frequent
-//! values: these are put together for all before. Pruning skips all of them by what is known of them together, then looks at bounds alone
-//! (`bounds.rs`), and asks the tests themselves about what is left, so that its answer is that of [`crate::prune::may_match`].
+//! Neighbouring shards of a table are packed once and never change. Metadata of a shard is restored exactly, except for
+//! sketches and frequent values, which are merged over all packed shards before. Pruning first tests merged zone-map
+//! entries, then bounds alone (`bounds.rs`), and applies the tests themselves to the shards left, so that the result is
+//! that of [`crate::prune::may_match`].
+//!
+//! - `numbers.rs`: packed integers; `column.rs`: statistics of a column; `bounds.rs`: its minima and maxima.
+//! - `objects.rs`: names of files; `buckets.rs`: buckets of rows.
+//! - `pruning.rs`: pruning; `reach.rs`: range of values that can pass a test; `chosen.rs`: sets of shards.
 
 use std::sync::Arc;
 
@@ -26,49 +31,49 @@ mod reach;
 #[cfg(test)]
 mod tests;
 
-/// Neighbouring shards of a table.
+/// Packed metadata of neighbouring shards of a table. Shards are addressed by their position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PackedShards {
     ids: Box<[ShardId]>,
-    /// Their places in the order of their ids.
+    /// Positions in the order of shard ids.
     by_id: Box<[u16]>,
     objects: Objects,
     rows: Numbers,
-    /// Of all of them.
+    /// Number of rows of all shards.
     all_rows: u64,
     bytes: Numbers,
     tail_bytes: Numbers,
     tail_checksum: Numbers,
-    /// 0 for none, 1 for stored ones, else 2 and the first id.
+    /// 0 for no ids, 1 for stored ids, else the first id plus 2.
     row_ids: Numbers,
-    /// Where each shard's row groups end among those of all.
+    /// End of each shard's row groups in `group_rows` and `group_bytes`.
     group_ends: Numbers,
     group_rows: Numbers,
     group_bytes: Numbers,
     buckets: Buckets,
-    /// The columns of any of them.
+    /// Statistics of every column that any of the shards has.
     columns: Box<[PackedColumn]>,
-    /// Which columns there are in a shard, in its order.
+    /// Distinct column layouts: indices into `columns`, in a shard's order.
     layouts: Box<[Box<[u16]>]>,
-    /// Of each shard which of these.
+    /// Layout of each shard.
     layout: Numbers,
 }
 
 impl PackedShards {
-    /// The most shards that are packed together.
+    /// Largest number of shards that are packed together.
     pub const COUNT_MAX: usize = 4_096;
 
-    /// Packs shards, as many as [`PackedShards::COUNT_MAX`] or fewer, in their order.
+    /// Packs up to [`PackedShards::COUNT_MAX`] shards in their order.
     ///
     /// # Panics
-    /// With more of them.
+    /// If there are more.
     #[must_use]
     pub fn pack(shards: &[Arc<ShardMeta>]) -> Self {
         let distinct = |stats: Option<&ColumnStats>| stats.map_or(0, |stats| stats.distinct.estimate());
         Self::pack_with(shards, &|place, column| distinct(shards[place].column(column)))
     }
 
-    /// The shards at these places of several that are packed, in their order.
+    /// Packs the shards at these positions of several packs, in this order.
     ///
     /// # Panics
     /// As [`PackedShards::pack`].
@@ -83,9 +88,9 @@ impl PackedShards {
         })
     }
 
-    /// `distinct` says how many values a column has in the shard at a place.
+    /// Packs shards; `distinct` returns the number of distinct values of a column in the shard at a position.
     fn pack_with(shards: &[Arc<ShardMeta>], distinct: &dyn Fn(usize, ColumnId) -> u64) -> Self {
-        assert!(shards.len() <= Self::COUNT_MAX, "a place has 16 bits");
+        assert!(shards.len() <= Self::COUNT_MAX, "positions have 16 bits");
         let numbers = |number: fn(&ShardMeta) -> u64| {
             let numbers: Vec<u64> = shards.iter().map(|shard| number(shard)).collect();
             Numbers::pack(&numbers)
@@ -143,19 +148,21 @@ impl PackedShards {
     }
 
     #[must_use]
+    /// Returns the number of shards.
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
     #[must_use]
+    /// Returns true if there are no shards.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// What is known of a shard, by its place, but for sketches and frequent values.
+    /// Restores the metadata of the shard at a position, without sketches and frequent values.
     #[must_use]
     pub fn meta(&self, shard: usize) -> ShardMeta {
-        let index = |number: u64| usize::try_from(number).expect("they lie in memory");
+        let index = |number: u64| usize::try_from(number).expect("offsets into memory fit usize");
         let first = shard.checked_sub(1).map_or(0, |before| self.group_ends.get(before));
         let groups = index(first)..index(self.group_ends.get(shard));
         let group = |group| RowGroupMeta { rows: self.group_rows.get(group), bytes: self.group_bytes.get(group) };
@@ -174,45 +181,46 @@ impl PackedShards {
         }
     }
 
-    /// In the order of their places.
+    /// Returns the ids in the order of positions.
     #[must_use]
     pub fn ids(&self) -> &[ShardId] {
         &self.ids
     }
 
-    /// The place of the shard `id`.
+    /// Returns the position of the shard `id`.
     #[must_use]
     pub fn place(&self, id: ShardId) -> Option<usize> {
         let found = self.by_id.binary_search_by_key(&id, |place| self.ids[usize::from(*place)]);
         found.ok().map(|found| usize::from(self.by_id[found]))
     }
 
-    /// The name of a shard's file, by its place.
+    /// Returns the file name of the shard at a position.
     #[must_use]
     pub fn object(&self, shard: usize) -> String {
         self.objects.get(shard, self.ids[shard])
     }
 
-    /// The rows of a shard, by its place.
+    /// Returns the number of rows of the shard at a position.
     #[must_use]
     pub fn rows(&self, shard: usize) -> u64 {
         self.rows.get(shard)
     }
 
-    /// The size of a shard's file, by its place.
+    /// Returns the file size of the shard at a position.
     #[must_use]
     pub fn bytes(&self, shard: usize) -> u64 {
         self.bytes.get(shard)
     }
 
-    /// Estimated distinct values of a column in a shard, by its place; `None` where the shard does not carry it.
+    /// Returns the estimated number of distinct values of a column in the shard at a position; `None` if the shard
+    /// lacks the column.
     #[must_use]
     pub fn distinct(&self, shard: usize, column: ColumnId) -> Option<u64> {
         let column = self.column(column).filter(|column| column.is_carried_by(shard))?;
         Some(column.distinct(shard))
     }
 
-    /// About how many bytes of memory they take.
+    /// Returns the approximate memory size in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let numbers = [
@@ -237,6 +245,7 @@ impl PackedShards {
             + columns.chain(layouts).sum::<usize>()
     }
 
+    /// Returns the statistics of a column.
     fn column(&self, column: ColumnId) -> Option<&PackedColumn> {
         self.columns.iter().find(|known| known.id == column)
     }
@@ -249,7 +258,7 @@ fn number_of_row_ids(row_ids: RowIds) -> u64 {
     match row_ids {
         RowIds::None => NO_ROW_IDS,
         RowIds::Stored => STORED_ROW_IDS,
-        RowIds::From(first) => first.0.checked_add(STORED_ROW_IDS + 1).expect("ids of rows end long before 2^64"),
+        RowIds::From(first) => first.0.checked_add(STORED_ROW_IDS + 1).expect("row ids stay far below 2^64"),
     }
 }
 

@@ -1,16 +1,17 @@
-//! Numbers of neighbouring shards in as few bytes as the widest of them needs above the least.
+//! Frame-of-reference packing of integers: offsets from the minimum, in the fewest bytes that fit all.
 
 use crate::packed::chosen::Chosen;
 
-/// Many numbers; one costs from nothing, where all are the same, to eight bytes.
+/// Packed integers; each takes 0 bytes (if all are equal), 1, 2, 4 or 8.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Numbers {
-    /// The least; the others are this and what their lane says.
+    /// Minimum; every number is the sum of it and its lane.
     base: u64,
     lanes: Lanes,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+/// Offsets from the minimum.
 enum Lanes {
     None,
     One(Box<[u8]>),
@@ -33,6 +34,7 @@ impl Numbers {
         Self { base, lanes }
     }
 
+    /// Returns the number at an index.
     pub(super) fn get(&self, index: usize) -> u64 {
         let lane = match &self.lanes {
             Lanes::None => 0,
@@ -44,14 +46,14 @@ impl Numbers {
         self.base + lane
     }
 
-    /// Drops those that are less than `least`.
+    /// Removes positions whose number is less than `least`.
     pub(super) fn keep_from(&self, least: u64, chosen: &mut Chosen) {
         if let Some(least) = least.checked_sub(self.base).filter(|least| 0 < *least) {
             self.keep(chosen, |lane| least <= lane);
         }
     }
 
-    /// Drops those that are greater than `greatest`.
+    /// Removes positions whose number is greater than `greatest`.
     pub(super) fn keep_up_to(&self, greatest: u64, chosen: &mut Chosen) {
         match greatest.checked_sub(self.base) {
             Some(greatest) => self.keep(chosen, |lane| lane <= greatest),
@@ -59,6 +61,7 @@ impl Numbers {
         }
     }
 
+    /// Removes positions whose lane does not pass.
     fn keep(&self, chosen: &mut Chosen, is_kept: impl Fn(u64) -> bool) {
         match &self.lanes {
             Lanes::None if is_kept(0) => {}
@@ -70,7 +73,7 @@ impl Numbers {
         }
     }
 
-    /// Bytes beside its own.
+    /// Returns the heap size in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         match &self.lanes {
             Lanes::None => 0,
@@ -83,6 +86,6 @@ impl Numbers {
 }
 
 fn narrowed<T: TryFrom<u64>>(numbers: &[u64], base: u64) -> Box<[T]> {
-    let narrow = |number: &u64| T::try_from(number - base).ok().expect("the widest one fits");
+    let narrow = |number: &u64| T::try_from(number - base).ok().expect("lane width was chosen for the largest offset");
     numbers.iter().map(narrow).collect()
 }

@@ -1,4 +1,4 @@
-//! The names of shards' files: of those that are named after their shard only what comes before its id.
+//! File names of shards; those that contain the shard's id are stored as a prefix only.
 
 use std::collections::HashMap;
 
@@ -6,18 +6,21 @@ use types::ShardId;
 
 use crate::packed::numbers::Numbers;
 
-/// The files' names of neighbouring shards.
+/// Packed file names of neighbouring shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Objects {
+    /// Distinct names.
     names: Box<[Name]>,
-    /// Of each shard which name it has.
+    /// Name of each shard.
     which: Numbers,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// Stored form of a file name.
 enum Name {
-    /// Followed by the shard's id and the suffix.
+    /// Prefix, followed by the shard's id and the suffix.
     Before(Box<str>),
+    /// Complete name.
     Whole(Box<str>),
 }
 
@@ -37,16 +40,16 @@ impl Objects {
         Self { names: names.into(), which: Numbers::pack(&which) }
     }
 
-    /// The name of the file of the shard `id`, which is at this place.
+    /// Returns the file name of the shard `id` at this position.
     pub(super) fn get(&self, shard: usize, id: ShardId) -> String {
-        let name = usize::try_from(self.which.get(shard)).expect("they lie in memory");
+        let name = usize::try_from(self.which.get(shard)).expect("offsets into memory fit usize");
         match &self.names[name] {
             Name::Before(before) => format!("{before}{id}{SUFFIX}"),
             Name::Whole(name) => name.to_string(),
         }
     }
 
-    /// Bytes beside its own.
+    /// Returns the heap size in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         let name = |name: &Name| match name {
             Name::Before(name) | Name::Whole(name) => size_of::<Name>() + name.len(),

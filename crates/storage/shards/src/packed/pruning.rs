@@ -1,4 +1,4 @@
-//! Which of many shards may have rows that a query wants.
+//! Pruning of packed shards.
 
 use types::ColumnId;
 
@@ -8,7 +8,7 @@ use crate::predicate::Zone;
 use crate::prune::{Asked, Pruner};
 
 impl PackedShards {
-    /// The places of the shards that [`crate::prune::may_match`] says may match, ascending.
+    /// Returns the positions of the shards for which [`crate::prune::may_match`] is true, ascending.
     #[must_use]
     pub fn matching(&self, pruner: &Pruner<'_>) -> Vec<usize> {
         if !pruner.asked().iter().all(|asked| self.may_one_pass(asked)) {
@@ -16,7 +16,7 @@ impl PackedShards {
         }
         let mut chosen = Chosen::all(self.len());
         for asked in pruner.asked() {
-            // Where some are older than the column, their bounds are none of it.
+            // If some shards are older than the column, packed bounds do not cover them.
             if let Some(column) = self.column(asked.column).filter(|column| column.carried == self.len()) {
                 column.keep(asked.test, &mut chosen);
             }
@@ -25,7 +25,7 @@ impl PackedShards {
         chosen.iter().filter(passes).collect()
     }
 
-    /// Whether one of them may pass, by what is known of all together.
+    /// Returns whether a row of any shard may pass, by merged statistics.
     fn may_one_pass(&self, asked: &Asked<'_>) -> bool {
         let column = self.column(asked.column);
         let are_some_older = column.is_none_or(|column| column.carried < self.len());
@@ -33,6 +33,7 @@ impl PackedShards {
             || are_some_older && asked.older_may_pass(self.all_rows)
     }
 
+    /// Returns whether a row of the shard may pass.
     fn passes(&self, asked: &Asked<'_>, shard: usize) -> bool {
         let rows = self.rows(shard);
         match self.column(asked.column).filter(|column| column.is_carried_by(shard)) {
@@ -41,8 +42,9 @@ impl PackedShards {
         }
     }
 
-    /// The places of the shards of whose column `ask` says yes, and of those that do not carry it, ascending. Of what has no value known to be
-    /// the least or the greatest it is asked one by one; else of all together first, where it must say yes if it says so of one.
+    /// Returns the positions of the shards for whose zone-map entry of `column` `ask` returns true, and of those
+    /// without the column, ascending. If all shards have bounds, the merged entry is tested first, so `ask` must accept
+    /// a merged entry if it accepts one of its parts.
     pub fn asked<'a>(
         &'a self,
         column: ColumnId,

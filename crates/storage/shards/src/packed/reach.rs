@@ -1,10 +1,10 @@
-//! What range of values a test can be passed by: a quick look before the test itself.
+//! Range of values that can pass a test, for a quick check before the test itself.
 
 use std::cmp::Ordering;
 
 use crate::{Datum, Op, Test};
 
-/// Rows that pass have a value from here to there; an end that is missing is none.
+/// Range that contains the value of every row that passes a test; a missing end is unbounded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Reach<'a> {
     pub(super) from: Option<End<'a>>,
@@ -12,16 +12,18 @@ pub(super) struct Reach<'a> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
+/// End of a range.
 pub(super) enum End<'a> {
+    /// The value itself, included.
     At(&'a Datum),
-    /// The first text that begins so.
+    /// Start of the texts with this prefix.
     From(&'a [u8]),
-    /// After all texts that begin so.
+    /// End of the texts with this prefix.
     After(&'a [u8]),
 }
 
 impl<'a> Reach<'a> {
-    /// `None` where rows may pass whatever their value is, or without one.
+    /// Returns the range of a test; `None` if rows may pass with any value or NULL.
     pub(super) fn of(test: &'a Test) -> Option<Self> {
         let reach = |from, to| Some(Self { from, to });
         match test {
@@ -35,7 +37,7 @@ impl<'a> Reach<'a> {
             Test::Between(low, high) => reach(Some(End::At(low)), Some(End::At(high))),
             Test::In(values) => {
                 let first = values.first()?;
-                // Values of several kinds have no range.
+                // Values of several variants have no range.
                 let is_alike = values.iter().all(|value| value.compare(first).is_some());
                 let least = values.iter().reduce(|one, other| outermost(one, other, Ordering::Less))?;
                 let greatest = values.iter().reduce(|one, other| outermost(one, other, Ordering::Greater))?;
@@ -43,7 +45,7 @@ impl<'a> Reach<'a> {
             }
             Test::Like { is_negated: true, .. } => None,
             Test::Like { pattern, .. } => reach(Some(End::From(&pattern.prefix)), Some(End::After(&pattern.prefix))),
-            // One of the tests is enough to leave a shard out: of each end the first that is said.
+            // Any of the ranges may exclude a shard, so the first known end of each side is used.
             Test::All(tests) => tests
                 .iter()
                 .filter_map(Self::of)
@@ -63,7 +65,7 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// The end that goes further; none where that is not known.
+/// Returns the outer of two ends; `None` if they do not compare.
 fn wider<'a>(one: Option<End<'a>>, other: Option<End<'a>>, further: Ordering) -> Option<End<'a>> {
     match (one?, other?) {
         (End::At(one), End::At(other)) => {
@@ -74,6 +76,7 @@ fn wider<'a>(one: Option<End<'a>>, other: Option<End<'a>>, further: Ordering) ->
     }
 }
 
+/// Returns the value further in the given direction.
 fn outermost<'a>(one: &'a Datum, other: &'a Datum, further: Ordering) -> &'a Datum {
     if other.compare(one) == Some(further) { other } else { one }
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::prune::{Pruner, may_match};
 use crate::{ColumnDef, ColumnStats, Datum, Hll, Op, Predicate, ShardBuckets, Test};
 
-/// Values of a few that are equal, near, or far apart, of the kind that a number stands for.
+/// Returns a strategy for values that are equal, near or far apart, of the kind that a number selects.
 fn datum(kind: i32) -> BoxedStrategy<Datum> {
     match kind {
         1 => prop_oneof![-5_i64..5, Just(i64::MIN), Just(i64::MAX), 1_000_000_i64..1_000_009]
@@ -30,7 +30,7 @@ fn datum(kind: i32) -> BoxedStrategy<Datum> {
 
 const KINDS: std::ops::Range<i32> = 1..7;
 
-/// What is known about a column whose values are of a kind: its own, but for some that were retyped.
+/// Returns a strategy for statistics of a column of a kind; some shards have another kind, as after a change of type.
 fn stats(column: i32) -> impl Strategy<Value = ColumnStats> {
     let kind = prop_oneof![20 => Just(column), 1 => KINDS];
     let bounds = kind.prop_flat_map(|kind| (datum(kind), datum(kind)));
@@ -61,7 +61,7 @@ fn stats(column: i32) -> impl Strategy<Value = ColumnStats> {
 
 fn shard() -> impl Strategy<Value = ShardMeta> {
     let columns: Vec<_> = KINDS.map(stats).collect();
-    // The last columns are younger than some shards; row groups and row ids are of all sorts.
+    // The last columns are newer than some shards; row groups and row ids vary.
     let rest = (1_u128..1 << 40, 0..4_usize, prop_oneof![5 => Just(6_usize), 1 => 3..6_usize], any::<bool>());
     (columns, rest, prop::bool::weighted(0.1)).prop_map(|(mut columns, (id, groups, carried, is_ours), is_empty)| {
         columns.truncate(carried);
@@ -83,7 +83,7 @@ fn shard() -> impl Strategy<Value = ShardMeta> {
     })
 }
 
-/// None of most shards, else some by one of two schemes, or those of a shard without rows.
+/// Returns a strategy for buckets: mostly none, else by one of two schemes, or those of a shard without rows.
 fn buckets(number: usize) -> Option<ShardBuckets> {
     let runs: &[(u8, u32)] = match number {
         1 => &[(3, 9), (63, 1), (3, u32::MAX)],
@@ -118,12 +118,12 @@ fn test(column: i32) -> impl Strategy<Value = Test> {
 }
 
 fn predicate() -> impl Strategy<Value = Predicate> {
-    // There is no seventh column, nor an eighth in any shard.
+    // No shard has column 8, and the table has no column 7.
     (1..9_i32)
         .prop_flat_map(|column| test(column.min(6)).prop_map(move |test| Predicate { column: ColumnId(column), test }))
 }
 
-/// The columns of the table: some have a value for rows that are older.
+/// Returns the table's columns; some have a missing value.
 fn definitions() -> Vec<ColumnDef> {
     let types = [
         (1, SqlType::Int8, None),
@@ -144,7 +144,7 @@ fn definitions() -> Vec<ColumnDef> {
     types.into_iter().map(column).collect()
 }
 
-/// Without what is not kept by shard.
+/// Removes what packing does not store for each shard.
 fn plain(shard: &ShardMeta) -> ShardMeta {
     let mut shard = shard.clone();
     for stats in &mut shard.columns {
@@ -191,7 +191,7 @@ proptest! {
         least in datum(1),
         nulls in any::<bool>(),
     ) {
-        // As keys of an index are asked about: what has no bounds may hold any.
+        // As index lookups do: a zone without bounds may contain any value.
         let ask = |zone: &crate::Zone<'_>| {
             let (Some(_), Some(max)) = (zone.min, zone.max) else { return true };
             nulls && zone.nulls != Some(0) || max.compare(&least).is_none_or(std::cmp::Ordering::is_ge)
@@ -205,7 +205,7 @@ proptest! {
     }
 }
 
-/// Nobody who writes shards says so, but files of others may.
+/// Kiln's own shards never have such statistics, but external files may.
 #[test]
 fn bounds_of_a_shard_without_values_are_asked_about_too() {
     let mut shards = [neighbour(0), neighbour(1)];
@@ -215,7 +215,7 @@ fn bounds_of_a_shard_without_values_are_asked_about_too() {
     assert_eq!(PackedShards::pack(&shards).asked(ColumnId(1), ask).collect::<Vec<_>>(), [0]);
 }
 
-/// A shard of a table that is loaded day after day.
+/// Returns the metadata of a shard of a table that is loaded daily.
 fn neighbour(number: i64) -> Arc<ShardMeta> {
     let stats = |column, min: i64, max: i64| ColumnStats {
         column: ColumnId(column),
@@ -247,7 +247,7 @@ fn neighbour(number: i64) -> Arc<ShardMeta> {
     })
 }
 
-/// By the day few are left, and of narrow ranges in no order too.
+/// Ranges of days leave few shards, and so do narrow ranges of an unordered column.
 #[test]
 fn neighbours_take_little_memory() {
     let shards: Vec<_> = (0..4_096).map(neighbour).collect();

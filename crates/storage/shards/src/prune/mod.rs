@@ -1,6 +1,8 @@
-//! What of a table need not be read: shards by what the catalog knows, row groups and pages by a file's own indexes.
+//! Pruning: skips shards by catalog statistics, and row groups and pages by a file's own indexes.
 //!
-//! Pruning is an answer about zones alone: rows that remain are filtered again above the scan.
+//! It only evaluates zone-map entries; remaining rows are filtered again above the scan.
+//!
+//! - `pruner.rs`: pruning of shards; `zones.rs`: zone maps of a file.
 
 use std::ops::Range;
 
@@ -19,24 +21,25 @@ pub(crate) use zones::row_groups;
 #[cfg(test)]
 mod tests;
 
-/// How much a read skips.
+/// Counts of what a read skips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pruning {
-    /// Pages of the columns that are read, those that begin among the rows that are read.
+    /// Number of pages of the columns being read that start within the rows being read.
     pub pages: u64,
+    /// Number of these that are skipped.
     pub pages_pruned: u64,
-    /// Whether nothing of the row group is left, its other rows among them.
+    /// True if the complete row group is skipped, rows outside the read included.
     pub is_row_group_pruned: bool,
 }
 
-/// Whether some row of the shard may pass all predicates. `columns` are the table's: in a shard that is older than one of
-/// them every row has its `missing` value.
+/// Returns whether some row of the shard may pass all predicates. `columns` are the table's; a column newer than the
+/// shard has its `missing` value in every row.
 #[must_use]
 pub fn may_match(shard: &ShardMeta, predicates: &[Predicate], columns: &[ColumnDef]) -> bool {
     predicates.iter().all(|predicate| Asked::new(predicate, columns).may_pass(shard))
 }
 
-/// The rows of the row group's pages in which some row may pass all predicates, ascending.
+/// Returns the rows of the pages in which some row may pass all predicates, ascending.
 pub(crate) fn pages(file: &File, row_group: usize, predicates: &[Predicate]) -> Result<Vec<Range<usize>>> {
     let rows = file.rows(row_group);
     let mut kept = Vec::from_iter((0 < rows).then_some(0..rows));
@@ -55,7 +58,7 @@ pub(crate) fn pages(file: &File, row_group: usize, predicates: &[Predicate]) -> 
     Ok(kept)
 }
 
-/// Counts what a read of the columns `leaves` skips when `kept` is left of its row group.
+/// Counts what a read of the columns `leaves` skips if `kept` remains of its row group.
 pub(crate) fn counted(file: &File, read: &RowGroupRead, leaves: &[usize], kept: &[Range<usize>]) -> Pruning {
     let mut pruning = Pruning { is_row_group_pruned: kept.is_empty(), ..Pruning::default() };
     for leaf in leaves {
@@ -68,13 +71,13 @@ pub(crate) fn counted(file: &File, read: &RowGroupRead, leaves: &[usize], kept: 
     pruning
 }
 
-/// Whether `range` has a row in common with the ascending `ranges`.
+/// Returns true if `range` overlaps one of the ascending `ranges`.
 pub(crate) fn overlaps(ranges: &[Range<usize>], range: &Range<usize>) -> bool {
     let first = ranges.partition_point(|other| other.end <= range.start);
     ranges.get(first).is_some_and(|other| other.start < range.end)
 }
 
-/// The rows that are in both; both ascend.
+/// Intersects two ascending lists of ranges.
 pub(crate) fn intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut common: Vec<Range<usize>> = Vec::new();
     let (mut i, mut j) = (0, 0);
@@ -91,12 +94,12 @@ pub(crate) fn intersection(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<
     common
 }
 
-/// Where a column of the table lies in the file.
+/// Returns the root column of the file with this id.
 pub(crate) fn root_of(file: &File, column: ColumnId) -> Option<usize> {
     file.ids.iter().position(|id| *id == Some(column))
 }
 
-/// Parquet's column of a column that is not nested.
+/// Returns the leaf column of a column that is not nested.
 pub(crate) fn leaf_of(file: &File, column: ColumnId) -> Option<usize> {
     let root = root_of(file, column)?;
     let parquet = file.metadata.parquet_schema();

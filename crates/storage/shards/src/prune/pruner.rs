@@ -1,4 +1,4 @@
-//! What is asked of every shard of a table, prepared once.
+//! Predicates prepared for pruning the shards of a table.
 
 use std::cell::OnceCell;
 
@@ -8,31 +8,32 @@ use crate::predicate::Zone;
 use crate::reader::missing_datum;
 use crate::{ColumnDef, Datum, Predicate, ShardMeta, Test};
 
-/// Predicates on a table's shards.
+/// Prunes the shards of a table by predicates.
 #[derive(Debug)]
 pub struct Pruner<'a> {
     asked: Vec<Asked<'a>>,
 }
 
-/// One of them.
+/// Predicate prepared for pruning.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) column: ColumnId,
     pub(crate) test: &'a Test,
-    /// The table's column; `None` if it has none.
+    /// Definition of the column; `None` if the table has no such column.
     definition: Option<&'a ColumnDef>,
-    /// The value of rows that are older than the column.
+    /// Missing value of the column, computed on first use.
     missing: OnceCell<Option<Datum>>,
 }
 
 impl<'a> Pruner<'a> {
-    /// `columns` are the table's: in a shard that is older than one of them every row has its `missing` value.
+    /// Prepares predicates. `columns` are the table's; a column newer than a shard has its `missing` value in every
+    /// row.
     #[must_use]
     pub fn new(predicates: &'a [Predicate], columns: &'a [ColumnDef]) -> Self {
         Self { asked: predicates.iter().map(|predicate| Asked::new(predicate, columns)).collect() }
     }
 
-    /// Whether some row of the shard may pass all predicates.
+    /// Returns whether some row of the shard may pass all predicates.
     #[must_use]
     pub fn may_match(&self, shard: &ShardMeta) -> bool {
         self.asked.iter().all(|asked| asked.may_pass(shard))
@@ -49,7 +50,7 @@ impl<'a> Asked<'a> {
         Self { column: predicate.column, test: &predicate.test, definition, missing: OnceCell::new() }
     }
 
-    /// Whether some row of the shard may pass.
+    /// Returns whether some row of the shard may pass.
     pub(super) fn may_pass(&self, shard: &ShardMeta) -> bool {
         match shard.column(self.column) {
             Some(stats) => self.test.may_pass(&Zone::of(shard.rows, stats)),
@@ -57,7 +58,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Whether one of so many rows that are older than the column may pass.
+    /// Returns whether one of `rows` rows older than the column may pass.
     pub(crate) fn older_may_pass(&self, rows: u64) -> bool {
         let Some(column) = self.definition else { return true };
         let value = self.missing.get_or_init(|| missing_datum(column)).as_ref();

@@ -59,7 +59,7 @@ fn passes(test: &Test, value: Option<&Datum>) -> bool {
     }
 }
 
-/// The rows that truly pass.
+/// Returns the rows that actually pass.
 fn filtered(batch: &RecordBatch, predicates: &[Predicate]) -> RecordBatch {
     let keep: BooleanArray = (0..batch.num_rows())
         .map(|row| {

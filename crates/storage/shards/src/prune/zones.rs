@@ -1,4 +1,4 @@
-//! A file's indexes as zones.
+//! Zone maps of a file, from its footer and page indexes.
 
 use std::ops::Range;
 
@@ -15,45 +15,48 @@ use crate::predicate::Zone;
 use crate::reader::{File, Origin, guarded};
 use crate::{Datum, Error, Result, Test};
 
-/// What a file knows about one column of a row group.
+/// Zone maps of one column in a row group.
 pub(super) struct Zones {
+    /// Entry of the row group.
     whole: Bounds,
-    /// One for each page, with its rows.
+    /// Rows and entry of each page.
     pages: Vec<(Range<usize>, Bounds)>,
 }
 
-/// What is known of one column of some rows.
+/// Owned zone-map entry.
 pub(crate) struct Bounds {
     pub(crate) rows: u64,
-    /// `None` if not known; so are the bounds.
+    /// Number of NULLs; `None` if unknown, like the bounds.
     pub(crate) nulls: Option<u64>,
     pub(crate) min: Option<Datum>,
     pub(crate) max: Option<Datum>,
 }
 
-/// The zones of a column; `None` if the file lacks it or has nothing to say about it.
+/// Reads the zone maps of a column in a row group; `None` if the file lacks the column or has no statistics of it.
 pub(super) fn of(file: &File, row_group: usize, column: ColumnId) -> Result<Option<Zones>> {
     let Some(found) = Found::of(file, column) else { return Ok(None) };
     guarded(|| found.zones(row_group)).map_err(|source| Error::Decode { object: file.meta.object.clone(), source })
 }
 
-/// The bounds of a column in each of the row groups; `None` if the file lacks it or has nothing to say about it.
+/// Reads the zone-map entries of a column for each of the row groups; `None` if the file lacks the column or has no
+/// statistics of it.
 pub(crate) fn row_groups(file: &File, row_groups: &[usize], column: ColumnId) -> Result<Option<Vec<Bounds>>> {
     let Some(found) = Found::of(file, column) else { return Ok(None) };
     guarded(|| found.row_groups(row_groups))
         .map_err(|source| Error::Decode { object: file.meta.object.clone(), source })
 }
 
-/// A column in a file.
+/// Column of a file with usable statistics.
 struct Found<'a> {
     file: &'a File,
     root: usize,
     leaf: usize,
-    /// The type that its values become, of a file of others.
+    /// SQL type that the values of an external file are converted to.
     converted: Option<&'a SqlType>,
 }
 
 impl<'a> Found<'a> {
+    /// Looks up a column; `None` if it is missing, nested, or an interval of an external file.
     fn of(file: &'a File, column: ColumnId) -> Option<Self> {
         let (root, leaf) = (root_of(file, column)?, leaf_of(file, column)?);
         let converted = match &file.origin {
@@ -114,7 +117,7 @@ impl<'a> Found<'a> {
         Ok(Some(Zones { whole, pages: pages.collect() }))
     }
 
-    /// The bounds of a file of others as those of the values that are read of it, without those that nobody can rely on.
+    /// Makes the statistics of an external file those of the converted values, and drops unreliable ones.
     fn believed(&self, statistics: Statistics, row_groups: &[usize]) -> Statistics {
         let Some(wanted) = self.converted else { return statistics };
         let metadata = self.file.metadata.metadata();
@@ -122,7 +125,7 @@ impl<'a> Found<'a> {
         if !row_groups.iter().all(|row_group| is_ordered(metadata, *row_group, self.leaf)) {
             return Statistics { mins: nothing(&statistics.mins), maxes: nothing(&statistics.maxes), ..statistics };
         }
-        // A bound that does not fit is none.
+        // A bound that cannot be converted is dropped.
         let options = CastOptions { safe: true, ..CastOptions::default() };
         let converted = |bounds: ArrayRef| {
             if *bounds.data_type() == wanted.arrow_type() {
@@ -133,7 +136,7 @@ impl<'a> Found<'a> {
         Statistics { mins: converted(statistics.mins), maxes: converted(statistics.maxes), nulls: statistics.nulls }
     }
 
-    /// What of a file of others is known by its schema: columns that must have values have no NULL.
+    /// Sets the number of NULLs to 0 for required columns of an external file.
     fn completed(&self, bounds: Bounds, row_group: usize) -> Bounds {
         let is_required = || {
             let chunk = self.file.metadata.metadata().row_group(row_group).column(self.leaf);
@@ -143,7 +146,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Parquet's statistics of several zones.
+/// Parquet statistics of several zones.
 struct Statistics {
     mins: ArrayRef,
     maxes: ArrayRef,
@@ -151,13 +154,13 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// Zones that all three speak of.
+    /// Returns the number of zones that all three arrays cover.
     fn len(&self) -> usize {
         self.mins.len().min(self.maxes.len()).min(self.nulls.len())
     }
 
     fn bounds(&self, zone: usize, rows: u64) -> Bounds {
-        // Parquet's statistics leave NaN out, which is the greatest float: the maximum is no upper bound.
+        // Parquet's statistics exclude NaN, the greatest float, so the maximum is no upper bound.
         let is_float = matches!(self.maxes.data_type(), DataType::Float32 | DataType::Float64);
         let is_number = |bound: &Datum| !matches!(bound, Datum::Float(value) if value.is_nan());
         Bounds {
@@ -171,7 +174,7 @@ impl Statistics {
 
 impl Bounds {
     fn zone(&self) -> Zone<'_> {
-        // Long text and bytes are cut, and nobody says which.
+        // Long text and bytes may be truncated without notice, so the bounds are not exact.
         Zone { rows: self.rows, nulls: self.nulls, min: self.min.as_ref(), max: self.max.as_ref(), exact: false }
     }
 }
@@ -181,7 +184,7 @@ impl Zones {
         self.whole.zone()
     }
 
-    /// The rows of the pages in which a row may pass; `None` where nothing is known of pages.
+    /// Returns the rows of the pages in which a row may pass; `None` if there are no page statistics.
     pub(super) fn passing(&self, test: &Test) -> Option<Vec<Range<usize>>> {
         if self.pages.is_empty() {
             return None;

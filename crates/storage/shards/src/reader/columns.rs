@@ -1,4 +1,4 @@
-//! Batches of the wanted columns out of the columns that a file has.
+//! Builds batches of the wanted columns from decoded columns of the file.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,29 +15,31 @@ use crate::foreign::fit;
 use crate::stored_form::from_stored;
 use crate::{ColumnDef, Error, ORDINAL_COLUMN, ROW_ID_COLUMN, Result, RowIds};
 
-/// How batches are put together.
+/// Recipe for building batches of the wanted columns.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     pub(crate) schema: SchemaRef,
+    /// Source of each column of the batches.
     pub(crate) columns: Vec<Source>,
-    /// The file's columns that are read, ascending.
+    /// Root columns of the file that are read, ascending.
     roots: Vec<usize>,
-    /// Parquet's columns below them, ascending.
+    /// Leaf columns below these, ascending.
     leaves: Vec<usize>,
     object: String,
-    /// Values are converted that are of other types than the columns.
+    /// True if values are converted from the types of an external file.
     is_foreign: bool,
 }
 
-/// Where a column comes from.
+/// Source of a column of the batches.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// The column of the decoded batch, and its type everywhere above.
+    /// Index of the decoded column, and its SQL type.
     File(usize, SqlType),
+    /// Missing value of a column that the file lacks.
     Missing(Missing),
-    /// The rows' places in the shard.
+    /// Positions of the rows in the shard.
     Ordinal,
-    /// Their ids, the first row's being this.
+    /// Consecutive row ids; this is the id of the shard's first row.
     RowId(RowId),
 }
 
@@ -54,7 +56,7 @@ impl Assembly {
         let source = |column: &ColumnDef| {
             Ok(match in_file.get(&column.id) {
                 Some(root) => {
-                    let position = roots.binary_search(root).expect("collected above");
+                    let position = roots.binary_search(root).expect("root was collected from the same columns");
                     Source::File(position, column.sql_type.clone())
                 }
                 None if column.id == ORDINAL_COLUMN => Source::Ordinal,
@@ -75,12 +77,12 @@ impl Assembly {
         })
     }
 
-    /// Parquet's columns that are read, ascending.
+    /// Returns the leaf columns that are read, ascending.
     pub(crate) fn leaves(&self) -> &[usize] {
         &self.leaves
     }
 
-    /// Parquet's column of one that is read, where it is the only one below it.
+    /// Returns the leaf column of a wanted column; `None` if it is not read from the file or has several.
     pub(crate) fn leaf_of(&self, file: &File, position: usize) -> Option<usize> {
         let Source::File(root, _) = self.columns.get(position)? else { return None };
         let parquet = file.metadata.parquet_schema();
@@ -89,11 +91,12 @@ impl Assembly {
         leaves.next().is_none().then_some(*leaf)
     }
 
+    /// Returns the projection for Parquet's decoder.
     pub(super) fn projection(&self, file: &File) -> ProjectionMask {
         ProjectionMask::roots(file.metadata.parquet_schema(), self.roots.iter().copied())
     }
 
-    /// The wanted columns of the rows at `places`; `decoded` holds the file's.
+    /// Builds the batch of the rows at `places` from the decoded columns.
     pub(super) fn batch(&self, places: &[Range<u32>], decoded: &[ArrayRef]) -> Result<RecordBatch> {
         let rows = places.iter().map(ExactSizeIterator::len).sum();
         let columns = self.columns.iter().zip(self.schema.fields()).map(|(source, field)| match source {
@@ -110,23 +113,25 @@ impl Assembly {
         Ok(RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)?)
     }
 
+    /// Converts a column from its stored form to its SQL type's Arrow type.
     fn converted(&self, stored: &ArrayRef, sql_type: &SqlType) -> Result<ArrayRef> {
         let values = from_stored(stored, sql_type)?;
         let wanted = sql_type.arrow_type();
         if *values.data_type() == wanted {
             return Ok(compact(values));
         }
-        let reason = format!("values of type {} where {sql_type} is expected", values.data_type());
+        let reason = format!("a column of type {} in place of {sql_type}", values.data_type());
         Err(Error::Damaged { object: self.object.clone(), reason })
     }
 }
 
+/// Returns the error for a shard whose rows have no ids.
 fn without_ids(file: &File) -> Error {
-    Error::Damaged { object: file.meta.object.clone(), reason: "it does not have the ids of its rows".to_owned() }
+    Error::Damaged { object: file.meta.object.clone(), reason: "its rows have no ids".to_owned() }
 }
 
-/// Text that points into whole pages of which a batch is a small part is copied out of them: who keeps or counts a batch
-/// would keep and count the pages.
+/// Copies strings out of page buffers of which they use less than half, so that a batch does not keep complete pages
+/// alive and is not charged for them.
 fn compact(values: ArrayRef) -> ArrayRef {
     let Some(text) = values.as_string_view_opt() else { return values };
     let held: usize = text.data_buffers().iter().map(|buffer| buffer.len()).sum();

@@ -1,4 +1,4 @@
-//! Bytes of pages from storage, verified.
+//! Fetches pages from storage and verifies their checksums.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use objects::Objects;
 use super::{File, Origin};
 use crate::{Error, ForeignPlace, Result, page_checksum};
 
-/// Gaps up to this are read along: a request costs more than they do.
+/// Gaps between ranges up to this size are read along, which is cheaper than another request.
 const GAP_BYTES: u64 = 64 << 10;
-/// The same where a request goes over the network.
+/// The same for reads over the network.
 const FAR_GAP_BYTES: u64 = 1 << 20;
 
-/// A page: where it lies and what its bytes hash to.
+/// Byte range and checksum of a page.
 struct Page {
     bytes: Range<u64>,
     checksum: u32,
 }
 
-/// Where the bytes of a file lie.
+/// Location of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
     Shard(Objects),
@@ -29,6 +29,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// Returns true if reads go over the network.
     pub(super) fn is_far(&self) -> bool {
         match self {
             Self::Shard(objects) | Self::Foreign(ForeignPlace::Object { objects, .. }) => !objects.is_local(),
@@ -37,7 +38,7 @@ impl Place {
     }
 }
 
-/// The bytes of each of `ranges`, all pages in them verified that have checksums.
+/// Fetches the bytes of each of `ranges` and verifies the checksums of all pages in them, if the file has any.
 pub(crate) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     let merged = merged(ranges, if place.is_far() { FAR_GAP_BYTES } else { GAP_BYTES });
     let fetched = match place {
@@ -49,7 +50,7 @@ pub(crate) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[R
         .iter()
         .map(|range| {
             let holder = merged.partition_point(|merged| merged.end < range.end);
-            let at = |offset: u64| usize::try_from(offset - merged[holder].start).expect("within what was fetched");
+            let at = |offset: u64| usize::try_from(offset - merged[holder].start).expect("inside its merged range");
             fetched[holder].slice(at(range.start)..at(range.end))
         })
         .collect();
@@ -62,10 +63,10 @@ pub(crate) async fn fetch(place: &Place, file: &File, pages: &Pages, ranges: &[R
     Ok(slices)
 }
 
-/// The pages of a row group's columns that are read, by position.
+/// Checksums of the pages of the columns being read, by offset.
 pub(crate) struct Pages {
     pages: Vec<Page>,
-    /// Counts the bytes that were fetched.
+    /// Counter of fetched bytes.
     fetched: Arc<AtomicU64>,
 }
 
@@ -76,7 +77,7 @@ impl Pages {
         Self { pages, fetched: Arc::clone(fetched) }
     }
 
-    /// The dictionary page if there is one, then the data pages.
+    /// Lists the pages of a column chunk: the dictionary page if there is one, then the data pages.
     fn of_chunk(file: &File, row_group: usize, leaf: usize) -> Vec<Page> {
         let metadata = file.metadata.metadata();
         let chunk = metadata.row_group(row_group).column(leaf);
@@ -95,12 +96,12 @@ impl Pages {
         ranges.zip(checksums).map(|(bytes, checksum)| Page { bytes, checksum: *checksum }).collect()
     }
 
-    /// Compares the pages within `range`, whose bytes are `bytes`, with their checksums; the range must hold whole pages.
+    /// Verifies the pages of `range`, whose bytes are `bytes`; the range must consist of complete pages.
     fn verify(&self, file: &File, range: &Range<u64>, bytes: &Bytes) -> Result<()> {
         let mut next = range.start;
         let from = self.pages.partition_point(|page| page.bytes.start < range.start);
         for page in self.pages[from..].iter().take_while(|page| page.bytes.end <= range.end) {
-            let at = |offset: u64| usize::try_from(offset - range.start).expect("within the bytes");
+            let at = |offset: u64| usize::try_from(offset - range.start).expect("inside the range");
             let found = page_checksum(&bytes[at(page.bytes.start)..at(page.bytes.end)]);
             if page.bytes.start != next || found != page.checksum {
                 break;
@@ -117,7 +118,7 @@ impl Pages {
     }
 }
 
-/// Ranges with no more between them than a gap as one, ascending.
+/// Merges ranges with gaps of at most `gap` bytes; returns them ascending.
 fn merged(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| range.start);

@@ -1,4 +1,4 @@
-//! The values of a column in shards that were written before it existed.
+//! Missing values: the value that a column has in shards written before it existed (PostgreSQL's `attmissingval`).
 
 use std::sync::Arc;
 
@@ -16,36 +16,38 @@ use types::{SessionZone, SqlResult, SqlType, text};
 
 use crate::{ColumnDef, Datum, Error, Result};
 
-/// One value, as often as it is wanted.
+/// Missing value of a column.
 #[derive(Debug)]
 pub(crate) struct Missing {
-    /// An array of one.
+    /// Array of length 1.
     value: ArrayRef,
 }
 
 impl Missing {
+    /// Parses the missing value of a column.
     pub(super) fn new(column: &ColumnDef) -> Result<Self> {
         let value = missing_value(&column.sql_type, column.missing.as_deref()).map_err(|error| Error::Damaged {
             object: format!("column {}", column.name),
-            reason: format!("its value in older shards is none of {}: {error}", column.sql_type),
+            reason: format!("its value for older shards is not of type {}: {error}", column.sql_type),
         })?;
         Ok(Self { value })
     }
 
-    /// The value where statistics can compare it; `None` for NULL too.
+    /// Returns the value; `None` for NULL and for types without order.
     pub(super) fn datum(&self) -> Option<Datum> {
         Datum::at(&*self.value, 0)
     }
 
+    /// Returns an array that repeats the value.
     pub(crate) fn column(&self, rows: usize) -> Result<ArrayRef> {
         Ok(take(&self.value, &UInt32Array::from_value(0, rows), None)?)
     }
 }
 
-/// An array of the one value that rows older than a column have in it: what `text` spells, or NULL.
+/// Returns an array of length 1 with the missing value that `text` spells; NULL without text.
 ///
 /// # Errors
-/// Where `text` spells no value of the type.
+/// If `text` is not a value of the type.
 pub fn missing_value(sql_type: &SqlType, text: Option<&str>) -> SqlResult<ArrayRef> {
     match text {
         Some(text) => value(text, sql_type),
@@ -53,7 +55,7 @@ pub fn missing_value(sql_type: &SqlType, text: Option<&str>) -> SqlResult<ArrayR
     }
 }
 
-/// An array of the one value that `text` spells.
+/// Parses `text` as a value of a type, into an array of length 1.
 fn value(text: &str, sql_type: &SqlType) -> SqlResult<ArrayRef> {
     Ok(match sql_type {
         SqlType::Bool => Arc::new(BooleanArray::from(vec![text::parse_bool(text)?])),
@@ -105,10 +107,12 @@ fn value(text: &str, sql_type: &SqlType) -> SqlResult<ArrayRef> {
     })
 }
 
+/// Returns an array of length 1.
 fn one<T: ArrowPrimitiveType>(value: T::Native) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::from_value(value, 1))
 }
 
+/// Parses an array, into a list array of length 1.
 fn list(text: &str, element: &SqlType) -> SqlResult<ArrayRef> {
     let mut items: Vec<ArrayRef> = Vec::new();
     text::parse_array(text, &mut |item| {
@@ -119,13 +123,13 @@ fn list(text: &str, element: &SqlType) -> SqlResult<ArrayRef> {
         Ok(())
     })?;
     let DataType::List(field) = SqlType::Array(Box::new(element.clone())).arrow_type() else {
-        unreachable!("an array is a list");
+        unreachable!("the Arrow type of an SQL array is a list");
     };
     let parts: Vec<&dyn Array> = items.iter().map(AsRef::as_ref).collect();
     let values = if parts.is_empty() {
         new_null_array(&element.arrow_type(), 0)
     } else {
-        concat(&parts).expect("all items are of the element's type")
+        concat(&parts).expect("all items have the element's type")
     };
     Ok(Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([values.len()]), values, None)))
 }

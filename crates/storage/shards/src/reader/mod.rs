@@ -1,4 +1,10 @@
-//! Reads a shard: its tail once, then row groups in parallel, of each only the columns and pages that are wanted.
+//! Reads shards: the file's tail once, then row groups in parallel, of each only the wanted columns and pages.
+//!
+//! - `open.rs`: opens a shard.
+//! - `segments.rs`: reads a row group run by run; `stretch.rs`: the size of a run; `fetch.rs`: fetches and verifies
+//!   pages.
+//! - `columns.rs`: builds batches; `missing.rs`: values of columns that a shard lacks; `positions.rs`: row positions
+//!   and deleted rows.
 
 use std::iter;
 use std::ops::Range;
@@ -39,69 +45,70 @@ pub use missing::missing_value;
 pub(crate) use positions::{ordinals_of, row_ids_of};
 pub use stretch::{SEGMENT_ROWS, far_stretch_rows};
 
-/// An opened shard, or a file of others that is opened like one. Cheap to clone; clones share what was read of the file's tail.
+/// Opened shard or external file. Cheap to clone; clones share the parsed footer.
 #[derive(Debug, Clone)]
 pub struct ShardReader {
+    /// Location of the file.
     place: Place,
     file: Arc<File>,
 }
 
-/// What a file's tail says.
+/// Parsed tail of a file.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) meta: Arc<ShardMeta>,
-    /// The footer and the page indexes; text is read as views.
+    /// Footer and page indexes; strings are read as string views.
     pub(crate) metadata: ArrowReaderMetadata,
     pub(crate) origin: Origin,
-    /// The id of each column of the file: in a shard its field id.
+    /// Id of each root column of the file: in a shard its field id.
     pub(crate) ids: Vec<Option<ColumnId>>,
 }
 
-/// Who wrote a file.
+/// Kind of a file.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    Shard {
-        checksums: Checksums,
-    },
+    /// Shard written by this crate.
+    Shard { checksums: Checksums },
+    /// External Parquet file.
     Foreign {
-        /// For each column of the file the type that its values become, where somebody wants it.
+        /// SQL type that each column's values are converted to; `None` for unused columns.
         types: Vec<Option<SqlType>>,
     },
 }
 
-/// Part of a shard as it is to be read.
+/// Description of a read: rows, columns and filters of a row group.
 #[derive(Debug, Clone)]
 pub struct RowGroupRead {
     pub row_group: usize,
-    /// Which of the row group's rows.
+    /// Rows of the row group to read.
     pub rows: Range<usize>,
-    /// The columns of the batches, in order; those that the file lacks hold their `missing` value.
+    /// Columns of the batches, in order; columns that the file lacks get their `missing` value.
     pub columns: Arc<[ColumnDef]>,
-    /// Pages in which no row can pass all of these are left out; the rows that remain are not tested.
+    /// Predicates for pruning: pages in which no row can pass all of them are skipped. Remaining rows are not tested.
     pub predicates: Vec<Predicate>,
-    /// Rows of the shard that are left out.
+    /// Positions of deleted rows of the shard.
     pub deleted: Option<Arc<RoaringBitmap>>,
-    /// Rows of a batch, the last of a stretch of pages has fewer.
+    /// Rows per batch; the last batch of a run of pages has fewer.
     pub batch_rows: usize,
-    /// Bytes are added as they are fetched.
+    /// Counter of fetched bytes.
     pub fetched_bytes: Arc<AtomicU64>,
-    /// Rows that blocks leave out because they do not pass the predicates are added.
+    /// Counter of rows that predicates on blocks removed.
     pub removed_rows: Arc<AtomicU64>,
-    /// In which order blocks try the predicates.
+    /// Order in which predicates are tried on blocks.
     pub order: Arc<PredicateOrder>,
 }
 
-/// What a read gives, and how much of the row group it skips.
+/// Result of [`ShardReader::read`]: the batches, and counts of what was pruned.
 pub struct RowGroupRows {
     pub pruning: Pruning,
     pub batches: BoxStream<'static, Result<RecordBatch>>,
 }
 
 impl ShardReader {
-    /// Opens the shard by one read of its tail.
+    /// Opens a shard with one read of its tail.
     ///
     /// # Errors
-    /// What the storage reports; [`crate::Error::Damaged`] where the file is not the one that the catalog describes.
+    /// Errors of the storage; [`crate::Error::Damaged`] if the file is not the one that the catalog describes.
     pub async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Self> {
         let file = open::open(objects, meta).await?;
         Ok(Self::of(Place::Shard(objects.clone()), file))
@@ -111,32 +118,32 @@ impl ShardReader {
         Self { place, file: Arc::new(file) }
     }
 
-    /// What is known of the file.
+    /// Returns the metadata of the file.
     #[must_use]
     pub fn meta(&self) -> &Arc<ShardMeta> {
         &self.file.meta
     }
 
-    /// Bytes of memory that the opened shard takes.
+    /// Returns the memory size of the parsed footer in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.file.metadata.metadata().memory_size()
     }
 
-    /// The schema of the batches of `columns`.
+    /// Returns the schema of batches of `columns`.
     #[must_use]
     pub fn schema(columns: &[ColumnDef]) -> SchemaRef {
         let field = |column: &ColumnDef| column.sql_type.arrow_field(&column.name, column.nullable);
         Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
     }
 
-    /// Reads rows of a row group, skipping the pages that `predicates` rule out. The first pages are fetched from now on, the
-    /// others as batches are asked for: no more than two stretches at once lie in memory (`stretch.rs`). Belongs on a
-    /// runtime.
+    /// Reads rows of a row group, skipping pages that `predicates` rule out. The first pages are fetched immediately,
+    /// the others as batches are requested, so that at most two runs of pages are in memory (`stretch.rs`). Must be
+    /// called in an async runtime.
     ///
     /// # Errors
-    /// [`crate::Error::Damaged`] where the file lacks the row group or a `missing` value is none of its column's type. Batches
-    /// fail for what the storage reports and for pages without their checksum.
+    /// [`crate::Error::Damaged`] if the file lacks the row group or a `missing` value does not have its column's type.
+    /// Batches fail on storage errors and on pages with a wrong checksum.
     pub fn read(&self, read: &RowGroupRead) -> Result<RowGroupRows> {
         let file = &self.file;
         file.check_row_group(read.row_group)?;
@@ -151,12 +158,12 @@ impl ShardReader {
         Ok(RowGroupRows { pruning, batches: batches.boxed() })
     }
 
-    /// Whether it is a shard on a disk of this machine.
+    /// Returns true for a shard in a local folder.
     pub(crate) fn is_near(&self) -> bool {
         matches!(&self.place, Place::Shard(objects) if objects.is_local())
     }
 
-    /// Whether reading it takes requests over the network.
+    /// Returns true if reads go over the network.
     #[must_use]
     pub fn is_far(&self) -> bool {
         self.place.is_far()
@@ -171,24 +178,24 @@ impl ShardReader {
     }
 }
 
-/// The value of a column in shards that lack it, where statistics can compare it; `None` for NULL too.
+/// Returns the missing value of a column, for shards older than it; `None` for NULL and for types without order.
 pub(crate) fn missing_datum(column: &ColumnDef) -> Option<Datum> {
     Missing::new(column).ok()?.datum()
 }
 
 impl File {
-    /// The place in the shard of a row group's first row.
+    /// Returns the position in the shard of a row group's first row.
     pub(crate) fn first_row(&self, row_group: usize) -> u64 {
         (0..row_group).map(|before| self.rows(before) as u64).sum()
     }
 
-    /// Rows of a row group.
+    /// Returns the number of rows of a row group.
     pub(crate) fn rows(&self, row_group: usize) -> usize {
         let rows = self.metadata.metadata().row_group(row_group).num_rows();
-        usize::try_from(rows).expect("checked when the file was opened")
+        usize::try_from(rows).expect("row counts were checked when the file was opened")
     }
 
-    /// The rows of each page of a column.
+    /// Returns the row range of each page of a column.
     pub(crate) fn page_rows(&self, row_group: usize, leaf: usize) -> Vec<Range<usize>> {
         let rows = self.rows(row_group);
         let Some(index) = self.metadata.metadata().offset_index() else {

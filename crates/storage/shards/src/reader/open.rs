@@ -1,4 +1,4 @@
-//! Opening a shard: its tail is read, verified and parsed.
+//! Opens a shard: reads, verifies and parses its tail.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{File, Origin};
 use crate::{Checksums, Error, Result, ShardMeta};
 
+/// Opens the shard that `meta` describes.
 pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<File> {
     let start =
         meta.bytes.checked_sub(meta.tail_bytes).ok_or_else(|| damaged(meta, "its tail is longer than the file"))?;
@@ -27,7 +28,7 @@ pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Fil
         .with_page_index_policy(PageIndexPolicy::Required);
     decoder.push_range(start..meta.bytes, tail).map_err(failed)?;
     let DecodeResult::Data(metadata) = decoder.try_decode().map_err(failed)? else {
-        return Err(damaged(meta, "its indexes lie outside its tail"));
+        return Err(damaged(meta, "its page indexes are outside its tail"));
     };
     let is_described = metadata.num_row_groups() == meta.row_groups.len()
         && metadata
@@ -36,7 +37,7 @@ pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Fil
             .zip(&meta.row_groups)
             .all(|(found, known)| u64::try_from(found.num_rows()) == Ok(known.rows));
     if !is_described {
-        return Err(damaged(meta, "its row groups are not those that the catalog knows"));
+        return Err(damaged(meta, "its row groups differ from those in the catalog"));
     }
     let checksums = Checksums::read(&metadata).ok_or_else(|| damaged(meta, "its pages have no checksums"))?;
     let ids = field_ids(&metadata);
@@ -45,11 +46,12 @@ pub(super) async fn open(objects: &Objects, meta: &Arc<ShardMeta>) -> Result<Fil
 }
 
 impl File {
+    /// Returns an error if the file lacks the row group.
     pub(crate) fn check_row_group(&self, row_group: usize) -> Result<()> {
         if row_group < self.metadata.metadata().num_row_groups() {
             return Ok(());
         }
-        Err(damaged(&self.meta, "it lacks a row group that the catalog knows"))
+        Err(damaged(&self.meta, "it lacks a row group of its metadata"))
     }
 }
 
@@ -57,13 +59,14 @@ fn damaged(meta: &ShardMeta, reason: &str) -> Error {
     Error::Damaged { object: meta.object.clone(), reason: reason.to_owned() }
 }
 
+/// Returns the field id of each root column.
 fn field_ids(metadata: &ParquetMetaData) -> Vec<Option<ColumnId>> {
     let columns = metadata.file_metadata().schema_descr().root_schema().get_fields();
     let id = |info: &parquet::schema::types::BasicTypeInfo| info.has_id().then(|| ColumnId(info.id()));
     columns.iter().map(|column| id(column.get_basic_info())).collect()
 }
 
-/// The Arrow schema by Parquet's types alone, but with text as views.
+/// Infers the Arrow schema from Parquet's types alone, with strings as string views.
 fn with_views(metadata: Arc<ParquetMetaData>) -> Result<ArrowReaderMetadata, ParquetError> {
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let inferred = ArrowReaderMetadata::try_new(Arc::clone(&metadata), plain)?;

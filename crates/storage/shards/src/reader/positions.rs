@@ -1,4 +1,4 @@
-//! Where in its shard each decoded row lies, and which of the rows are deleted.
+//! Positions of decoded rows in their shard, and which of them are deleted.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -8,16 +8,16 @@ use arrow::array::{ArrayRef, BooleanArray, BooleanBufferBuilder, Int64Array};
 use roaring::RoaringBitmap;
 use types::RowId;
 
-/// The rows of a read in the order they are decoded.
+/// Positions of the rows of a read, in the order in which they are decoded.
 #[derive(Debug)]
 pub(super) struct Positions {
-    /// Places in the shard, ascending.
+    /// Positions that are left, ascending.
     left: VecDeque<Range<u32>>,
     deleted: Option<Arc<RoaringBitmap>>,
 }
 
 impl Positions {
-    /// Of the rows `kept` of a row group whose first row is the shard's row `start`.
+    /// Creates the positions of the rows `kept` of a row group that starts at row `start` of the shard.
     pub(super) fn new(start: u64, kept: &[Range<usize>], deleted: Option<&Arc<RoaringBitmap>>) -> Self {
         let place = |row: usize| u32::try_from(start + row as u64).expect("a shard has fewer than 2^32 rows");
         let left: VecDeque<Range<u32>> = kept.iter().map(|range| place(range.start)..place(range.end)).collect();
@@ -29,7 +29,7 @@ impl Positions {
         Self { left, deleted }
     }
 
-    /// The places of the next `rows` rows.
+    /// Takes the positions of the next `rows` rows.
     pub(super) fn take(&mut self, mut rows: usize) -> Vec<Range<u32>> {
         let mut taken = Vec::new();
         while 0 < rows
@@ -47,12 +47,12 @@ impl Positions {
         taken
     }
 
-    /// Whether all rows have been taken.
+    /// Returns true if all positions were taken.
     pub(super) fn is_over(&self) -> bool {
         self.left.iter().all(Range::is_empty)
     }
 
-    /// Which of the rows at `places` are not deleted; `None` when none is.
+    /// Returns a mask of the rows at `places` that are not deleted; `None` if no row is.
     pub(super) fn live(&self, places: &[Range<u32>]) -> Option<BooleanArray> {
         let deleted = self.deleted.as_ref()?;
         let rows = places.iter().map(ExactSizeIterator::len).sum();
@@ -71,22 +71,22 @@ impl Positions {
     }
 }
 
-/// The places as a column.
+/// Returns the positions as a column.
 pub(super) fn ordinals(places: &[Range<u32>]) -> ArrayRef {
     ordinals_of(places.iter().cloned().flatten())
 }
 
-/// The same of single places.
+/// The same for single positions.
 pub(crate) fn ordinals_of(places: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(places.map(i64::from)))
 }
 
-/// The ids of the rows at the places, `first` being that of the shard's first row.
+/// Returns the ids of the rows at the positions; `first` is the id of the shard's first row.
 pub(super) fn row_ids(first: RowId, places: &[Range<u32>]) -> ArrayRef {
     row_ids_of(first, places.iter().cloned().flatten())
 }
 
-/// The same of single places.
+/// The same for single positions.
 pub(crate) fn row_ids_of(first: RowId, places: impl Iterator<Item = u32>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(places.map(|place| (first.0 + u64::from(place)).cast_signed())))
 }

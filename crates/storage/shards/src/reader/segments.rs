@@ -1,4 +1,4 @@
-//! A row group read stretch by stretch, the next one fetched while this one is decoded.
+//! Reads a row group run by run: the next run of pages is fetched while one is decoded.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -21,33 +21,35 @@ use super::positions::Positions;
 use super::{RowGroupRead, ShardReader};
 use crate::{Error, Result};
 
-/// What is left to read of a row group.
+/// Read of a row group in progress.
 pub(super) struct Segments {
     reader: ShardReader,
     row_group: usize,
     batch_rows: usize,
     assembly: Assembly,
     pages: Arc<Pages>,
-    /// Rows of the stretches to come: of each, ranges that ascend.
+    /// Rows of the runs that are left; each run is a list of ascending ranges.
     left: VecDeque<Vec<Range<usize>>>,
-    /// The stretch that is being decoded.
+    /// Decoder of the current run.
     current: Option<ParquetPushDecoder>,
-    /// The one after it: its decoder waits for the ranges on their way.
+    /// Next run, whose bytes are being fetched.
     next: Option<Next>,
-    /// Rows to come when no column is read from the file.
+    /// Number of rows left if no column is read from the file.
     bare_rows: usize,
+    /// Positions of the rows that are left.
     positions: Positions,
 }
 
+/// Run whose bytes are being fetched.
 struct Next {
     decoder: ParquetPushDecoder,
     ranges: Vec<Range<u64>>,
-    /// One task, which ends with this set.
+    /// The fetching task, aborted when this set is dropped.
     fetching: JoinSet<Result<Vec<Bytes>>>,
 }
 
 impl Segments {
-    /// Starts to fetch the first stretch.
+    /// Starts fetching the first run.
     pub(super) fn new(
         reader: &ShardReader,
         read: &RowGroupRead,
@@ -74,7 +76,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// The next rows; `None` at the end.
+    /// Returns the next batch; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<RecordBatch>> {
         while 0 < self.bare_rows {
             let rows = self.bare_rows.min(self.batch_rows);
@@ -106,7 +108,7 @@ impl Segments {
         }
     }
 
-    /// The wanted columns of the next rows that are not deleted; `None` if all of them are.
+    /// Builds the batch of the next `rows` rows without deleted ones; `None` if all are deleted.
     fn live(&mut self, rows: usize, decoded: &[ArrayRef]) -> Result<Option<RecordBatch>> {
         let places = self.positions.take(rows);
         let batch = self.assembly.batch(&places, decoded)?;
@@ -117,7 +119,7 @@ impl Segments {
         Ok(Some(batch).filter(|batch| 0 < batch.num_rows()))
     }
 
-    /// Makes the next stretch the current one, and starts to fetch the one after it; `false` if there is none.
+    /// Makes the next run current and starts fetching the one after it; returns false if there is none.
     async fn advance(&mut self) -> Result<bool> {
         let Some(mut next) = self.next.take() else { return Ok(false) };
         self.next = self.start()?;
@@ -129,7 +131,7 @@ impl Segments {
         Ok(true)
     }
 
-    /// Starts to fetch the first stretch that is left.
+    /// Starts fetching the first run that is left.
     fn start(&mut self) -> Result<Option<Next>> {
         let Some(rows) = self.left.pop_front() else { return Ok(None) };
         let mut decoder = self.decoder(rows).map_err(|source| self.failed(source))?;
@@ -144,6 +146,7 @@ impl Segments {
         Ok(Some(Next { decoder, ranges: wanted, fetching }))
     }
 
+    /// Builds the decoder for the rows of a run.
     fn decoder(&self, rows: Vec<Range<usize>>) -> Result<ParquetPushDecoder, ParquetError> {
         let file = self.reader.file();
         let total = file.rows(self.row_group);
@@ -156,8 +159,9 @@ impl Segments {
         if is_whole { builder.build() } else { builder.with_row_selection(selection).build() }
     }
 
+    /// Returns the error for pages with too few rows.
     fn cut_short(&self) -> Error {
-        let reason = "its pages hold fewer rows than it says".to_owned();
+        let reason = "its pages hold fewer rows than its footer says".to_owned();
         Error::Damaged { object: self.reader.file().meta.object.clone(), reason }
     }
 
@@ -166,13 +170,13 @@ impl Segments {
     }
 }
 
-/// Runs what decodes bytes that may be anybody's: where the decoder panics, they are damaged.
+/// Runs a decoder on untrusted bytes; a panic becomes an error.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
-    let damaged = |_| Err(ParquetError::General("its bytes contradict themselves".to_owned()));
+    let damaged = |_| Err(ParquetError::General("the decoder panicked on inconsistent bytes".to_owned()));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(damaged)
 }
 
-/// Cuts rows into stretches at multiples of so many.
+/// Splits row ranges into runs at multiples of `rows`.
 pub(super) fn segments(kept: &[Range<usize>], rows: usize) -> VecDeque<Vec<Range<usize>>> {
     let mut segments: VecDeque<Vec<Range<usize>>> = VecDeque::new();
     let mut number = None;

@@ -1,17 +1,18 @@
-//! How many rows are fetched together: of files of this machine a few pages, of others so many that a request is worth the way.
+//! Number of rows that are fetched together: a few pages of local files; of remote ones as many as make a request worth
+//! its latency.
 
 use super::ShardReader;
 use crate::{ColumnDef, ShardMeta};
 
-/// Rows of a stretch: four pages, so that little lies in memory and dictionaries are rarely decoded again.
+/// Rows of a run of local pages: four pages, so that memory use is small and dictionaries are rarely decoded again.
 pub const SEGMENT_ROWS: usize = 4 * 65_536;
-/// Over the network a request takes as long for so many bytes as for fewer.
+/// Size below which a request over the network takes no less time.
 const REQUEST_BYTES_MIN: u64 = 256 << 10;
-/// Bytes of a stretch that may lie in memory, those of its requests together.
+/// Largest size of a run in memory, all columns together.
 const STRETCH_BYTES_MAX: u64 = 16 << 20;
 
 impl ShardReader {
-    /// Rows of the row group that are fetched together, a multiple of [`SEGMENT_ROWS`].
+    /// Returns the number of rows fetched together, a multiple of [`SEGMENT_ROWS`].
     pub(crate) fn stretch_rows(&self, row_group: usize, leaves: &[usize]) -> usize {
         if !self.is_far() {
             return SEGMENT_ROWS;
@@ -22,7 +23,8 @@ impl ShardReader {
     }
 }
 
-/// Rows of a far row group that are worth being read together, by what the catalog knows of its columns; a multiple of [`SEGMENT_ROWS`].
+/// Returns the number of rows of a remote row group worth fetching together, estimated from catalog statistics; a
+/// multiple of [`SEGMENT_ROWS`].
 #[must_use]
 pub fn far_stretch_rows(meta: &ShardMeta, row_group: usize, columns: &[ColumnDef]) -> usize {
     let Some(rows) = meta.row_groups.get(row_group).map(|group| group.rows) else { return SEGMENT_ROWS };
@@ -31,8 +33,8 @@ pub fn far_stretch_rows(meta: &ShardMeta, row_group: usize, columns: &[ColumnDef
     of_far(rows, &known.map(|known| u64::try_from(part(known.bytes)).unwrap_or(u64::MAX)).collect::<Vec<_>>())
 }
 
-/// So many of the rows of these chunks that each of them gives a request of [`REQUEST_BYTES_MIN`], if it has as much, as far as
-/// [`STRETCH_BYTES_MAX`] go.
+/// Chooses so many rows that each chunk of [`REQUEST_BYTES_MIN`] or more gives a request of that size, unless all
+/// chunks together exceed [`STRETCH_BYTES_MAX`].
 fn of_far(rows: u64, chunks: &[u64]) -> usize {
     let share = |bytes: u64, of: u64| u128::from(rows) * u128::from(bytes) / u128::from(of.max(1));
     let narrowest = chunks.iter().copied().filter(|bytes| REQUEST_BYTES_MIN <= *bytes).min();

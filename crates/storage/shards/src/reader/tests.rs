@@ -16,7 +16,7 @@ pub(crate) fn column(id: i32, name: &str, sql_type: SqlType) -> ColumnDef {
     ColumnDef { id: ColumnId(id), name: name.to_owned(), sql_type, nullable: true, missing: None }
 }
 
-/// A shard of these rows, in pages of 10 rows and row groups of 4 pages.
+/// Writes a shard of these rows, with pages of 10 rows and row groups of 4 pages.
 pub(crate) async fn shard(objects: &Objects, columns: &[ColumnDef], batch: &RecordBatch) -> Arc<ShardMeta> {
     let options = WriteOptions { page_rows: 10, row_group_pages: 4 };
     let mut writer = ShardWriter::create(objects, ShardId(Uuid::from_u128(1)), OBJECT, columns, options).unwrap();
@@ -38,7 +38,7 @@ pub(crate) fn read_of(row_group: usize, columns: &[ColumnDef], predicates: &[Pre
     }
 }
 
-/// All rows of the shard that `predicates` leave, and how much they skipped.
+/// Reads all rows of the shard that `predicates` leave, and the pruning counts.
 pub(crate) async fn read_all(
     reader: &ShardReader,
     columns: &[ColumnDef],
@@ -111,7 +111,7 @@ async fn columns_are_found_by_their_ids() {
     let batch = RecordBatch::try_new(schema, vec![numbers, Arc::new(StringViewArray::from(vec!["x", "y"]))]).unwrap();
     let meta = shard(&objects, &written, &batch).await;
     let reader = ShardReader::open(&objects, &meta).await.unwrap();
-    // Renamed, in another order, one taken twice.
+    // One column is renamed, the order differs, and one column is read twice.
     let wanted = [column(2, "a", SqlType::Text), column(1, "z", SqlType::Int8), column(2, "c", SqlType::Text)];
     let (rows, _) = read_all(&reader, &wanted, &[]).await.unwrap();
     assert_eq!(rows.column(0), batch.column(1));
@@ -141,7 +141,7 @@ async fn columns_that_a_shard_lacks_have_their_missing_value() {
     assert_eq!(rows.column(2).as_list::<i32>().value(3).len(), 3);
     assert_eq!(rows.column(4).as_primitive::<IntervalMonthDayNanoType>().value(0).months, 1);
     assert!(read_all(&reader, &[with(7, SqlType::Int4, "x")], &[]).await.is_err());
-    // Without any column the rows still count.
+    // Rows count even without any column.
     assert_eq!(read_all(&reader, &[], &[]).await.unwrap().0.num_rows(), 25);
 }
 

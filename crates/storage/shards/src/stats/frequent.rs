@@ -1,4 +1,4 @@
-//! Frequent values, found in a sample.
+//! Finds frequent values in a sample.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
@@ -9,22 +9,25 @@ use types::SqlType;
 use super::values::{Visit, visit};
 use crate::{Datum, Result};
 
-/// The most values that are kept per column.
+/// Largest number of frequent values per column.
 const COUNT_MAX: usize = 16;
-/// A value must occur so often in the sample to be called frequent: less could be chance.
+/// Number of occurrences in the sample from which on a value counts as frequent; fewer could be coincidence.
 const SEEN_MIN: u64 = 4;
-/// A value must have at least one in so many of the sample's rows.
+/// A frequent value must make up at least one in this many of the sample's rows.
 const SHARE_MIN: u64 = 256;
-/// A longer text or byte string is not kept.
+/// Largest size in bytes of a frequent text or byte string.
 const VALUE_BYTES_MAX: usize = crate::datum::BOUND_BYTES_MAX;
 
-/// The most frequent values of `sample`, with their estimated count among `rows` rows.
+/// Returns the most frequent values of `sample`, with their estimated number in `rows` rows.
 pub(crate) fn heavy_hitters(sample: &ArrayRef, sql_type: &SqlType, rows: u64) -> Result<Vec<(Datum, u64)>> {
     visit(sample, sql_type, Count { sampled: sample.len() as u64, rows })
 }
 
+/// Visitor that counts the occurrences of each value.
 struct Count {
+    /// Rows of the sample.
     sampled: u64,
+    /// Rows of the shard.
     rows: u64,
 }
 
@@ -44,7 +47,7 @@ impl Visit for Count {
         }
         let wanted = SEEN_MIN.max(self.sampled.div_ceil(SHARE_MIN));
         let mut frequent: Vec<_> = counts.into_iter().filter(|(_, (_, seen))| wanted <= *seen).collect();
-        // The hash decides between equals, so that the same rows always give the same list.
+        // Ties are broken by hash, so that the same rows always give the same list.
         frequent.sort_unstable_by_key(|(hash, (_, seen))| (Reverse(*seen), *hash));
         frequent
             .into_iter()
@@ -69,9 +72,10 @@ impl Visit for Count {
 }
 
 impl Count {
+    /// Scales a count in the sample to all rows.
     fn scale(&self, seen: u64) -> u64 {
         let estimate = u128::from(seen) * u128::from(self.rows) / u128::from(self.sampled.max(1));
-        u64::try_from(estimate).expect("no more than all rows")
+        u64::try_from(estimate).expect("a value occurs in no more than all rows")
     }
 }
 

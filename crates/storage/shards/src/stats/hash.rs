@@ -1,4 +1,5 @@
-//! Hashes of values for sketches, counts and buckets: equal values hash alike in every shard, all 64 bits are mixed. They are part of what is stored.
+//! Hashes of values for sketches, frequencies and buckets. Equal values have equal hashes in every shard, all 64 bits
+//! are well mixed, and hashes are part of the storage format.
 
 use arrow::datatypes::IntervalMonthDayNano;
 use types::Interval;
@@ -22,7 +23,7 @@ pub(crate) fn int(value: i64) -> u64 {
 pub(crate) fn decimal(value: i128) -> u64 {
     let value = value.cast_unsigned();
     let (high, low) = ((value >> 64) as u64, value as u64);
-    // Few numbers are so great that the upper half is more than their sign.
+    // For nearly all numbers the upper half is only the sign.
     let mixed = match high {
         0 => const { mix(0) },
         u64::MAX => const { mix(u64::MAX) },
@@ -31,7 +32,7 @@ pub(crate) fn decimal(value: i128) -> u64 {
     mix(low ^ mixed)
 }
 
-/// One hash for -0 and 0, one for all NaN.
+/// Hashes a float; -0 equals 0, and all NaN are equal.
 #[inline]
 pub(crate) fn float(value: f64) -> u64 {
     let canonical = if value.is_nan() {
@@ -49,7 +50,7 @@ pub(crate) fn bytes(value: &[u8]) -> u64 {
     xxh3_64(value)
 }
 
-/// SQL takes a day for 24 hours and a month for 30 days when it compares.
+/// Hashes an interval; as in SQL comparisons, a day has 24 hours and a month 30 days.
 pub(crate) fn interval(value: IntervalMonthDayNano) -> u64 {
     decimal(Interval::new(value.months, value.days, value.nanoseconds / 1_000).span_us())
 }

@@ -1,6 +1,8 @@
-//! What is learnt about a column while its values are written: bounds, distinct values, order, runs, frequent values.
+//! Column statistics collected while a shard is written: bounds, distinct values, order, runs and frequent values.
 //!
-//! Start at `tally.rs` for how a column is followed; `sample.rs` draws rows, of which `frequent.rs` finds frequent values.
+//! - `tally.rs`: collects the statistics of a column; `values.rs`: iterates over values of Arrow arrays; `hash.rs`:
+//!   hashes them.
+//! - `sample.rs`: draws a sample of rows; `frequent.rs`: finds frequent values in it.
 
 mod frequent;
 pub(crate) mod hash;

@@ -1,4 +1,4 @@
-//! A uniform sample of rows that pass by: those whose numbers have the smallest hashes.
+//! Uniform random sample of a stream of rows: those whose row numbers have the smallest hashes.
 
 use std::sync::Arc;
 
@@ -9,35 +9,35 @@ use arrow::datatypes::{DataType, Field, SchemaRef};
 use super::hash::mix;
 use crate::Result;
 
-/// Draws at most so many rows of all that are shown to it, each with the same chance. Deterministic: the same rows in the
-/// same order give the same sample.
+/// Draws up to `capacity` rows, all with equal probability. Deterministic: the same rows in the same order give the
+/// same sample.
 #[derive(Debug)]
 pub struct RowSample {
     schema: SchemaRef,
     capacity: usize,
-    /// Rows seen so far.
+    /// Number of rows added so far.
     seen: u64,
-    /// Rows with a greater hash are not drawn.
+    /// Largest hash that is still drawn.
     threshold: u64,
     hashes: Vec<u64>,
-    /// Drawn rows, as many as `hashes` in the same order.
+    /// Drawn rows, in the order of `hashes`.
     drawn: Vec<RecordBatch>,
 }
 
 impl RowSample {
-    /// An empty sample of rows with `schema`.
+    /// Creates an empty sample of up to `capacity` rows.
     #[must_use]
     pub fn new(schema: SchemaRef, capacity: usize) -> Self {
         Self { schema, capacity, seen: 0, threshold: u64::MAX, hashes: Vec::new(), drawn: Vec::new() }
     }
 
-    /// Rows seen so far.
+    /// Returns the number of rows added so far.
     #[must_use]
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Shows the next rows.
+    /// Adds the next rows.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut indices = Vec::new();
         for row in 0..batch.num_rows() {
@@ -51,26 +51,26 @@ impl RowSample {
         if !indices.is_empty() {
             self.drawn.push(pick(batch, indices)?);
         }
-        // Twice the capacity, so that drawn rows are not moved for every batch.
+        // Up to twice the capacity is collected, so that drawn rows are not copied for every batch.
         if 2 * self.capacity < self.hashes.len() {
             self.shrink()?;
         }
         Ok(())
     }
 
-    /// The rows drawn, in the order in which they came.
+    /// Returns the sample in row order.
     pub fn finish(mut self) -> Result<RecordBatch> {
         self.shrink()?;
         Ok(concat_batches(&self.schema, &self.drawn)?)
     }
 
-    /// Leaves the rows with the smallest hashes, as many as the capacity.
+    /// Reduces the drawn rows to those with the smallest hashes, up to the capacity.
     fn shrink(&mut self) -> Result<()> {
         if self.hashes.len() <= self.capacity {
             return Ok(());
         }
         let mut ordered = self.hashes.clone();
-        // Numbers of rows differ, and so do their hashes: exactly this many are below.
+        // The hash is a bijection of row numbers, so exactly this many are below.
         let (below, _, _) = ordered.select_nth_unstable(self.capacity);
         self.threshold = below.iter().copied().max().unwrap_or(0);
         let kept: Vec<u32> = (0..)
@@ -85,14 +85,14 @@ impl RowSample {
     }
 }
 
-/// The rows at `indices`, sharing no memory with `batch`.
+/// Copies the rows at `indices`; the copy shares no memory with `batch`.
 fn pick(batch: &RecordBatch, indices: Vec<u32>) -> Result<RecordBatch> {
     let picked = take_record_batch(batch, &UInt32Array::from(indices))?;
     let columns = picked.columns().iter().map(compact).collect::<Result<Vec<_>>>()?;
     Ok(RecordBatch::try_new(picked.schema(), columns)?)
 }
 
-/// Text views without the text that none of them shows.
+/// Copies strings out of shared buffers.
 fn compact(values: &ArrayRef) -> Result<ArrayRef> {
     Ok(match values.data_type() {
         DataType::Utf8View => Arc::new(values.as_string_view().gc()),

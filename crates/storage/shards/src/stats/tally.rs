@@ -1,4 +1,4 @@
-//! The running statistics of one column, page by page.
+//! Collects the statistics of a column page by page.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::values::{Visit, visit};
 use crate::datum::{bytes_lower_bound, bytes_upper_bound, text_lower_bound, text_upper_bound};
 use crate::{ColumnStats, Datum, Hll, Result};
 
-/// What the values of a column so far say.
+/// Statistics of a column's values so far.
 #[derive(Debug)]
 pub(crate) struct Tally {
     column: ColumnId,
@@ -18,28 +18,29 @@ pub(crate) struct Tally {
 }
 
 #[derive(Debug)]
+/// Statistics so far.
 struct State {
     rows: u64,
     nulls: u64,
-    /// Groups of equal neighbours.
+    /// Number of runs of equal neighbours.
     runs: u64,
     distinct: Hll,
-    /// Hashes that were added of late: most columns have few values.
+    /// Recently added hashes, so that repeated values do not reach the sketch.
     seen: Box<[u64; SEEN_COUNT]>,
     ascending: bool,
     strictly_ascending: bool,
-    /// Of the pages that have ended.
+    /// Bounds of completed pages.
     bounds: Option<Bounds>,
-    /// Of the values since.
+    /// Bounds of the current page.
     page_bounds: Option<Bounds>,
-    /// The row before; `None` before the first.
+    /// Last row; `None` before the first.
     previous: Option<Row>,
 }
 
-/// Hashes that are remembered, each at the place that its last bits name.
+/// Number of slots for recent hashes, indexed by a hash's lowest bits.
 const SEEN_COUNT: usize = 1 << 10;
 
-/// The least and the greatest of some values.
+/// Minimum and maximum.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) min: Datum,
@@ -47,7 +48,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Of both.
+    /// Merges two bounds.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             min: if other.min < self.min { other.min } else { self.min },
@@ -56,12 +57,12 @@ impl Bounds {
     }
 }
 
-/// One row's value, as far as the row behind it has to know it.
+/// Value of a row, as far as comparison with the next row needs it.
 #[derive(Debug, PartialEq, PartialOrd)]
 enum Row {
     Null,
     Value(Datum),
-    /// The hash of a value that is only told apart.
+    /// Hash of a value without an order.
     Hash(u64),
 }
 
@@ -72,7 +73,7 @@ impl Tally {
             nulls: 0,
             runs: 0,
             distinct: Hll::default(),
-            // No hash has its place there.
+            // Initial values that no hash with this slot can equal.
             seen: Box::new(std::array::from_fn(|place| !(place as u64))),
             ascending: true,
             strictly_ascending: true,
@@ -83,29 +84,29 @@ impl Tally {
         Self { column, sql_type, state }
     }
 
-    /// Counts the next values.
+    /// Adds the next values.
     pub(crate) fn add(&mut self, values: &ArrayRef) -> Result<()> {
         visit(values, &self.sql_type, &mut self.state)
     }
 
-    /// Estimated distinct values so far.
+    /// Returns the estimated number of distinct values so far.
     pub(crate) fn distinct(&self) -> u64 {
         self.state.distinct.estimate()
     }
 
-    /// No NULL so far, and no value less than the one before.
+    /// Returns true if there was no NULL so far and no value less than the one before it.
     pub(crate) fn is_ascending(&self) -> bool {
         self.state.ascending
     }
 
-    /// Ends a page: the bounds of its values, where it has any and they have an order.
+    /// Ends a page; returns its bounds, or `None` if it has no ordered values.
     pub(crate) fn end_page(&mut self) -> Option<Bounds> {
         let page = self.state.page_bounds.take();
         widen(&mut self.state.bounds, page.clone());
         page
     }
 
-    /// What was found; `bytes` is what the column takes in the file.
+    /// Returns the final statistics; `bytes` is the column's size in the file.
     pub(crate) fn finish(mut self, bytes: u64, heavy_hitters: Vec<(Datum, u64)>) -> ColumnStats {
         self.end_page();
         let state = self.state;
@@ -145,7 +146,7 @@ impl Visit for &mut State {
         if let Some(first) = first {
             self.see(hash(first));
         }
-        // Least and greatest of this array; those of all rows are brought in at its end.
+        // Minimum and maximum of this array, merged into the page's bounds in the end.
         let (mut least, mut greatest) = (first, first);
         let mut previous = first;
         for value in values {
@@ -240,7 +241,7 @@ impl Visit for &mut State {
     }
 }
 
-/// A string, and its first bytes as a number that has its order.
+/// String with its first eight bytes as a number of the same order.
 #[derive(Clone, Copy)]
 struct Text<'a> {
     head: u64,
@@ -249,7 +250,7 @@ struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// A string of so many bytes is all in its view, behind its length.
+    /// Largest length of strings stored in their view, behind the length.
     const INLINE_BYTES_MAX: usize = 12;
 
     #[inline]
@@ -272,7 +273,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Brings the bounds of more values in.
+/// Extends bounds by those of more values.
 fn widen(bounds: &mut Option<Bounds>, more: Option<Bounds>) {
     *bounds = match (bounds.take(), more) {
         (Some(bounds), Some(more)) => Some(bounds.and(more)),
@@ -281,7 +282,7 @@ fn widen(bounds: &mut Option<Bounds>, more: Option<Bounds>) {
 }
 
 impl State {
-    /// Adds the hash of a value to those that are counted.
+    /// Adds a value's hash to the sketch.
     #[inline]
     fn see(&mut self, hash: u64) {
         let seen = &mut self.seen[hash as usize % SEEN_COUNT];
@@ -291,7 +292,7 @@ impl State {
         }
     }
 
-    /// Counts rows behind another: how many differ from the one before, and how many are less.
+    /// Adds rows after the first: the number that differ from the row before them, and that are less.
     fn follow(&mut self, rows: u64, changes: u64, descents: u64) {
         self.rows += rows;
         self.runs += changes;
@@ -299,7 +300,7 @@ impl State {
         self.strictly_ascending &= self.ascending && changes == rows;
     }
 
-    /// Counts a row, with its order to the one before it.
+    /// Adds a row and compares it with the one before.
     fn begin(&mut self, row: Row) {
         self.rows += 1;
         match (&self.previous, &row) {
@@ -321,7 +322,7 @@ impl State {
     }
 }
 
-/// A short bound not above the value, and whether it is the value.
+/// Returns a short lower bound of the value, and whether it is the value itself.
 fn lower_bound(value: Datum) -> (Option<Datum>, bool) {
     match value {
         Datum::Text(text) => {
@@ -338,7 +339,7 @@ fn lower_bound(value: Datum) -> (Option<Datum>, bool) {
     }
 }
 
-/// A short bound not below the value if there is one, and whether it is the value.
+/// Returns a short upper bound of the value if there is one, and whether it is the value itself.
 fn upper_bound(value: Datum) -> (Option<Datum>, bool) {
     match value {
         Datum::Text(text) => {

@@ -7,7 +7,7 @@ use types::{ColumnId, SqlType};
 use super::*;
 use crate::{ColumnStats, Datum};
 
-/// Statistics of the values in arrays of every size from one row up: the cut must not matter.
+/// Statistics must not depend on the sizes of the arrays in which values arrive.
 #[track_caller]
 fn stats(values: ArrayRef, sql_type: &SqlType) -> ColumnStats {
     let whole = stats_in(&values, sql_type, values.len().max(1));

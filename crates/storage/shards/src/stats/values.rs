@@ -1,4 +1,4 @@
-//! A column's values in the one form that statistics follow: which Arrow array holds what kind of value.
+//! Uniform iteration over values of Arrow arrays for statistics.
 
 use std::cmp::Ordering;
 
@@ -15,11 +15,11 @@ use super::hash;
 use crate::datum::compare_floats;
 use crate::{Datum, Result};
 
-/// What is done with the values of an array, whatever their kind.
+/// Visitor of the values of an array, generic over their kind.
 pub(super) trait Visit {
     type Output;
 
-    /// Values with an order; `datum` makes one outlive its array.
+    /// Visits values with an order; `datum` converts one to a value that outlives the array.
     fn ordered<T: Copy>(
         self,
         values: impl Iterator<Item = Option<T>>,
@@ -28,17 +28,17 @@ pub(super) trait Visit {
         datum: impl Fn(T) -> Datum,
     ) -> Self::Output;
 
-    /// Numbers without a NULL among them.
+    /// Visits numbers without NULLs.
     fn numbers<T: Copy + Ord>(self, values: &[T], hash: impl Fn(T) -> u64, datum: impl Fn(T) -> Datum) -> Self::Output;
 
-    /// Strings without a NULL among them.
+    /// Visits strings without NULLs.
     fn texts(self, values: &StringViewArray, hash: impl Fn(&[u8]) -> u64) -> Self::Output;
 
-    /// Values that are only told apart, given as their hashes.
+    /// Visits values without an order, given as hashes.
     fn unordered(self, hashes: impl Iterator<Item = Option<u64>>) -> Self::Output;
 }
 
-/// Shows the values of `array`, a column of `sql_type`, to `visit`.
+/// Passes the values of `array`, a column of `sql_type`, to a visitor.
 pub(super) fn visit<V: Visit>(array: &ArrayRef, sql_type: &SqlType, visit: V) -> Result<V::Output> {
     macro_rules! integers {
         ($arrow:ty) => {{
@@ -103,6 +103,6 @@ pub(super) fn visit<V: Visit>(array: &ArrayRef, sql_type: &SqlType, visit: V) ->
                 rows.iter().enumerate().map(|(row, value)| array.is_valid(row).then(|| hash::bytes(value.as_ref()))),
             )
         }
-        other => return Err(ArrowError::SchemaError(format!("no column has values of type {other}")).into()),
+        other => return Err(ArrowError::SchemaError(format!("statistics of values of type {other}")).into()),
     })
 }

@@ -1,4 +1,4 @@
-//! One column of a shard on its way into the file, and the cores that work on all of them.
+//! One column of a shard being written, and parallel work on all columns.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -19,36 +19,38 @@ use crate::stats::Tally;
 use crate::stored_form::{stored_field, to_stored};
 use crate::{ColumnDef, Error, Result};
 
-/// So few values are worked on where they are: to hand them to other threads would take longer.
+/// Up to this many values are processed on the calling thread; handing them over would take longer.
 const INLINE_VALUES_MAX: usize = 32_768;
 
+/// Collects the statistics of a column and encodes its row groups.
 pub(super) struct ColumnWriter {
     pub(super) def: ColumnDef,
     field: Field,
     tally: Tally,
-    /// The values of the page at hand.
+    /// Values of the current page.
     pub(super) page: Vec<ArrayRef>,
-    /// Encodes the row group at hand.
+    /// Encoder of the current row group.
     pub(super) leaf: Option<Leaf>,
-    /// The row group's pages, once it is closed.
+    /// Encoded row group, once it is closed.
     pub(super) closed: Option<Closed>,
 }
 
-/// What encodes a column of a row group.
+/// Encoder of a column chunk.
 pub(super) enum Leaf {
+    /// Encoder of this crate.
     Chunk(Box<Chunk>),
-    /// Of types that `Chunk` has no loops for.
+    /// Parquet's own writer, for types that `Chunk` does not support.
     Parquet(Box<ArrowColumnWriter>),
 }
 
-/// The pages of a column of a row group.
+/// Encoded column chunk.
 pub(super) enum Closed {
     Chunk(Bytes, Box<ColumnCloseResult>),
     Parquet(Box<ArrowColumnChunk>),
 }
 
 impl Closed {
-    /// What the footer says about it.
+    /// Returns the chunk's metadata for the footer.
     pub(super) fn close(&self) -> &ColumnCloseResult {
         match self {
             Self::Chunk(_, close) => close,
@@ -85,7 +87,7 @@ impl ColumnWriter {
         self.tally
     }
 
-    /// About the bytes of the row group at hand.
+    /// Returns the approximate size of the current row group.
     pub(super) fn bytes(&self) -> usize {
         match &self.leaf {
             None => 0,
@@ -94,16 +96,16 @@ impl ColumnWriter {
         }
     }
 
-    /// Takes the page into the statistics.
+    /// Adds the current page to the statistics.
     pub(super) fn count(&mut self) -> Result<()> {
         self.page.iter().try_for_each(|values| self.tally.add(values))
     }
 
-    /// Takes the page, which has been counted, into the row group.
+    /// Encodes the current page, whose statistics were collected.
     pub(super) fn encode(&mut self) -> Result<()> {
         let page = std::mem::take(&mut self.page);
         let bounds = self.tally.end_page();
-        match self.leaf.as_mut().expect("a row group has begun") {
+        match self.leaf.as_mut().expect("a row group was started") {
             Leaf::Chunk(chunk) => chunk.add(&page, bounds.as_ref()).map_err(|error| self.def.failed(error))?,
             Leaf::Parquet(writer) => {
                 for values in page {
@@ -117,15 +119,15 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// Takes the page into both: its values are still near the core.
+    /// Collects statistics and encodes, while the values are in the CPU cache.
     pub(super) fn count_and_encode(&mut self) -> Result<()> {
         self.count()?;
         self.encode()
     }
 
-    /// Ends the row group.
+    /// Completes the current row group.
     pub(super) fn close(&mut self) -> Result<()> {
-        let closed = match self.leaf.take().expect("a row group has begun") {
+        let closed = match self.leaf.take().expect("a row group was started") {
             Leaf::Chunk(chunk) => chunk.finish().map(|(bytes, close)| Closed::Chunk(bytes, Box::new(close))),
             Leaf::Parquet(writer) => writer.close().map(|chunk| Closed::Parquet(Box::new(chunk))),
         };
@@ -140,7 +142,8 @@ impl ColumnDef {
     }
 }
 
-/// Does `work`, about `rows` rows of it, on each of the columns, and gives them back in their order.
+/// Runs `work` on each column, in parallel if there is enough of it, and returns the columns in order. `rows` is the
+/// number of rows processed.
 pub(super) async fn on_all(
     mut columns: Vec<ColumnWriter>,
     rows: usize,
@@ -151,7 +154,7 @@ pub(super) async fn on_all(
         return Ok(columns);
     }
     let workers = available_parallelism().map_or(1, NonZero::get).min(columns.len());
-    // Each worker takes the next column when it is done with one: columns differ in their work.
+    // Threads take one column after the other, because columns differ in cost.
     let queue = Arc::new(Mutex::new(columns.into_iter().enumerate()));
     let tasks: Vec<_> = (0..workers)
         .map(|_| {

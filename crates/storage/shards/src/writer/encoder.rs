@@ -1,5 +1,5 @@
-//! Rows in, a Parquet file out, piece by piece: rows gather until they fill a page; each page is counted and encoded column
-//! by column on several cores; the bytes of a row group come out when it is full.
+//! Turns rows into the bytes of a Parquet file. Rows are buffered until they fill a page; each page is encoded column
+//! by column on several cores; the bytes of a row group are returned when it is full.
 
 use std::sync::Arc;
 
@@ -15,36 +15,36 @@ use super::file::File;
 use crate::stats::heavy_hitters;
 use crate::{ColumnDef, ColumnStats, Error, Result, RowGroupMeta, RowSample};
 
-/// Rows that frequent values are looked for in.
+/// Size of the sample in which frequent values are searched.
 const SAMPLE_ROWS: usize = 8_192;
-/// Values beyond this do not wait until there are enough for a page.
+/// Buffered values of this size are encoded before they fill a page.
 const PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// A Parquet file under construction. After an error nothing more can be made of it.
+/// Parquet file under construction. After an error it cannot be continued.
 pub struct Encoder {
-    /// What errors call the file.
+    /// Name of the file in errors.
     name: String,
     options: WriteOptions,
-    /// Empty while its columns are being worked on, and after an error.
+    /// Columns; empty while they are being encoded, and after an error.
     columns: Vec<ColumnWriter>,
     column_count: usize,
-    /// Made once the first page has shown how values are best packed.
+    /// The file, created when the first page's statistics have determined the encodings.
     file: Option<File>,
-    /// Rows of the page at hand that are not in the columns yet.
+    /// Buffered rows of the current page.
     pending: Vec<RecordBatch>,
     pending_rows: usize,
     pending_bytes: usize,
-    /// Rows of the row group at hand that are in its columns.
+    /// Encoded rows of the current row group.
     group_rows: usize,
     rows: u64,
     sample: RowSample,
 }
 
-/// The end of a file, and what is known about all of it.
+/// Last bytes of a file, and its statistics.
 pub struct Encoded {
-    /// The last row group.
+    /// Pages of the last row group.
     pub pages: Bytes,
-    /// Everything behind it: page indexes and footer.
+    /// Bytes after it: page indexes and footer.
     pub tail: Bytes,
     pub rows: u64,
     pub columns: Vec<ColumnStats>,
@@ -52,7 +52,7 @@ pub struct Encoded {
 }
 
 impl Encoder {
-    /// Starts a file of these columns; `name` is what errors call it.
+    /// Starts a file of these columns; `name` identifies it in errors.
     #[must_use]
     pub fn new(name: &str, columns: &[ColumnDef], options: WriteOptions) -> Self {
         let fields: Vec<_> =
@@ -72,11 +72,12 @@ impl Encoder {
         }
     }
 
-    /// Appends rows: the columns in order, each of its SQL type's Arrow type. The bytes of the file that this completes.
+    /// Appends rows; columns are in order, each of its SQL type's Arrow type. Returns the bytes of the row groups
+    /// completed by them.
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Bytes>> {
         if batch.num_columns() != self.column_count {
             let (found, wanted) = (batch.num_columns(), self.column_count);
-            return Err(ArrowError::SchemaError(format!("{found} columns for a file of {wanted}")).into());
+            return Err(ArrowError::SchemaError(format!("a batch of {found} columns for a file of {wanted}")).into());
         }
         self.sample.add(batch)?;
         let mut complete = Vec::new();
@@ -98,27 +99,27 @@ impl Encoder {
         Ok(complete)
     }
 
-    /// Rows so far.
+    /// Returns the number of rows so far.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows + self.pending_rows as u64
     }
 
-    /// About the bytes that are still to come out.
+    /// Returns the approximate number of bytes not returned yet.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         let encoded: usize = self.columns.iter().map(ColumnWriter::bytes).sum();
-        // Half is what encoding leaves of most values.
+        // Encoding halves most values.
         (encoded + self.pending_bytes / 2) as u64
     }
 
-    /// Ends the file.
+    /// Completes the file.
     pub async fn finish(mut self) -> Result<Encoded> {
         if 0 < self.pending_rows || self.file.is_none() {
             self.encode_pending().await?;
         }
         let pages = if 0 < self.group_rows { self.end_row_group().await? } else { Bytes::new() };
-        let file = self.file.take().expect("made with the first page");
+        let file = self.file.take().expect("created with page one");
         let ended = file.finish().map_err(|source| Error::Encode { object: self.name.clone(), source })?;
         let sample = self.sample.finish()?;
         let mut columns = Vec::with_capacity(self.columns.len());
@@ -129,12 +130,12 @@ impl Encoder {
         Ok(Encoded { pages, tail: ended.tail, rows: self.rows, columns, row_groups: ended.row_groups })
     }
 
-    /// Rows that the page at hand still takes: all of a page when the one before is full.
+    /// Returns the number of rows that still fit the current page: a complete page if the last one is full.
     fn page_room(&self) -> usize {
         self.options.page_rows - (self.group_rows + self.pending_rows) % self.options.page_rows
     }
 
-    /// Counts and encodes the pending rows: a page, or part of one.
+    /// Encodes the buffered rows as a page, or as part of one.
     async fn encode_pending(&mut self) -> Result<()> {
         self.pending_bytes = 0;
         let rows = std::mem::take(&mut self.pending_rows);
@@ -163,13 +164,13 @@ impl Encoder {
         Ok(())
     }
 
-    /// The pages of the row group at hand.
+    /// Completes the current row group and returns its bytes.
     async fn end_row_group(&mut self) -> Result<Bytes> {
         let rows = std::mem::take(&mut self.group_rows);
         let columns = self.take_columns()?;
         self.columns = on_all(columns, rows, ColumnWriter::close).await?;
         let chunks = self.columns.iter_mut().map(|column| column.closed.take().expect("closed above")).collect();
-        let file = self.file.as_mut().expect("made with the first page");
+        let file = self.file.as_mut().expect("created with page one");
         let pages = file.append_row_group(chunks, rows as u64);
         pages.map_err(|source| Error::Encode { object: self.name.clone(), source })
     }
@@ -184,7 +185,7 @@ impl Encoder {
     }
 }
 
-/// Bytes of the rows' values: batches may share buffers, so that their memory says nothing about their rows.
+/// Returns the size of the values; the memory size of batches is no measure, because they may share buffers.
 fn value_bytes(batch: &RecordBatch) -> usize {
     let of_column = |values: &ArrayRef| match values.data_type() {
         DataType::Utf8View => values.as_string_view().lengths().map(|length| length as usize).sum(),

@@ -1,5 +1,5 @@
-//! How the values of each column are packed: numbers by dictionary or delta without a codec, so that a scan decodes them as
-//! fast as memory gives them; text by dictionary where it repeats, else compressed.
+//! Choice of each column's encoding: numbers by dictionary or delta encoding without a codec, so that a scan decodes
+//! them at memory speed; text by dictionary if it repeats, else compressed.
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::Result;
@@ -10,32 +10,32 @@ use types::SqlType;
 use super::WriteOptions;
 use super::column::ColumnWriter;
 
-/// In fewer rows a dictionary saves nothing.
+/// Number of rows from which on a dictionary saves space.
 const DICTIONARY_ROWS_MIN: u64 = 64;
-/// A dictionary pays for numbers that occur so often, on average.
+/// Average repetitions from which on a dictionary pays for numbers.
 const NUMBER_REPEATS_MIN: u64 = 8;
-/// A dictionary pays for text that occurs so often, on average.
+/// Average repetitions from which on a dictionary pays for text.
 const TEXT_REPEATS_MIN: u64 = 3;
-/// A text dictionary of so few entries is not worth a codec.
+/// Size up to which a text dictionary is not worth a codec.
 const SMALL_DICTIONARY: u64 = 1_024;
-/// The size at which a dictionary ends and the values behind it are written out.
+/// Largest size of a dictionary; further values are written without it.
 pub(super) const DICTIONARY_BYTES_MAX: usize = 4 << 20;
-/// Pages end at their count of rows; only giant values end one before.
+/// Largest size of a page: pages normally end at their number of rows; only giant values end one earlier.
 pub(super) const PAGE_BYTES_MAX: usize = 256 << 20;
 pub(super) const ZSTD_LEVEL: i32 = 1;
 
-/// How one column is packed.
+/// Encoding of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Packing {
     pub(super) dictionary: bool,
-    /// Of values that are not in the dictionary.
+    /// Encoding of values that are not in the dictionary.
     pub(super) encoding: Encoding,
     pub(super) compressed: bool,
-    /// Whether pages have bounds. Those of floats leave NaN out and are not used.
+    /// True if pages have bounds. Floats have none: bounds exclude NaN and could not be used.
     pub(super) page_bounds: bool,
 }
 
-/// What the first page says about a column.
+/// Statistics of a column's first page.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     rows: u64,
@@ -43,7 +43,7 @@ struct Seen {
     ascending: bool,
 }
 
-/// The packing of all columns, which have counted a first page of `rows` rows.
+/// Chooses the encodings of all columns, which have collected statistics of a first page of `rows` rows.
 pub(super) fn packings(columns: &[ColumnWriter], rows: usize) -> Vec<Packing> {
     let seen = |column: &ColumnWriter| {
         let tally = column.tally();
@@ -52,7 +52,7 @@ pub(super) fn packings(columns: &[ColumnWriter], rows: usize) -> Vec<Packing> {
     columns.iter().map(|column| packing(column.sql_type(), seen(column))).collect()
 }
 
-/// The packing of all columns for Parquet's own writer.
+/// Converts the encodings to properties of Parquet's own writer.
 pub(super) fn properties(
     columns: &[ColumnWriter],
     packings: &[Packing],
@@ -92,6 +92,7 @@ fn set(
         .set_column_statistics_enabled(path, statistics))
 }
 
+/// Chooses the encoding of a column.
 fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
     let repeats = |times: u64| DICTIONARY_ROWS_MIN <= seen.rows && seen.distinct * times <= seen.rows;
     let plain = Packing { dictionary: false, encoding: Encoding::PLAIN, compressed: false, page_bounds: true };
@@ -113,7 +114,7 @@ fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
         | SqlType::Regprocedure
         | SqlType::Regoperator
         | SqlType::Numeric { precision: ..=18, .. } => Packing {
-            // Steps of ordered numbers take fewer bits than their codes.
+            // Deltas of ordered numbers take fewer bits than dictionary indices.
             dictionary: !seen.ascending && repeats(NUMBER_REPEATS_MIN),
             encoding: Encoding::DELTA_BINARY_PACKED,
             ..plain
@@ -124,7 +125,7 @@ fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
         SqlType::Uuid => plain,
         SqlType::Numeric { .. } | SqlType::Interval => {
             let dictionary = repeats(NUMBER_REPEATS_MIN);
-            // Sixteen bytes of which most are the same.
+            // Most of the sixteen bytes are the same in all values.
             Packing { dictionary, compressed: !dictionary, page_bounds: *sql_type != SqlType::Interval, ..plain }
         }
         SqlType::Text
@@ -144,7 +145,7 @@ fn packing(sql_type: &SqlType, seen: Seen) -> Packing {
                 ..plain
             }
         }
-        // How often elements repeat is not known.
+        // It is unknown how often elements repeat.
         SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => {
             Packing { dictionary: DICTIONARY_ROWS_MIN <= seen.rows, compressed: true, page_bounds: false, ..plain }
         }

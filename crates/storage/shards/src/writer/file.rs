@@ -1,4 +1,4 @@
-//! The file around the columns: row groups, checksums, footer.
+//! Assembles a file: row groups, page checksums and footer.
 
 use std::io;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use super::schema;
 use crate::RowGroupMeta;
 use crate::checksums::{CHECKSUMS_KEY, encode, page_checksum};
 
-/// A file that is taken away piece by piece.
+/// Parquet file whose bytes are taken out row group by row group.
 pub(super) struct File {
     writer: SerializedFileWriter<Buffer>,
     schema: SchemaRef,
-    /// Bytes that were taken away.
+    /// Number of bytes taken out so far.
     taken: u64,
     checksums: Vec<u32>,
     row_groups: Vec<RowGroupMeta>,
@@ -30,17 +30,17 @@ pub(super) struct File {
     packings: Vec<Packing>,
 }
 
-/// What the end of a file brings.
+/// Result of completing a file.
 pub(super) struct Ended {
-    /// Everything behind the last row group.
+    /// Bytes after the last row group.
     pub(super) tail: Bytes,
     pub(super) row_groups: Vec<RowGroupMeta>,
-    /// Bytes of each column's pages.
+    /// Size of each column's pages.
     pub(super) column_bytes: Vec<u64>,
 }
 
 impl File {
-    /// Starts a file of columns, which have counted a first page of `rows` rows.
+    /// Starts a file; the columns have collected statistics of a first page of `rows` rows.
     pub(super) fn create(columns: &[ColumnWriter], rows: usize, options: WriteOptions) -> Result<Self> {
         let packings = encodings::packings(columns, rows);
         let properties = Arc::new(encodings::properties(columns, &packings, options)?);
@@ -57,13 +57,13 @@ impl File {
         })
     }
 
-    /// What encodes the columns of the next row group.
+    /// Creates the encoders of the next row group.
     pub(super) fn leaves(&self, columns: &[ColumnWriter]) -> Result<Vec<Leaf>> {
         let descr = self.writer.schema_descr();
         let begin = |(position, column): (usize, &ColumnWriter)| {
             Chunk::begin(&descr.column(position), column.sql_type(), self.packings[position])
         };
-        // A list has one leaf too.
+        // Lists have one leaf column, too.
         let chunks: Vec<_> = columns.iter().enumerate().map(begin).collect();
         if chunks.iter().all(Option::is_some) {
             return Ok(chunks.into_iter().flatten().map(|chunk| Leaf::Chunk(Box::new(chunk))).collect());
@@ -77,7 +77,7 @@ impl File {
         Ok(chunks.into_iter().zip(writers).map(leaf).collect())
     }
 
-    /// Puts a row group together: the bytes of the file that it adds.
+    /// Appends a row group and returns the bytes that it adds to the file.
     pub(super) fn append_row_group(&mut self, chunks: Vec<Closed>, rows: u64) -> Result<Bytes> {
         let page_sizes: Vec<Vec<usize>> = chunks.iter().map(page_sizes).collect();
         let chunk_bytes = chunks.iter().map(|chunk| usize::try_from(chunk.close().bytes_written).unwrap_or_default());
@@ -97,7 +97,7 @@ impl File {
             let (offset, length) = chunk.byte_range();
             let offset = usize::try_from(offset - start).expect("a row group fits memory");
             let length = usize::try_from(length).expect("a row group fits memory");
-            // What is in front of the data pages is the dictionary page.
+            // The dictionary page precedes the data pages.
             let dictionary = length - pages.iter().sum::<usize>();
             let mut rest = &bytes[offset..offset + length];
             for size in Some(dictionary).filter(|size| *size != 0).into_iter().chain(pages) {
@@ -112,6 +112,7 @@ impl File {
         Ok(bytes)
     }
 
+    /// Writes the footer.
     pub(super) fn finish(mut self) -> Result<Ended> {
         self.writer.append_key_value_metadata(KeyValue::new(CHECKSUMS_KEY.to_owned(), encode(&self.checksums)));
         self.writer.finish()?;
@@ -119,7 +120,7 @@ impl File {
         Ok(Ended { tail, row_groups: self.row_groups, column_bytes: self.column_bytes })
     }
 
-    /// The bytes since the last time.
+    /// Takes the bytes written since the last call.
     fn take(&mut self) -> Result<Bytes> {
         self.writer.flush()?;
         let bytes = std::mem::take(&mut self.writer.inner_mut().0);
@@ -128,7 +129,7 @@ impl File {
     }
 }
 
-/// Sizes of a chunk's data pages, headers included, in their order.
+/// Returns the sizes of a chunk's data pages, headers included.
 fn page_sizes(chunk: &Closed) -> Vec<usize> {
     let index = chunk.close().offset_index.as_ref().expect("the offset index is always written");
     let sizes = index.page_locations().iter().map(|page| page.compressed_page_size);

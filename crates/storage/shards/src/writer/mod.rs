@@ -1,7 +1,8 @@
-//! Writes one shard: batches in, a Parquet file in object storage and its statistics out.
+//! Writes shards: takes batches, gives a Parquet file in object storage and its metadata.
 //!
-//! Start at `encoder.rs` for how rows become bytes; `schema.rs` says how types lie in the file, `encodings.rs` how values are
-//! packed, `chunk/` packs them.
+//! - `encoder.rs`: turns rows into the bytes of a file; `file.rs`: row groups and footer; `column.rs`: one column, and
+//!   its parallel encoding.
+//! - `schema.rs`: Parquet types; `encodings.rs`: choice of encodings; `chunk/`: encodes column chunks.
 
 mod chunk;
 mod column;
@@ -23,12 +24,12 @@ use xxhash_rust::xxh3::xxh3_64;
 pub use self::encoder::{Encoded, Encoder};
 use crate::{ColumnDef, Result, ShardMeta};
 
-/// The measures of a file.
+/// Page and row group sizes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
-    /// Rows of every page but a row group's last.
+    /// Rows of every page except a row group's last.
     pub page_rows: usize,
-    /// Pages of every row group but the last.
+    /// Pages of every row group except the last.
     pub row_group_pages: usize,
 }
 
@@ -38,8 +39,8 @@ impl Default for WriteOptions {
     }
 }
 
-/// A shard that is being written. It appears, whole, when [`Self::finish`] returns; before that, and after
-/// [`Self::abort`] or a drop, there is nothing. After an error it can only be aborted.
+/// Shard being written. The object appears, complete, when [`Self::finish`] returns; before that, and after
+/// [`Self::abort`] or a drop, it does not exist. After an error it can only be aborted.
 pub struct ShardWriter {
     id: ShardId,
     object: String,
@@ -48,7 +49,7 @@ pub struct ShardWriter {
 }
 
 impl ShardWriter {
-    /// Starts a shard of these columns, to be called `object`. The caller has announced the object.
+    /// Starts a shard of these columns, named `object`. The caller must have announced the upload.
     pub fn create(
         objects: &Objects,
         id: ShardId,
@@ -60,7 +61,7 @@ impl ShardWriter {
         Ok(Self { id, object: object.to_owned(), encoder: Encoder::new(object, columns, options), upload })
     }
 
-    /// Appends rows: the columns in order, each of its SQL type's Arrow type.
+    /// Appends rows; columns are in order, each of its SQL type's Arrow type.
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         for bytes in self.encoder.write(batch).await? {
             self.upload.write(bytes).await?;
@@ -68,19 +69,19 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Rows so far.
+    /// Returns the number of rows so far.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.encoder.rows()
     }
 
-    /// About the size of the file if it ended here.
+    /// Returns the approximate size of the file if it ended here.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.upload.byte_count() + self.encoder.kept_bytes()
     }
 
-    /// Makes the file appear; what is known about it.
+    /// Completes the upload and returns the shard's metadata.
     pub async fn finish(mut self) -> Result<ShardMeta> {
         let encoded = self.encoder.finish().await?;
         self.upload.write(encoded.pages).await?;
@@ -99,7 +100,7 @@ impl ShardWriter {
         })
     }
 
-    /// Gives the shard up and removes what was sent.
+    /// Discards the shard and removes uploaded parts.
     pub async fn abort(self) -> Result<()> {
         Ok(self.upload.abort().await?)
     }

@@ -1,4 +1,4 @@
-//! How SQL types lie in Parquet: the logical types that every reader knows, the column's id as field id.
+//! Parquet types of SQL types: logical types that every reader knows, and the column's id as field id.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use types::SqlType;
 
 use super::column::ColumnWriter;
 
-/// Digits that 4 and 8 bytes hold.
+/// Digits of decimals that fit 4 and 8 bytes.
 const INT32_DIGITS: u8 = 9;
 const INT64_DIGITS: u8 = 18;
 
-/// The file's schema.
+/// Returns the file's schema.
 pub(super) fn root(columns: &[ColumnWriter]) -> Result<TypePtr> {
     let column = |column: &ColumnWriter| {
         let def = &column.def;
@@ -87,11 +87,11 @@ fn leaf(sql_type: &SqlType) -> (Physical, Option<LogicalType>) {
         SqlType::Bytea => (Physical::BYTE_ARRAY, None),
         SqlType::Uuid => (Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Uuid)),
         SqlType::Interval => (Physical::FIXED_LEN_BYTE_ARRAY, None),
-        SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => unreachable!("a list is no leaf"),
+        SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => unreachable!("a list is no leaf type"),
     }
 }
 
-/// The bytes that a signed number of so many digits takes.
+/// Returns the number of bytes that a signed number of this precision takes.
 fn decimal_bytes(precision: u8) -> i32 {
     // 10^precision < 2^(8 bytes - 1).
     let bits = f64::from(precision) * std::f64::consts::LOG2_10 + 1.0;

@@ -35,7 +35,7 @@ pub(crate) fn schema(columns: &[ColumnDef]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// A file of `batches`: its statistics and its bytes.
+/// Writes a file of `batches`; returns its statistics and bytes.
 pub(crate) async fn written(
     columns: &[ColumnDef],
     batches: &[RecordBatch],
@@ -57,7 +57,7 @@ pub(crate) fn metadata(file: &Bytes) -> ParquetMetaData {
     reader.finish().unwrap()
 }
 
-/// All rows of a file, in the form they were written in.
+/// Reads all rows of a file in the form in which they were written.
 pub(crate) fn read(columns: &[ColumnDef], file: &Bytes) -> RecordBatch {
     let stored = Arc::new(Schema::new(columns.iter().map(stored_field).collect::<Vec<_>>()));
     let options = ArrowReaderOptions::new().with_schema(stored);
@@ -72,7 +72,7 @@ fn restore(columns: &[ColumnDef], batch: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new(schema(columns), values.collect()).unwrap()
 }
 
-/// A column of every type with three rows, the second NULL.
+/// Returns a column of every type with three rows, the second NULL.
 pub(crate) fn every_type() -> (Vec<ColumnDef>, RecordBatch) {
     let numeric = |precision, scale| SqlType::Numeric { precision, scale };
     let decimals = |precision, scale: i8, value: i128| -> ArrayRef {

@@ -1,4 +1,5 @@
-//! What lies in the bucket against what is known of it. Everything there is of exactly one class.
+//! Storage check: compares the objects in the bucket with the catalog and the store's records. Each object belongs to
+//! exactly one class.
 
 use futures::future::BoxFuture;
 use history::is_history;
@@ -11,28 +12,29 @@ use types::CommitTs;
 use crate::garbage;
 use crate::{Error, Result, Transactions};
 
-/// Where a storage is claimed.
+/// Object by which a server claims the storage.
 const CLAIM: &str = "kiln-claim.json";
 
-/// Why an object is there.
+/// Class of an object in the storage, by what references it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StorageClass {
-    /// A table names it.
+    /// Objects that a table references.
     Referenced,
-    /// No table names it any more, but a moment that can be gone back to does.
+    /// Objects that no table references any more but a snapshot within the retention does.
     Retained,
-    /// Announced by a transaction that goes on, or that failed and is not cleaned up after yet.
+    /// Announced by a running transaction, or by a failed one that is not cleaned up yet.
     InFlight,
-    /// The log of commits.
+    /// Archived log of commits.
     Log,
+    /// Checkpoints of the store.
     Checkpoint,
-    /// Who may write here.
+    /// The claim of the server that may write.
     Claim,
-    /// Nothing knows of it.
+    /// Objects that nothing references.
     Orphan,
-    /// A table names it, and it is not there.
+    /// Objects that a table references and the bucket lacks.
     Missing,
-    /// All that is there.
+    /// Sum over all objects in the bucket.
     Total,
 }
 
@@ -53,43 +55,46 @@ impl StorageClass {
     }
 }
 
-/// A class of objects, or a single odd one.
+/// Row of the report: a class of objects, or a single orphan or missing object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageRow {
     pub class: StorageClass,
-    /// Its name, for an orphan and for what is missing.
+    /// Object name, for orphans and missing objects.
     pub object: Option<String>,
     pub objects: u64,
     pub bytes: u64,
-    /// Microseconds since 1970: what is retained may be deleted from then on, the last of it.
+    /// The latest time until which objects of the class are retained, in microseconds since 1970.
     pub kept_until_us: Option<i64>,
-    /// When an orphan was written.
+    /// Time of an orphan's last write, in microseconds since 1970.
     pub modified_us: Option<i64>,
 }
 
-/// What is known of the bucket.
+/// Objects that the catalog and the store's records reference.
 struct Known {
-    /// Sizes of the objects that tables name.
+    /// Sizes of the objects that tables reference, by name.
     referenced: HashMap<String, u64>,
-    /// Until when they are kept; objects that no state ever named are not.
+    /// Time until which objects are retained, in microseconds since 1970, by name. Objects that no committed state ever
+    /// referenced are not among them.
     retained: HashMap<String, i64>,
     in_flight: HashSet<String>,
 }
 
 impl Transactions {
-    /// Lists the whole bucket. A row for each class that there is, one for each orphan, one for each missing object, and the total.
+    /// Lists the whole bucket and classifies its objects: one row per class, one per orphan, one per missing object,
+    /// and the total.
     ///
     /// # Errors
-    /// Where the bucket or the store does not answer.
+    /// Fails if the bucket or the store cannot be read.
     pub fn check_storage(&self) -> BoxFuture<'_, Result<Vec<StorageRow>>> {
         Box::pin(self.check_storage_unboxed())
     }
 
     async fn check_storage_unboxed(&self) -> Result<Vec<StorageRow>> {
         let core = &self.core;
-        // Nothing is deleted meanwhile.
+        // Held so that nothing is deleted meanwhile.
         let _alone = core.cleaning.lock().await;
-        // What is named before the listing must be in it; what is in it is named after it, unless it is an orphan.
+        // The order matters: an object referenced before the listing must be in it, and an object in the listing is
+        // referenced after it unless it is an orphan.
         let before = core.visible.current();
         let needed: Vec<String> = before
             .state

@@ -1,7 +1,9 @@
-//! Deleting objects that nobody needs: uploads that were never committed, garbage that no snapshot sees, and orphans, which
-//! nothing knows of.
+//! Cleaner: deletes uploads that were never committed, garbage that no snapshot references, and orphans, which nothing
+//! references.
 //!
-//! An object is deleted first and its record after: a crash in between deletes it again, which does no harm.
+//! - `check.rs`: compares the bucket with the catalog and the store's records
+//!
+//! An object is deleted before its record, so that after a crash in between the deletion is only repeated.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -28,24 +30,24 @@ mod tests;
 
 pub use check::{StorageClass, StorageRow};
 
-/// Objects whose records one durable write removes.
+/// Records that one durable write removes at most.
 const CHUNK: usize = 1_000;
-/// Objects are kept for so much longer than the retention, and at most for twice as long.
+/// Time that objects are retained beyond the retention, which is at most doubled by it.
 const KEPT_LONGER: Duration = Duration::from_secs(60);
-/// Objects deleted at a time.
+/// Parallel deletions.
 const DELETES_AT_ONCE: usize = 16;
 
-/// After a load that failed the cleaner waits so long for others.
+/// Delay after a failed load, so that other failures are cleaned up together.
 const SOON: Duration = Duration::from_secs(1);
 
-/// How often to clean.
+/// Intervals of the cleaner.
 #[derive(Debug, Clone, Copy)]
 pub struct CleanSettings {
-    /// Between cleanings of uploads and garbage.
+    /// Interval between cleanings of uploads and garbage.
     pub every: Duration,
-    /// Between listings of the bucket.
+    /// Interval between listings of the bucket for orphans.
     pub list_every: Duration,
-    /// An object that nothing knows of is an orphan once it is older.
+    /// Minimum age of an unreferenced object to be deleted as an orphan.
     pub orphan_age: Duration,
 }
 
@@ -53,28 +55,28 @@ impl Default for CleanSettings {
     fn default() -> Self {
         Self {
             every: Duration::from_secs(60),
-            // A listing costs a request per thousand objects; orphans only come about where an upload outlived its server.
+            // A listing costs a request per thousand objects, and orphans arise only if an upload outlives its server.
             list_every: Duration::from_secs(6 * 3_600),
             orphan_age: Duration::from_secs(24 * 3_600),
         }
     }
 }
 
-/// What a cleaning did.
+/// Result of a cleaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CleanReport {
-    /// Objects of transactions that did not commit.
+    /// Deleted objects of transactions that did not commit.
     pub uploads: usize,
-    /// Objects that commits took out of the catalog.
+    /// Deleted objects that commits removed from the catalog.
     pub garbage: usize,
-    /// Objects that nothing knew of.
+    /// Deleted objects that nothing referenced.
     pub orphans: usize,
-    /// Objects that could not be deleted; the next cleaning tries again.
+    /// Objects whose deletion failed; the next cleaning retries.
     pub failed: usize,
 }
 
 impl Transactions {
-    /// Cleans for as long as the server runs; returns when a write to the store has failed.
+    /// Runs the cleaner until a write to the store fails or the storage is lost to another server.
     pub fn keep_clean<'a>(&'a self, settings: CleanSettings, health: &'a Health) -> BoxFuture<'a, ()> {
         Box::pin(self.keep_clean_unboxed(settings, health))
     }
@@ -94,13 +96,14 @@ impl Transactions {
             }
             tokio::select! {
                 () = self.core.clock.sleep(settings.every) => {}
-                // What a load has left that failed may be what the disk lacks.
+                // A failed load may have filled the disk, so its objects are deleted soon.
                 () = self.core.in_flight.failed() => self.core.clock.sleep(SOON.min(settings.every)).await,
             }
         }
     }
 
-    /// Deletes the uploads of transactions that failed, and the garbage that no registered snapshot needs.
+    /// Deletes the uploads of failed transactions and the garbage that no snapshot needs; also removes
+    /// expired records of outcomes, dropped tables and row moves.
     pub async fn clean_once(&self) -> Result<CleanReport> {
         let core = &self.core;
         let _alone = core.cleaning.lock().await;
@@ -127,7 +130,7 @@ impl Transactions {
         }
         let mut last: Option<Garbage> = None;
         loop {
-            // Taken anew each time, so that a long cleaning follows the snapshots that end meanwhile.
+            // The horizon is read for each chunk, so that a long cleaning profits from snapshots that end meanwhile.
             let horizon = core.visible.horizon();
             let mut chunk = core.read_garbage(last.clone(), horizon, core.cutoff_us()).await?;
             let Some(end) = chunk.last() else { break };
@@ -148,7 +151,8 @@ impl Transactions {
         Ok(report)
     }
 
-    /// Removes the keys of rows that have settled, or went with their table. What is removed is part of no state.
+    /// Deletes the keys of rows that were flushed to Parquet or dropped with their table; no state contains them any
+    /// more.
     async fn remove_retired_rows(&self) -> Result<()> {
         let core = &self.core;
         for prefix in core.blocking(|kv| Ok(stored::rows::retired(kv)?)).await? {
@@ -161,7 +165,8 @@ impl Transactions {
                 };
                 let keys = core.blocking(read).await?;
                 let Some(last) = keys.last() else { break };
-                // What was removed lies there until the store's trees are told: it is not to be passed over each time.
+                // The scan continues after the deleted keys: until the deletions reach the trees of the store, each
+                // scan would step over them again.
                 left = left.after(last.clone());
                 core.write(|batch| {
                     for key in keys {
@@ -175,13 +180,14 @@ impl Transactions {
         Ok(())
     }
 
-    /// Lists all objects of tables and deletes those that no shard, upload or record of garbage names and that are older than
-    /// `age`. What does not look like a shard is left alone, and said so in the log.
+    /// Lists all objects of tables and deletes shards older than `age` that no table, upload or garbage record
+    /// references. Objects that are not named like a shard are reported in the log and not deleted.
     pub async fn delete_orphans(&self, age: Duration) -> Result<CleanReport> {
         let core = &self.core;
         let _alone = core.cleaning.lock().await;
-        // The order makes this safe: listed first, an object is named by what is read after, unless it was an orphan. It moves
-        // from the uploads to the catalog and from there to the garbage, and is in the next place before it leaves the last.
+        // The order makes this safe: an object moves from the uploads to the catalog and from there to the garbage, and
+        // is added to the next before it is removed from the last. Since the listing comes first, every object in it
+        // that is no orphan is found in what is read afterwards.
         let newest_us = core.clock.now_us().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX));
         let listed: Vec<String> = core
             .objects
@@ -197,24 +203,25 @@ impl Transactions {
             catalog: core.visible.current().state,
             garbage: core.all_garbage().await?,
         };
-        // Until a restored warehouse has begun its timeline, a restore comes to the old one, whose objects are orphans here.
+        // Until a restored warehouse has begun its timeline, a restore finds the old one, whose objects are orphans
+        // here.
         core.copy_log_before_deleting().await?;
         core.tenure.check().await.map_err(Error::Claim)?;
         let (orphans, strange) = known.orphans(listed);
         for object in strange {
-            tracing::warn!(object, "an object among those of tables is none of this warehouse's");
+            tracing::warn!(object, "unexpected object in the folder of tables; it is not deleted");
         }
         let mut report = CleanReport::default();
         let deleted = core.delete(orphans, &mut report).await;
         for object in &deleted {
-            tracing::warn!(object, "deleted an object that nothing knew of");
+            tracing::warn!(object, "deleted an orphan: no table, upload or garbage record references it");
         }
         report.orphans = deleted.len();
         Ok(report)
     }
 }
 
-/// The objects that something knows of.
+/// The objects that are referenced.
 #[derive(Debug)]
 struct Known {
     uploads: HashSet<String>,
@@ -223,7 +230,7 @@ struct Known {
 }
 
 impl Known {
-    /// Of the objects listed those that nothing knows of: first the ones named as shards are, then the others.
+    /// Returns the listed objects that nothing references: first those named like shards, then the others.
     fn orphans(&self, listed: Vec<String>) -> (Vec<String>, Vec<String>) {
         let tables = self.catalog.tables();
         let shards: HashSet<_> = tables.flat_map(|table| self.catalog.shards(table.oid).shards.objects()).collect();
@@ -237,7 +244,7 @@ impl Known {
     }
 }
 
-/// Whether `object` is `tables/<number>/<32 hexadecimal digits>.parquet`.
+/// Returns whether `object` is `tables/<number>/<32 hexadecimal digits>.parquet`.
 fn is_named_as_a_shard(object: &str) -> bool {
     let parts = || {
         let (table, file) = object.strip_prefix(TABLES)?.strip_prefix('/')?.split_once('/')?;
@@ -248,29 +255,36 @@ fn is_named_as_a_shard(object: &str) -> bool {
     })
 }
 
-/// Logs what a cleaning did, and returns why it failed.
+/// Logs the result of a cleaning; returns the reason if it failed or was incomplete.
 fn log(report: Result<CleanReport>) -> Option<String> {
     match report {
         Ok(report) if report == CleanReport::default() => None,
         Ok(CleanReport { uploads, garbage, orphans, failed }) => {
-            tracing::info!(uploads, garbage, orphans, failed, "deleted objects that nobody needs");
+            tracing::info!(uploads, garbage, orphans, failed, "deleted unreferenced objects");
             (0 < failed).then(|| format!("{failed} objects could not be deleted"))
         }
         Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "failed to clean up objects");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "could not delete unreferenced objects; the next cleaning retries"
+            );
             Some(with_causes(&error))
         }
     }
 }
 
 impl Core {
-    /// Deletes the objects and returns those that are gone.
+    /// Deletes the objects and returns those that were deleted.
     async fn delete(&self, objects: Vec<String>, report: &mut CleanReport) -> Vec<String> {
         let deletes = stream::iter(objects).map(|object| async move {
             match self.objects.delete(&object).await {
                 Ok(()) => Some(object),
                 Err(error) => {
-                    tracing::warn!(object, error = &error as &dyn std::error::Error, "failed to delete an object");
+                    tracing::warn!(
+                        object,
+                        error = &error as &dyn std::error::Error,
+                        "could not delete an object; the next cleaning retries"
+                    );
                     None
                 }
             }
@@ -280,7 +294,8 @@ impl Core {
         outcomes.into_iter().flatten().collect()
     }
 
-    /// A restore from the storage must not come to a state that names what is deleted: the commits that let go of it have to be there.
+    /// Copies the log to the bucket, so that a restore never ends at a state that references deleted objects: it finds
+    /// the commits that removed them.
     async fn copy_log_before_deleting(&self) -> Result<()> {
         match &self.history {
             Some(history) if !Mutation::GarbageBeforeLog.is_on() => {
@@ -294,19 +309,21 @@ impl Core {
         self.blocking(move |kv| garbage::read(kv, after.as_ref(), horizon, cutoff_us, CHUNK)).await
     }
 
-    /// Objects that a state has named since then are kept.
+    /// Returns the time before which an object must have been removed from the catalog to be deleted.
     fn cutoff_us(&self) -> i64 {
         self.clock.now_us().saturating_sub(self.kept_us())
     }
 
-    /// How long objects are kept, a little longer than anyone may ask for them: the time of a commit is taken before it is written.
+    /// Returns how long objects are retained: slightly longer than the retention, because the time of a commit is taken
+    /// before it is written.
     fn kept_us(&self) -> i64 {
         let retention = self.history.as_ref().map_or(Duration::ZERO, |history| history.retention());
         let kept = retention.saturating_add(retention.min(KEPT_LONGER));
         i64::try_from(kept.as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// Lets nobody come to look at a state that names the objects, durably; keeps of them those that nobody does look at.
+    /// Durably forbids snapshots of states that reference the garbage; removes from the list what pinned snapshots or
+    /// tables still reference.
     async fn retire(&self, garbage: &mut Vec<Garbage>) -> Result<()> {
         let named = garbage.iter().filter(|garbage| garbage.named_until_us.is_some());
         if let Some(floor) = named.map(|garbage| garbage.since).max() {
@@ -323,7 +340,7 @@ impl Core {
             if is_named {
                 tracing::error!(
                     object = garbage.object,
-                    "an object that a table names is listed as garbage; it is kept"
+                    "garbage record of an object that a table references; the object is not deleted"
                 );
             }
             !is_named
@@ -331,16 +348,16 @@ impl Core {
         Ok(())
     }
 
-    /// What the store lists as garbage, where the proposal may need it again.
+    /// Returns the store's garbage records if the proposal copies rows, which may reference such objects again.
     pub(crate) fn listed(&self, proposal: &Proposal) -> Vec<Garbage> {
         if !proposal.clones() {
             return Vec::new();
         }
         match garbage::read(&*self.kv, None, CommitTs(u64::MAX - 1), i64::MAX, usize::MAX) {
             Ok(listed) => listed,
-            // A record that stays where it should go is found by the cleaner, which keeps what a table names.
+            // A garbage record that remains by mistake does no harm: the cleaner never deletes what a table references.
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "failed to read the list of garbage");
+                tracing::warn!(error = &error as &dyn std::error::Error, "could not read the list of garbage");
                 Vec::new()
             }
         }
@@ -354,7 +371,7 @@ impl Core {
         .await
     }
 
-    /// Writes what `fill` puts into a batch.
+    /// Writes the batch that `fill` fills; a failed write poisons the instance.
     pub(crate) async fn write(&self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
         let mut batch = Batch::new();
         fill(&mut batch);
@@ -368,7 +385,7 @@ impl Core {
         written
     }
 
-    /// Runs `step` where it may wait for the store.
+    /// Runs `step` on a thread that may block on the store.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         step: impl FnOnce(&dyn TxKv) -> Result<T> + Send + 'static,
@@ -377,12 +394,13 @@ impl Core {
             return Err(Error::Poisoned);
         }
         let kv = Arc::clone(&self.kv);
-        // A runtime of one thread is a test's, and a simulation's steps must not depend on a second thread.
+        // A current-thread runtime belongs to a test or simulation, whose order of steps must not depend on a second
+        // thread.
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
             return step(&*kv);
         }
         tokio::task::spawn_blocking(move || step(&*kv))
             .await
-            .expect("the step does not panic, and is cancelled only when the process ends")
+            .expect("invariant of blocking steps: they do not panic and are cancelled only at process exit")
     }
 }

@@ -7,14 +7,14 @@ use types::Oid;
 use super::*;
 use crate::fixtures::*;
 
-/// A grace of which even an object written just now is older.
+/// Minimum age that even an object written just now exceeds.
 const NONE: Duration = Duration::ZERO;
 
 async fn write(objects: &Objects, name: &str) {
     objects.put(name, Bytes::from_static(b"rows")).await.unwrap();
 }
 
-/// Announces and writes the objects, and stages them.
+/// Announces, writes and stages the objects.
 async fn upload(transaction: &mut crate::Transaction, objects: &Objects, table: u32, shards: &[u128]) {
     for &shard in shards {
         transaction.announce_upload(&object_name(table, shard)).await.unwrap();
@@ -23,7 +23,7 @@ async fn upload(transaction: &mut crate::Transaction, objects: &Objects, table: 
     transaction.stage(vec![load(table, shards)]).unwrap();
 }
 
-/// The numbers of the shards of table 100 that lie in the bucket.
+/// Returns the numbers of table 100's shards in the bucket.
 async fn stored(objects: &Objects) -> Vec<u128> {
     let mut found: Vec<u128> = objects
         .list(TABLES)
@@ -202,7 +202,7 @@ async fn what_is_not_named_as_a_shard_is_left_alone() {
     assert_eq!(objects.list(TABLES).await.unwrap().len(), 3);
 }
 
-/// Loads and truncates until it has committed often enough; readers check that their objects are there.
+/// Loads and truncates until it has committed often enough; readers check that their objects exist.
 async fn churn(transactions: Arc<Transactions>, objects: Objects, writer: u128) {
     for round in 0..40_u128 {
         let mut transaction = begin(&transactions);

@@ -1,6 +1,10 @@
-//! What cannot happen side by side. Pure: two states and the changes made to the earlier one.
+//! Conflicts between changes of definitions and whole tables that concurrent transactions make. Pure: compares two
+//! states and the changes made to the earlier one.
 //!
-//! States share what they have in common, so an object is unchanged between two of them exactly when both hold the same `Arc`.
+//! Changes of single rows are not checked here: statements detect those under the row's lock (`Transaction::row_now`).
+//!
+//! States share what is unchanged between them: an object is unchanged between two states exactly if both hold the same
+//! `Arc`.
 
 use std::sync::Arc;
 
@@ -10,7 +14,7 @@ use types::Oid;
 #[cfg(test)]
 mod tests;
 
-/// Why a transaction cannot be placed after another that came first.
+/// Conflict that prevents a transaction from committing after another one that committed first.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} with id {oid} {reason}")]
 pub struct Conflict {
@@ -20,7 +24,7 @@ pub struct Conflict {
     pub reason: Reason,
 }
 
-/// What the other transaction did to the object.
+/// Kind of change that the other transaction made to the object.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     #[error("was changed by a concurrent transaction")]
@@ -37,8 +41,8 @@ pub enum Reason {
     Refused(#[source] catalog::Error),
 }
 
-/// The state after `changes`, made to `now` though they were made to `base`; or the first reason why that is not the same.
-/// `visit` sees each change and the state that it is made to.
+/// Applies `changes`, which were made to `base`, to the newer state `now`. Fails with the first conflict between them
+/// and what happened since `base`. `visit` is called with each change and the state that it is about to be applied to.
 pub(crate) fn rebase(
     base: &CatalogState,
     now: &CatalogState,
@@ -59,7 +63,7 @@ pub(crate) fn rebase(
     Ok(state)
 }
 
-/// What happened between `base` and `now` that `change` cannot follow.
+/// Returns the conflict between `change` and what happened between `base` and `now`, if there is one.
 fn find(base: &CatalogState, now: &CatalogState, change: &Change) -> Option<Conflict> {
     let (kind, oid) = target(change);
     let reason = match change {
@@ -72,7 +76,7 @@ fn find(base: &CatalogState, now: &CatalogState, change: &Change) -> Option<Conf
             changed.or_else(|| view.depends_on.iter().find_map(|&needed| relation_differs(base, now, needed)))
         }
         Change::PutSequence(_) | Change::DropSequence(_) => differ(base.sequence(oid), now.sequence(oid)),
-        // Rows that others added go with the table.
+        // Rows that others added are dropped with the table.
         Change::DropTable(_) => differ(base.table(oid), now.table(oid)),
         Change::PutTable(table) => differ(base.table(oid), now.table(oid)).or_else(|| {
             let tightened = base.table(oid).is_some_and(|old| tightens(old, table));
@@ -80,16 +84,16 @@ fn find(base: &CatalogState, now: &CatalogState, change: &Change) -> Option<Conf
         }),
         Change::RemoveAllRows { .. } => match (base.table(oid), now.table(oid)) {
             (Some(_), None) => Some(Reason::Dropped),
-            // The rows taken away may be on their way back in another form, and then those added meanwhile would be lost.
+            // The removed rows may be about to be loaded again in another form, and rows added meanwhile would be lost.
             _ => rows_differ(base, now, oid),
         },
         Change::AddShards { .. } => match (base.table(oid), now.table(oid)) {
             (Some(_), None) => Some(Reason::Dropped),
             _ => rows_conflict(base, now, oid),
         },
-        // Rows that were added, changed or deleted meanwhile are where they were, and stay there or are told.
-        // The table is the transaction's own.
+        // No other transaction sees the table: this one has created it.
         Change::Clone { .. } => differ(base.table(oid), now.table(oid)),
+        // Rows may have been added, changed or deleted meanwhile: applying the change to `now` takes them into account.
         Change::Seal { .. } | Change::Settle { .. } | Change::Compact { .. } => match now.table(oid) {
             None => Some(Reason::Dropped),
             Some(_) if was_emptied(base, now, oid) => Some(Reason::Emptied),
@@ -99,7 +103,7 @@ fn find(base: &CatalogState, now: &CatalogState, change: &Change) -> Option<Conf
     Some(Conflict { kind, oid, reason })
 }
 
-/// What a change is about.
+/// Returns the object that a change is about.
 fn target(change: &Change) -> (ObjectKind, Oid) {
     match change {
         Change::PutDatabase(database) => (ObjectKind::Database, database.oid),
@@ -139,7 +143,7 @@ fn relation_differs(base: &CatalogState, now: &CatalogState, oid: Oid) -> Option
     }
 }
 
-/// Why rows that a transaction wrote to a table it saw as in `base` are none of it as it is `now`.
+/// Checks that rows which a transaction wrote to a table as of `base` are still valid rows of the table in `now`.
 pub(crate) fn written_rows(base: &CatalogState, now: &CatalogState, table: Oid) -> Result<(), Conflict> {
     let dropped = base.table(table).is_some() && now.table(table).is_none();
     let reason = if dropped { Some(Reason::Dropped) } else { rows_conflict(base, now, table) };
@@ -169,23 +173,24 @@ fn rows_differ(base: &CatalogState, now: &CatalogState, table: Oid) -> Option<Re
     }
 }
 
-/// Whether `new` is wrong about rows made for `old` that nobody looked at when it was made.
+/// Returns whether rows made for `old` can violate `new`, whose creation did not check them.
 fn tightens(old: &Table, new: &Table) -> bool {
     let columns = new.columns.iter().any(|column| match old.column(column.id) {
         Some(old) => old.sql_type != column.sql_type || (column.not_null && !old.not_null),
-        // Older rows answer `missing`; without one they would lack a value, or one each from a volatile DEFAULT.
+        // Rows from before the column existed read `missing`; if that is NULL they would violate NOT NULL, or each need
+        // its own value of a volatile DEFAULT.
         None => column.missing.is_none() && (column.not_null || column.default.is_some()),
     });
     columns || has_new_check(old, new) || has_new_key(old, new)
 }
 
-/// Whether rows made for `old` are rows of `new`.
+/// Returns whether all rows made for `old` are valid rows of `new`.
 fn accepts_rows_of(new: &Table, old: &Table) -> bool {
     let all_kept = old.columns.iter().all(|column| new.column(column.id).is_some());
     all_kept && !tightens(old, new)
 }
 
-/// Whether a key or a reference is enforced that was not.
+/// Returns whether `new` enforces a key or foreign key that `old` does not.
 fn has_new_key(old: &Table, new: &Table) -> bool {
     let mut keys = new.row_indexes().filter(|index| index.unique);
     let is_reference =

@@ -4,7 +4,7 @@ use types::{ColumnId, SqlType};
 use super::*;
 use crate::fixtures::{load, put, table};
 
-/// What both transactions started from: the schema s (50) and the tables t (100), with a shard, and u (101).
+/// Builds the common initial state: the schema s (50) and the tables t (100), with a shard, and u (101).
 fn base() -> CatalogState {
     let schema = Schema { oid: Oid(50), name: "s".to_owned(), owner: Role::BOOTSTRAP, comment: None };
     after(
@@ -17,19 +17,19 @@ fn after(state: &CatalogState, changes: &[Change]) -> CatalogState {
     changes.iter().fold(state.clone(), |state, change| state.apply(change).unwrap())
 }
 
-/// What a transaction does to t.
+/// Change that a transaction makes, mostly to t.
 #[derive(Debug, Clone, Copy)]
 enum Does {
     Nothing,
     Loads,
     Truncates,
-    /// Takes the rows away and puts others back.
+    /// Removes the rows and adds others.
     Rewrites,
     Drops,
     Comments,
     AddsColumn,
     AddsNotNullColumn,
-    /// Adds a column that existing rows would need a value each for.
+    /// Adds a column that needs its own value in each existing row.
     AddsVolatileColumn,
     Retypes,
     DropsColumn,
@@ -37,7 +37,7 @@ enum Does {
     AddsCheck,
     /// Creates a view that reads t.
     CreatesView,
-    /// Creates a table called v.
+    /// Creates a table named v.
     CreatesTable,
     DropsSchema,
     CreatesInSchema,
@@ -49,7 +49,7 @@ enum Does {
 use Does::*;
 
 impl Does {
-    /// The changes; `second` tells the ids of new objects of the two transactions apart.
+    /// Returns the changes; `second` selects other ids for new objects of the second transaction.
     fn changes(self, base: &CatalogState, second: bool) -> Vec<Change> {
         let number = if second { 2 } else { 1 };
         let altered = |alter: &dyn Fn(&mut Table)| {
@@ -122,7 +122,7 @@ impl Does {
     }
 }
 
-/// What comes of the second transaction after the first, both begun at the same moment.
+/// Returns the outcome of the second transaction's commit after the first's, both with the same snapshot.
 fn outcome(first: Does, second: Does) -> &'static str {
     let base = base();
     let now = after(&base, &first.changes(&base, false));
@@ -142,7 +142,7 @@ fn outcome(first: Does, second: Does) -> &'static str {
 #[test]
 fn the_matrix_of_two_transactions() {
     let matrix = [
-        // Loads disturb nobody, and are disturbed by what takes their rows or forbids them.
+        // Loads conflict only with changes that remove the rows or forbid them.
         (Loads, Loads, "fine"),
         (Loads, LoadsOther, "fine"),
         (Truncates, Loads, "emptied"),
@@ -157,7 +157,7 @@ fn the_matrix_of_two_transactions() {
         (SetsNotNull, Loads, "changed"),
         (AddsCheck, Loads, "changed"),
         (Drops, LoadsOther, "fine"),
-        // A table is altered by one at a time.
+        // Concurrent alterations of a table conflict.
         (Comments, Comments, "changed"),
         (AddsColumn, DropsColumn, "changed"),
         (Drops, Comments, "dropped"),
@@ -165,7 +165,7 @@ fn the_matrix_of_two_transactions() {
         (Drops, Drops, "dropped"),
         (Loads, Drops, "fine"),
         (Truncates, Drops, "fine"),
-        // Rows that came meanwhile were not looked at.
+        // Rows that were added meanwhile were not checked.
         (Loads, Comments, "fine"),
         (Loads, AddsColumn, "fine"),
         (Loads, DropsColumn, "fine"),

@@ -1,4 +1,4 @@
-//! Who waits for whom, and whether it goes round in a circle.
+//! Deadlock detection: the waits-for graph and the search for cycles in it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,18 +6,18 @@ use super::entry::Entry;
 use super::mode::Request;
 use super::{LockManager, LockMode, Resource, TxnId};
 
-/// One step of a circle: a transaction, what it waits for and who is in its way.
+/// Edge of a cycle: a transaction, the lock that it waits for, and the transaction that blocks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitsFor {
     pub waiter: TxnId,
     pub resource: Resource,
     pub mode: LockMode,
     pub blocker: TxnId,
-    /// Whether the blocker only stands ahead in the queue, and does not hold what is waited for.
+    /// True if the blocker does not hold the lock, but is only ahead in the queue.
     pub is_queued: bool,
 }
 
-/// Who waits for what.
+/// Waits-for graph: the request of each waiting transaction.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     waits: HashMap<TxnId, (Resource, Request)>,
@@ -44,23 +44,23 @@ impl Graph {
     }
 }
 
-/// How far a queue was looked through in one search.
+/// Record of how thoroughly one search has visited a queue.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    /// Modes that were looked for.
+    /// Modes whose conflicting holders and waiters were visited.
     modes: u8,
-    /// Whether that was on behalf of the last waiter, or of the last but the one who asks.
+    /// True if the queue was visited up to its last waiter, other than the transaction that started the search.
     is_whole: bool,
 }
 
 impl LockManager {
-    /// Looks for a circle through `start`, who has just begun to wait. If one hangs on the order of a queue alone, the order is changed;
-    /// otherwise it is returned.
+    /// Searches for a cycle through `start`, which has just begun to wait. If a cycle exists only because of the order
+    /// of a queue, the queue is reordered; otherwise the cycle is returned.
     pub(super) fn untangle(&self, graph: &mut Graph, start: TxnId) -> Option<Vec<WaitsFor>> {
         let circle = self.circle(graph, start)?;
         for step in circle.iter().filter(|step| step.is_queued) {
             let Some((back, _)) = self.move_ahead(&step.resource, step.waiter, step.blocker) else { continue };
-            // Whoever was overtaken now waits for who overtook: a new circle would go through it.
+            // An overtaken waiter now waits for the one that overtook it, so a new cycle would contain that one.
             if self.circle(graph, start).is_none() && self.circle(graph, step.waiter).is_none() {
                 self.change(graph, &step.resource, Entry::settle);
                 return None;
@@ -70,7 +70,7 @@ impl LockManager {
         Some(circle)
     }
 
-    /// Whom a transaction waits for now.
+    /// Returns the transactions that block `txn` now.
     #[must_use]
     pub fn blockers(&self, txn: TxnId) -> Vec<TxnId> {
         let graph = self.graph.lock();
@@ -82,7 +82,7 @@ impl LockManager {
         blockers
     }
 
-    /// The shortest circle of waiting through `start`.
+    /// Returns the shortest cycle of waits through `start`.
     fn circle(&self, graph: &Graph, start: TxnId) -> Option<Vec<WaitsFor>> {
         let mut reached: HashMap<TxnId, WaitsFor> = HashMap::new();
         let mut seen: HashMap<&Resource, Seen> = HashMap::new();
@@ -94,7 +94,7 @@ impl LockManager {
                 continue;
             }
             let (blockers, behind) = self.in_the_way(waiter, resource, *request);
-            // What `start` looked through lacks `start` itself.
+            // The queue as visited by `start` does not contain `start` itself.
             if waiter != start && behind.iter().all(|txn| *txn == start) {
                 seen.insert(resource, Seen { modes: before.modes | request.conflicts, is_whole: true });
             }
@@ -113,7 +113,8 @@ impl LockManager {
         None
     }
 
-    /// Who is in a waiter's way, holders first, then who stands ahead of it from the last to the first; and who stands behind it.
+    /// Returns the blockers of a waiter, holders first and then conflicting waiters ahead of it from last to first,
+    /// each with whether it is only queued; and the waiters behind it.
     fn in_the_way(&self, waiter: TxnId, resource: &Resource, request: Request) -> (Vec<(TxnId, bool)>, Vec<TxnId>) {
         self.with_queue(resource, |queue| {
             let is_held = |(holder, modes): &&(TxnId, u8)| *holder != waiter && modes & request.conflicts != 0;
@@ -134,7 +135,7 @@ impl LockManager {
         .unwrap_or_default()
     }
 
-    /// Moves a waiter right ahead of another; returns where it was and where it is.
+    /// Moves a waiter directly ahead of another; returns its old and its new position.
     fn move_ahead(&self, resource: &Resource, waiter: TxnId, other: TxnId) -> Option<(usize, usize)> {
         self.with_queue(resource, |queue| {
             let to = queue.waiters().iter().position(|waiter| waiter.txn == other)?;
@@ -151,7 +152,7 @@ impl LockManager {
     }
 }
 
-/// The steps from `start` to the last one, which leads back to it.
+/// Returns the edges from `start` to `last`, which leads back to it.
 fn trace(reached: &HashMap<TxnId, WaitsFor>, start: TxnId, last: WaitsFor) -> Vec<WaitsFor> {
     let mut steps = vec![last];
     while let Some(step) = steps.last().filter(|step| step.waiter != start).and_then(|step| reached.get(&step.waiter)) {

@@ -1,38 +1,38 @@
-//! One locked thing.
+//! State of one locked resource.
 
 use super::TxnId;
 use super::mode::Request;
 use super::queue::{Queue, Waiter};
 
-/// Who holds a thing. Without a queue as long as it is one transaction and nobody waits.
+/// Holders of a resource: a single transaction, or a queue once there are several holders or waiters.
 #[derive(Debug)]
 pub(super) enum Entry {
     Sole { txn: TxnId, modes: u8 },
     Queued(Box<Queue>),
 }
 
-/// What asking for a lock came to.
+/// Result of an attempt to acquire a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// The transaction held it already.
+    /// Already held by the transaction.
     Had,
-    /// It is the transaction's now, who held `before`.
+    /// Acquired; `before` are the modes that the transaction held until now.
     Granted { before: u8 },
-    /// Another transaction is in the way.
+    /// Held or awaited by another transaction in a conflicting mode.
     Blocked,
 }
 
-/// What a change led to.
+/// Effect of a change on the waiters.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Waiters that hold the thing now.
+    /// Waiters that have acquired their locks.
     pub(super) granted: Vec<Waiter>,
-    /// Nobody holds it and nobody waits.
+    /// True if the resource has neither holders nor waiters.
     pub(super) is_free: bool,
 }
 
 impl Entry {
-    /// Takes the lock if nobody is in the way.
+    /// Acquires the lock unless another transaction is in the way.
     pub(super) fn attempt(&mut self, txn: TxnId, request: Request) -> Attempt {
         match self {
             Entry::Sole { txn: holder, modes } if *holder == txn => {
@@ -49,7 +49,7 @@ impl Entry {
         }
     }
 
-    /// Sets what a transaction holds back to `before`.
+    /// Resets the modes that a transaction holds to `before`.
     pub(super) fn restore(&mut self, txn: TxnId, before: u8) -> Outcome {
         match self {
             Entry::Sole { txn: holder, modes } => {
@@ -65,7 +65,7 @@ impl Entry {
         }
     }
 
-    /// Grants what can be granted, and drops the queue if there is none any more.
+    /// Grants all requests that no longer conflict, and drops the queue if it is no longer needed.
     pub(super) fn settle(&mut self) -> Outcome {
         let Entry::Queued(queue) = self else { return Outcome::default() };
         let granted = queue.grant();
@@ -76,7 +76,7 @@ impl Entry {
         Outcome { granted, is_free }
     }
 
-    /// The queue, made if there was none.
+    /// Returns the queue; creates it if there is none.
     pub(super) fn queue(&mut self) -> &mut Queue {
         if let Entry::Sole { txn, modes } = self {
             *self = Entry::Queued(Box::new(Queue::new(*txn, *modes)));

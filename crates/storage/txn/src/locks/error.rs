@@ -1,17 +1,18 @@
-//! Why a lock was not taken.
+//! Errors of lock requests.
 
 use super::{Resource, WaitsFor};
 
-/// Why a lock was not taken.
+/// Failure to acquire a lock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
-    /// Another transaction has it, and the caller would not wait.
+    /// Blocked by another transaction, with [`super::LockWait::NoWait`].
     #[error("could not obtain lock")]
     NotAvailable { resource: Resource },
-    /// Another transaction has had it for longer than the caller would wait.
+    /// Blocked by another transaction for longer than the timeout.
     #[error("lock timeout")]
     Timeout { resource: Resource },
-    /// Waiting would never end. The first of the circle is the caller, and the last waits for it.
+    /// A wait that would never end. The first step of the cycle is the caller's, and the last one's blocker is the
+    /// caller.
     #[error("deadlock detected")]
     Deadlock { circle: Vec<WaitsFor> },
 }

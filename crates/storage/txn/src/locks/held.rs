@@ -1,4 +1,4 @@
-//! What each transaction holds, in the order of its taking.
+//! Locks of each transaction, in the order of acquisition.
 
 use std::collections::HashMap;
 
@@ -6,20 +6,20 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{Resource, SHARDS, TxnId};
 
-/// A lock that was taken, and the modes that the transaction held before.
+/// Acquired lock, with the modes that the transaction held of the resource before.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) resource: Resource,
     pub(super) before: u8,
 }
 
-/// A point in the order of a transaction's locks.
+/// Position in a transaction's list of locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct LockMark(usize);
 
 type Shard = HashMap<TxnId, Vec<Held>>;
 
-/// What each transaction holds.
+/// Lists of all transactions' locks.
 #[derive(Debug)]
 pub(super) struct HeldLocks {
     shards: Box<[Mutex<Shard>]>,
@@ -47,7 +47,7 @@ impl HeldLocks {
         self.shard(txn).remove(&txn).unwrap_or_default()
     }
 
-    /// Collects what is taken one after another.
+    /// Starts a list of locks that are acquired by one request.
     pub(super) const fn batch(&self, txn: TxnId) -> Batch<'_> {
         Batch { locks: self, txn, taken: Vec::new() }
     }
@@ -62,7 +62,7 @@ impl HeldLocks {
     }
 }
 
-/// Locks that are being taken: on record when it is dropped, however that comes.
+/// Locks acquired by one request; added to the transaction's list on drop, however the request ends.
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
     locks: &'a HeldLocks,

@@ -1,20 +1,21 @@
-//! What is locked and waited for, for people to look at.
+//! Listing of locks and waits, for `pg_locks`.
 
 use super::entry::Entry;
 use super::{LockManager, LockMode, Resource, TxnId};
 
-/// A lock that a transaction holds or waits for.
+/// Lock that a transaction holds or waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockInfo {
     pub resource: Resource,
     pub txn: TxnId,
     pub mode: LockMode,
-    /// Since when the transaction waits, in microseconds since 1970-01-01 UTC; `None` if it holds the lock.
+    /// Start of the wait in microseconds since 1970-01-01 UTC; `None` if the lock is held.
     pub waiting_since_us: Option<i64>,
 }
 
 impl LockManager {
-    /// Locks of tables, and those of rows and keys that somebody waits for: as in PostgreSQL, the others are too many to list.
+    /// Lists the locks of tables, and those of rows and keys that a transaction waits for: as in PostgreSQL, the others
+    /// are too many.
     #[must_use]
     pub fn list(&self) -> Vec<LockInfo> {
         let mut list = Vec::new();

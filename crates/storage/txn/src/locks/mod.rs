@@ -1,14 +1,22 @@
-//! Locks on tables, rows and keys, held in memory from their taking to their transaction's end.
+//! Lock manager: locks on tables, rows and keys, in memory, held from acquisition to the end of the transaction.
 //!
-//! Never looks at what it locks. A lock says only that others keep off from now on: what was changed before has to be looked at
-//! after the lock is taken, whether or not its taking had to wait.
+//! The lock manager never looks at what it locks. A lock only keeps other transactions off from its acquisition on: the
+//! caller must check for changes made before, whether or not it had to wait.
 //!
-//! A thing that one transaction holds and nobody waits for is 32 bytes in a map, and 24 on the list of what the transaction holds.
-//! A contended thing has a queue, in which nobody overtakes whom it conflicts with. Who has to wait looks at once whether those that it
-//! waits for wait for it, and is refused then.
+//! An uncontended resource takes 32 bytes in a map, and 24 bytes in the list of its holder's locks. A contended
+//! resource has a queue, in which no request overtakes another that it conflicts with. Each request that must wait
+//! first searches for a deadlock, and is refused if it would close a cycle.
 //!
-//! Start at `mode.rs` for who conflicts with whom, then `queue.rs`; `wait.rs` says how waiting begins and ends, `deadlock.rs` when
-//! it cannot end.
+//! Reading order:
+//!
+//! - `mode.rs`: lock modes and their conflicts
+//! - `resource.rs`: lockable resources
+//! - `entry.rs`: state of one resource
+//! - `queue.rs`: holders and waiters of a contended resource
+//! - `wait.rs`: the phases of waiting for a lock
+//! - `deadlock.rs`: the waits-for graph
+//! - `held.rs`: the locks of each transaction, for their release
+//! - `list.rs`: listing for `pg_locks`
 
 mod deadlock;
 mod entry;
@@ -45,48 +53,48 @@ pub use list::LockInfo;
 pub use mode::{KeyLock, LockMode, RowLock, TableLock};
 pub use resource::{KeyName, Resource};
 
-/// Identity of a running transaction, given by the caller and never used twice.
+/// Identifier of a running transaction, chosen by the caller and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u64);
 
-/// What to do about a lock that cannot be had at once.
+/// Behaviour of a request that is blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockWait {
-    /// Wait, for each lock at most so long.
+    /// Wait, for each lock at most the timeout.
     Block { timeout: Option<Duration> },
     /// Fail with [`LockError::NotAvailable`].
     NoWait,
-    /// Go on without it.
+    /// Skip the lock and continue with the next.
     SkipLocked,
 }
 
-/// What taking locks came to.
+/// Result of a successful lock request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Locked {
-    /// Whether another transaction was in the way: then it may have changed what is locked now.
+    /// True if a request was blocked, in which case another transaction may have changed what is locked now.
     pub waited: bool,
-    /// Positions in the request of what [`LockWait::SkipLocked`] left out.
+    /// Indexes in the request of the resources that [`LockWait::SkipLocked`] skipped.
     pub skipped: Vec<usize>,
 }
 
-/// All locks. A transaction asks for one thing at a time.
+/// Lock manager of an instance. Each transaction has at most one request in progress.
 #[derive(Debug)]
 pub struct LockManager {
     entries: Box<[Mutex<HashMap<Resource, Entry>>]>,
     held: HeldLocks,
-    /// Who waits. Taken before the map of a contended thing: nothing about waiting changes without it.
+    /// The waits-for graph. Taken before the map of a contended resource: waiting never changes without it.
     graph: Mutex<Graph>,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
 }
 
-/// A power of two; enough that cores seldom meet.
+/// Number of independently locked maps: a power of two, large enough that cores rarely meet.
 const SHARDS: usize = 64;
-/// Who had so many locks leaves room behind that others will hardly need.
+/// Number of locks of a transaction from which its end shrinks the maps, as others will hardly need their capacity.
 const MANY: usize = 64 * 1024;
 
 impl LockManager {
-    /// No locks yet. Timeouts are measured on `clock`.
+    /// Creates a lock manager without locks; `clock` measures timeouts.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> LockManager {
         LockManager {
@@ -109,7 +117,7 @@ impl LockManager {
         self.lock_each(txn, std::iter::once(Resource::Table(table)), mode.request(), wait).await
     }
 
-    /// Locks rows of a table in the order given. What was locked before a failure stays locked.
+    /// Locks rows of a table in the given order. Locks acquired before a failure are retained.
     pub async fn lock_rows(
         &self,
         txn: TxnId,
@@ -121,7 +129,8 @@ impl LockManager {
         self.lock_each(txn, rows.iter().map(|row| Resource::Row(table, *row)), mode.request(), wait).await
     }
 
-    /// Locks keys of an index or constraint in the order given, present or not. What was locked before a failure stays locked.
+    /// Locks keys of an index or constraint in the given order, whether or not they exist. Locks acquired before a
+    /// failure are retained.
     pub async fn lock_keys<K: AsRef<[u8]> + Sync>(
         &self,
         txn: TxnId,
@@ -134,20 +143,21 @@ impl LockManager {
         self.lock_each(txn, resources, mode.request(), wait).await
     }
 
-    /// Where a transaction's locks stand now, to give back those that it takes later.
+    /// Returns the current position in the transaction's list of locks, for [`Self::release_to`].
     #[must_use]
     pub fn mark(&self, txn: TxnId) -> LockMark {
         self.held.mark(txn)
     }
 
-    /// Gives back what the transaction has locked, or locked more strongly, since the mark. It must not be waiting.
+    /// Releases locks, and undoes upgrades of locks, that were acquired since the mark. The transaction must not be
+    /// waiting.
     pub fn release_to(&self, txn: TxnId, mark: LockMark) {
         for Held { resource, before } in self.held.take_since(txn, mark).into_iter().rev() {
             self.restore(txn, &resource, before);
         }
     }
 
-    /// Gives back all locks of a transaction that has ended. It must not be waiting.
+    /// Releases all locks of a transaction that has ended. It must not be waiting.
     pub fn release_all(&self, txn: TxnId) {
         let held = self.held.take_all(txn);
         let are_many = MANY <= held.len();
@@ -159,7 +169,7 @@ impl LockManager {
         }
     }
 
-    /// Gives memory back that nobody needs any more.
+    /// Returns unused capacity of the maps to the allocator.
     fn shrink(&self) {
         for shard in &self.entries {
             let mut shard = shard.lock();
@@ -194,7 +204,7 @@ impl LockManager {
         Ok(locked)
     }
 
-    /// Takes the lock if nobody is in the way.
+    /// Acquires the lock unless another transaction is in the way.
     fn attempt(&self, txn: TxnId, resource: &Resource, request: Request) -> Attempt {
         match self.shard(resource).entry(resource.clone()) {
             hash_map::Entry::Occupied(mut entry) => entry.get_mut().attempt(txn, request),
@@ -205,7 +215,7 @@ impl LockManager {
         }
     }
 
-    /// Sets what a transaction holds of a thing back to `before`; 0 is nothing.
+    /// Resets the modes that a transaction holds of a resource to `before`; 0 means none.
     fn restore(&self, txn: TxnId, resource: &Resource, before: u8) {
         {
             let mut shard = self.shard(resource);
@@ -221,7 +231,7 @@ impl LockManager {
         self.change(&mut graph, resource, |entry| entry.restore(txn, before));
     }
 
-    /// Changes a contended thing and wakes who has got it thereby.
+    /// Changes a contended resource and wakes the waiters that acquire their locks by it.
     fn change(&self, graph: &mut Graph, resource: &Resource, change: impl FnOnce(&mut Entry) -> entry::Outcome) {
         let mut shard = self.shard(resource);
         let Some(entry) = shard.get_mut(resource) else { return };

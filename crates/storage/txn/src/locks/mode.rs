@@ -1,4 +1,4 @@
-//! Lock modes and who conflicts with whom: PostgreSQL's tables.
+//! Lock modes and their conflict tables, as in PostgreSQL.
 
 /// Modes of a table lock, from the weakest to the strongest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,7 +13,8 @@ pub enum TableLock {
     AccessExclusive,
 }
 
-/// Modes of a row lock, from the weakest to the strongest; each conflicts with all that the weaker ones conflict with.
+/// Modes of a row lock, from the weakest to the strongest; each conflicts with everything that weaker ones conflict
+/// with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowLock {
     KeyShare,
@@ -25,9 +26,9 @@ pub enum RowLock {
 /// Modes of a key lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyLock {
-    /// The key must stay as it is: a foreign key refers to it.
+    /// Requires the key to remain as it is: a foreign key references it.
     Shared,
-    /// The key comes or goes.
+    /// Adds or removes the key.
     Exclusive,
 }
 
@@ -39,14 +40,14 @@ pub enum LockMode {
     Key(KeyLock),
 }
 
-/// A mode as bits, for quick comparison with what others hold.
+/// Lock mode as bit sets, for fast conflict checks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     /// The mode's own bit.
     pub(super) bit: u8,
-    /// Modes that others must not hold.
+    /// Modes that conflict if another transaction holds them.
     pub(super) conflicts: u8,
-    /// Modes with which the transaction has the lock already.
+    /// Modes that include the requested one if the transaction holds them already.
     pub(super) covered_by: u8,
 }
 
@@ -78,7 +79,7 @@ impl TableLock {
             TableLock::Exclusive => 0b1111_1110,
             TableLock::AccessExclusive => 0b1111_1111,
         };
-        // Every mode is on record by itself, as `pg_locks` shows them.
+        // Table modes do not include each other: `pg_locks` shows each acquired mode.
         Request { bit: self.bit(), conflicts, covered_by: self.bit() }
     }
 }
@@ -120,7 +121,7 @@ impl KeyLock {
 }
 
 impl LockMode {
-    /// The name that `pg_locks` and PostgreSQL's messages give the mode.
+    /// Returns the mode's name in `pg_locks` and in PostgreSQL's messages.
     #[must_use]
     pub const fn postgres_name(self) -> &'static str {
         match self {

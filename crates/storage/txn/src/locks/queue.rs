@@ -1,4 +1,4 @@
-//! Holders and waiters of one contended thing.
+//! Holders and waiters of one contended resource.
 
 use std::collections::VecDeque;
 
@@ -8,19 +8,19 @@ use super::TxnId;
 use super::entry::Attempt;
 use super::mode::Request;
 
-/// Holders, and waiters in the order in which they get it. Nobody overtakes whom it conflicts with, but for a holder that wants more:
-/// it goes ahead of those who wait for it anyway.
+/// Queue of a resource. No request overtakes another that it conflicts with, except that a holder that requests a
+/// stronger mode goes ahead of those that wait for its current lock anyway.
 #[derive(Debug)]
 pub(super) struct Queue {
     holders: Vec<(TxnId, u8)>,
     waiters: VecDeque<Waiter>,
 }
 
-/// A transaction that waits.
+/// Waiting lock request.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) txn: TxnId,
-    /// One waiting, for the transaction may wait for the same thing again later.
+    /// Number of this wait, as the transaction may wait for the same resource again later.
     pub(super) ticket: u64,
     pub(super) request: Request,
     pub(super) since_us: i64,
@@ -28,7 +28,7 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    /// Tells the waiter that it has the lock. It may have gone; its going gives the lock back then.
+    /// Signals that the lock is granted. If the receiver was dropped, its drop releases the lock.
     pub(super) fn wake(self) {
         let _ = self.wake.send(());
     }
@@ -53,19 +53,19 @@ impl Queue {
         Attempt::Granted { before }
     }
 
-    /// Adds a waiter at its place.
+    /// Inserts a waiter at its position.
     pub(super) fn enter(&mut self, waiter: Waiter) {
         let place = self.place(self.held_by(waiter.txn));
         self.waiters.insert(place, waiter);
     }
 
-    /// Takes a waiter out; `None` if it has been granted what it waits for.
+    /// Removes a waiter; `None` if its request has been granted.
     pub(super) fn leave(&mut self, ticket: u64) -> Option<Waiter> {
         let position = self.waiters.iter().position(|waiter| waiter.ticket == ticket)?;
         self.waiters.remove(position)
     }
 
-    /// Makes holders of the waiters that nobody is in the way of any more.
+    /// Turns waiters into holders if nothing blocks them any more, and returns them.
     pub(super) fn grant(&mut self) -> Vec<Waiter> {
         let mut granted = Vec::new();
         let (mut position, mut ahead) = (0, 0);
@@ -82,7 +82,7 @@ impl Queue {
         granted
     }
 
-    /// Sets what a transaction holds.
+    /// Sets the modes that a transaction holds.
     pub(super) fn restore(&mut self, txn: TxnId, modes: u8) {
         if modes != 0 {
             self.hold(txn, modes);
@@ -91,7 +91,7 @@ impl Queue {
         }
     }
 
-    /// Moves a waiter to `position`; returns where it was.
+    /// Moves a waiter to `position` and returns its former position.
     pub(super) fn reorder(&mut self, txn: TxnId, position: usize) -> Option<usize> {
         let from = self.waiters.iter().position(|waiter| waiter.txn == txn)?;
         let waiter = self.waiters.remove(from)?;
@@ -115,7 +115,7 @@ impl Queue {
         self.holders.is_empty() && self.waiters.is_empty()
     }
 
-    /// The one holder, if there is one and nobody waits.
+    /// Returns the only holder if there is exactly one and nothing waits.
     pub(super) fn sole(&self) -> Option<(TxnId, u8)> {
         match self.holders[..] {
             [sole] if self.waiters.is_empty() => Some(sole),
@@ -130,7 +130,7 @@ impl Queue {
         }
     }
 
-    /// Where one who holds `modes` waits: ahead of the first who waits for it to give them back.
+    /// Returns the queue position of a request by a holder of `modes`: ahead of the first waiter that `modes` blocks.
     fn place(&self, modes: u8) -> usize {
         let first = self.waiters.iter().position(|waiter| waiter.request.conflicts & modes != 0);
         first.unwrap_or(self.waiters.len())

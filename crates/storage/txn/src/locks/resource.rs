@@ -1,4 +1,4 @@
-//! What can be locked.
+//! Lockable resources.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use types::{Oid, RowId};
 
 use super::mode::{KeyLock, LockMode, RowLock, TableLock};
 
-/// What can be locked. 16 bytes, for a statement may lock a great many rows.
+/// Lockable resource. 16 bytes, since a statement may lock very many rows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     Table(Oid),
@@ -15,7 +15,7 @@ pub enum Resource {
     Key(Arc<KeyName>),
 }
 
-/// A key of an index or constraint.
+/// Key of an index or constraint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyName {
     pub index: Oid,
@@ -23,13 +23,13 @@ pub struct KeyName {
 }
 
 impl Resource {
-    /// A key of an index or constraint.
+    /// Creates the resource of a key of an index or constraint.
     #[must_use]
     pub fn key(index: Oid, bytes: &[u8]) -> Resource {
         Resource::Key(Arc::new(KeyName { index, bytes: bytes.into() }))
     }
 
-    /// The modes whose bits are set.
+    /// Returns the modes whose bits are set.
     pub(super) fn modes(&self, bits: u8) -> impl Iterator<Item = LockMode> {
         (0..8_u8).filter(move |index| bits & (1 << index) != 0).map(|index| {
             let index = usize::from(index);
@@ -41,8 +41,8 @@ impl Resource {
         })
     }
 
-    /// The mode of a request's one bit.
+    /// Returns the mode of a request's bit.
     pub(super) fn mode(&self, bit: u8) -> LockMode {
-        self.modes(bit).next().expect("a request has its bit")
+        self.modes(bit).next().expect("invariant of Request: exactly one bit is set")
     }
 }

@@ -1,4 +1,4 @@
-//! Many transactions that lock at random, in an order that a seed decides, and what must hold after every step.
+//! Simulation: transactions that take random locks in a seeded order, and invariants that are checked after every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -13,12 +13,12 @@ use super::*;
 
 type Asked = Pin<Box<dyn Future<Output = Result<Locked, LockError>> + Send>>;
 
-/// One transaction after another in one session.
+/// Sequence of transactions in one session.
 #[derive(Default)]
 struct Session {
     txn: u64,
     steps_left: u64,
-    /// What the transaction should hold.
+    /// Locks that the transaction should hold.
     held: BTreeMap<Resource, u8>,
     savepoints: Vec<(LockMark, BTreeMap<Resource, u8>)>,
     statement: Option<Statement>,
@@ -53,7 +53,7 @@ fn random_transactions_never_conflict_and_always_end() {
         timeouts += simulation.timeouts;
         waits += simulation.waits;
     }
-    // Otherwise the runs would say nothing about these.
+    // Too few deadlocks, timeouts or waits would mean that the simulation does not cover them.
     assert!(100 < deadlocks && 50 < timeouts && 2000 < waits, "{deadlocks} {timeouts} {waits}");
 }
 
@@ -85,7 +85,7 @@ impl Simulation {
             self.step(session);
             self.check();
         }
-        // No new transactions: those under way end, whatever they wait for.
+        // No new transactions are started: the running ones must end, whatever they wait for.
         while let Some(session) = (0..self.sessions.len()).find(|session| self.can_go_on(*session)) {
             if self.sessions[session].statement.is_some() {
                 self.poll(session);
@@ -95,11 +95,11 @@ impl Simulation {
             }
             self.check();
         }
-        assert!(self.sessions.iter().all(|session| session.statement.is_none()), "seed {}: somebody waits", self.seed);
-        assert!(self.locks.is_empty(), "seed {}: something is left over", self.seed);
+        assert!(self.sessions.iter().all(|session| session.statement.is_none()), "seed {}: sessions wait", self.seed);
+        assert!(self.locks.is_empty(), "seed {}: a lock was not released", self.seed);
     }
 
-    /// Whether a session has a transaction that does not wait.
+    /// Returns whether a session has a transaction that is not blocked.
     fn can_go_on(&self, session: usize) -> bool {
         let session = &self.sessions[session];
         session.txn != 0 && (session.statement.is_none() || self.locks.blockers(TxnId(session.txn)).is_empty())
@@ -175,12 +175,12 @@ impl Simulation {
     }
 
     fn poll(&mut self, at: usize) {
-        let statement = self.sessions[at].statement.as_mut().expect("asked before");
+        let statement = self.sessions[at].statement.as_mut().expect("a statement was started");
         let Poll::Ready(result) = statement.asked.as_mut().poll(&mut Context::from_waker(&noop_waker())) else {
             return;
         };
         let session = &mut self.sessions[at];
-        let Statement { resources, request, mark, .. } = session.statement.take().expect("just polled");
+        let Statement { resources, request, mark, .. } = session.statement.take().expect("statement was polled above");
         match result {
             Ok(Locked { waited, skipped }) => {
                 self.waits += usize::from(waited);
@@ -202,7 +202,7 @@ impl Simulation {
                         return self.end(at);
                     }
                 }
-                // The statement failed; half of the time the whole transaction ends with it.
+                // The statement failed; in half of the cases the transaction ends with it.
                 self.locks.release_to(TxnId(self.sessions[at].txn), mark);
                 if self.below(2) == 0 {
                     self.end(at);
@@ -211,9 +211,9 @@ impl Simulation {
         }
     }
 
-    /// The statement is given up, wherever it is.
+    /// Cancels the statement, wherever it waits.
     fn cancel(&mut self, at: usize) {
-        let Statement { mark, asked, .. } = self.sessions[at].statement.take().expect("asked before");
+        let Statement { mark, asked, .. } = self.sessions[at].statement.take().expect("a statement was started");
         drop(asked);
         self.locks.release_to(TxnId(self.sessions[at].txn), mark);
         if self.below(2) == 0 {
@@ -226,7 +226,7 @@ impl Simulation {
         self.sessions[at] = Session::default();
     }
 
-    /// A reported circle must be one: the caller's wait closes it, and each of the others waits for the next.
+    /// Checks that a reported cycle is one: the caller's wait closes it, and each other transaction waits for the next.
     fn check_circle(&self, at: usize, circle: &[WaitsFor], request: Request) {
         let seed = self.seed;
         assert_eq!(circle[0].waiter.0, self.sessions[at].txn, "seed {seed}");
@@ -293,7 +293,7 @@ impl Simulation {
         assert_eq!(strangers, None, "seed {seed}: an ended transaction holds a lock");
     }
 
-    /// Takes away who waits for nobody that waits, again and again: what is left would wait for ever.
+    /// Repeatedly removes the transactions that wait for no waiting one: the remaining ones would wait for ever.
     fn check_no_circle(&self, waits_for: &BTreeMap<TxnId, BTreeSet<TxnId>>) {
         let mut left = waits_for.clone();
         loop {
@@ -306,7 +306,7 @@ impl Simulation {
         assert!(left.is_empty(), "seed {}: an undetected deadlock of {left:?}", self.seed);
     }
 
-    /// Holders and waiters of all things.
+    /// Returns holders and waiters of all resources.
     #[expect(clippy::type_complexity, reason = "spelled out once")]
     fn contents(&self) -> BTreeMap<Resource, (BTreeMap<TxnId, u8>, Vec<(TxnId, Request)>)> {
         let shards = self.locks.entries.iter().map(|shard| shard.lock());
@@ -330,7 +330,7 @@ impl Simulation {
     }
 }
 
-/// The modes that conflict with the mode of this bit.
+/// Returns the modes that conflict with the mode of this bit.
 fn conflicts(resource: &Resource, bit: u8) -> u8 {
     match resource.mode(1 << bit) {
         LockMode::Table(mode) => mode.request().conflicts,

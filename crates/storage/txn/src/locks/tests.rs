@@ -49,7 +49,7 @@ fn granted(asked: &mut Asked<'_>) {
 }
 
 impl LockManager {
-    /// Whether nothing is held, waited for or left over.
+    /// Returns whether no lock is held or awaited and no bookkeeping remains.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.iter().all(|shard| shard.lock().is_empty()) && self.held.is_empty() && self.graph.lock().is_empty()
     }
@@ -57,7 +57,7 @@ impl LockManager {
 
 #[test]
 fn tables_conflict_as_in_postgresqls_manual() {
-    // Rows: requested; columns: held by another; from ACCESS SHARE to ACCESS EXCLUSIVE.
+    // Rows: requested mode; columns: mode held by another transaction, from ACCESS SHARE to ACCESS EXCLUSIVE.
     let conflicts = [
         ". . . . . . . X",
         ". . . . . . X X",
@@ -330,7 +330,7 @@ fn a_circle_through_the_order_of_a_queue_is_undone_by_another_order() {
     let mut definer = blocked(table(&locks, 2, TableLock::AccessExclusive));
     at_once(row(&locks, 3, 5, RowLock::Update));
     let mut reader = blocked(table(&locks, 3, TableLock::AccessShare));
-    // 1 waits for 3, which waits behind 2, which waits for 1; but 3 gets along with 1.
+    // 1 waits for 3, which waits behind 2, which waits for 1; but 3 does not conflict with 1.
     let mut writer = blocked(row(&locks, 1, 5, RowLock::Update));
     granted(&mut reader);
     locks.release_all(TxnId(3));
@@ -351,7 +351,8 @@ fn a_queue_whose_order_does_not_matter_keeps_it() {
     let mut behind = blocked(row(&locks, 3, 5, RowLock::NoKeyUpdate));
     let mut holder = blocked(row(&locks, 2, 8, RowLock::Update));
     let mut last = blocked(row(&locks, 4, 7, RowLock::Update));
-    // 1 waits for 3, which stands behind 5, which waits for 1. Ahead of 5, 3 would still wait for 2, that for 4, and that for 1.
+    // 1 waits for 3, which is behind 5, which waits for 1. Ahead of 5, 3 would still wait for 2, which waits for 4,
+    // which waits for 1.
     let mut victim = row(&locks, 1, 6, RowLock::Update);
     let Some(Err(LockError::Deadlock { circle })) = poll(&mut victim) else { panic!("a deadlock") };
     assert!(circle[1].is_queued, "{circle:?}");
@@ -375,7 +376,7 @@ fn every_waiter_of_a_queue_is_looked_at() {
     let mut front = blocked(row(&locks, 3, 5, RowLock::Share));
     let _middle = blocked(row(&locks, 5, 5, RowLock::Update));
     let mut back = blocked(row(&locks, 4, 5, RowLock::Share));
-    // 1 waits for 3, which waits for 2 alone, and for 4, which stands behind 5, which waits for 1.
+    // 1 waits for 3, which waits for 2 alone, and for 4, which is behind 5, which waits for 1.
     let mut asked = blocked(row(&locks, 1, 6, RowLock::Update));
     locks.release_all(TxnId(2));
     granted(&mut front);

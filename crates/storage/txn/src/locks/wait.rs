@@ -1,4 +1,4 @@
-//! Waiting for a lock: how it begins, and the ways it ends.
+//! Waiting for a lock: entering the queue, and being granted, timing out or being cancelled.
 
 use std::time::Duration;
 
@@ -10,25 +10,26 @@ use super::mode::Request;
 use super::queue::Waiter;
 use super::{LockError, LockManager, Resource, TxnId};
 
-/// A place in a queue, given up on drop.
+/// Position of a waiter in a queue; leaves the queue on drop.
 struct Place<'a> {
     locks: &'a LockManager,
     txn: TxnId,
     resource: &'a Resource,
     ticket: u64,
-    /// What the transaction held before.
+    /// Modes that the transaction held before.
     before: u8,
     is_settled: bool,
 }
 
 enum Entered<'a> {
-    /// Nobody was in the way any more: `before` as in [`Attempt::Granted`], `None` as in [`Attempt::Had`].
+    /// Acquired without waiting: `before` as in [`Attempt::Granted`], `None` as in [`Attempt::Had`].
     Granted(Option<u8>),
     Waiting(Place<'a>, oneshot::Receiver<()>),
 }
 
 impl LockManager {
-    /// Waits until the lock is the transaction's, and returns what it held before; `None` if it had the lock already.
+    /// Waits until the lock is acquired and returns the modes held before; `None` if the transaction had the lock
+    /// already.
     pub(super) async fn wait_for(
         &self,
         txn: TxnId,
@@ -41,10 +42,10 @@ impl LockManager {
             Entered::Waiting(place, granted) => (place, granted),
         };
         match timeout {
-            None => granted.await.expect("a waiter is dropped only by its own place"),
+            None => granted.await.expect("only its own Place drops a waiter"),
             Some(timeout) => tokio::select! {
                 biased;
-                granted = granted => granted.expect("a waiter is dropped only by its own place"),
+                granted = granted => granted.expect("only its own Place drops a waiter"),
                 () = self.clock.sleep(timeout) => {
                     if place.leave() {
                         return Err(LockError::Timeout { resource: resource.clone() });
@@ -56,7 +57,7 @@ impl LockManager {
         Ok(Some(place.before))
     }
 
-    /// Enters the queue, unless the waiting would have no end.
+    /// Enters the queue; fails with [`LockError::Deadlock`] if the wait would never end.
     fn enter<'a>(&'a self, txn: TxnId, resource: &'a Resource, request: Request) -> Result<Entered<'a>, LockError> {
         let (wake, granted) = oneshot::channel();
         let since_us = self.clock.now_us();
@@ -86,7 +87,7 @@ impl LockManager {
 }
 
 impl Place<'_> {
-    /// Leaves the queue. False if the lock had been granted: it is the transaction's then.
+    /// Leaves the queue. Returns false if the lock has been granted: the transaction holds it then.
     fn leave(&mut self) -> bool {
         let locks = self.locks;
         self.is_settled = true;
@@ -114,7 +115,7 @@ impl Drop for Place<'_> {
         }
         let mut graph = self.locks.graph.lock();
         if !self.leave_graph(&mut graph) {
-            // Granted, but nobody was there to take it.
+            // Granted, but cancelled before the waiter has noticed.
             self.locks.change(&mut graph, self.resource, |entry| entry.restore(self.txn, self.before));
         }
     }

@@ -1,59 +1,59 @@
-//! Rules of the protocol, each taken away.
+//! Rules of the protocol that the model can omit.
 
-/// A rule that is not followed.
+/// Omitted rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bug {
-    /// Rows that were changed or deleted while their layer settled are not deleted in its shards.
+    /// Rows that were changed or deleted during the flush of their layer are not deleted in its shards.
     SettleForgetsLate,
-    /// The same of compaction.
+    /// Rows that were deleted during a compaction are not deleted in its shards.
     CompactForgetsLate,
-    /// What is late in a compaction is deleted at its old place in the new shard.
+    /// Rows that were deleted during a compaction are deleted at their old positions in the new shard.
     CompactKeepsPlaces,
-    /// The shards of a settled layer are durable in one write, the end of the layer in the next.
+    /// A flush adds its shards in one durable write and removes the layer in the next.
     SettleInTwoWrites,
-    /// A layer settles though it was emptied meanwhile.
+    /// A layer is flushed although the table was emptied meanwhile.
     SettleIgnoresGeneration,
-    /// Shards are replaced though they are no longer there.
+    /// Shards are replaced although they no longer exist.
     CompactIgnoresRemoval,
-    /// A deleted row of the sealed layer leaves nothing in the store.
+    /// Deleting a row of the sealed layer leaves no tombstone in the store.
     NoTombstone,
-    /// What a transaction hides is not looked for where it lies at its commit.
+    /// Rows hidden by a transaction are not located anew at its commit.
     NoBinding,
-    /// What a transaction hides is found where it settled, and not where it was compacted to.
+    /// Rows hidden by a transaction are located after the flush, but not after a later compaction.
     BindingStopsAtSettling,
-    /// How rows moved is forgotten though a transaction may still ask.
+    /// Moves are forgotten although a transaction may still need them.
     MovesForgottenEarly,
-    /// Moves are followed that the rows looked at do not have behind them.
+    /// Moves are followed that are newer than the snapshot.
     MovesOfTheFuture,
-    /// A transaction's rows are committed though the table was emptied meanwhile.
+    /// A transaction's rows are committed although the table was emptied meanwhile.
     TruncateUnnoticed,
-    /// Two transactions may change one row.
+    /// Two transactions may change the same row.
     NoRowLocks,
-    /// A row is changed though another transaction has changed it since the snapshot.
+    /// A row is changed although another transaction has changed it since the snapshot.
     ChangesUnnoticed,
-    /// A row that was changed and has settled since the snapshot counts as the same.
+    /// A row that was changed and flushed since the snapshot counts as unchanged.
     VersionIgnored,
-    /// A row that was changed and has settled since the snapshot counts as deleted.
+    /// A row that was changed and flushed since the snapshot counts as deleted.
     SettledTakenForDeleted,
-    /// A change says where the row lies now, and not where the transaction sees it.
+    /// A change uses the row's newest position instead of the one in the transaction's snapshot.
     PlaceOfAnotherSnapshot,
-    /// A savepoint's rows come back as they were bound then.
+    /// A rollback to a savepoint restores rows bound to outdated positions.
     SavepointNotBound,
     /// Objects are deleted that a snapshot needs.
     CleaningIgnoresSnapshots,
-    /// Objects are deleted that are on their way into the catalog.
+    /// Objects are deleted that are announced and about to be committed.
     CleaningIgnoresUploads,
-    /// A transaction's own version of a row does not hide the one below.
+    /// A transaction's own version of a row does not hide the committed one.
     OwnRowsDoNotHide,
     /// A changed row does not hide its version in the sealed layer.
     SealedNotHidden,
-    /// Nobody asks at a serializable transaction's commit whether what it has read is still so.
+    /// The reads of a serializable transaction are not validated at its commit.
     ReadsNotValidated,
-    /// Rows that were fresh when they were read are not thought of as settled since.
+    /// Rows that were fresh when they were read are assumed not to be flushed since.
     FreshReadsStay,
-    /// That rows move is not among what was written.
+    /// Moves of rows are not recorded among the writes.
     MovesNotNoted,
-    /// What was written is said by where it lay for who wrote it, and not where it lies at the commit.
+    /// Writes are recorded with the positions in the writer's snapshot instead of those at its commit.
     WritesNotedUnbound,
 }
 

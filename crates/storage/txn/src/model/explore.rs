@@ -1,4 +1,4 @@
-//! All worlds that steps lead to, breadth first: what is found wrong is found by the fewest steps.
+//! Breadth-first search of all reachable worlds, so that a violation is reported with the fewest steps.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use super::steps::Step;
 use super::transaction::Level;
 use super::world::World;
 
-/// How much may happen.
+/// Bounds of the search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) rows: usize,
@@ -20,28 +20,29 @@ pub(super) struct Bounds {
     pub(super) crashes: usize,
     pub(super) pins: usize,
     pub(super) truncates: usize,
-    /// Otherwise there is one transaction of each level, in their order, which have no savepoints, and before them rows are inserted.
+    /// If false, there is one transaction of each level, in order, without savepoints, and rows are inserted only
+    /// before them.
     pub(super) everything: bool,
-    /// Those of transactions; there is one serializable at a time.
+    /// Isolation levels of transactions; at most one serializable one runs at a time.
     pub(super) levels: &'static [Level],
-    /// No more worlds than this are looked at.
+    /// Maximum number of visited worlds.
     pub(super) states: usize,
 }
 
-/// What was looked at.
+/// Result of a search without violation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Explored {
     pub(super) states: usize,
-    /// Whether that is everything within the bounds.
+    /// True if all worlds within the bounds were visited.
     pub(super) is_complete: bool,
 }
 
-/// A world in which somebody does not see the truth, and how it comes about.
+/// World in which a reader does not see the true rows, and the steps to it.
 #[derive(Debug)]
 pub(super) struct Violation {
     reason: String,
     steps: Vec<Step>,
-    /// How many worlds were looked at by then.
+    /// Number of worlds visited before.
     states: usize,
 }
 
@@ -51,11 +52,11 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Looks at all worlds within the bounds.
+/// Visits all worlds within the bounds.
 pub(super) fn explore(bounds: Bounds, bug: Option<Bug>) -> Result<Explored, Violation> {
     let first = World::new();
     let mut seen = HashSet::from([fingerprint(&first)]);
-    // For each world the one before it, by position, and the step that led to it.
+    // Predecessor of each world, by index, and the step from it.
     let mut came: Vec<(usize, Option<Step>)> = vec![(0, None)];
     let mut level = vec![(0, first)];
     while !level.is_empty() {
@@ -80,7 +81,7 @@ pub(super) fn explore(bounds: Bounds, bug: Option<Bug>) -> Result<Explored, Viol
     Ok(Explored { states: came.len(), is_complete: true })
 }
 
-/// 64 bits in a world's place: that two of some millions share them is not to be feared.
+/// Hashes a world to 64 bits; collisions among some millions are negligible.
 fn fingerprint(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.hash(&mut hasher);

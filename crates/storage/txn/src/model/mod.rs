@@ -1,12 +1,23 @@
-//! Every order of what can happen to the rows of one table, within bounds: writing, settling, compacting, cleaning, crashing.
+//! Model checker: explores every order of writes, flushes, compactions, cleanings and crashes on the rows of one table,
+//! within bounds.
 //!
-//! A model of the protocol, not of its code: rows are numbers, a version is the commit that wrote it. Beside what the protocol keeps, the
-//! world knows the truth, and after every step each reader must see exactly that. Each [`Bug`] takes one rule of the protocol away:
-//! were it not caught, the rule would be superfluous or the bounds too small.
+//! This is a model of the protocol, not of its code: rows are numbers, and a version is the commit that wrote it.
+//! Beside the protocol's state, a world contains the true rows, and after every step each reader must see exactly
+//! these. Each [`Bug`] removes one rule of the protocol: if the checker did not detect it, the rule would be
+//! superfluous or the bounds too small.
 //!
-//! Rows are read by key; what a serializable transaction has read may not have been changed by its commit (`reads.rs`).
+//! Rows are read by key. What a serializable transaction has read must be unchanged at its commit (`reads.rs`).
 //!
-//! Start at `rows.rs` for what a snapshot is and how it changes, then `world.rs` for the steps; `store.rs` is what outlives a crash.
+//! Reading order:
+//!
+//! - `rows.rs`: snapshots and their changes
+//! - `world.rs`: the whole state and its invariants
+//! - `store.rs`: the durable state
+//! - `moves.rs`: flushes and compactions
+//! - `transaction.rs`, `reads.rs`: transactions of several statements
+//! - `steps.rs`: the possible steps
+//! - `explore.rs`: the breadth-first search
+//! - `bug.rs`: rules that can be removed
 
 mod bug;
 mod explore;
@@ -22,7 +33,7 @@ use bug::Bug;
 use explore::{Bounds, Explored, explore};
 use transaction::Level;
 
-/// Statements that are transactions of their own, settling and one compaction.
+/// Autocommit statements, flushes and one compaction.
 const PLAIN: Bounds = Bounds {
     rows: 1,
     commits: 6,
@@ -37,20 +48,20 @@ const PLAIN: Bounds = Bounds {
     states: 3_000_000,
 };
 
-/// Crashes, readers of the past and TRUNCATE in between.
+/// Additionally crashes, old snapshots and TRUNCATE.
 const STORED: Bounds = Bounds { crashes: 1, pins: 1, truncates: 1, ..PLAIN };
 /// Several rows in a layer and a shard.
 const ROWS: Bounds = Bounds { rows: 2, commits: 7, seals: 1, crashes: 1, ..PLAIN };
 /// A transaction of several statements while rows move.
 const TRANSACTION: Bounds = Bounds { transactions: 1, ..PLAIN };
 const TRUNCATE: Bounds = Bounds { transactions: 1, truncates: 1, commits: 5, ..PLAIN };
-/// Two of them.
+/// Two such transactions.
 const TRANSACTIONS: Bounds = Bounds { transactions: 2, commits: 3, ..PLAIN };
 
-/// A transaction that must find at its commit what it has read, while rows move and others write.
+/// A serializable transaction, while rows move and others write.
 const SERIALIZABLE: Bounds =
     Bounds { rows: 2, commits: 5, transactions: 1, seals: 1, levels: &[Level::Serializable], ..PLAIN };
-/// Beside another that began when rows lay elsewhere.
+/// A serializable transaction beside another one that began before rows moved.
 const SKEW: Bounds = Bounds {
     rows: 2,
     commits: 6,
@@ -77,7 +88,7 @@ fn every_reader_sees_the_truth() {
         match explore(bounds, None) {
             Ok(Explored { states, is_complete }) => {
                 println!("{states} worlds, {bounds:?}");
-                assert!(is_complete && 1_000 < states, "too much or nothing is within {bounds:?}");
+                assert!(is_complete && 1_000 < states, "too many or hardly any worlds within {bounds:?}");
             }
             Err(violation) => panic!("{violation}"),
         }

@@ -1,24 +1,24 @@
-//! Rows that go from one place to another, and finding them again.
+//! Flushes and compactions, and the new positions of moved rows.
 
 use super::bug::Bug;
 use super::rows::{Bucket, Own, Place, ROWS, Rows, has};
 
-/// A sealed layer written to a shard.
+/// Sealed layer that was written to a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Settled {
     pub(super) generation: u8,
     pub(super) shard: u8,
-    /// Rows by their place.
+    /// Rows by their position in the shard.
     pub(super) rows: Vec<u8>,
 }
 
-/// Shards written to another.
+/// Shards that were written to another one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Compacted {
-    /// The old shards, with what was deleted when they were read.
+    /// The old shards, with the deleted rows at the time of reading.
     pub(super) removed: Vec<(u8, u8)>,
     pub(super) shard: u8,
-    /// Old places by the new one.
+    /// Old positions by the new one.
     pub(super) places: Vec<(u8, u8)>,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Move {
     Compacted(Compacted),
 }
 
-/// What became of a row since a statement saw it.
+/// Fate of a row since a statement saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowNow {
     Same(Place),
@@ -50,13 +50,13 @@ impl Compacted {
     }
 }
 
-/// The moves that rows of this commit have behind them.
+/// Returns the moves up to a commit.
 fn until(moves: &[(u8, Move)], ts: u8, bug: Option<Bug>) -> &[(u8, Move)] {
     let later = if bug == Some(Bug::MovesOfTheFuture) { None } else { moves.iter().position(|(at, _)| ts < *at) };
     &moves[..later.unwrap_or(moves.len())]
 }
 
-/// Where a fresh row went that is fresh no longer.
+/// Returns the position of a row that is no longer fresh.
 pub(super) fn of_row(moves: &[(u8, Move)], rows: &Rows, row: usize, bug: Option<Bug>) -> Option<(u8, u8)> {
     let (position, (shard, place)) = moves.iter().enumerate().rev().find_map(|(position, (_, known))| match known {
         Move::Settled(settled) => Some((position, settled.place_of(row)?)),
@@ -68,7 +68,7 @@ pub(super) fn of_row(moves: &[(u8, Move)], rows: &Rows, row: usize, bug: Option<
     follow(&moves[position + 1..], rows, shard, place)
 }
 
-/// Where the row at that place lies now, deleted or not.
+/// Returns the current position of the row that was at this position, whether or not it is deleted.
 pub(super) fn follow(moves: &[(u8, Move)], rows: &Rows, mut shard: u8, mut place: u8) -> Option<(u8, u8)> {
     for (_, known) in moves {
         if let Move::Compacted(compacted) = known
@@ -80,7 +80,7 @@ pub(super) fn follow(moves: &[(u8, Move)], rows: &Rows, mut shard: u8, mut place
     rows.has_shard(shard).then_some((shard, place))
 }
 
-/// `own`, made over earlier rows, over `rows`.
+/// Binds `own`, written over earlier rows, to `rows`.
 pub(super) fn bind(own: &Own, rows: &Rows, moves: &[(u8, Move)], bug: Option<Bug>) -> Own {
     if bug == Some(Bug::NoBinding) {
         return own.clone();
@@ -104,7 +104,7 @@ pub(super) fn bind(own: &Own, rows: &Rows, moves: &[(u8, Move)], bug: Option<Bug
     bound
 }
 
-/// What became of the row that was at `place` in `seen`, in the newer `now`.
+/// Determines the fate of the row at `place` of `seen` in the newer `now`.
 pub(super) fn row_now(
     seen: &Rows,
     now: &Rows,
@@ -119,7 +119,7 @@ pub(super) fn row_now(
         return if is_same { RowNow::Same(place) } else { RowNow::Changed };
     }
     let is_there = |(shard, place): &(u8, u8)| !now.is_deleted(*shard, *place);
-    // The row itself, if nobody has written it anew; where it settled last, if somebody has.
+    // The row's position if it is unchanged, or that of its last flush if it was changed.
     let settled = of_row(moves, now, row, None).filter(is_there);
     match place {
         Place::Shard(shard, place) => match follow(moves, now, shard, place).filter(is_there) {

@@ -1,20 +1,20 @@
-//! What serializable transactions have read by key, and whether others have changed it since.
+//! Key reads of serializable transactions, and their validation.
 
 use super::bug::Bug;
 use super::rows::{Mask, Own, Place, ROWS, has};
 
-/// What a transaction has asked for, and what it found.
+/// Read set of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Reads {
-    /// Rows that it looked for: their keys.
+    /// Rows whose keys were looked up.
     pub(super) keys: Mask,
-    /// Those that were there.
+    /// Rows that were found.
     rows: Mask,
-    /// Where those of shards lay.
+    /// Positions of rows that were found in shards.
     places: Vec<(u8, u8)>,
 }
 
-/// What a commit wrote.
+/// Write of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Written {
     Rows(Own),
@@ -34,7 +34,7 @@ impl Reads {
         }
     }
 
-    /// Whether commits, in their order, have changed what was read.
+    /// Returns whether commits, given in order, have changed what was read.
     pub(super) fn are_changed_by<'a>(&self, written: impl Iterator<Item = &'a Written>, bug: Option<Bug>) -> bool {
         let mut are_moved = false;
         for written in written {
@@ -52,7 +52,7 @@ impl Reads {
     fn is_changed_by(&self, own: &Own, are_moved: bool, bug: Option<Bug>) -> bool {
         let came = (0..ROWS).any(|row| own.rows[row] != 0 && has(self.keys, row));
         let went = own.gone & self.rows != 0;
-        // Rows that were fresh when they were read may have settled since.
+        // Rows that were fresh when they were read may have been flushed since.
         let can_be_elsewhere = if bug == Some(Bug::FreshReadsStay) { !self.places.is_empty() } else { self.rows != 0 };
         let elsewhere = are_moved && can_be_elsewhere && !own.deleted.is_empty();
         let is_deleted = |(shard, place): &(u8, u8)| {

@@ -1,28 +1,28 @@
-//! What a snapshot is: the rows of a table at one moment, and how they become the next.
+//! Snapshots: the rows of a table in one state, and their changes.
 
 use super::bug::Bug;
 use super::moves::{Compacted, Settled};
 
-/// Rows there can be.
+/// Maximum number of rows.
 pub(super) const ROWS: usize = 2;
 
-/// A version of each row; 0 for none.
+/// Version of each row; 0 if the row does not exist.
 pub(super) type Versions = [u8; ROWS];
 
-/// Rows of a layer, of a shard, of anything: bits.
+/// Set of rows or positions as bits.
 pub(super) type Mask = u8;
 
-/// A shard's rows and their versions, by place.
+/// Object of a shard: rows and their versions, by position.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Object {
     pub(super) rows: Vec<(u8, u8)>,
     pub(super) is_there: bool,
 }
 
-/// All objects there ever were; a shard's id is its object's position.
+/// All objects that ever existed; a shard's id is the index of its object.
 pub(super) type Bucket = Vec<Object>;
 
-/// The committed rows of the table.
+/// Committed rows of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Rows {
     pub(super) ts: u8,
@@ -31,13 +31,13 @@ pub(super) struct Rows {
     /// Rows of the sealed layer that are deleted, or newer in the active one.
     pub(super) gone: Mask,
     pub(super) sealed: Option<(u8, Versions)>,
-    /// Shards and their deleted places.
+    /// Shards with their deleted positions.
     pub(super) shards: Vec<(u8, Mask)>,
     pub(super) emptied: u8,
     pub(super) moved: u8,
 }
 
-/// What one transaction has written.
+/// Rows that one transaction has written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Own {
     pub(super) rows: Versions,
@@ -56,7 +56,7 @@ pub(super) const fn has(mask: Mask, index: usize) -> bool {
 }
 
 impl Rows {
-    /// What a reader finds: every row once, or what is wrong.
+    /// Returns the rows that a reader sees, each at most once, or the violation.
     pub(super) fn read(&self, own: &Own, bucket: &Bucket) -> Result<Versions, String> {
         let mut found = own.rows;
         let mut add = |row: usize, version: u8| {
@@ -90,7 +90,7 @@ impl Rows {
         Ok(found)
     }
 
-    /// The newest version among the fresh rows.
+    /// Returns the newest version among the fresh rows.
     pub(super) fn fresh(&self, row: usize) -> u8 {
         match self.active[row] {
             0 if has(self.gone, row) => 0,
@@ -99,7 +99,7 @@ impl Rows {
         }
     }
 
-    /// Where a transaction sees a row.
+    /// Returns the position where a transaction sees a row.
     pub(super) fn place(&self, own: &Own, row: usize, bucket: &Bucket) -> Option<Place> {
         if own.rows[row] != 0 || (self.fresh(row) != 0 && !has(own.gone, row)) {
             return Some(Place::Fresh);
@@ -120,7 +120,7 @@ impl Rows {
         self.shards.iter().any(|(id, deleted)| *id == shard && has(*deleted, usize::from(place)))
     }
 
-    /// After a commit of `own`, which was bound to exactly these rows.
+    /// Applies a commit of `own`, which must be bound to exactly these rows.
     pub(super) fn after(&mut self, own: &Own, bug: Option<Bug>) {
         self.ts += 1;
         for row in 0..ROWS {
@@ -146,7 +146,7 @@ impl Rows {
         self.generation += 1;
     }
 
-    /// The sealed rows in their shard; false if they are not what is sealed now.
+    /// Replaces the sealed layer by its shard; returns false if another generation is sealed now.
     pub(super) fn settle(&mut self, settled: &Settled, bug: Option<Bug>) -> bool {
         let is_sealed = self.sealed.is_some_and(|(generation, _)| generation == settled.generation);
         if !is_sealed && bug != Some(Bug::SettleIgnoresGeneration) {
@@ -161,7 +161,7 @@ impl Rows {
         true
     }
 
-    /// The new shard instead of the old ones; false if not all of these are there.
+    /// Replaces old shards by the new one; returns false if an old one is missing.
     pub(super) fn compact(&mut self, compacted: &Compacted, bug: Option<Bug>) -> bool {
         let is_there = compacted.removed.iter().all(|(shard, _)| self.has_shard(*shard));
         if !is_there && bug != Some(Bug::CompactIgnoresRemoval) {
@@ -180,7 +180,7 @@ impl Rows {
         *self = Rows { ts, emptied, moved, generation: self.generation + 1, ..Rows::default() };
     }
 
-    /// Places in the new shard of rows that were changed or deleted since they were sealed.
+    /// Returns the positions in the new shard of rows that were changed or deleted since they were sealed.
     pub(super) fn late_of_settled(&self, settled: &Settled, bug: Option<Bug>) -> Mask {
         if bug == Some(Bug::SettleForgetsLate) {
             return 0;
@@ -189,7 +189,7 @@ impl Rows {
         gone.filter_map(|row| settled.place_of(row)).fold(0, |late, (_, place)| late | (1 << place))
     }
 
-    /// Places in the new shard of rows that were deleted since the old ones were read.
+    /// Returns the positions in the new shard of rows that were deleted since the old shards were read.
     pub(super) fn late_of_compacted(&self, compacted: &Compacted, bug: Option<Bug>) -> Mask {
         if bug == Some(Bug::CompactForgetsLate) {
             return 0;
@@ -220,7 +220,8 @@ impl Own {
         *self == Own::default()
     }
 
-    /// A row's new version, or its deletion with 0. `was` is where the transaction sees the row.
+    /// Writes a new version of a row, or deletes it with version 0. `was` is the position where the transaction sees
+    /// it.
     pub(super) fn change(&mut self, row: usize, was: Option<Place>, version: u8, bug: Option<Bug>) {
         let is_own = self.rows[row] != 0;
         if let Some(Place::Shard(shard, place)) = was.filter(|_| !is_own) {

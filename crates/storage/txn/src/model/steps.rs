@@ -1,4 +1,4 @@
-//! What can happen next.
+//! Steps of the model.
 
 use super::bug::Bug;
 use super::explore::Bounds;
@@ -8,31 +8,31 @@ use super::rows::{Mask, Object, Own, ROWS, Rows, has};
 use super::transaction::{Level, Transaction};
 use super::world::World;
 
-/// One thing that happens. A number is a row, or a transaction's position.
+/// Step; numbers are rows or indexes of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Insert,
     Update(usize),
     Delete(usize),
     Begin(Level),
-    /// A serializable transaction looks for a row.
+    /// Looks up a row in a serializable transaction.
     Read(usize, usize),
     InsertIn(usize),
     LookToUpdate(usize, usize),
     LookToDelete(usize, usize),
-    /// Locks the row that was looked at, looks what became of it, and changes it.
+    /// Locks the row that the statement saw, determines its fate, and changes it.
     Write(usize),
     Savepoint(usize),
     RollbackTo(usize),
     Commit(usize),
     Rollback(usize),
     Seal,
-    /// Writes the shard of the sealed layer; of all its rows, or of those that are still there.
+    /// Writes the shard of the sealed layer, with all rows or only those not yet deleted.
     WriteSettled {
         all: bool,
     },
     Settle,
-    /// Writes the shard that takes the place of the oldest ones, so many.
+    /// Writes a shard that is to replace this number of the oldest ones.
     WriteCompacted(usize),
     Compact,
     Truncate,
@@ -45,14 +45,14 @@ pub(super) enum Step {
     Crash,
 }
 
-/// A number for versions that are not committed.
+/// Base of the numbers of uncommitted versions.
 const UNCOMMITTED: u8 = 100;
 
-/// Statements of one transaction.
+/// Maximum number of statements of a transaction.
 const STATEMENTS: u8 = 2;
 
 impl World {
-    /// Every step that can be taken, and the world after it; or what went wrong in it.
+    /// Returns every possible step with the world after it, or with the violation that it shows.
     pub(super) fn next(&self, bounds: &Bounds, bug: Option<Bug>) -> Vec<(Step, Result<World, String>)> {
         let steps = self.candidates(bounds);
         let after = |step| {
@@ -68,7 +68,7 @@ impl World {
         steps.into_iter().filter_map(after).collect()
     }
 
-    /// The steps that may be possible: a quick look, for a world is slow to copy.
+    /// Returns the steps that may be possible; a cheap filter, since copying a world is expensive.
     fn candidates(&self, bounds: &Bounds) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut add = |is_possible: bool, step: Step| {
@@ -128,7 +128,7 @@ impl World {
         steps
     }
 
-    /// Takes a step; false if it cannot be taken now.
+    /// Takes a step; returns false if it is impossible now.
     fn take(&mut self, step: Step, bounds: &Bounds, bug: Option<Bug>) -> Result<bool, String> {
         let commits = matches!(
             step,
@@ -201,7 +201,7 @@ impl World {
         transaction
     }
 
-    /// What is its own it need not find again.
+    /// Looks up a row; the transaction's own rows need no validation.
     fn read(&mut self, at: usize, row: usize) -> bool {
         let transaction = &mut self.transactions[at];
         if transaction.written[row].is_some() || transaction.looked.is_some() {
@@ -226,7 +226,7 @@ impl World {
         true
     }
 
-    /// A transaction of one statement.
+    /// Runs an autocommit statement.
     fn write_one(&mut self, row: usize, version: u8, bug: Option<Bug>) -> bool {
         let mut own = Own::default();
         let Some(place) = self.rows.place(&own, row, &self.bucket).filter(|_| !self.is_locked(row, None, bug)) else {
@@ -253,7 +253,7 @@ impl World {
         true
     }
 
-    /// Before each statement: under READ COMMITTED the view moves on. False if that is a conflict.
+    /// Refreshes the view of a READ COMMITTED transaction before a statement; returns false on a conflict.
     fn refresh(&mut self, at: usize, bug: Option<Bug>) -> bool {
         let transaction = &mut self.transactions[at];
         if transaction.is_repeatable() {
@@ -429,7 +429,7 @@ impl World {
         }
         self.spent.compactions += 1;
         let removed = self.rows.shards[..count].to_vec();
-        // From the newest shard to the oldest: places change.
+        // From the newest shard to the oldest, so that positions change.
         let rows = removed.iter().rev().flat_map(|(shard, deleted)| {
             let rows = self.bucket[usize::from(*shard)].rows.iter().enumerate();
             let live = rows.filter(|(place, _)| !has(*deleted, *place));
@@ -480,7 +480,7 @@ impl World {
         true
     }
 
-    /// What is in memory is lost.
+    /// Discards everything in memory.
     fn crash(&mut self, bounds: &Bounds) -> bool {
         if self.spent.crashes == bounds.crashes {
             return false;
@@ -509,7 +509,7 @@ impl Transaction {
 }
 
 impl World {
-    /// Nothing yet.
+    /// Creates a world with an empty table.
     pub(super) fn new() -> World {
         let rows = Rows { generation: 1, ..Rows::default() };
         World { rows, store: super::store::Store::new(1), ..World::default() }

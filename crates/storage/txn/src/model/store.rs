@@ -1,4 +1,4 @@
-//! What outlives a crash: records written batch by batch, and how they are read again.
+//! Durable state: records written batch by batch, and recovery from them.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ pub(super) struct Store {
     pub(super) ts: u8,
     active: u8,
     sealed: Option<u8>,
-    /// By generation and row; 0 where a row of the sealed generation is gone.
+    /// Versions by generation and row; 0 is the tombstone of a row of the sealed generation.
     rows: BTreeMap<(u8, u8), u8>,
     shards: Vec<u8>,
     deletes: BTreeMap<u8, Mask>,
-    /// Objects announced and not committed.
+    /// Announced, uncommitted objects.
     pub(super) uploads: Vec<u8>,
-    /// Objects that no newer commit than this one needs.
+    /// Garbage objects, each with the first commit that does not reference it.
     pub(super) garbage: Vec<(u8, u8)>,
-    /// The second write of a settling that takes two.
+    /// Second write of a flush that takes two.
     unwritten: Option<Option<u8>>,
 }
 
 impl Store {
-    /// Of an empty table in its first generation.
+    /// Creates the store of an empty table in its first generation.
     pub(super) fn new(active: u8) -> Store {
         Store { active, ..Store::default() }
     }
 
-    /// A commit of `own`, bound to exactly `before`.
+    /// Commits `own`, which must be bound to exactly `before`.
     pub(super) fn write(&mut self, before: &Rows, own: &Own, bug: Option<Bug>) {
         self.ts = before.ts + 1;
         for row in 0..ROWS {
@@ -86,7 +86,7 @@ impl Store {
         (self.active, self.sealed) = (before.generation + 1, None);
     }
 
-    /// The second of two writes, if there is one.
+    /// Makes the second of two writes; returns whether there was one.
     pub(super) fn write_rest(&mut self) -> bool {
         self.unwritten.take().map(|sealed| self.sealed = sealed).is_some()
     }
@@ -95,18 +95,18 @@ impl Store {
         self.unwritten.is_some()
     }
 
-    /// Whether there are rows of generations that are nobody's.
+    /// Returns whether there are rows of generations that are neither active nor sealed.
     pub(super) fn has_forgotten(&self) -> bool {
         self.rows.keys().any(|(generation, _)| *generation != self.active && Some(*generation) != self.sealed)
     }
 
-    /// Removes rows of generations that are nobody's.
+    /// Removes rows of generations that are neither active nor sealed.
     pub(super) fn forget_generations(&mut self) {
         let (active, sealed) = (self.active, self.sealed);
         self.rows.retain(|(generation, _), _| *generation == active || Some(*generation) == sealed);
     }
 
-    /// What a start after a crash finds.
+    /// Returns the state that a start after a crash recovers.
     pub(super) fn recover(&self) -> Rows {
         let mut rows = Rows { ts: self.ts, generation: self.active, ..Rows::default() };
         let of = |generation: u8| self.rows.range((generation, 0)..=(generation, u8::MAX));

@@ -1,9 +1,9 @@
-//! A transaction of several statements, each of which looks first and writes later.
+//! Transactions of several statements, each of which looks first and writes later.
 
 use super::reads::Reads;
 use super::rows::{Own, Place, ROWS, Rows, Versions};
 
-/// How transactions are kept apart.
+/// Isolation level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Level {
     ReadCommitted,
@@ -11,23 +11,23 @@ pub(super) enum Level {
     Serializable,
 }
 
-/// What a transaction has made of a row.
+/// Versions that a transaction has written, by row.
 pub(super) type Written = [Option<u8>; ROWS];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Transaction {
     pub(super) level: Level,
     pub(super) base: Rows,
-    /// The truth as of `base`.
+    /// The true rows as of `base`.
     pub(super) truth: Versions,
     pub(super) own: Own,
-    /// How often rows had moved when `own` was bound.
+    /// Number of moves when `own` was bound.
     pub(super) moved: u8,
     pub(super) written: Written,
     pub(super) locks: u8,
-    /// The commit at which `own` began.
+    /// The oldest commit that rows of `own` were located at.
     pub(super) anchor: Option<u8>,
-    /// What the statement under way is about to do: a row, where it saw it, and whether it deletes it.
+    /// The current statement's row, the position where it saw the row, and whether it deletes it.
     pub(super) looked: Option<(usize, Place, bool)>,
     pub(super) savepoint: Option<(Own, u8, Written)>,
     pub(super) statements: u8,
@@ -52,17 +52,17 @@ impl Transaction {
         }
     }
 
-    /// Whether all of its statements see the same.
+    /// Returns whether all statements use the same snapshot.
     pub(super) fn is_repeatable(&self) -> bool {
         self.level != Level::ReadCommitted
     }
 
-    /// What it should see.
+    /// Returns the rows that the transaction should see.
     pub(super) fn expected(&self) -> Versions {
         std::array::from_fn(|row| self.written[row].unwrap_or(self.truth[row]))
     }
 
-    /// The oldest commit whose moves it may ask for.
+    /// Returns the oldest commit whose moves the transaction may need.
     pub(super) fn horizon(&self) -> u8 {
         self.anchor.unwrap_or(self.base.ts).min(self.base.ts)
     }

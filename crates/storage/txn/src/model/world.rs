@@ -1,4 +1,4 @@
-//! All there is at one moment, and what must hold then.
+//! The complete state of the model, and its invariants.
 
 use super::bug::Bug;
 use super::moves::{Compacted, Move, Settled};
@@ -7,27 +7,27 @@ use super::rows::{Bucket, Own, Rows, Versions};
 use super::store::Store;
 use super::transaction::{Level, Transaction};
 
-/// All there is at one moment.
+/// Complete state of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct World {
     pub(super) bucket: Bucket,
     pub(super) rows: Rows,
-    /// What the committed rows should be.
+    /// The rows that a new reader should see.
     pub(super) truth: Versions,
     pub(super) store: Store,
     pub(super) transactions: Vec<Transaction>,
-    /// A reader's snapshot, and what it should see.
+    /// An old snapshot with the rows that its reader should see.
     pub(super) pinned: Option<(Rows, Versions)>,
     pub(super) settling: Option<Settled>,
     pub(super) compacting: Option<Compacted>,
-    /// How rows moved, with the commit that moved them.
+    /// Moves of rows, with their commits.
     pub(super) moves: Vec<(u8, Move)>,
-    /// What was written while serializable transactions ran, with the commit that did.
+    /// Writes while serializable transactions ran, with their commits.
     pub(super) written: Vec<(u8, Written)>,
     pub(super) spent: Spent,
 }
 
-/// How often happened what is bounded.
+/// Counts of the bounded events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Spent {
     pub(super) rows: usize,
@@ -40,7 +40,7 @@ pub(super) struct Spent {
 }
 
 impl World {
-    /// Every reader sees the truth, and so would one after a crash.
+    /// Checks that every reader sees the true rows, and would do so after a crash.
     pub(super) fn check(&self) -> Result<(), String> {
         let see = |who: &str, rows: &Rows, own: &Own, expected: &Versions| match rows.read(own, &self.bucket) {
             Ok(found) if found == *expected => Ok(()),
@@ -59,28 +59,28 @@ impl World {
         Ok(())
     }
 
-    /// The oldest commit that somebody looks at.
+    /// Returns the oldest commit that a snapshot needs.
     pub(super) fn horizon(&self) -> u8 {
         let transactions = self.transactions.iter().map(Transaction::horizon);
         let pinned = self.pinned.iter().map(|(rows, _)| rows.ts);
         transactions.chain(pinned).min().unwrap_or(self.rows.ts)
     }
 
-    /// Takes note of what the newest commit wrote.
+    /// Records a write of the newest commit, if a serializable transaction runs.
     pub(super) fn note(&mut self, written: Written) {
         if self.transactions.iter().any(|transaction| transaction.level == Level::Serializable) {
             self.written.push((self.rows.ts, written));
         }
     }
 
-    /// A transaction has ended: what nobody may ask for any more is forgotten.
+    /// Forgets recorded writes if no serializable transaction runs.
     pub(super) fn forget_written(&mut self) {
         if self.transactions.iter().all(|transaction| transaction.level != Level::Serializable) {
             self.written.clear();
         }
     }
 
-    /// Deletes objects that nobody needs.
+    /// Deletes unreferenced objects.
     pub(super) fn clean(&mut self, bug: Option<Bug>) {
         let horizon = if bug == Some(Bug::CleaningIgnoresSnapshots) { self.rows.ts } else { self.horizon() };
         let settling = self.settling.iter().map(|settled| settled.shard);
@@ -96,7 +96,7 @@ impl World {
         self.store.garbage.retain(|(since, _)| horizon < *since);
     }
 
-    /// Forgets how rows moved before anyone looked.
+    /// Forgets moves that no snapshot needs.
     pub(super) fn forget_moves(&mut self, bug: Option<Bug>) {
         let horizon = if bug == Some(Bug::MovesForgottenEarly) { self.rows.ts } else { self.horizon() };
         self.moves.retain(|(at, _)| horizon < *at);

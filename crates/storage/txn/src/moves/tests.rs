@@ -10,7 +10,7 @@ use crate::{Isolation, RowChange, RowNow, Transaction, Transactions};
 const TABLE: Oid = Oid(100);
 const ROW: RowId = RowId(1);
 
-/// A table with one row, fresh.
+/// Creates a table with one fresh row.
 async fn one_row() -> Arc<Transactions> {
     let transactions = fresh();
     commit(&transactions, vec![put(table(TABLE.0, "t"))]).await;
@@ -36,7 +36,7 @@ fn place(shard: u128, ordinal: u32) -> RowPlace {
     RowPlace::Shard { shard: ShardId(uuid::Uuid::from_u128(shard)), ordinal }
 }
 
-/// Writes what is fresh to a shard in which the row is the fourth.
+/// Flushes the fresh rows to a shard in which the row is the fourth.
 async fn settle(transactions: &Arc<Transactions>, generation: u64, id: u128) {
     commit(transactions, vec![Change::Seal { table: TABLE }]).await;
     finish(transactions, generation, id).await;
@@ -47,7 +47,7 @@ async fn finish(transactions: &Arc<Transactions>, generation: u64, id: u128) {
     commit(transactions, vec![Change::Settle { table: TABLE, settled: Arc::new(settled) }]).await;
 }
 
-/// Puts a shard in which the row is the sixth in the place of another.
+/// Replaces a shard by one in which the row is the sixth.
 async fn compact(transactions: &Arc<Transactions>, old: u128, new: u128) {
     let old = ShardId(uuid::Uuid::from_u128(old));
     let compacted = Compacted {
@@ -62,7 +62,7 @@ fn now(transaction: &Transaction, place: RowPlace) -> RowNow {
     transaction.row_now(&transaction.newest(), TABLE, ROW, place)
 }
 
-/// How often a reader of these rows finds the row, the shards' being at the places that the tests put it.
+/// Counts how often a reader finds the row, given the positions in shards that the tests use.
 fn found(rows: &TableRows) -> usize {
     let fresh = rows.fresh_rows().filter(|(id, _)| *id == ROW).count();
     let in_shard = rows.shards.shards.iter().filter(|shard| {
@@ -120,7 +120,7 @@ async fn a_savepoint_comes_back_on_the_rows_that_the_transaction_looks_at() {
     finish(&transactions, 1, 7).await;
     transaction.refresh().unwrap();
     set(&mut transaction, Some(RowPlace::Fresh), Some(3));
-    // The transaction's view does not have this behind it.
+    // The move is newer than the transaction's view.
     compact(&transactions, 7, 9).await;
     transaction.rollback_to("s").unwrap();
     assert_eq!(found(transaction.view().state.rows(TABLE)), 1);

@@ -1,4 +1,5 @@
-//! What one transaction does under its token. Pure, but for the guard that keeps the token among those that run.
+//! Token of one transaction and the statements that ran under it. Pure, except for the guard that registers the token
+//! as running.
 
 use std::sync::Arc;
 
@@ -8,70 +9,70 @@ use super::{Outcome, Running, Token, WorkDigest, Written, stored};
 use crate::Error;
 use crate::locks::LockError;
 
-/// Most writing statements of a transaction with a token: all of them are in its outcome.
+/// Maximum number of writing statements of a transaction with a token, all of which its outcome stores.
 pub const STATEMENTS_MAX: usize = 10_000;
 
-/// What a statement is to do.
+/// Instruction for a statement that has claimed a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// It has to run.
+    /// Run the statement.
     Run,
-    /// It has run, and was committed; this is what it did.
+    /// Skip the statement: it was committed before, with this result.
     Repeat { written: Written, commit: CommitTs },
 }
 
-/// Why a statement cannot run under its token.
+/// Refusal of a claim.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// The transaction has another token, or has one where the statement has none.
+    /// A token other than the transaction's, or a statement without token in a transaction that has one.
     #[error("the transaction runs under another token")]
     Other,
-    /// The transaction has written without a token.
+    /// A transaction that has already written without a token.
     #[error("the transaction has written without a token")]
     Unnamed,
-    /// Under this token something else was committed.
+    /// A token that was committed with other statements.
     #[error("the token was committed with other statements")]
     Differs { committed: usize, number: usize },
     #[error("a transaction with a token can have at most {most} writing statements")]
     TooManyStatements { most: usize },
-    #[error("{most} tokens are kept, which is the most")]
+    #[error("the maximum of {most} stored tokens is reached")]
     Full { most: u64 },
-    #[error("no lock on the token")]
+    #[error("could not lock the token")]
     Lock(LockError),
     #[error(transparent)]
     Failed(#[from] Error),
 }
 
-/// What a transaction does under a token, if it has one.
+/// Token state of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Naming {
     named: Option<Named>,
-    /// It has written without one.
+    /// True if the transaction has written without a token.
     is_unnamed: bool,
 }
 
 #[derive(Debug)]
 struct Named {
     token: Token,
-    /// What was committed under it before; then nothing runs.
+    /// The outcome committed under the token before; if there is one, no statement runs.
     known: Option<Arc<Outcome>>,
-    /// Statements of `known` that were repeated.
+    /// Number of statements of `known` that were repeated.
     repeated: usize,
-    /// What has run.
+    /// Statements that have run.
     written: Vec<Written>,
     running: Option<Arc<Running>>,
 }
 
-/// Where a transaction was, for a savepoint.
+/// Position of the token state, for savepoints.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamingMark {
-    /// Statements that were repeated, and that have run; `None` without a token.
+    /// Numbers of statements that were repeated and that ran; `None` without a token.
     named: Option<(usize, usize)>,
     is_unnamed: bool,
 }
 
 impl Naming {
-    /// Whether the transaction has this token; `false` where it may take it.
+    /// Returns whether the transaction has this token; `false` if it may still claim one.
     pub(super) fn has(&self, token: &Token) -> Result<bool, ClaimError> {
         match &self.named {
             Some(named) if named.token == *token => Ok(true),
@@ -85,9 +86,9 @@ impl Naming {
         self.named = Some(Named { token: token.clone(), known, repeated: 0, written: Vec::new(), running });
     }
 
-    /// What the next writing statement is to do. A repeat counts as done.
+    /// Decides whether the next writing statement runs; a repeated statement counts as executed.
     pub(super) fn next(&mut self, work: WorkDigest) -> Result<Claim, ClaimError> {
-        let named = self.named.as_mut().expect("a transaction claims its token first");
+        let named = self.named.as_mut().expect("invariant of Naming: the token is claimed before a statement runs");
         let Some(known) = &named.known else {
             if STATEMENTS_MAX <= named.written.len() {
                 return Err(ClaimError::TooManyStatements { most: STATEMENTS_MAX });
@@ -103,7 +104,7 @@ impl Naming {
         }
     }
 
-    /// Whether [`Self::next`] would call the statement a repeat; `None` where that depends on what is stored.
+    /// Returns whether [`Self::next`] would find a repetition; `None` if that depends on the stored outcome.
     pub(super) fn would_repeat(&self, token: &Token, work: WorkDigest) -> Option<bool> {
         match &self.named {
             Some(named) if named.token == *token => {
@@ -117,7 +118,7 @@ impl Naming {
 
     pub(super) fn note(&mut self, written: Written) {
         if let Some(named) = &mut self.named {
-            debug_assert!(named.known.is_none(), "a repeat does not run");
+            debug_assert!(named.known.is_none(), "invariant of Naming: repeated statements do not run");
             named.written.push(written);
         }
     }
@@ -130,12 +131,12 @@ impl Naming {
         Ok(())
     }
 
-    /// Whether there is an outcome to be committed.
+    /// Returns whether there is an outcome to be committed.
     pub(crate) fn has_written(&self) -> bool {
         self.named.as_ref().is_some_and(|named| !named.written.is_empty())
     }
 
-    /// What that takes in the store, at most.
+    /// Returns an upper bound of the bytes that the outcome takes in the store.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.named.as_ref().map_or(0, |named| stored::bytes(&named.written))
     }
@@ -145,7 +146,7 @@ impl Naming {
         NamingMark { named, is_unnamed: self.is_unnamed }
     }
 
-    /// Takes back what came after the mark.
+    /// Rolls back to the mark.
     pub(crate) fn roll_back_to(&mut self, mark: NamingMark) {
         self.is_unnamed = mark.is_unnamed;
         match (&mut self.named, mark.named) {
@@ -153,12 +154,12 @@ impl Naming {
                 named.repeated = repeated;
                 named.written.truncate(written);
             }
-            // The lock on the token goes with those that were taken since.
+            // The token was claimed after the mark; its lock is released with the later locks.
             _ => self.named = None,
         }
     }
 
-    /// What is to be committed, and what keeps the token among those that run until then.
+    /// Takes the outcome to be committed, with the guard that registers the token as running.
     pub(crate) fn take(&mut self) -> Option<(Token, Vec<Written>, Option<Arc<Running>>)> {
         let named = self.named.take().filter(|named| !named.written.is_empty())?;
         Some((named.token, named.written, named.running))

@@ -1,4 +1,4 @@
-//! The tokens that transactions run under.
+//! Tokens of running transactions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 
 use super::Token;
 
-/// All that run. Nobody begins with a token that is here: there is a lock on each.
+/// Registry of the tokens of running transactions. A token is registered once at a time, as claiming it takes a lock.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunningTokens(Arc<Mutex<BTreeSet<Token>>>);
 
-/// Keeps a token among those that run, until its transaction is visible or rolled back.
+/// Guard that keeps a token registered until its transaction is visible or rolled back.
 #[derive(Debug)]
 pub(crate) struct Running {
     token: Token,
@@ -24,7 +24,7 @@ impl RunningTokens {
         Arc::new(Running { token: token.clone(), all: self.clone() })
     }
 
-    /// In their order.
+    /// Returns the registered tokens, sorted.
     pub(super) fn list(&self) -> BTreeSet<Token> {
         self.0.lock().clone()
     }

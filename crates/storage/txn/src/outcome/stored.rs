@@ -1,11 +1,11 @@
-//! Outcomes in the store, in the space `Transactions`.
+//! Storage format of outcomes, in the space `Transactions`.
 //!
 //! | key | value |
 //! |---|---|
 //! | 1 (1 byte), role (4), token | format (1 byte), commit (8), its time (8), and for each statement its work (16), data (16) and rows (8), flags (1), tag |
 //! | 2 (1 byte), the commit's time (8), role (4), token | |
 //!
-//! The second tells which are old.
+//! The second key finds expired outcomes.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use types::{CommitTs, Mutation, Oid};
 use super::{Outcome, Token, WorkDigest, Written};
 use crate::{Error, Result};
 
-/// The longest token.
+/// Maximum bytes of a token.
 pub const TOKEN_BYTES_MAX: usize = 200;
 
-/// Of a key without its token, and of a statement without its tag, at most.
+/// Upper bounds of a key without its token, and of a statement without its tag.
 const KEY_BYTES_MAX: usize = 32;
 const STATEMENT_BYTES: usize = 64;
 
@@ -31,7 +31,7 @@ const FORMAT: u8 = 1;
 const GAVE_ROWS: u8 = 1;
 const HAS_DATA: u8 = 2;
 
-/// Where a token's outcome lies.
+/// Returns the key of a token's outcome.
 pub(super) fn key(token: &Token) -> Vec<u8> {
     KeyWriter::new().u8(BY_TOKEN).u32(token.role.0).str(&token.text).finish()
 }
@@ -40,7 +40,7 @@ fn time_key(token: &Token, at_us: i64) -> Vec<u8> {
     KeyWriter::new().u8(BY_TIME).i64(at_us).u32(token.role.0).str(&token.text).finish()
 }
 
-/// Adds an outcome, which the store does not have.
+/// Adds an outcome to the batch; the store has none for the token.
 pub(crate) fn put(batch: &mut Batch, token: &Token, outcome: &Outcome) {
     if Mutation::OutcomeNotStored.is_on() {
         return;
@@ -49,18 +49,18 @@ pub(crate) fn put(batch: &mut Batch, token: &Token, outcome: &Outcome) {
     batch.put(Space::Transactions, time_key(token, outcome.at_us), Bytes::new());
 }
 
-/// What an outcome takes at most.
+/// Returns an upper bound of the bytes that an outcome takes in the store.
 pub(crate) fn bytes(statements: &[Written]) -> u64 {
     let each = statements.iter().map(|written| STATEMENT_BYTES + 2 * written.tag.len());
     (2 * (KEY_BYTES_MAX + 2 * TOKEN_BYTES_MAX) + each.sum::<usize>()) as u64
 }
 
-/// What lies under a [`key`].
+/// Reads the outcome under a [`key`].
 pub(super) fn read(kv: &dyn TxKv, key: &[u8]) -> Result<Option<Outcome>> {
     kv.get(Space::Transactions, key)?.map(|value| decode(&value)).transpose()
 }
 
-/// All outcomes of a role, or of all; where a token is given, those that have another may be left out. In the order of their tokens.
+/// Lists the outcomes, sorted by token, optionally only those of one role or one token.
 pub(super) fn list(kv: &dyn TxKv, role: Option<Oid>, token: Option<&str>) -> Result<Vec<(Token, Outcome)>> {
     let all = KeyWriter::new().u8(BY_TOKEN);
     let prefix = match (role, token) {
@@ -79,7 +79,7 @@ pub(super) fn list(kv: &dyn TxKv, role: Option<Oid>, token: Option<&str>) -> Res
     Ok(found)
 }
 
-/// How many outcomes there are.
+/// Counts the stored outcomes.
 pub(super) fn count(kv: &dyn TxKv) -> Result<u64> {
     let mut count = 0;
     for entry in kv.scan(Space::Transactions, KeyRange::prefix(&[BY_TIME]), Direction::Forward)? {
@@ -89,7 +89,7 @@ pub(super) fn count(kv: &dyn TxKv) -> Result<u64> {
     Ok(count)
 }
 
-/// The tokens of at most `count` outcomes that were committed before then, and when each was.
+/// Returns the tokens and commit times of at most `count` outcomes from before the cutoff.
 pub(super) fn before(kv: &dyn TxKv, cutoff_us: i64, count: usize) -> Result<Vec<(Token, i64)>> {
     let end = KeyWriter::new().u8(BY_TIME).i64(cutoff_us).finish();
     let entries = kv.scan(Space::Transactions, KeyRange::between(vec![BY_TIME], end), Direction::Forward)?;
@@ -102,7 +102,7 @@ pub(super) fn before(kv: &dyn TxKv, cutoff_us: i64, count: usize) -> Result<Vec<
     old.collect()
 }
 
-/// Removes an outcome that was committed then.
+/// Adds the removal of an outcome with this commit time to the batch.
 pub(super) fn delete(batch: &mut Batch, token: &Token, at_us: i64) {
     batch.delete(Space::Transactions, key(token));
     batch.delete(Space::Transactions, time_key(token, at_us));

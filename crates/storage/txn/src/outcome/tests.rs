@@ -20,7 +20,7 @@ fn written(text: &str, tag: &str) -> Written {
     Written { work: work(text), data: None, tag: tag.to_owned(), rows: 1, gave_rows: false }
 }
 
-/// Runs a statement that adds a shard under a token; what it was told to do.
+/// Runs a statement that adds a shard under a token; returns the claim.
 async fn run(transaction: &mut Transaction, text: &str, shard: u128) -> Result<Claim, ClaimError> {
     let claim = transaction.claim(&token("t"), work(text), NOW).await?;
     if claim == Claim::Run {
@@ -214,7 +214,7 @@ async fn outcomes_go_when_their_time_is_over_and_not_before() {
     transactions.clean_once().await.expect("nothing fails");
     assert_eq!(transactions.outcomes(None, None).expect("the store reads").len(), 2);
     transactions.keep_outcomes(OutcomeSettings { kept_for: Duration::ZERO, most: 2 });
-    // The clock may not have gone on since the last commit.
+    // The clock may not have advanced since the last commit.
     while !transactions.outcomes(None, None).expect("the store reads").is_empty() {
         transactions.clean_once().await.expect("nothing fails");
     }

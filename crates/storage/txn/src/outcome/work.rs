@@ -1,23 +1,23 @@
-//! What a client asks for, in sixteen bytes: a repeat asks for the same.
+//! Digests of statements and data: a repeated statement has the same digest.
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Stands for a statement's text and the values of its parameters, or for data. Two that differ have the same one by accident hardly ever.
+/// Digest of a statement's text and parameter values, or of data: 128 bits of XXH3, so that collisions are negligible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkDigest(pub u128);
 
-/// What a client asks for, part by part.
+/// Incremental hasher of a statement or of data.
 #[derive(Clone)]
 pub struct Work(Box<Xxh3>);
 
 impl Work {
-    /// Nothing yet.
+    /// Creates a hasher of no parts.
     #[must_use]
     pub fn new() -> Self {
         Self(Box::new(Xxh3::new()))
     }
 
-    /// Adds a part; where it ends counts.
+    /// Adds a part with its length, so that part boundaries count.
     #[must_use]
     pub fn part(mut self, bytes: &[u8]) -> Self {
         self.0.update(&(bytes.len() as u64).to_be_bytes());
@@ -25,19 +25,19 @@ impl Work {
         self
     }
 
-    /// Adds a part that is not there; it differs from all that are.
+    /// Adds an absent part, which differs from every present one.
     #[must_use]
     pub fn absent(mut self) -> Self {
         self.0.update(&u64::MAX.to_be_bytes());
         self
     }
 
-    /// Goes on with data, however that is cut.
+    /// Adds data without its length, so that it may arrive in pieces of any size.
     pub fn data(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// Of all parts so far.
+    /// Returns the digest of all parts so far.
     #[must_use]
     pub fn digest(&self) -> WorkDigest {
         WorkDigest(self.0.digest128())

@@ -22,7 +22,7 @@ use crate::fixtures::{begin, bucket, commit, load, object_name, put, shard_ids, 
 
 const SECOND_US: i64 = 1_000_000;
 
-/// Time that passes by hand, a second with every look.
+/// Clock that is advanced manually, and by a second with every reading.
 #[derive(Debug)]
 struct HandClock(AtomicI64);
 
@@ -50,7 +50,7 @@ impl Clock for HandClock {
     }
 }
 
-/// A warehouse whose history is copied when the test says so.
+/// Warehouse whose history is archived only when the test asks for it.
 struct House {
     disk: Disk,
     objects: Objects,
@@ -113,13 +113,13 @@ fn history(transactions: &Transactions) -> &History {
     transactions.core.history.as_ref().unwrap()
 }
 
-/// Puts the object of a shard in the bucket, and the shard into the table.
+/// Writes the object of a shard to the bucket, and adds the shard to the table.
 async fn add(house: &House, transactions: &Arc<Transactions>, id: u128) {
     house.objects.put(&object_name(100, id), Bytes::from_static(b"rows")).await.unwrap();
     commit(transactions, vec![load(100, &[id])]).await;
 }
 
-/// Makes a table with one more shard in each of so many commits; what was seen after each.
+/// Adds one shard in each of several commits; returns the snapshot after each.
 async fn grow(house: &House, transactions: &Arc<Transactions>, shards: std::ops::Range<u128>) -> Vec<Snapshot> {
     let mut seen = vec![transactions.current()];
     for id in shards {
@@ -188,7 +188,7 @@ async fn a_gap_in_the_log_is_told_and_ends_an_incomplete_restore() {
     let (state, restored) = house.restore(Moment::Newest, true).await.unwrap();
     assert_eq!(state, *seen[0].state);
     assert!(restored.gap.is_some());
-    // What lies before the gap is whole.
+    // Records before the gap are complete.
     let (state, _) = house.restore(Moment::Commit(CommitTs(seen[0].ts.0 - 1)), false).await.unwrap();
     assert_eq!(shard_ids(&state, 100), []);
 }
@@ -255,13 +255,13 @@ async fn a_restored_warehouse_goes_on_and_what_the_old_one_did_later_is_not_mixe
     let data = house.folder.path().join("new");
     let restored = restore(&house.objects, &data, Moment::Commit(seen[1].ts), false, &|_| ()).await.unwrap();
     restored.finish(&data.join("catalog.redb")).unwrap();
-    // The old server does not know, and goes on.
+    // The old server does not notice the restore, and continues.
     add(&house, &transactions, 4).await;
     history(&transactions).upload().await.unwrap();
 
     let kv: Arc<dyn TxKv> = Arc::new(kv::redb::open(data.join("catalog.redb")).unwrap());
     begin_timeline(&kv, &house.objects).await.unwrap();
-    // Nothing was written yet, and the old server's commits are left behind all the same.
+    // Nothing was written yet, and yet the old server's later commits are abandoned.
     let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
     assert_eq!(shard_ids(&state, 100), [1]);
     let again = house.open_over(kv);
@@ -270,7 +270,7 @@ async fn a_restored_warehouse_goes_on_and_what_the_old_one_did_later_is_not_mixe
     history(&again).upload().await.unwrap();
     let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
     assert_eq!(shard_ids(&state, 100), [1, 5]);
-    // The checkpoint of the old timeline is of a moment that never was.
+    // The checkpoint of the old timeline contains commits that the new timeline does not.
     history(&again).checkpoint().await.unwrap();
     let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
     assert_eq!(shard_ids(&state, 100), [1, 5]);
@@ -278,7 +278,7 @@ async fn a_restored_warehouse_goes_on_and_what_the_old_one_did_later_is_not_mixe
     assert_eq!(shard_ids(&past.state, 100), []);
 }
 
-/// Looks back at each snapshot by its number and by a time at which it was the newest.
+/// Reads each snapshot by its number and by a time at which it was the newest.
 async fn look_back(house: &House, transactions: &Transactions, seen: &[Snapshot], times: &[i64]) {
     for (snapshot, time) in seen.iter().zip(times) {
         let by_number = transactions.as_of(Moment::Commit(snapshot.ts)).await.unwrap();
@@ -326,7 +326,7 @@ async fn objects_are_kept_as_long_as_a_moment_that_needs_them_can_be_looked_back
     let past = transactions.as_of(Moment::Commit(before)).await.unwrap();
     assert_eq!(shard_ids(&past.state, 100), [1]);
     house.clock.pass(86_400);
-    // Someone still looks.
+    // A snapshot is still open.
     transactions.clean_once().await.unwrap();
     house.objects.get(&object_name(100, 1)).await.unwrap();
     assert!(matches!(transactions.as_of(Moment::Commit(before)).await, Err(HistoryError::TooOld)));
@@ -365,12 +365,12 @@ async fn old_checkpoints_and_logs_go_and_the_retention_stays_whole() {
     assert_eq!(begin(&transactions).view().ts, seen[8].0.ts);
 }
 
-/// Whether a server would start on the disk.
+/// Returns the error with which a server would refuse to start on the disk.
 async fn compare(house: &House, disk: &Disk) -> Result<()> {
     compare_with_storage(&disk.open().unwrap(), &house.objects).await
 }
 
-/// Kills the server; a copy of its disk.
+/// Kills the server; returns a copy of its disk.
 fn kill(house: &House, transactions: Arc<Transactions>) -> Disk {
     house.disk.crash();
     drop(transactions);
@@ -392,7 +392,7 @@ async fn a_disk_that_is_behind_its_storage_is_refused_whatever_else_the_storage_
     compare(&house, &uncopied).await.unwrap();
     let transactions = house.open();
     grow(&house, &transactions, 3..5).await;
-    // Not copied yet: nobody can tell.
+    // Not archived yet, so the difference cannot be detected.
     compare(&house, &older).await.unwrap();
     history(&transactions).checkpoint().await.unwrap();
     for with_log in [true, false] {
@@ -417,7 +417,7 @@ async fn a_disk_of_another_history_is_refused() {
     let transactions = with_table(&house).await;
     history(&transactions).upload().await.unwrap();
     let copy = kill(&house, transactions);
-    // The copy goes on by itself, and nobody copies what it does.
+    // The copy continues separately, and its records are not archived.
     let transactions = house.open_over(Arc::new(copy.open().unwrap()));
     grow(&house, &transactions, 7..9).await;
     copy.crash();
@@ -426,14 +426,14 @@ async fn a_disk_of_another_history_is_refused() {
     history(&transactions).upload().await.unwrap();
     let refused = compare(&house, &copy).await;
     assert!(matches!(refused, Err(HistoryError::Diverged { .. })), "{refused:?}");
-    // So where the checkpoint alone tells.
+    // The same if only the checkpoint shows the divergence.
     history(&transactions).checkpoint().await.unwrap();
     for object in house.log_objects().await {
         house.objects.delete(&object).await.unwrap();
     }
     let refused = compare(&house, &copy).await;
     assert!(matches!(refused, Err(HistoryError::Diverged { .. })), "{refused:?}");
-    // Nor does it belong to a storage that has lost what was copied to it, or never had it.
+    // A storage that has lost archived records, or never had them, does not match either.
     add(&house, &transactions, 2).await;
     let newest = kill(&house, transactions);
     let other = House::new();
@@ -453,7 +453,7 @@ async fn a_log_that_two_servers_have_written_is_not_restored() {
         history(&transactions).upload().await.unwrap();
         house.clock.pass(seconds);
         let second = house.open_over(Arc::new(copy.open().unwrap()));
-        // One record less than the first has written, which then hides it, or one more.
+        // One record less than the first server has written, which hides the divergence, or one more.
         grow(&house, &second, if seconds == 0 { 7..8 } else { 7..10 }).await;
         history(&second).upload().await.unwrap();
         let refused = house.restore(Moment::Newest, true).await;
@@ -488,7 +488,7 @@ async fn a_disk_that_does_not_belong_to_its_storage_begins_a_timeline_of_its_own
     compare_with_storage(&*kv, &house.objects).await.unwrap();
     let (state, _) = house.restore(Moment::Newest, false).await.unwrap();
     assert_eq!(shard_ids(&state, 100), [9]);
-    // The other disk is left behind now.
+    // The other disk is on the abandoned timeline now.
     let refused = compare(&house, &newest).await;
     assert!(matches!(refused, Err(HistoryError::LeftBehind { own: 1, newer: 2 })), "{refused:?}");
 }
@@ -531,7 +531,7 @@ async fn a_storage_that_fails_is_seen_and_commits_go_on() {
     let url = format!("file://{}", storage.display());
     house.objects = Objects::open(&url, Arc::new(types::SystemClock::new()), Arc::new(types::SystemRandom)).unwrap();
     let transactions = house.open();
-    // In the way of the object that the log wants.
+    // A folder with the name of the next log object makes its upload fail.
     let first = storage.join("log/00000001/0000000000000001-0000000000000002");
     std::fs::create_dir_all(first.join("in the way")).unwrap();
     commit(&transactions, vec![put(table(100, "t"))]).await;

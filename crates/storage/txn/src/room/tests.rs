@@ -36,7 +36,7 @@ fn commits_between_two_looks_share_what_was_seen() {
     assert!(matches!(room.take(wanted, &Still), Err(Error::DiskFull { free: 120, kept: 100 })));
 }
 
-/// A clock that stands.
+/// Clock that never advances.
 #[derive(Debug)]
 struct Still;
 

@@ -1,4 +1,5 @@
-//! The numbers of sequences: given from memory, below a mark that is durable. No transaction takes one back and none waits for another.
+//! Number generators of sequences: numbers are allocated in memory below a durable mark. Allocation is not
+//! transactional: a rollback returns no number, and no transaction waits for another.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,37 +14,38 @@ use crate::{Error, Result};
 #[cfg(test)]
 mod tests;
 
-/// Numbers that one durable write pays for beyond those asked for, as in PostgreSQL: a crash skips at most so many.
+/// Numbers that one durable write reserves beyond the requested ones, as in PostgreSQL; a crash skips at most as many.
 const AHEAD: i64 = 32;
 
-/// Keys of counters; the mark of ids lies in the same space.
+/// Prefix of the counters' keys, which share the space with the marks of id allocators.
 const PREFIX: &[u8] = b"counter";
 
-/// Why a sequence gives no number.
+/// The end of a sequence that does not cycle.
 #[derive(Debug, thiserror::Error)]
 #[error("the sequence has reached its last number")]
 pub struct Exhausted;
 
-/// The counters of all sequences.
+/// Counters of all sequences.
 #[derive(Debug)]
 pub(crate) struct Sequences {
-    /// By [`Sequence::counter`]. Each has a lock of its own: a write for one does not hold up the others.
+    /// Counters by [`Sequence::counter`], each with its own lock, so that a durable write for one does not block the
+    /// others.
     counters: Mutex<HashMap<Oid, Arc<Mutex<Counter>>>>,
 }
 
 #[derive(Debug)]
 struct Counter {
     position: SequencePosition,
-    /// The definition that `prepaid` was counted with.
+    /// Definition for which `prepaid` was computed.
     paid_as: Option<Arc<Sequence>>,
 }
 
 impl Sequences {
-    /// The counters in the store; those of no sequence are forgotten, unless one may come back.
+    /// Restores the counters from the store and deletes those of sequences that neither exist nor can be restored.
     pub(crate) fn recover(kv: &dyn TxKv, state: &CatalogState) -> Result<Self> {
         let known: HashSet<Oid> = state.sequences().map(|sequence| sequence.counter).collect();
         let mut counters = HashMap::new();
-        // A table that was dropped may come back with its sequences.
+        // UNDROP restores a table's sequences with it.
         let may_come_back = kv.scan(Space::Dropped, KeyRange::all(), Direction::Forward)?.next().transpose()?.is_some();
         let mut forgotten = Batch::new();
         for entry in kv.scan(Space::Sequences, KeyRange::prefix(PREFIX), Direction::Forward)? {
@@ -63,8 +65,8 @@ impl Sequences {
         Ok(Self { counters: Mutex::new(counters) })
     }
 
-    /// Appends the next `count` numbers to `numbers`, waiting for a durable write where they go beyond the mark. At the end of the
-    /// sequence the numbers up to it are gone, as when they had been asked for one by one.
+    /// Appends the next `count` numbers to `numbers`; waits for a durable write if they exceed the mark. At the end of
+    /// the sequence, the numbers up to it are consumed.
     pub(crate) fn next(
         &self,
         kv: &dyn TxKv,
@@ -101,7 +103,8 @@ impl Sequences {
         Ok(outcome)
     }
 
-    /// Goes on from `value`: with the one after it if it counts as given, else with itself. Durable on return.
+    /// Sets the counter as `setval` does: the next number is the one after `value` if `is_called`, else `value` itself.
+    /// Durable on return.
     pub(crate) fn set(&self, kv: &dyn TxKv, sequence: &Arc<Sequence>, value: i64, is_called: bool) -> kv::Result<()> {
         let counter = self.counter(sequence);
         let mut counter = counter.lock();

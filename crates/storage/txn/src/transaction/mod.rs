@@ -1,4 +1,4 @@
-//! One transaction: its view, what it has staged, its savepoints, its end.
+//! One transaction: its view, staged changes, own rows, savepoints, commit and rollback.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,60 +21,60 @@ use crate::{Error, Result, Snapshot, Transactions, Uploads, conflict};
 #[cfg(test)]
 mod tests;
 
-/// The longest row: in its value of the store it has its commit before it.
+/// Maximum bytes of a row's tuple. Its value in the store also holds the commit number.
 const TUPLE_BYTES_MAX: usize = kv::VALUE_BYTES_MAX - 64;
 
-/// What a transaction sees of others.
+/// Transaction isolation level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
-    /// Each statement sees what was committed before it began.
+    /// Each statement sees everything committed before it began.
     #[default]
     ReadCommitted,
     /// All statements see what was committed before the transaction began.
     RepeatableRead,
-    /// As [`Isolation::RepeatableRead`], and what was read is still so when it commits.
+    /// As [`Isolation::RepeatableRead`]; in addition the commit fails if something that was read has changed since.
     Serializable,
 }
 
-/// What becomes of one row of a table.
+/// Change of one row of a table.
 #[derive(Debug, Clone)]
 pub struct RowChange {
     pub id: RowId,
-    /// Where the transaction sees it; `None` for a new row.
+    /// The row's position in the transaction's view; `None` for a new row.
     pub was: Option<RowPlace>,
-    /// Its new version; `None` deletes it.
+    /// The new version; `None` deletes the row.
     pub now: Option<Tuple>,
 }
 
-/// A transaction. Dropped without [`Transaction::commit`] it is rolled back.
+/// An open transaction. It is rolled back if it is dropped without [`Transaction::commit`].
 #[derive(Debug)]
 pub struct Transaction {
     transactions: Arc<Transactions>,
     isolation: Isolation,
-    /// The commit that `staged` was made to.
+    /// The snapshot that `staged` was applied to.
     base: Snapshot,
-    /// `base` with `staged`.
+    /// The state of `base` with the staged changes and own rows applied.
     view: Arc<CatalogState>,
     staged: Vec<Change>,
-    /// The rows it has written, by table.
+    /// The rows that the transaction has written, by table.
     own: BTreeMap<Oid, Own>,
-    /// The oldest commit that rows of `own` were found at: how they moved since is not forgotten.
+    /// The oldest snapshot that rows of `own` were located in; keeps the record of later moves in memory.
     anchor: Option<Snapshot>,
-    /// What its staged changes copy from.
+    /// Guards of states that the staged changes copy from.
     held: Vec<Held>,
     savepoints: Vec<Savepoint>,
     uploads: Uploads,
     holder: Holder,
-    /// What it has read, where it is serializable.
+    /// The read set; `None` unless the isolation level is serializable.
     reads: Option<ReadSet>,
-    /// What it does under a client's token.
+    /// The idempotency token and the statements that ran under it.
     pub(crate) naming: Naming,
 }
 
 #[derive(Debug, Clone)]
 struct Own {
     rows: OwnRows,
-    /// How often the table's rows had moved when `rows` was bound to them.
+    /// The table's number of row moves when `rows` was bound to its positions.
     moved: u64,
 }
 
@@ -84,15 +84,15 @@ struct Savepoint {
     mark: TransactionMark,
 }
 
-/// Position within a transaction, to which it can be rolled back.
+/// Position within a transaction that it can be rolled back to.
 #[derive(Debug)]
 pub struct TransactionMark {
-    /// The number of staged changes.
+    /// Number of staged changes.
     staged: usize,
     own: BTreeMap<Oid, Own>,
     locks: LockMark,
     naming: NamingMark,
-    /// The number of savepoints.
+    /// Number of savepoints.
     savepoints: usize,
 }
 
@@ -123,7 +123,7 @@ impl Transaction {
         }
     }
 
-    /// What this transaction sees: committed states and its own changes.
+    /// Returns the snapshot that the next statement sees: committed data with the transaction's own changes.
     #[must_use]
     pub fn view(&self) -> Snapshot {
         self.base.with_state(Arc::clone(&self.view))
@@ -134,8 +134,9 @@ impl Transaction {
         self.isolation
     }
 
-    /// To be called before each statement. Under READ COMMITTED the view moves on to the newest commit, with the staged
-    /// changes made to that; if they cannot be, it is a conflict and the transaction has to be rolled back.
+    /// Moves the view of a READ COMMITTED transaction to the newest commit and applies the staged changes to it; does
+    /// nothing at other isolation levels. Must be called before each statement. On a conflict the transaction must be
+    /// rolled back.
     pub fn refresh(&mut self) -> Result<()> {
         if self.isolation != Isolation::ReadCommitted || self.sees_newest() {
             return Ok(());
@@ -159,13 +160,14 @@ impl Transaction {
         let indexed_for = Arc::clone(&self.view);
         self.view = Arc::new(self.with_own(rebased, Some(&indexed_for))?);
         if self.anchor.is_some() && self.savepoints.is_empty() {
-            // The rows are bound to this commit now, and no savepoint keeps them as they were bound before.
+            // The rows are bound to positions as of this commit now, and no savepoint needs the older ones.
             self.anchor = Some(self.base.clone());
         }
         Ok(())
     }
 
-    /// The state of `base` with the rows that this transaction has written, whose index entries are those of the tables of `indexed_for`.
+    /// Adds the transaction's own rows to `state`, the newest base. `indexed_for` is the state whose table definitions
+    /// the rows' index entries were built for; `None` rebuilds them.
     fn with_own(&mut self, mut state: CatalogState, indexed_for: Option<&CatalogState>) -> Result<CatalogState> {
         let moves = &self.transactions.core.moves;
         for (table, own) in self.own.iter_mut() {
@@ -188,11 +190,12 @@ impl Transaction {
         Ok(state)
     }
 
-    /// Changes rows of a table, which the view has.
+    /// Changes rows of a table of the view.
     ///
     /// # Errors
-    /// Where a row is longer than the store's values can be, or all that the transaction changes more than one write; where the catalog
-    /// says that a row older than a column has a value in it that is none. Nothing is changed then.
+    /// [`Error::RowTooBig`] if a row is longer than a value of the store can be, [`Error::CommitTooBig`] if the
+    /// transaction changes more than one write can hold, [`catalog::Error::Damaged`] if the default that older rows
+    /// have in a column is no value of its type. Nothing is changed then.
     pub fn write(&mut self, table: Oid, changes: impl IntoIterator<Item = RowChange>) -> Result<()> {
         let mut view = CatalogState::clone(&self.view);
         let definition =
@@ -200,7 +203,7 @@ impl Transaction {
         let mut rows = TableRows::clone(view.rows(table));
         let own = &mut rows.own;
         for RowChange { id, was, now } in changes {
-            // A version of its own hides what lies below already.
+            // The transaction's own version of the row already hides the committed one.
             let is_own = own.layer.get(id).is_some();
             let hide = !is_own && was == Some(RowPlace::Fresh);
             if let Some(RowPlace::Shard { shard, ordinal }) = was.filter(|_| !is_own) {
@@ -232,15 +235,16 @@ impl Transaction {
         Ok(())
     }
 
-    /// Locks a table; it stays locked to the end of the transaction, or until a savepoint before it is rolled back to.
+    /// Locks a table until the end of the transaction or a rollback to an earlier savepoint.
     ///
     /// # Errors
-    /// Where another transaction is in the way and `wait` says not to wait, or not for so long; where waiting would never end.
+    /// Fails if another transaction is in the way and `wait` does not allow to wait, if the wait times out, or on a
+    /// deadlock.
     pub async fn lock_table(&self, table: Oid, mode: TableLock, wait: LockWait) -> Result<Locked, LockError> {
         self.holder.table(table, mode, wait).await
     }
 
-    /// Locks rows of a table in the order given; as [`Transaction::lock_table`].
+    /// Locks rows of a table in the given order, as long as [`Transaction::lock_table`].
     ///
     /// # Errors
     /// As [`Transaction::lock_table`].
@@ -254,7 +258,7 @@ impl Transaction {
         self.holder.rows(table, rows, mode, wait).await
     }
 
-    /// Locks keys of an index, whether they are there or not; as [`Transaction::lock_table`].
+    /// Locks keys of an index, whether or not they exist, as long as [`Transaction::lock_table`].
     ///
     /// # Errors
     /// As [`Transaction::lock_table`].
@@ -268,7 +272,7 @@ impl Transaction {
         self.holder.keys(index, keys, mode, wait).await
     }
 
-    /// Locks a token, as [`Transaction::lock_table`] does a table.
+    /// Locks an idempotency token, as long as [`Transaction::lock_table`].
     pub(crate) async fn lock_token(&self, key: &[u8], wait: LockWait) -> Result<Locked, LockError> {
         self.holder.token(key, wait).await
     }
@@ -277,42 +281,42 @@ impl Transaction {
         &self.transactions.core
     }
 
-    /// A statement reads a whole table, or much of it.
+    /// Adds a whole table to the read set of a serializable transaction.
     pub fn note_read(&mut self, table: Oid) {
         if let Some(reads) = &mut self.reads {
             reads.add_table(table);
         }
     }
 
-    /// A statement reads what has a key.
+    /// Adds a key lookup to the read set of a serializable transaction.
     pub fn note_key_read(&mut self, read: impl FnOnce() -> KeyRead) {
         if let Some(reads) = &mut self.reads {
             reads.add_key(read());
         }
     }
 
-    /// Whether nothing was committed since what this transaction sees.
+    /// Returns whether nothing was committed since the transaction's base snapshot.
     #[must_use]
     pub fn sees_newest(&self) -> bool {
         self.transactions.core.visible.newest() == self.base.ts
     }
 
-    /// What is committed by now, whatever this transaction sees.
+    /// Returns a snapshot of the newest commit, whatever the transaction itself sees.
     #[must_use]
     pub fn newest(&self) -> Snapshot {
         self.transactions.current()
     }
 
-    /// What happened to the rows of a table up to what this transaction sees of others; what it has staged itself does not count.
+    /// Returns the change counters of a table as of the base snapshot; the transaction's own changes do not count.
     #[must_use]
     pub fn history(&self, table: Oid) -> catalog::History {
         self.base.state.rows(table).history
     }
 
-    /// The rows of a table as committed by now, under what this transaction has written.
+    /// Returns the newest committed rows of a table with the transaction's own rows applied.
     ///
     /// # Errors
-    /// Where what it has written cannot be placed on what is committed by now.
+    /// [`Error::Conflict`] if the staged changes cannot be applied to the newest commit.
     pub fn over_newest(&self, table: Oid) -> Result<Arc<TableRows>> {
         if self.sees_newest() {
             return Ok(Arc::clone(self.view.rows(table)));
@@ -338,7 +342,8 @@ impl Transaction {
         self.transactions.allocate_row_ids(count)
     }
 
-    /// What became of a row since this transaction's view: another look at what is committed by now.
+    /// Compares a row of the transaction's view with the newer snapshot `now`: unchanged, changed or deleted by another
+    /// transaction.
     #[must_use]
     pub fn row_now(&self, now: &Snapshot, table: Oid, id: RowId, place: RowPlace) -> crate::RowNow {
         let seen = self.view.rows(table);
@@ -348,14 +353,15 @@ impl Transaction {
         if let RowPlace::Shard { shard, .. } = place
             && self.has_added(table, shard)
         {
-            // Nobody else sees it: it is new, or locked since this transaction wrote it.
+            // No other transaction sees the shard; its rows are new, or have been locked since this transaction wrote
+            // it.
             return crate::RowNow::Same(place);
         }
         let moves = self.transactions.core.moves.until(table, now.ts);
         crate::moves::row_now(seen, now.state.rows(table), &moves, id, place)
     }
 
-    /// Whether the shard is one that this transaction has staged.
+    /// Returns whether this transaction has staged the shard.
     fn has_added(&self, table: Oid, shard: ShardId) -> bool {
         self.staged.iter().any(|change| match change {
             Change::AddShards { table: of, shards, .. } => *of == table && shards.iter().any(|added| added.id == shard),
@@ -363,7 +369,7 @@ impl Transaction {
         })
     }
 
-    /// Makes all `changes` to the view, or none if one is refused.
+    /// Applies `changes` to the view and stages them for commit: all of them, or none if one is refused.
     pub fn stage(&mut self, changes: Vec<Change>) -> Result<()> {
         let mut view = CatalogState::clone(&self.view);
         for change in &changes {
@@ -396,41 +402,41 @@ impl Transaction {
         Ok(())
     }
 
-    /// Keeps what `held` keeps until the transaction has committed or is rolled back.
+    /// Holds a guard until the transaction has committed or is rolled back.
     pub fn hold(&mut self, held: Held) {
         self.held.push(held);
     }
 
-    /// Whether there is anything to commit.
+    /// Returns whether there is anything to commit.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
         !self.staged.is_empty() || !self.own.is_empty() || self.naming.has_written()
     }
 
-    /// Whether others may have to wait for its end.
+    /// Returns whether the transaction holds a lock that others may have to wait for.
     #[must_use]
     pub fn holds_locks(&self) -> bool {
         self.holder.mark() != LockMark::default()
     }
 
-    /// See [`Uploads::announce`].
+    /// Announces an object that is about to be written, see [`Uploads::announce`].
     pub async fn announce_upload(&self, object: &str) -> Result<()> {
         self.uploads.announce(object).await
     }
 
-    /// What the tasks that write this transaction's objects announce them with.
+    /// Returns the announcer for the tasks that write this transaction's objects.
     #[must_use]
     pub fn uploads(&self) -> Uploads {
         self.uploads.clone()
     }
 
-    /// Sets a savepoint; one of the same name stays, hidden by the new one.
+    /// Sets a savepoint; an older one of the same name remains, hidden by the new one.
     pub fn savepoint(&mut self, name: &str) {
         let mark = self.mark();
         self.savepoints.push(Savepoint { name: name.to_owned(), mark });
     }
 
-    /// Takes back everything since the savepoint, which stays.
+    /// Rolls back to the savepoint, which remains.
     pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         let index = self.find(name)?;
         let savepoint = self.savepoints.drain(index..).next().ok_or_else(|| unknown(name))?;
@@ -447,7 +453,7 @@ impl Transaction {
         TransactionMark { staged: self.staged.len(), own: self.own.clone(), locks, naming, savepoints }
     }
 
-    /// Rolls back to a position. Savepoints that were set after it are gone.
+    /// Rolls back to a position and discards later savepoints.
     pub fn roll_back_to(&mut self, mark: &TransactionMark) -> Result<()> {
         self.savepoints.truncate(mark.savepoints);
         self.staged.truncate(mark.staged);
@@ -460,26 +466,26 @@ impl Transaction {
         for change in &self.staged {
             view = view.apply(change)?;
         }
-        // The rows are those that were there at the savepoint, and the tables may have changed since.
+        // The own rows are those of the mark, while the tables' definitions may have changed since.
         self.view = Arc::new(self.with_own(view, None)?);
         Ok(())
     }
 
-    /// Forgets the savepoint and those set after it; their changes stay.
+    /// Discards the savepoint and later ones; their changes remain.
     pub fn release(&mut self, name: &str) -> Result<()> {
         let index = self.find(name)?;
         self.savepoints.truncate(index);
         Ok(())
     }
 
-    /// Makes the changes durable, then visible to all. Once this has been polled, dropping it does not take the commit back:
-    /// it happens or fails unseen.
+    /// Commits the changes: durable first, then visible to all. Once this future has been polled, dropping it does not
+    /// cancel the commit, which succeeds or fails unobserved.
     pub async fn commit(mut self) -> Result<CommitTs> {
         if self.transactions.is_poisoned() {
             return Err(Error::Poisoned);
         }
         if !self.is_dirty() {
-            // Nothing to commit; objects it may have announced are deleted with the drop.
+            // Objects that it may have announced are deleted after the drop.
             return Ok(self.base.ts);
         }
         let core = &self.transactions.core;
@@ -500,14 +506,14 @@ impl Transaction {
             named,
             _anchor: self.anchor.take(),
         };
-        // The locks go with the commit: whoever drops this future drops none of them before the commit is visible.
+        // The locks travel with the commit: dropping this future releases none before the commit is visible.
         let transactions = Arc::clone(&self.transactions);
         let none = Holder::new(&transactions.core, transactions.next_transaction());
         let holder = std::mem::replace(&mut self.holder, none);
         transactions.commit(proposal, holder).await
     }
 
-    /// Takes everything back; what was uploaded is deleted by the next cleaning.
+    /// Rolls back all changes; the next cleaning deletes uploaded objects.
     pub fn rollback(self) {
         drop(self);
     }
@@ -521,7 +527,8 @@ fn unknown(name: &str) -> Error {
     Error::UnknownSavepoint { name: name.to_owned() }
 }
 
-/// A rollback, unless the changes were handed to the committer; what it uploaded goes with the last of [`Uploads`].
+/// Rolls back, unless the changes were handed to the committer; uploaded objects are marked for deletion with the last
+/// clone of [`Uploads`].
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.uploads.end();

@@ -71,7 +71,7 @@ async fn savepoints_take_back_what_came_after_them() {
     transaction.stage(vec![load(100, &[2])]).unwrap();
     transaction.rollback_to("s").unwrap();
     assert_eq!(shard_ids(&transaction.view().state, 100), [1]);
-    // The inner one stays until it is released, then the outer one of the same name is found.
+    // The inner savepoint exists until it is released; then the outer one of the same name is found.
     transaction.rollback_to("s").unwrap();
     transaction.release("s").unwrap();
     transaction.rollback_to("s").unwrap();

@@ -1,4 +1,4 @@
-//! All transactions over one store: where they begin, and what they share.
+//! Entry point of the crate: all transactions over one store, and the state that they share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -31,17 +31,17 @@ use crate::{Error, Isolation, Result, Snapshot, Transaction};
 #[cfg(test)]
 mod tests;
 
-/// The transactions of an instance. There is one per store; it lives as long as the server.
+/// Transactions of an instance. There is one per store, for the lifetime of the server.
 #[derive(Debug)]
 pub struct Transactions {
     pub(crate) core: Arc<Core>,
-    /// `None` only while dropped.
+    /// Queue of the committer; `None` only during the drop.
     requests: Option<mpsc::Sender<Request>>,
-    /// `None` where a simulation drives it.
+    /// Thread of the committer; `None` if a simulation drives it.
     committer: Option<JoinHandle<()>>,
 }
 
-/// What the committer, the sessions and the cleaner share.
+/// State shared by the committer, the sessions and the cleaner.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) kv: Arc<dyn TxKv>,
@@ -49,7 +49,7 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) visible: Arc<Visible>,
     pub(crate) in_flight: InFlight,
-    /// One cleaning at a time.
+    /// Held during a cleaning, so that only one runs at a time.
     pub(crate) cleaning: tokio::sync::Mutex<()>,
     pub(crate) moves: Moves,
     pub(crate) writes: Writes,
@@ -59,7 +59,7 @@ pub(crate) struct Core {
     row_ids: RowIds,
     next_transaction: AtomicU64,
     sequences: Sequences,
-    /// `None` in a warehouse that keeps none.
+    /// History of the warehouse; `None` if it has none.
     pub(crate) history: Option<History>,
     pub(crate) recent: Recent,
     pub(crate) room: Room,
@@ -71,7 +71,7 @@ impl Core {
         self.tenure.is_over()
     }
 
-    /// Writes commits; when that was.
+    /// Writes a batch of commits durably; returns its time in microseconds since 1970.
     pub(crate) fn write_commits(&self, batch: Batch) -> kv::Result<i64> {
         match &self.history {
             Some(history) => history.write(batch),
@@ -79,23 +79,24 @@ impl Core {
         }
     }
 
-    /// After a failed write nobody knows what the store holds: from now on everything is refused.
+    /// Refuses every operation from now on: after a failed write the content of the store is unknown.
     pub(crate) fn poison(&self, error: &kv::Error) {
         tracing::error!(
             error = error as &dyn std::error::Error,
-            "a write to the catalog failed; the server has to stop"
+            "could not write to the catalog store; the server must stop and restart"
         );
         self.tenure.end();
     }
 }
 
 impl Transactions {
-    /// Reads the store and starts the committer; an empty store gets a fresh catalog. Blocks on the store's I/O.
+    /// Reads the store and starts the committer; an empty store is initialized with a new catalog. Blocks on the
+    /// store's I/O.
     pub fn open(kv: Arc<dyn TxKv>, objects: Objects, clock: Arc<dyn Clock>) -> Result<Arc<Self>> {
         Self::start(kv, objects, clock, None)
     }
 
-    /// [`Transactions::open`] over a store with a log, which is kept as the warehouse's history.
+    /// Opens a store whose log is kept as the warehouse's history; otherwise as [`Transactions::open`].
     ///
     /// # Errors
     /// As [`Transactions::open`].
@@ -122,7 +123,8 @@ impl Transactions {
         Ok(Arc::new(transactions))
     }
 
-    /// As [`Self::open_with_history`], without a thread: commits wait until the caller lets the committer serve them. For simulations.
+    /// Opens a store with history but without a committer thread: commits wait until the caller drives the returned
+    /// committer. For simulations.
     ///
     /// # Errors
     /// As [`Transactions::open`].
@@ -145,7 +147,7 @@ impl Transactions {
         history: Option<History>,
     ) -> Result<(Self, Committer)> {
         let Recovered { ts, catalog, floor, uploads } = recover(&*kv)?;
-        tracing::info!(commit = ts.0, uploads = uploads.len(), "catalog opened");
+        tracing::info!(commit = ts.0, uploads = uploads.len(), "opened the catalog");
         let sequences = Sequences::recover(&*kv, &catalog)?;
         let catalog = Arc::new(catalog);
         let tenure = history.as_ref().map_or_else(|| Tenure::new(None), History::tenure);
@@ -175,29 +177,31 @@ impl Transactions {
         Ok((Self { core, requests: Some(requests), committer: None }, committer))
     }
 
-    /// The newest commit. While the snapshot or a clone of it lives, the objects it names stay: hold it as long as a query runs.
+    /// Returns a snapshot of the newest commit. Objects that it references are not deleted while it or a clone of it
+    /// lives, so hold it as long as a query runs.
     #[must_use]
     pub fn current(&self) -> Snapshot {
         self.core.visible.current()
     }
 
-    /// Completes once there is a newer commit than this.
+    /// Waits until there is a newer commit than `ts`.
     pub async fn newer_than(&self, ts: CommitTs) {
         self.core.visible.newer_than(ts).await;
     }
 
-    /// An id that no object has or had. Waits for a durable write once in 1,024 calls.
+    /// Allocates an id that no object has or ever had. One of 1,024 calls waits for a durable write.
     #[must_use]
     pub fn allocate_oid(&self) -> Oid {
         let (oid, reserved) = self.core.oids.next(&*self.core.kv);
         if let Err(error) = reserved {
-            // Nothing can be committed any more, so it does not matter which id is given.
+            // No further commit is possible, so it does not matter which id is returned.
             self.core.poison(&error);
         }
         oid
     }
 
-    /// The first of `count` ids, one after the other, that no row of any table has or had. Waits for a durable write now and then.
+    /// Allocates `count` consecutive ids that no row of any table has or ever had, and returns the first. Occasionally
+    /// waits for a durable write.
     #[must_use]
     pub fn allocate_row_ids(&self, count: u64) -> RowId {
         let (first, reserved) = self.core.row_ids.next(count, &*self.core.kv);
@@ -207,44 +211,45 @@ impl Transactions {
         first
     }
 
-    /// A number that no transaction of this server has had.
+    /// Returns a number that no earlier transaction of this server has.
     pub(crate) fn next_transaction(&self) -> TxnId {
         TxnId(self.core.next_transaction.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Appends a sequence's next `count` numbers, which nobody else gets, whatever becomes of the transaction that asks. Waits for a
-    /// durable write once in 32 numbers.
+    /// Appends the next `count` numbers of a sequence to `numbers`. Nobody else receives them, even if the calling
+    /// transaction is rolled back. One of 32 numbers waits for a durable write.
     ///
     /// # Errors
-    /// At the end of the sequence; the numbers up to it are gone then.
+    /// [`Exhausted`] at the end of the sequence; the numbers up to it are consumed then.
     pub fn next_numbers(
         &self,
         sequence: &Arc<Sequence>,
         count: usize,
         numbers: &mut Vec<i64>,
     ) -> std::result::Result<(), Exhausted> {
-        // After a failed write nothing can be committed any more, so it does not matter which numbers are given.
+        // After a failed write no further commit is possible, so it does not matter which numbers are returned.
         self.core.sequences.next(&*self.core.kv, sequence, count, numbers).unwrap_or_else(|error| {
             self.core.poison(&error);
             Ok(())
         })
     }
 
-    /// Makes a sequence go on from `value`: with the one after it if it counts as given, else with itself.
+    /// Sets a sequence as `setval` does: the next number is the one after `value` if `is_called`, else `value` itself.
     pub fn set_sequence(&self, sequence: &Arc<Sequence>, value: i64, is_called: bool) {
         if let Err(error) = self.core.sequences.set(&*self.core.kv, sequence, value, is_called) {
             self.core.poison(&error);
         }
     }
 
-    /// How far a sequence has come.
+    /// Returns the current position of a sequence.
     #[must_use]
     pub fn sequence_position(&self, sequence: &Sequence) -> SequencePosition {
         self.core.sequences.position(sequence)
     }
 
-    /// Forgets how rows moved, as far as nobody needs it: that keeps them in memory as they were before. `in_need` also forgets the states of
-    /// the last moments, which keep such rows too; who asks for one has it rebuilt.
+    /// Drops records of row moves that no snapshot needs; they keep old row versions in memory. With `in_need`, which
+    /// is for memory pressure, also drops the states cached for time travel, which keep old rows too; a query that
+    /// needs one has it rebuilt.
     pub fn forget_moves(&self, in_need: bool) {
         self.core.moves.forget(self.core.visible.horizon());
         if in_need {
@@ -252,19 +257,20 @@ impl Transactions {
         }
     }
 
-    /// Starts a transaction that sees the newest commit.
+    /// Starts a transaction whose snapshot is the newest commit.
     #[must_use]
     pub fn begin(self: &Arc<Self>, isolation: Isolation) -> Transaction {
         Transaction::new(Arc::clone(self), isolation)
     }
 
-    /// Whether a write failed, so that every commit from now on fails and the server has to stop.
+    /// Returns whether a write has failed or the storage was lost to another server: every commit fails from then on,
+    /// and the server must stop.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.core.is_poisoned()
     }
 
-    /// Completes when a write failed or the storage was lost to another server, see [`Self::is_poisoned`].
+    /// Waits until [`Self::is_poisoned`].
     pub async fn poisoned(&self) {
         self.core.tenure.over().await;
     }
@@ -279,21 +285,21 @@ impl Transactions {
 
     async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<Result<T>>) -> Request) -> Result<T> {
         let (answer, answered) = oneshot::channel();
-        let requests = self.requests.as_ref().expect("requests are accepted until the drop");
-        // Without a committer nothing can be committed: as after a failed write.
+        let requests = self.requests.as_ref().expect("invariant of Transactions: the queue exists until the drop");
+        // If the committer has ended nothing can be committed, as after a failed write.
         requests.send(request(answer)).map_err(|_| Error::Poisoned)?;
         answered.await.map_err(|_| Error::Poisoned)?
     }
 }
 
-/// Waits for the committer, so that the store is closed once the last snapshot is gone.
+/// Waits for the committer, so that the store is closed once the last snapshot is dropped.
 impl Drop for Transactions {
     fn drop(&mut self) {
         drop(self.requests.take());
         if let Some(committer) = self.committer.take()
             && committer.join().is_err()
         {
-            tracing::error!("the committer has panicked");
+            tracing::error!("the committer thread has panicked");
         }
     }
 }

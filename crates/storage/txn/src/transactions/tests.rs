@@ -92,7 +92,7 @@ async fn a_commit_whose_caller_left_still_happens() {
         let commit = std::pin::pin!(transaction.commit());
         assert!(futures::poll!(commit).is_pending() || !transactions.is_poisoned());
     }
-    // A commit after it has it before it.
+    // A later commit follows it in the order.
     commit(&transactions, vec![put(table(101, "u"))]).await;
     assert!(transactions.current().state.table(Oid(100)).is_some());
 }

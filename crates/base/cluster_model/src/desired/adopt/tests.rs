@@ -5,13 +5,13 @@ use crate::fixtures::{BOOTSTRAP, create, nodes, superuser};
 
 const AT: i64 = 7_000_000;
 
-/// A state with the cluster `c` of two workers.
+/// Returns a state with the cluster `c` of two workers.
 fn state() -> DesiredState {
     let fresh = DesiredState::fresh(BOOTSTRAP, 0);
-    fresh.change(&Inventory::built_in(), &create("c", nodes(2)), &superuser(), 1).expect("it may").0
+    fresh.change(&Inventory::built_in(), &create("c", nodes(2)), &superuser(), 1).expect("it is allowed").0
 }
 
-/// All clusters that are not the instance's own, as a keeper has them that nobody else has asked.
+/// Returns the external store's clusters, without changes by others.
 fn kept(state: &DesiredState) -> Vec<FoundCluster> {
     let kept = state.clusters().filter(|cluster| is_kept(&cluster.spec));
     kept.map(|cluster| FoundCluster {
@@ -52,7 +52,7 @@ fn what_others_change_is_taken_over_with_who_did_it() {
     assert_eq!(kinds(&events), [EventKind::Altered, EventKind::Altered, EventKind::Suspended]);
     assert_eq!((events[0].detail.as_str(), events[0].who.as_deref()), ("node_count 2 -> 5", Some("an autoscaler")));
     assert_eq!((events[1].detail.as_str(), events[1].who.as_deref()), ("auto_suspend NULL -> 60", Some("ana")));
-    let cluster = after.named("c").expect("it is there");
+    let cluster = after.named("c").expect("the cluster exists");
     assert_eq!((cluster.spec.node_count, cluster.suspended, cluster.spec.owner), (5, true, BOOTSTRAP));
     assert_eq!((cluster.changed_at, cluster.generation), (AT, after.generation()));
     assert_eq!(after.history().iter().len(), state.history().iter().len() + 3);
@@ -60,7 +60,7 @@ fn what_others_change_is_taken_over_with_who_did_it() {
     found[0].spec.name = "d".to_owned();
     let (after, events) = after.adopt(&found, is_kept, AT + 1);
     assert_eq!(kinds(&events), [EventKind::Renamed, EventKind::Resumed]);
-    assert_eq!(after.named("d").expect("it is there").awake_since, AT + 1);
+    assert_eq!(after.named("d").expect("the cluster exists").awake_since, AT + 1);
 }
 
 #[test]
@@ -72,9 +72,9 @@ fn what_others_make_and_take_away_is_seen() {
     found.push(other);
     let (after, events) = state.adopt(&found, is_kept, AT);
     assert_eq!(kinds(&events), [EventKind::Created]);
-    let made = after.named("by hand").expect("it is there");
-    assert!(made.id > state.named("c").expect("it is there").id);
-    // It goes by its name until somebody has written its id to it.
+    let made = after.named("by hand").expect("the cluster exists");
+    assert!(made.id > state.named("c").expect("the cluster exists").id);
+    // It is identified by its name until its id has been written to the store.
     let (same, events) = after.adopt(&found, is_kept, AT);
     assert_eq!((same.generation(), events.len()), (after.generation(), 0));
     let (after, events) = after.adopt(&found[1..], is_kept, AT);
@@ -88,9 +88,9 @@ fn who_comes_back_without_its_folder_finds_its_clusters() {
     let found = kept(&state);
     let (after, events) = DesiredState::fresh(BOOTSTRAP, AT).adopt(&found, is_kept, AT);
     assert_eq!(kinds(&events), [EventKind::Created]);
-    assert_eq!(after.named("c").expect("it is there").id, found[0].id.expect("it has one"));
-    let next = after.change(&Inventory::built_in(), &create("d", nodes(1)), &superuser(), AT).expect("it may").0;
-    assert!(found[0].id.expect("it has one") < next.named("d").expect("it is there").id);
+    assert_eq!(after.named("c").expect("the cluster exists").id, found[0].id.expect("the cluster has an id"));
+    let next = after.change(&Inventory::built_in(), &create("d", nodes(1)), &superuser(), AT).expect("it is allowed").0;
+    assert!(found[0].id.expect("the cluster has an id") < next.named("d").expect("the cluster exists").id);
 }
 
 #[test]
@@ -109,15 +109,15 @@ fn what_breaks_a_limit_is_left_out() {
 fn the_cluster_that_every_instance_has_is_its_own_again() {
     let state = state();
     let mut found = kept(&state);
-    let default = state.named(DEFAULT).expect("it is there");
+    let default = state.named(DEFAULT).expect("the cluster exists");
     let spec = ClusterSpec { hardware_instance: "local".to_owned(), ..default.spec.clone() };
     found.push(FoundCluster { id: None, spec, suspended: false, grants: BTreeSet::new(), who: None, sized_by: None });
     let (outside, events) = state.adopt(&found, is_kept, AT);
     assert_eq!(kinds(&events), [EventKind::Altered]);
     let (own, events) = outside.adopt(&found[..1], is_kept, AT);
     assert_eq!(kinds(&events), [EventKind::Altered]);
-    assert_eq!(own.named(DEFAULT).expect("it is there").spec, default.spec);
+    assert_eq!(own.named(DEFAULT).expect("the cluster exists").spec, default.spec);
     let drop = Change::Drop { name: "c".to_owned(), if_exists: false };
-    let none = own.change(&Inventory::built_in(), &drop, &superuser(), AT).expect("it may").0;
+    let none = own.change(&Inventory::built_in(), &drop, &superuser(), AT).expect("it is allowed").0;
     assert_eq!(none.adopt(&[], is_kept, AT).1.len(), 0);
 }

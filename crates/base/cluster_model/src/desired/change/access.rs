@@ -1,4 +1,4 @@
-//! Changes to who may use clusters, and to whose statements run where.
+//! Changes of grants, default clusters of roles, and dropped roles.
 
 use types::Oid;
 
@@ -7,7 +7,7 @@ use crate::desired::{Author, ClusterId, ClusterState, Error, Grant, Grantee, Pri
 use crate::events::{ClusterEvent, EventKind};
 
 impl Step<'_> {
-    /// Gives privileges, or takes them.
+    /// Grants privileges if `give` is true, otherwise revokes them.
     pub(super) fn grant(
         &mut self,
         names: &[String],
@@ -85,7 +85,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Something that is no one cluster's.
+    /// Records an event that concerns no single cluster.
     fn record_of_role(&mut self, what: EventKind, detail: String) {
         let who = self.author.name().map(str::to_owned);
         self.events.push(ClusterEvent { at: self.at, cluster: None, who, what, detail });

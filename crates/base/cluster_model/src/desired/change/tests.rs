@@ -18,19 +18,19 @@ fn change_by(state: &DesiredState, change: &Change, author: &Author) -> Result<(
 
 #[track_caller]
 fn refused(state: &DesiredState, change: &Change) -> Error {
-    change_by(state, change, &superuser()).expect_err("it is refused")
+    change_by(state, change, &superuser()).expect_err("the change is refused")
 }
 
 #[track_caller]
 fn made(state: &DesiredState, change: &Change) -> (DesiredState, Vec<EventKind>) {
-    let (state, events) = change_by(state, change, &superuser()).expect("it is made");
-    state.check().expect("it is right");
+    let (state, events) = change_by(state, change, &superuser()).expect("it is applied");
+    state.check().expect("the invariants hold");
     (state, events.into_iter().map(|event| event.what).collect())
 }
 
 #[track_caller]
 fn made_by(state: &DesiredState, change: &Change, author: &Author) -> DesiredState {
-    change_by(state, change, author).expect("it is made").0
+    change_by(state, change, author).expect("it is applied").0
 }
 
 #[test]
@@ -44,8 +44,8 @@ fn a_cluster_has_the_options_that_are_named_and_usual_ones() {
         max_spill_pct: Some(Some(100)),
         max_cache_pct: Some(Some(1)),
     };
-    let (state, events) = change_by(&fresh(), &create("c", options), &superuser()).expect("all is in range");
-    let cluster = state.named("c").expect("it was made");
+    let (state, events) = change_by(&fresh(), &create("c", options), &superuser()).expect("all values are in range");
+    let cluster = state.named("c").expect("the cluster was created");
     let spec = ClusterSpec {
         name: named("c"),
         node_count: 64,
@@ -74,7 +74,7 @@ fn a_cluster_has_the_options_that_are_named_and_usual_ones() {
     assert_eq!(state.history().iter().collect::<Vec<_>>(), [&event]);
 
     let usual = after(&fresh(), &[create("c", ClusterOptions::default())]);
-    let usual = &usual.named("c").expect("it was made").spec;
+    let usual = &usual.named("c").expect("the cluster was created").spec;
     assert_eq!(
         (usual.node_count, usual.hardware_instance.as_str(), usual.wlm_profile.as_str()),
         (1, "local", "default")
@@ -173,12 +173,12 @@ fn what_is_there_is_kept_or_replaced_where_that_is_asked() {
 
     let (replaced, events) = made(&state, &again(IfExists::Replace));
     assert_eq!(events, [EventKind::Replaced]);
-    let (before, cluster) = (state.named("c").expect("it is there"), replaced.named("c").expect("it is there"));
-    assert_eq!((cluster.spec.node_count, cluster.spec.auto_suspend), (5, None), "what is not named is as in a new one");
+    let (before, cluster) = (state.named("c").expect("it exists"), replaced.named("c").expect("it exists"));
+    assert_eq!((cluster.spec.node_count, cluster.spec.auto_suspend), (5, None), "unnamed options are reset");
     assert_eq!((cluster.id, &cluster.grants, cluster.spec.owner), (before.id, &before.grants, Oid(20)));
-    assert!(!cluster.suspended, "a new one is awake");
+    assert!(!cluster.suspended, "a replaced cluster is not suspended");
     let stranger = user(21, "v");
-    let refusal = change_by(&state, &again(IfExists::Replace), &stranger).expect_err("it is another's");
+    let refusal = change_by(&state, &again(IfExists::Replace), &stranger).expect_err("the role is not the owner");
     assert_eq!(refusal, Error::NotOwner { name: named("c") });
 }
 
@@ -186,12 +186,12 @@ fn what_is_there_is_kept_or_replaced_where_that_is_asked() {
 fn options_change_one_by_one() {
     let state = after(&fresh(), &[create("c", ClusterOptions { auto_suspend: Some(Some(60)), ..nodes(2) })]);
     let options = ClusterOptions { auto_suspend: Some(None), max_spill_pct: Some(Some(10)), ..nodes(2) };
-    let (changed, events) = change_by(&state, &alter("c", options.clone()), &superuser()).expect("it is made");
+    let (changed, events) = change_by(&state, &alter("c", options.clone()), &superuser()).expect("it is applied");
     assert_eq!(events[0].detail, "auto_suspend 60 -> NULL, max_spill_pct NULL -> 10");
-    let cluster = changed.named("c").expect("it is there");
+    let cluster = changed.named("c").expect("it exists");
     assert_eq!((cluster.spec.auto_suspend, cluster.spec.max_spill_pct, cluster.spec.node_count), (None, Some(10), 2));
     assert_eq!((cluster.created_at, cluster.changed_at, cluster.generation), (7, 1_000, 3));
-    assert_eq!(made(&changed, &alter("c", options)), (changed.clone(), vec![]), "what is so already is no change");
+    assert_eq!(made(&changed, &alter("c", options)), (changed.clone(), vec![]), "nothing has changed");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn an_instance_has_so_many_workers_at_most() {
     for index in 0..46 {
         state = made(&state, &Change::Wake { name: format!("c{index}") }).0;
     }
-    assert_eq!(state.awake_workers(), 3_000, "waking is never refused");
+    assert_eq!(state.awake_workers(), 3_000, "suspended clusters count, so resuming is never refused");
 }
 
 #[test]
@@ -233,12 +233,12 @@ fn clusters_sleep_and_wake_once() {
     assert_eq!(made(&state, &resume), (state.clone(), vec![]));
     let (asleep, events) = made(&state, &suspend);
     assert_eq!(events, [EventKind::Suspended]);
-    let cluster = asleep.named("c").expect("it is there");
+    let cluster = asleep.named("c").expect("it exists");
     assert_eq!((cluster.wanted_workers(), cluster.spec.node_count, cluster.awake_since), (0, 2, 7));
     assert_eq!(made(&asleep, &suspend), (asleep.clone(), vec![]));
     let (awake, events) = made(&asleep, &resume);
     assert_eq!(events, [EventKind::Resumed]);
-    assert_eq!(awake.named("c").expect("it is there").awake_since, 1_000);
+    assert_eq!(awake.named("c").expect("it exists").awake_since, 1_000);
 }
 
 #[test]
@@ -247,8 +247,8 @@ fn a_statement_wakes_what_may_be_woken() {
         Change::Grant { clusters: vec![named("c")], privileges: vec![Privilege::Usage], to: vec![Grantee::Public] };
     let state = after(&fresh(), &[create("c", nodes(2)), public, Change::Suspend { name: named("c") }]);
     let wake = Change::Wake { name: named("c") };
-    let (awake, events) = change_by(&state, &wake, &user(20, "u")).expect("who may use it may wake it");
-    assert!(!awake.named("c").expect("it is there").suspended);
+    let (awake, events) = change_by(&state, &wake, &user(20, "u")).expect("USAGE allows to resume for a statement");
+    assert!(!awake.named("c").expect("it exists").suspended);
     assert_eq!((events[0].what, events[0].who.as_deref()), (EventKind::Resumed, Some("u")));
     assert_eq!(made(&awake, &wake), (awake.clone(), vec![]));
 
@@ -262,10 +262,10 @@ fn a_statement_wakes_what_may_be_woken() {
 #[test]
 fn what_was_found_idle_sleeps_only_if_nothing_has_changed_since() {
     let state = after(&fresh(), &[create("c", nodes(2))]);
-    let cluster = state.named("c").expect("it is there");
+    let cluster = state.named("c").expect("it exists");
     let idle = Change::SuspendIdle { cluster: cluster.id, generation: cluster.generation };
-    let (asleep, events) = change_by(&state, &idle, &Author::Instance).expect("it is made");
-    assert!(asleep.named("c").expect("it is there").suspended);
+    let (asleep, events) = change_by(&state, &idle, &Author::Instance).expect("it is applied");
+    assert!(asleep.named("c").expect("it exists").suspended);
     assert_eq!((events[0].who.as_deref(), events[0].detail.as_str()), (None, "idle"));
     let changed = after(&state, &[alter("c", nodes(3))]);
     assert_eq!(change_by(&changed, &idle, &Author::Instance), Ok((changed.clone(), vec![])));
@@ -276,9 +276,9 @@ fn what_was_found_idle_sleeps_only_if_nothing_has_changed_since() {
 #[test]
 fn an_id_is_not_given_again() {
     let state = after(&fresh(), &[create("c", nodes(1))]);
-    let first = state.named("c").expect("it is there").id;
+    let first = state.named("c").expect("it exists").id;
     let state = after(&state, &[Change::Drop { name: named("c"), if_exists: false }, create("c", nodes(1))]);
-    assert!(first < state.named("c").expect("it is there").id);
+    assert!(first < state.named("c").expect("it exists").id);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn only_who_may_changes_a_cluster() {
     let stranger = user(21, "v");
     assert_eq!(change_by(&fresh(), &create("c", nodes(1)), &stranger), Err(Error::NoCreate));
     let state = made_by(&fresh(), &create("c", nodes(1)), &owner);
-    assert_eq!(state.named("c").expect("it is there").spec.owner, Oid(20));
+    assert_eq!(state.named("c").expect("it exists").spec.owner, Oid(20));
     let grant = |privilege| Change::Grant {
         clusters: vec![named("c")],
         privileges: vec![privilege],
@@ -301,11 +301,11 @@ fn only_who_may_changes_a_cluster() {
         Change::Drop { name: named("c"), if_exists: false },
     ];
     for change in &for_owners {
-        let error = change_by(&state, change, &stranger).expect_err("it is another's");
+        let error = change_by(&state, change, &stranger).expect_err("the role is not the owner");
         assert_eq!(error, Error::NotOwner { name: named("c") });
         assert_eq!(error.condition(), Condition::InsufficientPrivilege);
         for author in [&owner, &superuser()] {
-            assert_eq!(change_by(&state, change, author).expect("they may").1.len(), 1, "{change:?}");
+            assert_eq!(change_by(&state, change, author).expect("the changes are allowed").1.len(), 1, "{change:?}");
         }
     }
     let suspend = Change::Suspend { name: named("c") };
@@ -320,10 +320,10 @@ fn only_who_may_changes_a_cluster() {
         privileges: vec![Privilege::Usage, Privilege::Operate],
         from: vec![Grantee::Role(role(21, "v")), Grantee::Public],
     };
-    let (state, events) = change_by(&state, &revoke, &owner).expect("it is made");
+    let (state, events) = change_by(&state, &revoke, &owner).expect("it is applied");
     assert_eq!(events[0].detail, "USAGE, OPERATE from v, PUBLIC");
     assert_eq!(change_by(&state, &suspend, &stranger), Err(Error::NoPrivilege { name: named("c") }));
-    assert_eq!(change_by(&state, &revoke, &owner).expect("it is made").1, [], "what is so already is no change");
+    assert_eq!(change_by(&state, &revoke, &owner).expect("it is applied").1, [], "nothing has changed");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn who_may_not_set_anothers_clusters() {
     let state = after(&fresh(), &[create("c", nodes(1))]);
     let set = Change::SetDefaultClusters { role: role(20, "u"), clusters: vec![named("c")] };
     assert_eq!(change_by(&state, &set, &user(21, "v")), Err(Error::NoAlterRole { role: named("u") }));
-    let (state, events) = change_by(&state, &set, &user(20, "u")).expect("a role may set its own");
+    let (state, events) = change_by(&state, &set, &user(20, "u")).expect("a role may set its own default clusters");
     assert_eq!((events[0].cluster.as_deref(), events[0].detail.as_str()), (None, "role u: c"));
     assert_eq!(made(&state, &set), (state.clone(), vec![]));
 }
@@ -352,8 +352,7 @@ fn a_role_goes_when_it_owns_nothing_and_leaves_nothing() {
     let (state, events) = made(&state, &forget);
     assert_eq!(events, [EventKind::RoleForgotten]);
     assert_eq!(state.default_clusters(Oid(20)).len(), 0);
-    let grants: Vec<Option<Oid>> =
-        state.named("c").expect("it is there").grants.iter().map(|grant| grant.role).collect();
+    let grants: Vec<Option<Oid>> = state.named("c").expect("it exists").grants.iter().map(|grant| grant.role).collect();
     assert_eq!(grants, [Some(Oid(21)), Some(Oid(21))]);
     assert_eq!(made(&state, &forget), (state.clone(), vec![]));
 }
@@ -378,5 +377,5 @@ fn the_history_is_bounded() {
         state = after(&state, &[alter("c", nodes(1 + i64::try_from(round).expect("it is small") % 2 * 3 + 1))]);
     }
     assert_eq!(state.history().iter().len(), History::CHANGES_KEPT);
-    assert!(state.history().iter().all(|event| event.what == EventKind::Altered), "the oldest went first");
+    assert!(state.history().iter().all(|event| event.what == EventKind::Altered), "the oldest are dropped first");
 }

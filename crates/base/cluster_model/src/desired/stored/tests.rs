@@ -4,7 +4,7 @@ use super::*;
 use crate::desired::{Change, ClusterOptions, Grantee, Privilege};
 use crate::fixtures::{after, create, fresh, nodes, role};
 
-/// A state that has everything.
+/// Returns a state that uses all fields.
 fn full() -> DesiredState {
     let options = ClusterOptions {
         auto_suspend: Some(Some(300)),
@@ -24,7 +24,7 @@ fn full() -> DesiredState {
     after(&fresh(), &[create("etl \"ü\"\n", options), create("bi", nodes(2)), grant, set, suspend])
 }
 
-/// Bytes of every format ever released must read: the file is never rewritten, a new format gets a new file.
+/// Every released format must stay readable. This file is never rewritten; a new format gets a new file.
 #[test]
 fn clusters_are_stored_as_ever() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/clusters.v{FORMAT}.json"));
@@ -34,7 +34,7 @@ fn clusters_are_stored_as_ever() {
     }
     let golden = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert_eq!(decode(&golden).unwrap(), full(), "{} reads", path.display());
-    assert!(golden == bytes, "{} is what is written now", path.display());
+    assert!(golden == bytes, "{} differs from the present encoding", path.display());
 }
 
 #[test]
@@ -51,14 +51,14 @@ fn every_damaged_byte_is_noticed() {
         for flip in [0x01, 0x20, 0x80] {
             let mut damaged = bytes.clone();
             damaged[index] ^= flip;
-            let error = decode(&damaged).expect_err("no byte is idle").to_string();
+            let error = decode(&damaged).expect_err("every flipped bit is detected").to_string();
             assert!(error.starts_with("the stored clusters "), "{error}");
         }
     }
     for length in 0..bytes.len() {
-        decode(&bytes[..length]).expect_err("no byte is missing");
+        decode(&bytes[..length]).expect_err("every truncation is detected");
     }
-    decode(&[&bytes[..], b" "].concat()).expect_err("no byte is too many");
+    decode(&[&bytes[..], b" "].concat()).expect_err("trailing bytes are detected");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_a_state_cannot_be_is_not_read() {
     assert_eq!(decode(sealed(json).as_bytes()), Ok(full()));
     let broken = json.replacen("\"node_count\": 4", "\"node_count\": 4000", 1);
     assert_ne!(broken, json);
-    let error = decode(sealed(&broken).as_bytes()).expect_err("no cluster is so large");
+    let error = decode(sealed(&broken).as_bytes()).expect_err("a violated invariant is detected");
     assert!(error.to_string().contains("NODE_COUNT"), "{error}");
     for broken in ["", "null", "[]", "{}", &json[1..], &json.replacen("\"clusters\"", "\"klusters\"", 1)] {
         assert!(matches!(decode(sealed(broken).as_bytes()), Err(StoredError::Damaged { .. })));

@@ -44,7 +44,8 @@ fn one_that_is_not_renewed_is_taken_after_its_duration_and_not_before() {
     assert_eq!(watch.decide(Some(&lease), "b", DURATION, at(115)), Move::Take);
 }
 
-/// However the operators' turns and deaths are mixed, at no time do two lead that both have renewed within the duration of the lease.
+/// Simulates operators that act, hang and restart in random order, and asserts that no two of them ever lead at the
+/// same time, each having renewed within the duration of the lease.
 #[test]
 fn two_never_lead_at_a_time() {
     use std::collections::HashMap;
@@ -60,14 +61,14 @@ fn two_never_lead_at_a_time() {
         let mut lease: Option<Reading> = None;
         let mut version = 0;
         let mut watches: HashMap<&str, Watch> = HashMap::new();
-        // Until when each believes that it leads.
+        // Time until which each operator believes that it leads.
         let mut leads: HashMap<&str, Duration> = HashMap::new();
         for now in 0..300 {
             let name = NAMES[usize::try_from(draw(3)).expect("below 3")];
             match draw(12) {
-                // It dies and comes again, remembering nothing.
+                // It restarts without any state.
                 0 => drop((watches.remove(name), leads.remove(name))),
-                // It hangs for this turn.
+                // It hangs in this turn.
                 1..4 => {}
                 _ => {
                     let watch = watches.entry(name).or_default();

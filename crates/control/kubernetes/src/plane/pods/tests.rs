@@ -1,4 +1,4 @@
-//! Who works, by what pods are there and what workers say.
+//! Observed workers and actions, from pods and the workers that have joined.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn pod(slot: u32, uid: &str) -> WorkerPod {
     }
 }
 
-/// One who has come in from that pod, and answers.
+/// Returns a worker that has joined from that pod and responds.
 fn guest(of: &WorkerPod, state: WorkerState) -> Guest {
     let worker = Worker { id: WorkerId(u64::from(of.slot) + 1), state, ..expected(of, &plan()) };
     Guest { worker: Worker { heard: NOW, ..worker }, life: Some(of.uid.clone()) }

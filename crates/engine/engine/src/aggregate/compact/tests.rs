@@ -1,4 +1,4 @@
-//! Claims about groups that are kept: of parts they make what the whole is, as often as they are added.
+//! Tests of compact groups: merging those of parts of the rows gives the groups of all rows, any number of times.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{Batch, Bits, Bounds, Column, Data, Form, GOES_ON, Strings};
 const KEPT: [Kept; 6] =
     [Kept::Count, Kept::Sum, Kept::FloatSum, Kept::Min(Form::Ints), Kept::Max(Form::Floats), Kept::Max(Form::Texts)];
 
-/// Groups by the first two columns; states of numbers, floats and strings.
+/// Creates a specification whose keys are among the first two columns, with states of numbers, floats and strings.
 fn spec(keys: &[usize], sets: Vec<GroupingSet>) -> Arc<AggregateSpec> {
     let columns = [None, Some(2), Some(3), Some(2), Some(3), Some(1)];
     let states = KEPT.into_iter().zip(columns).map(|(kept, column)| StateSpec { kept, column, filter: None });
@@ -20,7 +20,7 @@ fn spec(keys: &[usize], sets: Vec<GroupingSet>) -> Arc<AggregateSpec> {
     Arc::new(AggregateSpec { keys, states, sets, ..AggregateSpec::default() })
 }
 
-/// Keys of numbers and of strings, some of them NULL, then a number and a float whose sums are exact.
+/// Creates rows: an integer key and a string key, some of them NULL, then a number and a float whose sums are exact.
 fn batch(chance: &mut Chance, rows: usize) -> Batch {
     let mut ints = |end: u64, nulls: bool| {
         let values: Vec<i64> = (0..rows).map(|_| i64::try_from(chance.below(end)).expect("it is small") - 2).collect();
@@ -52,7 +52,7 @@ fn value(column: &Column, row: usize) -> String {
     }
 }
 
-/// How often each row is there.
+/// Returns the number of times that each row occurs.
 fn shown(rows: &GroupRows) -> BTreeMap<Vec<String>, usize> {
     let mut shown = BTreeMap::new();
     for batch in (0..).map_while(|number| rows.batch(number)) {
@@ -63,7 +63,8 @@ fn shown(rows: &GroupRows) -> BTreeMap<Vec<String>, usize> {
     shown
 }
 
-/// Of parts that were grouped one after the other by one worker, added to what has groups already and to what has none.
+/// Merges compact groups that one worker made of consecutive parts of the rows, both into an empty aggregation and into
+/// one with groups.
 fn parts_make_the_whole(spec: &Arc<AggregateSpec>, seed: u64) {
     let mut chance = Chance(seed | 1);
     let (mut whole, mut worker) = (Groups::new(spec), Groups::new(spec));
@@ -81,7 +82,7 @@ fn parts_make_the_whole(spec: &Arc<AggregateSpec>, seed: u64) {
     whole.add(&last).expect("there is memory");
     let expected = shown(&whole.finish().expect("there is memory"));
     for begins_with_rows in [false, true] {
-        // What is kept is not used up.
+        // Compact groups can be merged several times.
         let mut all = Groups::new(spec);
         if begins_with_rows {
             all.add(&last).expect("there is memory");

@@ -13,7 +13,7 @@ fn ints(values: Vec<i64>) -> Column {
     Column::new(Data::Ints { values: Arc::new(values), bounds })
 }
 
-/// As many rows as keys, each with a value.
+/// Creates a batch with a row for each key, and a value.
 fn batch(keys: Vec<i64>) -> Batch {
     let rows = keys.len();
     Batch { rows, columns: vec![ints(keys), ints(vec![1; rows])] }
@@ -27,12 +27,12 @@ fn counted(key: usize, value: usize) -> Arc<AggregateSpec> {
     Arc::new(AggregateSpec { keys: vec![key], states, ..AggregateSpec::default() })
 }
 
-/// Keys so far apart that they are hashed.
+/// Scatters a key, so that keys are too far apart for a direct index.
 fn far(key: u64) -> i64 {
     key.wrapping_mul(0x9e37_79b9_7f4a_7c15).cast_signed() >> 2
 }
 
-/// A value as text.
+/// Formats a value as text.
 fn shown(column: &Column, row: usize) -> String {
     if !column.is_valid(row) {
         return "NULL".to_owned();
@@ -48,7 +48,7 @@ fn shown(column: &Column, row: usize) -> String {
     }
 }
 
-/// All rows in an order of their own.
+/// Returns all rows as text, sorted.
 fn sorted(rows: &GroupRows) -> Vec<Vec<String>> {
     let row = |batch: &Batch, row: usize| batch.columns.iter().map(|column| shown(column, row)).collect();
     let batches = (0..).map_while(|number| rows.batch(number));
@@ -63,7 +63,8 @@ fn together(spec: &Arc<AggregateSpec>, workers: Vec<Groups>) -> GroupRows {
     Divided::of(spec, aside).expect("one form").all(spec, &GOES_ON).expect("groups")
 }
 
-/// The groups of two workers, and in how many pieces the first has them, against a map. `keys` are those of its batches.
+/// Compares the groups of two workers to those of a map and returns the number of flushed runs of the first. `keys` are
+/// the keys of each batch.
 fn pieces_of(keys: impl Iterator<Item = Vec<u64>>) -> usize {
     let spec = counted(0, 1);
     let mut workers = [Groups::looking_at(&spec, 1_000), Groups::looking_at(&spec, 1_000)];
@@ -97,7 +98,8 @@ fn groups_are_put_aside_while_rows_make_new_ones() {
 #[test]
 fn keys_that_come_again_much_later_stay_in_a_table() {
     let any = |round: u64| (0..500).map(|row| (round * 500 + row) * 104_729 % 20_011).collect::<Vec<u64>>();
-    // 200,000 rows of 20,011 keys, none of which comes twice while there are a thousand: without more they would be in 200 pieces.
+    // 200,000 rows of 20,011 keys that do not repeat within a thousand rows: without the estimate of distinct keys
+    // there would be 200 runs.
     let pieces = pieces_of((0..400).map(any));
     assert!((15..=80).contains(&pieces), "{pieces}");
 }
@@ -110,7 +112,7 @@ fn keys_in_few_places_stay_where_they_are() {
     assert!(!groups.is_aside() && groups.len() == 20_000);
 }
 
-/// Keys and values of all forms, some of them NULL.
+/// Creates rows with keys and values of all forms, some of them NULL.
 fn any_rows(chance: &mut Chance, rows: usize, keys: u64) -> Batch {
     let valid = |chance: &mut Chance| {
         let valid: Vec<bool> = (0..rows).map(|_| chance.below(12) != 0).collect();
@@ -131,12 +133,12 @@ fn any_rows(chance: &mut Chance, rows: usize, keys: u64) -> Batch {
     ];
     let mut columns: Vec<Column> =
         data.iter().map(|data| Column { data: data.clone(), validity: valid(chance) }).collect();
-    // What the first key determines.
+    // Carried column: depends on the first key.
     let first = columns[0].clone();
     let text = |row: usize| if first.is_valid(row) { format!("carried {}", number[row]) } else { String::new() };
     let carried = Data::Texts(StringViewArray::from_iter_values((0..rows).map(text)));
     columns.push(Column { data: carried, validity: first.validity });
-    // Values that sum up alike in any order.
+    // Floats whose sum is exact in any order.
     columns.push(Column::new(Data::Floats(Arc::new(number.iter().map(|key| (key % 8) as f64).collect()))));
     columns.push(Column::new(Data::Bools(Arc::new(Bits::of(rows, |row| number[row].is_multiple_of(3))))));
     Batch { rows, columns }
@@ -208,7 +210,7 @@ fn parts_are_many_and_small_and_share_their_strings() {
     for round in 0..40_u64 {
         for (number, (worker, in_table)) in (0..).zip(workers.iter_mut().zip(&mut in_tables)) {
             let keys: Vec<u64> = (0..4_000).map(|row| (round * 4_000 + row) * 2 + number).collect();
-            // Each has its own strings first.
+            // Each worker starts with strings that the others do not have.
             let text = |key: &u64| format!("text {}", key / 2 % 500 + 31 * number);
             let texts = Data::Texts(StringViewArray::from_iter_values(keys.iter().map(text)));
             let columns = vec![ints(keys.iter().map(|key| far(*key)).collect()), Column::new(texts)];

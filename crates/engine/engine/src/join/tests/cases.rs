@@ -1,4 +1,4 @@
-//! Joins of few rows.
+//! Individual cases on few rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn ints(values: impl IntoIterator<Item = i64>) -> Batch {
     }
 }
 
-/// A join of one column with another.
+/// Returns a join on the first column of both sides.
 fn one_key(kind: JoinKind, output: OutputColumn) -> JoinSpec {
     JoinSpec {
         kind,
@@ -38,7 +38,7 @@ fn table(spec: JoinSpec, batch: Batch) -> JoinTable {
     JoinTable::finish(spec, vec![build], 1 << 20, &GOES_ON).expect("a table")
 }
 
-/// Counts the rows that are given.
+/// Returns a consumer that counts the output rows.
 fn count(rows: &mut usize) -> impl FnMut(Batch) -> Result<()> {
     |batch| {
         *rows += batch.rows;
@@ -97,7 +97,7 @@ fn filters_know_bounds_and_values() {
     let filter = filter_of(&[i64::MIN, i64::MAX]);
     assert_eq!(filter.bounds(), (i64::MIN, i64::MAX));
     assert_eq!(filter.keep(&[i64::MIN, i64::MAX], None).count(), 2);
-    assert!(filter.keep(&(0..1000).collect::<Vec<_>>(), None).count() < 100, "most are known not to be there");
+    assert!(filter.keep(&(0..1000).collect::<Vec<_>>(), None).count() < 100, "most absent values are rejected");
     assert!(filter.is_worth(8) && !filter.is_worth(7));
     let filter = filter_of(&[]);
     assert!(filter.bounds().0 > filter.bounds().1 && !filter.is_exact_range());
@@ -130,7 +130,8 @@ fn strings_that_find_nothing_are_known() {
     assert!(TextFilter::of(&Arc::new(table(one_key(JoinKind::Inner, OutputColumn::Probe(0)), ints([1]))), 0).is_none());
 }
 
-/// Rows that find nothing may go, but not a NULL, and no row at all where it matters that there are rows.
+/// The filter of a NOT IN join passes NULLs, and there is no filter if a build key is NULL, because then any probe
+/// row matters.
 #[test]
 fn filters_of_not_in_let_nulls_pass() {
     let keys = |nulls: &[usize]| {
@@ -146,7 +147,7 @@ fn filters_of_not_in_let_nulls_pass() {
     assert!(table(one_key(JoinKind::LeftNotIn, OutputColumn::Build(0)), keys(&[1])).key_filter(0).is_none());
 }
 
-/// A part of the build side has no probe rows, and others have.
+/// A partition of the build side may have no probe rows of its own while other partitions have some.
 #[test]
 fn probe_rows_elsewhere_leave_null_keys_open() {
     for (is_elsewhere, expected) in [(false, 2), (true, 1)] {
@@ -157,7 +158,7 @@ fn probe_rows_elsewhere_leave_null_keys_open() {
             table.see_rows_elsewhere();
         }
         let mut rows = 0;
-        table.rest(0, 1, &[], &mut count(&mut rows)).expect("the rest");
+        table.rest(0, 1, &[], &mut count(&mut rows)).expect("build rows after probing");
         assert_eq!(rows, expected);
     }
 }
@@ -181,7 +182,7 @@ fn other_forms_are_errors() {
     assert!(matches!(JoinTable::finish(Arc::new(spec), Vec::new(), 1 << 20, &GOES_ON), Err(Error::Form(_))));
 }
 
-/// A worker's memory of codes is of one table, whichever strings come again.
+/// Cached dictionary lookups belong to one table, even if the same dictionary is used with another.
 #[test]
 fn a_scratch_serves_one_table_after_the_other() {
     let spec = JoinSpec { build_forms: vec![Form::Texts], ..one_key(JoinKind::RightSemi, OutputColumn::Probe(0)) };
@@ -199,7 +200,7 @@ fn a_scratch_serves_one_table_after_the_other() {
     }
 }
 
-/// Tells how often it is called.
+/// Arrow function that counts its calls.
 #[derive(Debug, Default)]
 struct IsOdd(AtomicUsize);
 
@@ -247,7 +248,7 @@ fn a_worker_remembers_its_condition_from_batch_to_batch() {
     assert_eq!((rows, called.0.load(Ordering::Relaxed)), (5, 1));
 }
 
-/// Workers that probe at the same time mark the rows of one table.
+/// Workers that probe concurrently mark rows of the same table.
 #[test]
 fn workers_mark_the_same_rows() {
     let table = table(one_key(JoinKind::LeftAnti, OutputColumn::Build(0)), ints((0..10_000).chain(0..10_000)));
@@ -265,7 +266,7 @@ fn workers_mark_the_same_rows() {
     });
     let mut rows = 0;
     for part in 0..3 {
-        table.rest(part, 3, &[], &mut count(&mut rows)).expect("the rest");
+        table.rest(part, 3, &[], &mut count(&mut rows)).expect("build rows after probing");
     }
     assert_eq!(rows, 2 * (10_000 - 9 * 900));
 }
@@ -273,7 +274,7 @@ fn workers_mark_the_same_rows() {
 #[test]
 fn slots_grow() {
     let words: Vec<u64> = (0..3000).map(|word| word % 2000 * 1_000_003).collect();
-    let slots = slots::Slots::with_slots(&words, words.len(), &GOES_ON, 16).expect("it goes on");
+    let slots = slots::Slots::with_slots(&words, words.len(), &GOES_ON, 16).expect("the stop flag is not set");
     assert_eq!(slots.groups(), 2000);
     let (mut found, mut open) = (vec![0; 4000], Vec::new());
     slots.find(|row| row as u64 * 1_000_003, &mut found, &mut open);
@@ -281,7 +282,7 @@ fn slots_grow() {
     assert!((0..).zip(&found).all(is_right));
 }
 
-/// A join of all rows with all, of which none is given on.
+/// A cross join with a residual condition that no pair fulfils.
 #[test]
 fn a_join_that_nobody_waits_for_stops() {
     let column = |position| Box::new(Expression::Column(position));
@@ -299,7 +300,7 @@ fn a_join_that_nobody_waits_for_stops() {
         let stop = Arc::new(AtomicBool::new(false));
         let mut scratch = ProbeScratch::new(&stop, None);
         let mut rows = 0;
-        table.probe(&ints([-1, 0]), &mut scratch, &mut count(&mut rows)).expect("it goes on");
+        table.probe(&ints([-1, 0]), &mut scratch, &mut count(&mut rows)).expect("the stop flag is not set");
         assert_eq!(rows, if kind == JoinKind::Inner { 0 } else { 2 });
         stop.store(true, Ordering::Relaxed);
         let stopped = table.probe(&ints([-1, 0]), &mut scratch, &mut count(&mut rows));

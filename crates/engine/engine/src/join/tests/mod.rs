@@ -1,10 +1,10 @@
-//! Joins of random batches against a nested loop, and what these do not show.
+//! Tests of joins: random batches compared with a nested loop, and individual cases.
 
 mod cases;
 mod nested_loop;
 mod rows;
 
-/// Chance that gives the same in each run.
+/// Deterministic pseudo-random number generator (xorshift64 with a multiplied output).
 pub(super) struct Chance(u64);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! Joins of random batches against a nested loop.
+//! Randomized joins compared with a nested loop.
 
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ const KINDS: [JoinKind; 11] = [
     JoinKind::RightMark,
 ];
 
+/// Returns whether a pair of rows fulfils the residual condition.
 fn fulfils(build: &Row, probe: &Row) -> bool {
     let number = |row: &Row| if let Some(Value::Number(number)) = row.last() { *number } else { panic!("no number") };
     is_no_third(number(build) + number(probe))
@@ -34,7 +35,7 @@ fn is_no_third(sum: i128) -> bool {
     sum % 3 != 0
 }
 
-/// The same of two columns.
+/// The same condition as a function of two columns.
 #[derive(Debug)]
 struct Fulfils;
 
@@ -63,13 +64,14 @@ impl Foreign for Fulfils {
     }
 }
 
-/// As a condition over the two numbers.
+/// Returns the residual condition over the number columns of both sides.
 fn residual(keys: usize) -> Residual {
     let arguments = vec![Expression::Column(0), Expression::Column(1)];
     let condition = Expression::Foreign { function: Arc::new(Fulfils), arguments };
     Residual { columns: vec![OutputColumn::Build(keys), OutputColumn::Probe(keys)], condition }
 }
 
+/// Computes the join by a nested loop.
 fn naive(spec: &JoinSpec, build: &[Row], probe: &[Row]) -> Vec<Row> {
     let matches = |left: &Row, right: &Row| {
         let are_equal = |(build, probe): &(usize, usize)| left[*build].equals(&right[*probe], spec.nulls_are_equal);
@@ -120,7 +122,7 @@ fn naive(spec: &JoinSpec, build: &[Row], probe: &[Row]) -> Vec<Row> {
     all
 }
 
-/// The join's rows, by so many workers.
+/// Computes the join with several workers.
 fn joined(
     spec: &JoinSpec,
     build: &[Row],
@@ -153,12 +155,12 @@ fn joined(
         table.probe(&batch, &mut scratches[worker], &mut next).expect("probing");
     }
     for part in 0..workers {
-        table.rest(part, workers, &forms, &mut next).expect("the rest");
+        table.rest(part, workers, &forms, &mut next).expect("build rows after probing");
     }
     all
 }
 
-/// The join's rows, where the build side is in pieces.
+/// Computes the join with the build side split into chunks.
 fn joined_in_pieces(spec: &JoinSpec, build: &[Row], probe: &[Row], keys: &[Keys], chance: &mut Chance) -> Vec<Row> {
     let (spec, forms, pieces) = (Arc::new(spec.clone()), forms(keys), 3);
     let mut all = Vec::new();
@@ -180,12 +182,12 @@ fn joined_in_pieces(spec: &JoinSpec, build: &[Row], probe: &[Row], keys: &[Keys]
         for (batch, matched) in probing.iter().zip(&matched) {
             table.probe_piece(batch, matched, piece + 1 == pieces, &mut scratch, &mut next).expect("probing");
         }
-        table.rest(0, 1, &forms, &mut next).expect("the rest");
+        table.rest(0, 1, &forms, &mut next).expect("build rows after probing");
     }
     all
 }
 
-/// Leaves rows out that the table's filters do not keep.
+/// Applies randomly chosen runtime filters to a probe batch.
 fn filtered(table: &Arc<JoinTable>, spec: &JoinSpec, batch: Batch, chance: &mut Chance) -> Result<Batch> {
     let mut batch = batch;
     for (key, (_, position)) in spec.keys.iter().enumerate() {
@@ -208,7 +210,7 @@ fn filtered(table: &Arc<JoinTable>, spec: &JoinSpec, batch: Batch, chance: &mut 
 
 fn sorted(rows: &[Row]) -> Vec<String> {
     let cell = |value: &Value| match value {
-        // Zeros are equal and any NaN is the same one, but a side's own value is given.
+        // Equal floats may differ in their sign or NaN bits, and a join returns either side's own value.
         Value::Float(float) if float.is_nan() => "NaN".to_owned(),
         value => format!("{value:?}"),
     };
@@ -238,7 +240,7 @@ struct Case<'a> {
     seed: u64,
 }
 
-/// Each kind, with and without a condition, with NULLs equal or not.
+/// Checks every join kind, with and without a residual condition, and with NULLs equal or not.
 fn check(case: &Case<'_>) {
     let mut chance = Chance::new(case.seed);
     let build = rows(case.keys, case.build_rows, case.spread, case.nulls, &mut chance);
@@ -272,7 +274,7 @@ fn check_rows(keys: &[Keys], build: &[Row], probe: &[Row], chance: &mut Chance) 
 }
 
 fn check_keys(keys: &[Keys]) {
-    // Where about half of all pairs match, fewer rows are enough.
+    // About half of all pairs match, so that fewer rows suffice.
     let is_coarse = keys.iter().all(|keys| matches!(keys, Keys::Bools));
     let fewer = if is_coarse { 4 } else { 1 };
     for (seed, (build_rows, probe_rows, spread, nulls)) in [
@@ -293,7 +295,7 @@ fn check_keys(keys: &[Keys]) {
     }
 }
 
-/// NULLs on one side, on the other, on both, on none; and no rows.
+/// NULL keys on either side, on both or on none, and empty sides.
 #[test]
 fn not_in_with_nulls_and_without() {
     for (seed, (build_rows, probe_rows, nulls)) in
@@ -369,7 +371,7 @@ fn a_row_with_very_many_matches() {
     check(&case);
 }
 
-/// More rows than a batch: arrays, bits and slots as larger tables have them.
+/// Enough rows for the index structures of larger tables.
 #[test]
 fn larger_tables() {
     for keys in [Keys::Dense, Keys::Sparse, Keys::Texts] {
@@ -377,7 +379,7 @@ fn larger_tables() {
     }
 }
 
-/// Each key once, some rows without one: near each other, further apart, far apart; in order and not.
+/// Unique keys with and without NULLs: dense, sparse and very sparse, in order and shuffled.
 #[test]
 fn unique_keys() {
     for (factor, is_shuffled, nulls) in

@@ -1,4 +1,4 @@
-//! Rows of random values, as batches of whatever forms.
+//! Rows of random values, and batches of random physical representation.
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ impl Value {
     }
 }
 
-/// What values a key has.
+/// Distribution of the values of a key column.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Keys {
     Bools,
     Dense,
     Sparse,
     Extreme,
-    /// Also as wide numbers.
+    /// Numbers that randomly use 64 or 128 bits.
     Mixed,
     Huge,
     Floats,
@@ -84,7 +84,7 @@ impl Keys {
     }
 }
 
-/// The values as a column, in a form by chance.
+/// Converts values to a column with a randomly chosen representation.
 pub(super) fn column(values: &[Value], form: Form, chance: &mut Chance) -> Column {
     let validity = if values.contains(&Value::Null) || chance.below(4) == 0 {
         Some(Arc::new(Bits::of(values.len(), |row| values[row] != Value::Null)))
@@ -94,7 +94,7 @@ pub(super) fn column(values: &[Value], form: Form, chance: &mut Chance) -> Colum
     let number = |value: &Value| if let Value::Number(number) = value { *number } else { 3 };
     let text = |value: &Value| if let Value::Text(text) = value { text.clone() } else { String::new() };
     let data = match form {
-        Form::Opaque => panic!("no values are compared that are only carried"),
+        Form::Opaque => panic!("opaque values are not compared"),
         Form::Bools => Data::Bools(Arc::new(Bits::of(values.len(), |row| values[row] != Value::Bool(false)))),
         Form::Wide if chance.below(2) == 0 || values.iter().any(|value| i64::try_from(number(value)).is_err()) => {
             Data::Wide(Arc::new(values.iter().map(number).collect()))
@@ -138,13 +138,13 @@ pub(super) fn value(column: &Column, row: usize) -> Value {
         Data::Floats(values) => Value::Float(values[row]),
         Data::Codes { codes, strings } => Value::Text(strings.get(codes[row]).to_owned()),
         Data::Texts(texts) => Value::Text(texts.value(row).to_owned()),
-        Data::Opaque(_) => panic!("no values are compared that are only carried"),
+        Data::Opaque(_) => panic!("opaque values are not compared"),
     }
 }
 
 pub(super) type Row = Vec<Value>;
 
-/// Keys and a number.
+/// Returns rows of random keys and a number; `nulls` is the percentage of NULL keys.
 pub(super) fn rows(keys: &[Keys], count: usize, spread: u64, nulls: u64, chance: &mut Chance) -> Vec<Row> {
     let row = |chance: &mut Chance| {
         let key = |keys: &Keys, chance: &mut Chance| {
@@ -169,7 +169,7 @@ pub(super) fn batch(rows: &[Row], forms: &[Form], chance: &mut Chance) -> Batch 
     Batch { rows: rows.len(), columns: forms.iter().enumerate().map(of).collect() }
 }
 
-/// Rows in batches of lengths by chance.
+/// Splits rows into batches of random length.
 pub(super) fn batches(rows: &[Row], forms: &[Form], chance: &mut Chance) -> Vec<Batch> {
     let mut batches = Vec::new();
     let mut rest = rows;

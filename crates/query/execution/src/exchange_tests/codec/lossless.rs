@@ -1,4 +1,4 @@
-//! Claims about whole plans: what comes back gives the rows of what was sent, and no field of a message is there for nothing.
+//! Tests that decoded plans return the same rows, and that every field of a message is needed for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
@@ -21,30 +21,30 @@ use crate::sql_fixture::{Sql, texts};
 
 /// Longer than a query of so few rows takes on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So many queries are asked before a field is said to be there for nothing.
+/// Number of queries to try before a field counts as unused.
 const TRIES: usize = 40;
-/// Fields that EXPLAIN ANALYZE is for, and no row.
+/// Fields that only EXPLAIN ANALYZE needs.
 const SHOWN: [&str; 2] = ["aggregate function 8", "operator.Scan.scan.name"];
 
-/// The output of a plan: its columns with the metadata of their fields, and its rows.
+/// Output of a plan: its schema with the metadata of fields, and its rows.
 #[derive(Debug, PartialEq)]
 struct Output {
     schema: SchemaRef,
     rows: Vec<String>,
 }
 
-/// A query's plan, and what runs it.
+/// Plan of a query and its context.
 struct Case {
     plan: Arc<dyn ExecutionPlan>,
-    /// As it is before it runs: what filters learn on the way is not of the plan.
+    /// The plan encoded before execution: what filters learn during execution is not part of it.
     bytes: Vec<u8>,
     task: Arc<TaskContext>,
-    /// Whether its rows come in one order.
+    /// True if the order of rows is determined.
     is_ordered: bool,
 }
 
 impl Case {
-    /// `None` for a query that is refused.
+    /// Plans a query; `None` if it is refused.
     async fn of(sql: &Sql, query: &str, division: Division) -> Option<Self> {
         let Planned::Query(plan) = sql.plan(query).unwrap_or_else(|error| panic!("{query}: {error}")) else {
             panic!("{query} is no query")
@@ -83,7 +83,7 @@ impl Case {
         self.run(decoded(sql, bytes)?).await
     }
 
-    /// Whether anything else comes of `bytes`, in which the field `key` is cleared, than `expected`.
+    /// Returns whether `bytes`, in which the field `key` is cleared, gives anything other than `expected`.
     async fn notices(&self, sql: &Sql, key: &str, bytes: &[u8], expected: &Output) -> bool {
         let Ok(plan) = decoded(sql, bytes) else { return true };
         if SHOWN.contains(&key) {
@@ -93,10 +93,10 @@ impl Case {
     }
 }
 
-/// Digits of a float that do not depend on the order in which threads add up its parts.
+/// Digits of a float that do not depend on the order of additions.
 const DIGITS: usize = 12;
 
-/// The row with its floats rounded: sums of floats show their order.
+/// Returns the row with rounded floats.
 fn without_last_digits(row: &str) -> String {
     let is_float = |part: &str| part.contains('.') && part.parse::<f64>().is_ok();
     let cut =
@@ -141,7 +141,7 @@ async fn what_comes_back_gives_the_same_rows() {
     assert!(stayed.len() * 20 < ran, "{ran} ran, and these do not leave: {stayed:#?}");
 }
 
-/// The file of fields that may be cleared without anybody noticing: how their names begin, a tab, and the reason.
+/// File of fields that may be cleared without a visible effect: prefix of the name, a tab, the reason.
 const IDLE: &str = "src/exchange_tests/codec/idle_fields.txt";
 const IDLE_MAX: usize = 20;
 
@@ -163,7 +163,7 @@ async fn no_field_is_cleared_unnoticed() {
                 copies.entry(key).or_default().push(bytes);
             });
             for (key, copies) in copies {
-                // One of several of a kind is enough; the last is nearest to the rows.
+                // One of several fields of a kind is enough; the last is closest to the rows.
                 let mut is_noticed = false;
                 for bytes in copies.iter().rev().take(3) {
                     is_noticed |= case.notices(&sql, &key, bytes, &expected).await;

@@ -1,6 +1,8 @@
-//! Messages as fields, whose each can be cleared: protobuf's by their numbers, and Kiln's own forms in them by their names.
+//! Enumerates and clears the fields of encoded plans: those of protobuf messages by number, those of Kiln's records
+//! inside them by name.
 //!
-//! A field is known by the message that it is of, wherever that is. Which fields are messages themselves is said here, as DataFusion's `.proto` files say it.
+//! A field is identified by its message type, wherever the message occurs. Which fields are messages themselves is
+//! listed here, following DataFusion's `.proto` files.
 
 use std::fmt;
 
@@ -9,18 +11,18 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The form of some bytes.
+/// Format of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A message of that name.
+    /// Protobuf message of this name.
     Message(&'static str),
-    /// A form of Kiln's.
+    /// Record of Kiln.
     Form(&'static str),
-    /// That form, or what another writes.
+    /// Record of Kiln, or the output of another codec.
     Own(&'static str),
 }
 
-/// The fields that are messages: of which message, by which number, of what kind.
+/// Fields that are messages: type of the message, number of the field, format.
 const MESSAGES: &[(&str, &[(u64, Kind)])] = {
     use Kind::{Form, Message, Own};
     const PLAN: Kind = Message("plan");
@@ -139,7 +141,7 @@ const MESSAGES: &[(&str, &[(u64, Kind)])] = {
     ]
 };
 
-/// Fields of forms that are protobuf's messages as bytes, by how their paths end.
+/// Fields of records that hold encoded protobuf messages, by the end of their path.
 const WRITTEN: &[(&str, &str)] = &[
     (".Scan.dynamic", "expr"),
     (".Filter.predicate", "expr"),
@@ -153,7 +155,7 @@ const WRITTEN: &[(&str, &str)] = &[
     (".Literal.value", "value"),
 ];
 
-/// The copies of a plan's message in which one field is cleared, with the field's name, as far as `is_wanted` says.
+/// Calls `found` with each copy of a plan's message in which one wanted field is cleared, and the name of the field.
 pub(super) fn cleared(plan: &[u8], is_wanted: &dyn Fn(&str) -> bool, found: &mut dyn FnMut(String, Vec<u8>)) {
     clear(Kind::Message("plan"), plan, is_wanted, found);
 }
@@ -198,17 +200,17 @@ fn clear_message(
     }
 }
 
-/// A field as it is written.
+/// Encoded field.
 struct Field<'a> {
     number: u64,
     tag: u64,
     whole: &'a [u8],
-    /// The bytes, if the field has a length; `None` for numbers.
+    /// Bytes, if the field has a length; `None` for numbers.
     content: Option<&'a [u8]>,
 }
 
 impl Field<'_> {
-    /// The same field with other bytes.
+    /// Writes the field with other bytes.
     fn written(&self, content: &[u8], out: &mut Vec<u8>) {
         prost::encoding::encode_varint(self.tag, out);
         prost::encoding::encode_varint(content.len() as u64, out);
@@ -263,7 +265,7 @@ fn clear_form(
     clear_value(name, &value, is_wanted, &mut changed);
 }
 
-/// Clears what is in a value of a form that is called `path`.
+/// Clears what is inside a value of a record, at `path`.
 fn clear_value(path: &str, value: &Any, is_wanted: &dyn Fn(&str) -> bool, found: &mut dyn FnMut(String, Any)) {
     let field = path.trim_end_matches("[]");
     let written = WRITTEN.iter().find(|(end, _)| field.ends_with(end)).map(|(_, kind)| *kind);
@@ -301,14 +303,14 @@ fn clear_value(path: &str, value: &Any, is_wanted: &dyn Fn(&str) -> bool, found:
     }
 }
 
-/// The name of a type by which its fields are known wherever it is, or the path.
+/// Returns the name of the type that `path` ends in, or the path.
 fn of_type(path: &str) -> &str {
     let types = [(".Function.function", "function"), (".facts", "facts"), (".from", "type"), (".to", "type")];
     let found = types.iter().chain(&[(".takes", "type")]).find(|(end, _)| path.ends_with(end));
     found.map_or(path, |(_, name)| name)
 }
 
-/// A value of MessagePack.
+/// Value of MessagePack.
 #[derive(Debug, Clone, PartialEq)]
 enum Any {
     Nil,
@@ -324,7 +326,7 @@ enum Any {
 }
 
 impl Any {
-    /// The value cleared; `None` where it is clear.
+    /// Returns the cleared value; `None` if it is empty already.
     fn empty(&self) -> Option<Self> {
         Some(match self {
             Self::Bool(true) => Self::Bool(false),
@@ -340,7 +342,7 @@ impl Any {
         })
     }
 
-    /// Bytes as they are without a form of their own.
+    /// Returns the bytes of a sequence of small integers.
     fn bytes(&self) -> Option<Vec<u8>> {
         let Self::Seq(values) = self else { return None };
         let byte = |value: &Any| match value {

@@ -1,4 +1,4 @@
-//! Claims about plans as bytes: they come back as they were, and bytes that nobody wrote are refused.
+//! Tests of the plan codec: plans survive a round trip, and malformed bytes are rejected.
 
 mod lossless;
 mod message;
@@ -27,7 +27,7 @@ use types::stack::with_planning_stack;
 
 use crate::sql_fixture::Sql;
 
-/// A plan as bytes.
+/// Encodes a plan.
 fn written(plan: &Arc<dyn ExecutionPlan>) -> Vec<u8> {
     let write =
         || physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec::writing(), &Converter::default());
@@ -35,7 +35,7 @@ fn written(plan: &Arc<dyn ExecutionPlan>) -> Vec<u8> {
 }
 
 fn read(sql: &Sql, bytes: &[u8]) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-    // In another process nothing has been read yet.
+    // Another process has an empty cache.
     let blocks = Arc::new(block_cache(&Config::default()).unwrap());
     let fragments = Arc::new(FragmentCache::new(0));
     let scans = ScanPlanner::new(sql.warehouse.objects.clone(), Arc::default(), blocks, fragments);
@@ -46,12 +46,12 @@ fn read(sql: &Sql, bytes: &[u8]) -> datafusion::common::Result<Arc<dyn Execution
     })
 }
 
-/// What a plan shows of itself, without numbers that its expressions are known by.
+/// Returns the display of a plan, without expression ids.
 fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
     displayable(plan.as_ref()).indent(true).to_string()
 }
 
-/// Fails where a plan is not the same after it was written and read.
+/// Asserts that a plan is the same after encoding and decoding.
 pub(super) fn round_trip(sql: &Sql, plan: &Arc<dyn ExecutionPlan>) {
     let again = read(sql, &written(plan)).unwrap_or_else(|error| panic!("{error}\n{}", shown(plan)));
     assert_eq!(shown(&again), shown(plan));
@@ -72,7 +72,7 @@ fn expressions(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn PhysicalExpr>> {
     all
 }
 
-/// Whether two expressions compute the same. A condition is the same whether or not it is watched.
+/// Returns whether two expressions compute the same; whether a condition is measured does not matter.
 fn is_same(before: &Arc<dyn PhysicalExpr>, after: &Arc<dyn PhysicalExpr>) -> bool {
     let before = unwatched(before);
     let functions = before.downcast_ref::<ScalarFunctionExpr>().zip(after.downcast_ref::<ScalarFunctionExpr>());
@@ -154,7 +154,7 @@ async fn what_was_cut_off_or_changed_is_refused_and_never_crashes() {
     let ran = runner.run(&changes, |changes| {
         let mut bytes = bytes.clone();
         changes.iter().for_each(|(at, byte)| bytes[*at] = *byte);
-        // A literal may be another one; what it must not do is panic.
+        // The plan may decode to another literal, but must not panic.
         drop(read(&sql, &bytes));
         Ok(())
     });

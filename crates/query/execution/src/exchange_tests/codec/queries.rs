@@ -1,11 +1,12 @@
-//! Queries of every operator, expression, aggregate and window function that workers run, with every modifier, over flushed rows.
+//! Queries of every operator, expression, aggregate and window function that workers run, with every modifier, over
+//! flushed rows.
 
 use crate::sql_fixture::Sql;
 
 const COLUMNS: &str = "a bigint, b text, c numeric(9,2), at timestamptz, i interval, f float8, j jsonb, o json, h char(5), d date, \
                        y boolean, k int, l int[]";
 
-/// A table with NULLs and deleted rows, in three shards, and another one of a few rows.
+/// Creates a table with NULLs and deleted rows in three shards, and a small one.
 pub(super) async fn tables() -> Sql {
     let sql = Sql::new();
     sql.run(&format!("create table t ({COLUMNS})")).await.unwrap();
@@ -32,7 +33,7 @@ pub(super) async fn tables() -> Sql {
     sql
 }
 
-/// Aggregates by their arguments, and whether FILTER and DISTINCT are for them.
+/// Aggregate calls that also work with FILTER and over windows.
 const AGGREGATES: &[&str] = &[
     "count(*)",
     "count(f)",
@@ -95,7 +96,7 @@ const AGGREGATES: &[&str] = &[
     "jsonb_object_agg(a, o order by a)",
 ];
 
-/// Functions that windows have of their own, and whether they are told apart by the order.
+/// Window functions.
 const FUNCTIONS: &[&str] = &[
     "row_number()",
     "rank()",
@@ -123,22 +124,22 @@ const WINDOWS: &[&str] = &[
     "partition by y order by a rows between current row and unbounded following",
 ];
 
-/// A window in which many rows are equal.
+/// Window with many ties.
 const TIES: &str = "order by k groups between 1 preceding and current row";
 
-/// Functions that give the same whichever of equal rows comes first.
+/// Functions that do not depend on the order of ties.
 const SAME_FOR_TIES: &[&str] = &["rank()", "dense_rank()", "percent_rank()", "cume_dist()"];
 
-/// Whether an aggregate is one for windows: what has an order or DISTINCT of its own is not.
+/// Returns whether an aggregate works over windows: one with ORDER BY or DISTINCT does not.
 fn is_for_windows(aggregate: &str) -> bool {
     !aggregate.contains("order by") && !aggregate.contains("distinct")
 }
 
-/// An aggregate that shows the order of rows over windows, which is that of the window.
+/// Aggregates whose value shows the order of rows.
 const SHOWING: &[&str] =
     &["array_agg(a)", "string_agg(b, ',')", "json_agg(j)", "jsonb_agg(h)", "json_object_agg(a, j)"];
 
-/// Queries of one aggregate or window function each.
+/// Returns queries with one aggregate or window function each.
 pub(super) fn calls() -> Vec<String> {
     let mut queries = Vec::new();
     for aggregate in AGGREGATES {
@@ -166,7 +167,7 @@ pub(super) fn calls() -> Vec<String> {
     queries
 }
 
-/// Queries of operators and expressions.
+/// Queries for operators and expressions.
 pub(super) const OPERATORS: &[&str] = &[
     "select a, b from t where b like 'b1%' and a between 3 and 40",
     "select a from t where b not ilike 'B1%' or f is null",

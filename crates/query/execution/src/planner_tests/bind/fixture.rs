@@ -1,4 +1,4 @@
-//! A catalog, rows in memory for its tables, and statements run over them.
+//! Catalog with rows in memory, and a planner over it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ use types::{ColumnId, Oid, SqlError, SqlResult, SqlType};
 
 use super::super::context::context;
 
-/// A planner over some tables, and what a statement sees.
+/// Planner and statement context over some tables.
 pub(super) struct Fixture {
     pub(super) planner: Planner,
     pub(super) context: Arc<StatementContext>,
 }
 
-/// Scans give the rows of a table's name.
+/// Scans that return in-memory rows by table name.
 #[derive(Debug)]
 struct MemoryScan {
     rows: HashMap<String, RecordBatch>,
@@ -59,7 +59,7 @@ impl PlanScan for MemoryScan {
     }
 }
 
-/// The tables of `CREATE TABLE` statements, in `public`.
+/// Parses `CREATE TABLE` statements into tables of the schema `public`.
 fn tables(ddl: &str) -> Vec<Table> {
     let statements = Parser::parse_sql(&PostgreSqlDialect {}, ddl).expect("the fixture's DDL parses");
     statements
@@ -106,7 +106,7 @@ fn tables(ddl: &str) -> Vec<Table> {
 }
 
 impl Fixture {
-    /// Empty tables.
+    /// Returns a fixture with empty tables.
     pub(super) fn of_tables(ddl: &str) -> Self {
         Self::new(tables(ddl), Vec::new(), HashMap::new())
     }
@@ -124,7 +124,8 @@ impl Fixture {
         Self { planner, context: Arc::new(context) }
     }
 
-    /// `t(a, b, n)` of four rows, `u(a, c)` of three, the empty `e(a)`, and the view `v(a, twice)` over `t`.
+    /// Returns a fixture with `t(a, b, n)` of four rows, `u(a, c)` of three, the empty `e(a)`, and the view `v(a,
+    /// twice)` over `t`.
     pub(super) fn small() -> Self {
         let tables = tables(
             "CREATE TABLE t (a int, b text, n numeric(10,2)); CREATE TABLE u (a int, c text); CREATE TABLE e (a int)",
@@ -179,7 +180,7 @@ impl Fixture {
         self.planner.parse(sql).expect("it is SQL").swap_remove(0)
     }
 
-    /// The rows of a query, one text per row; an error as `Condition: message`.
+    /// Returns the rows of a query, one text per row, or the error as `Condition: message`.
     pub(super) async fn rows(&self, sql: &str) -> Vec<String> {
         self.run(sql, Vec::new())
             .await

@@ -1,4 +1,4 @@
-//! Planning that nobody waits for any more.
+//! Tests of interrupted planning.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,8 +11,8 @@ use super::fixture::Fixture;
 #[test]
 fn it_ends_on_the_way_down_to_the_innermost_relation() {
     let fixture = Fixture::small();
-    // DataFusion's planner goes over all that is in a relation before it plans it: at each of many levels that is much. What is wrong here is found out
-    // only on the way up.
+    // DataFusion's planner visits a whole relation before planning it, which is costly with many levels. The error in
+    // this statement is found only on the way up.
     let parsed = fixture.parsed("SELECT nosuch(a) FROM (SELECT a FROM t) AS s");
     let condition = || fixture.parsed_query(&parsed).expect_err("there is no such function").condition;
     assert_eq!(condition(), Condition::UndefinedFunction);

@@ -3,7 +3,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use super::fixture::Fixture;
 
-/// The columns of the tables that a query is planned with.
+/// Returns the columns that the table scans of a planned query have.
 fn planned(sql: &str) -> Vec<String> {
     let query = Fixture::small().query(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     let mut columns = Vec::new();

@@ -1,6 +1,6 @@
 use super::fixture::Fixture;
 
-/// The output names of a query, or its error.
+/// Returns the output names of a query, or its error.
 fn names(sql: &str) -> String {
     match Fixture::small().query(sql) {
         Ok(query) => query.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(","),

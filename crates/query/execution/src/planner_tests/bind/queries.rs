@@ -53,7 +53,7 @@ async fn joins() {
 async fn output_names_in_group_by_and_order_by() {
     check(&[
         ("SELECT a % 2 AS k, count(*) FROM t GROUP BY k ORDER BY k", &["0 1", "1 2", "NULL 1"]),
-        // GROUP BY means the column before the output, ORDER BY the output before the column.
+        // GROUP BY prefers input columns over output names, ORDER BY the reverse.
         ("SELECT -a AS a FROM t WHERE a IS NOT NULL ORDER BY a", &["-3", "-2", "-1"]),
         ("SELECT -a AS a FROM t WHERE a IS NOT NULL ORDER BY a + 0", &["-1", "-2", "-3"]),
         ("SELECT count(*) FROM t ORDER BY count", &["4"]),
@@ -184,7 +184,7 @@ async fn limits() {
     .await;
 }
 
-/// A WITH list in which each query reads the one before twice, and the first has one row.
+/// Returns a query with a WITH list in which each query reads the previous one twice, starting with one row.
 fn doubled(times: usize) -> String {
     let doubled = |number: usize| format!(", c{number} AS (SELECT x.n FROM c{0} x, c{0} y)", number - 1);
     let list: String = (1..=times).map(doubled).collect();
@@ -224,7 +224,8 @@ async fn coalesce_in_coalesce_is_planned_as_one() {
     .await;
 }
 
-/// A condition that is pushed below each of them has all their computations: its size was the square of their number, or two to the power of it.
+/// A condition pushed below each query contains all of their computations. Its size used to grow quadratically, or
+/// exponentially.
 #[tokio::test]
 async fn queries_that_each_compute_and_filter_are_answered() {
     let chain = |computed: &str, condition: &str, depth: usize| {
@@ -242,7 +243,8 @@ async fn queries_that_each_compute_and_filter_are_answered() {
     .await;
 }
 
-/// More operators over each other than the runtime lets a task ask at a time: they waited for ever where nothing divided them.
+/// Deeper nesting of joins than the operations that the runtime's cooperative budget allows a task: unpartitioned plans
+/// used to hang.
 #[tokio::test]
 async fn joins_over_joins_in_one_part_are_answered() {
     let mut fixture = Fixture::small();
@@ -279,7 +281,7 @@ async fn case_in_case_is_answered_and_functions_between_are_bounded() {
         (&nested("CASE WHEN abs(", ") > 0 THEN a ELSE 0 END", 8), &["1", "2", "3"]),
     ])
     .await;
-    // What is not copied does not count.
+    // Expressions that are not copied do not count.
     let chain = |result: &str, last: &str| {
         let cases: String = (10..20).map(|number| format!("CASE WHEN a = {number} THEN {result} ELSE ")).collect();
         format!("{cases}{last}{}", " END".repeat(10))
@@ -292,7 +294,7 @@ async fn case_in_case_is_answered_and_functions_between_are_bounded() {
         (&divided(&format!("{} > 2", chain("10", "3"))), &["true", "true", "false"]),
         (&divided(&chain("a > 7", "a > 1")), &["false", "true", "false"]),
         (&divided(&divisions.join(" AND ")), &["true", "true", "false"]),
-        // Subqueries may stand in branches.
+        // Branches may contain subqueries.
         (
             &format!(
                 "SELECT a FROM t WHERE {}a > 1{} ORDER BY a",
@@ -371,7 +373,7 @@ async fn conditions_that_may_fail_are_copied_as_often_as_there_are() {
         (&format!("SELECT a FROM t WHERE {} ORDER BY a", conditions.join(" AND ")), &["1", "2", "3"]),
         (&format!("SELECT count(*) FROM t WHERE a <> 1 AND {}", conditions.join(" AND ")), &["2"]),
         (&format!("SELECT a FROM t WHERE a = 1 AND NOT ({})", conditions.join(" OR ")), &[]),
-        // What is asked before decides, for each of them.
+        // The condition evaluated before guards each of the others.
         ("SELECT a FROM t WHERE a <> 1 AND 6 / (a - 1) > 3 AND 6 / (a - 1) < 9 AND 9 / (a - 1) > 0", &["2"]),
         ("SELECT a FROM t WHERE a = 1 OR 6 / (a - 1) > 5 OR 6 / (a - 1) > 7 ORDER BY a", &["1", "2"]),
     ])

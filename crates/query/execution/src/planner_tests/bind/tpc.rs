@@ -1,4 +1,5 @@
-//! Every query of the two benchmarks gets operators, and on the way the plans that DataFusion's own passes would give.
+//! Plans every query of TPC-H and TPC-DS down to operators, and compares intermediate plans with those of DataFusion's
+//! own passes.
 
 use binder::QueryPlan;
 use datafusion::logical_expr::LogicalPlan;
@@ -35,7 +36,7 @@ async fn plan_all(ddl: &str, folder: &str, count: usize) {
     assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Nothing is left that DataFusion would coerce, whatever was taken for settled.
+/// Asserts that DataFusion's type coercion has nothing left to change.
 fn check_types(query: &QueryPlan, number: usize) -> SqlResult<()> {
     let coerced = TypeCoercion::new().analyze(query.plan.clone(), query.state.config_options());
     let coerced = coerced.map_err(from_datafusion)?;
@@ -43,7 +44,7 @@ fn check_types(query: &QueryPlan, number: usize) -> SqlResult<()> {
     Ok(())
 }
 
-/// Rules that do not go over a plan, or are not shown a node, would not have changed it.
+/// Asserts that rules which skip a plan or some of its nodes would not have changed it.
 fn check_rules(query: &QueryPlan, number: usize) {
     let (rules, state) = (query.state.optimizer(), query.state.as_ref());
     let by_all = rules.optimize(query.plan.clone(), state, |_, _| {});
@@ -57,7 +58,7 @@ fn check_rules(query: &QueryPlan, number: usize) {
     }
 }
 
-/// Without the numbers that make names of the optimizer's own differ.
+/// Removes the numbers in names that the optimizer generates.
 fn without_numbers(plan: &str) -> String {
     let mut pieces = plan.split("__");
     let mut text = pieces.next().unwrap_or_default().to_owned();

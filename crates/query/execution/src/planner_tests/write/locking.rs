@@ -1,4 +1,4 @@
-//! SELECT … FOR UPDATE and its like.
+//! Tests of SELECT … FOR UPDATE and the other locking clauses.
 
 use binder::{Planned, QueryPlan};
 use datafusion::common::ScalarValue;

@@ -27,7 +27,7 @@ use super::context::context;
 mod locking;
 mod modify;
 
-/// The rows of tables, by name; they are numbered from 1 and all fresh.
+/// Rows of tables by name, numbered from 1, none of them flushed.
 #[derive(Debug, Default)]
 struct Rows(Mutex<HashMap<String, RecordBatch>>);
 
@@ -55,7 +55,7 @@ impl PlanScan for Rows {
     }
 }
 
-/// A planner and the catalog that some definitions made.
+/// Planner over a catalog made from definitions.
 pub(super) struct Fixture {
     pub(super) planner: Planner,
     rows: Arc<Rows>,
@@ -91,7 +91,7 @@ impl Fixture {
         }
     }
 
-    /// What a statement would write, one text per row.
+    /// Returns the rows that a statement would write, one text per row.
     async fn rows(&self, sql: &str) -> SqlResult<Vec<String>> {
         self.rows_with(sql, Vec::new()).await
     }
@@ -108,7 +108,7 @@ impl Fixture {
         Ok(batches.iter().flat_map(shown).collect())
     }
 
-    /// Fills a table that is empty.
+    /// Fills an empty table.
     pub(super) async fn fill(&self, sql: &str) {
         let write = self.write(sql).unwrap();
         let batches = run(&write.input.unwrap()).await.unwrap();
@@ -208,7 +208,7 @@ async fn constraints_are_asked_of_every_row() {
     assert_eq!(error.constraint.as_deref(), Some("positive"));
     let error = fixture.error("INSERT INTO c VALUES (1, 1, 'x')").await;
     assert_eq!(error.message, "new row for relation \"c\" violates check constraint \"c_check\"");
-    // No row, no violation.
+    // Without a row, there is no violation.
     assert!(fixture.rows("INSERT INTO c SELECT NULL WHERE false").await.unwrap().is_empty());
 }
 

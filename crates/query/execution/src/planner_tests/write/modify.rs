@@ -1,4 +1,4 @@
-//! UPDATE, DELETE and MERGE: what becomes of which rows.
+//! Tests of UPDATE, DELETE and MERGE: the planned changes of rows.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Fixture {
         }
     }
 
-    /// The rows of a statement's plan, one text per row, in order of their texts.
+    /// Returns the rows of a statement's plan, one text per row, sorted.
     async fn modified(&self, sql: &str) -> SqlResult<Vec<String>> {
         self.modified_with(sql, Vec::new()).await
     }
@@ -65,7 +65,7 @@ async fn update_gives_whole_rows() {
     assert_eq!(rows.unwrap(), ["2|3|-1|13|x|NULL"]);
     let rows = fixture.modified("UPDATE items * SET (name, price) = ROW(DEFAULT, '7') WHERE id = 1").await.unwrap();
     assert_eq!(rows, ["2|1|-1|1|none|7.00"]);
-    // Both values are those of the row as it was.
+    // Both values come from the old row.
     let rows = fixture.modified("UPDATE items SET id = 100 + id, price = id WHERE id = 2").await.unwrap();
     assert_eq!(rows, ["2|2|-1|102|ink|2.00"]);
 }
@@ -331,7 +331,7 @@ async fn conflicting_rows_are_updated_with_what_was_to_be_inserted() {
     let fed = |rows: Vec<[Option<i64>; 4]>| {
         let schema = datafusion::catalog::TableProvider::schema(update.input.as_ref());
         let column = |at: usize| -> Vec<Option<i64>> {
-            // `__row_id`, `__place`, id, n, v, then the row that was to be inserted.
+            // `__row_id`, `__place`, id, n, v, then the row that INSERT proposed.
             rows.iter().map(|row| [row[0], Some(-1), row[1], row[2], None, row[1], row[3], None][at]).collect()
         };
         let columns = schema.fields().iter().enumerate().map(|(at, field)| {

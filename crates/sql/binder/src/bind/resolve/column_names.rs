@@ -1,6 +1,7 @@
-//! The names that columns have in a query: relations of the plan get none of them.
+//! Collects all column names of a query, which its relations must not have in the plan.
 //!
-//! To DataFusion `a.id` may be a field of a column `a`, and is one to it before it is a column of an outer relation `a`.
+//! DataFusion interprets `a.id` as a field of a column `a` before it considers the column `id` of an outer relation
+//! `a`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -15,10 +16,10 @@ use system_catalog::SEQUENCE_COLUMNS;
 use crate::bind::moment;
 use crate::bind::relation::{Found, Name, find};
 
-/// The names of all columns that the relations and SELECT lists of a query have.
+/// Collects the column names of all relations and SELECT lists of a query.
 pub(super) fn of(query: &Query, context: &Arc<StatementContext>) -> HashSet<String> {
     let mut names = Names { context, found: HashSet::new() };
-    // Nothing breaks off.
+    // The visitor never breaks.
     let _: ControlFlow<()> = query.walk(&mut names);
     names.found
 }
@@ -65,7 +66,7 @@ impl Visitor for Names<'_> {
                 let moment = version.as_ref().and_then(|version| moment::decided(version).ok());
                 let past = moment.and_then(|moment| moment::statement_at(self.context, moment).ok());
                 let context = past.as_ref().map_or(self.context, |(context, _)| context);
-                // What does not exist is reported where it is resolved.
+                // Relations that do not exist are reported when they are resolved.
                 let found = Name::of(name, context).and_then(|name| find(context, &name));
                 match found {
                     Ok(Found::Catalog(Relation::Table(table))) => {

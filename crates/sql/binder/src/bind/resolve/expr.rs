@@ -1,4 +1,4 @@
-//! Names within expressions: every column reference becomes the one column it means.
+//! Resolution of names within expressions: every column reference becomes the column it refers to.
 
 use std::ops::ControlFlow;
 
@@ -14,12 +14,12 @@ use super::Resolver;
 use super::scope;
 
 impl Resolver<'_> {
-    /// Resolves an expression, its subqueries included, at the current levels.
+    /// Resolves an expression, including its subqueries, at the current levels.
     pub(super) fn expr(&mut self, expr: &mut Expr) -> SqlResult<()> {
         self.visit(expr)
     }
 
-    /// Resolves the expressions within any part of the syntax.
+    /// Resolves the expressions within any syntax node.
     pub(super) fn visit(&mut self, part: &mut impl Walk) -> SqlResult<()> {
         let mut visitor = Visitor { resolver: self, subqueries: Vec::new() };
         match part.walk_mut(&mut visitor) {
@@ -66,7 +66,7 @@ impl Resolver<'_> {
 
 struct Visitor<'r, 'a> {
     resolver: &'r mut Resolver<'a>,
-    /// Subqueries that are resolved already and out of the visitor's way.
+    /// Subqueries that are resolved already, removed from the tree to hide them from the visitor.
     subqueries: Vec<Query>,
 }
 
@@ -103,7 +103,7 @@ impl VisitorMut for Visitor<'_, '_> {
     }
 }
 
-/// The qualifiers in front of a subscript belong to the column.
+/// Moves the qualifiers before a subscript into the column reference.
 fn field_access(expr: &mut Expr) -> SqlResult<()> {
     let Expr::CompoundFieldAccess { root, access_chain } = expr else { return Ok(()) };
     if let Expr::Identifier(first) = root.as_ref() {
@@ -132,7 +132,7 @@ fn whole_rows(expr: &Expr) -> SqlResult<()> {
     Ok(())
 }
 
-/// Whether the name is one of SQL's functions that are called without parentheses.
+/// Returns whether the name is a SQL function that is called without parentheses.
 fn is_session_word(name: &Ident) -> bool {
     name.quote_style.is_none()
         && matches!(
@@ -164,7 +164,7 @@ fn call(name: Ident) -> Expr {
     })
 }
 
-/// A query without anything in it.
+/// Builds an empty query.
 pub(super) fn nothing() -> Query {
     Query {
         with: None,

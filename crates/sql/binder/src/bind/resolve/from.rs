@@ -1,4 +1,4 @@
-//! FROM clauses: which relations they name, and what the names of their columns mean.
+//! Resolution of FROM clauses: their relations, and the scope of column names they define.
 
 use catalog::Relation as Stored;
 use datafusion::sql::sqlparser::ast::{
@@ -22,7 +22,7 @@ use crate::bind::relation::{self, Found, Name};
 use crate::rewrite::row;
 
 impl Resolver<'_> {
-    /// Resolves a FROM clause; the scope has what its items bring.
+    /// Resolves a FROM clause and returns its scope.
     pub(super) fn from(&mut self, from: &mut [TableWithJoins]) -> SqlResult<Scope> {
         let mut scope = Scope::default();
         for table in from {
@@ -32,7 +32,7 @@ impl Resolver<'_> {
         Ok(scope)
     }
 
-    /// `earlier` is what LATERAL items may mention.
+    /// Resolves an item; `earlier` is the scope that LATERAL items may refer to.
     fn table_with_joins(&mut self, table: &mut TableWithJoins, earlier: &Scope) -> SqlResult<Scope> {
         let mut left = self.factor(&mut table.relation, earlier)?;
         for join in &mut table.joins {
@@ -80,7 +80,7 @@ impl Resolver<'_> {
                 self.table_with_joins(table_with_joins, earlier)
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
-                // An aliased join is a subquery: its relations are not seen from outside.
+                // An aliased join is like a subquery: its relations are not visible outside.
                 let table = std::mem::replace(
                     table_with_joins.as_mut(),
                     TableWithJoins { relation: no_table(), joins: Vec::new() },
@@ -93,7 +93,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A relation by its name; with a moment, as it was then.
+    /// Resolves a relation by name, as of `moment` if there is one.
     fn table(
         &mut self,
         name: &mut ObjectName,
@@ -105,7 +105,7 @@ impl Resolver<'_> {
             && wanted.schema.is_none()
             && let Some(cte) = self.ctes.iter_mut().rev().find(|cte| cte.name == wanted.name)
         {
-            // Each reading evaluates the query anew.
+            // Each reference evaluates the query again.
             if cte.is_volatile && cte.is_read && !cte.is_materialized {
                 let what = "reading a WITH query with a volatile function more than once";
                 return Err(SqlError::unsupported(what)
@@ -194,8 +194,8 @@ impl Resolver<'_> {
         Ok(scope)
     }
 
-    /// A relation under its alias, which is made unique within the statement for the plan. `columns` are names, names in the
-    /// plan, and origins.
+    /// Returns the scope of a relation under its alias, which is made unique within the statement. `columns` are
+    /// names, names in the plan, and origins.
     fn aliased(
         &mut self,
         schema: Option<String>,
@@ -290,7 +290,7 @@ fn schema_name(context: &StatementContext, schema: Oid) -> String {
     context.snapshot.schema(schema).map(|schema| schema.name.clone()).unwrap_or_default()
 }
 
-/// Whose value a merged column has: that of the side whose rows are all kept.
+/// Source of a USING column's value: the side whose rows are all preserved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Left,
@@ -298,7 +298,7 @@ enum Side {
     Both,
 }
 
-/// The condition of a join by common columns, and its names: the common columns once and first.
+/// Returns the condition of a join on common columns, and its scope: the common columns first, and only once.
 fn merge(left: Scope, right: Scope, names: &[String], side: Side) -> SqlResult<(Expr, Scope)> {
     let mut condition: Option<Expr> = None;
     let mut merged = Vec::with_capacity(names.len());
@@ -364,7 +364,7 @@ fn no_table() -> TableFactor {
     TableFactor::Derived { lateral: false, subquery: Box::new(super::expr::nothing()), alias: None, sample: None }
 }
 
-/// `SELECT * FROM table`.
+/// Builds `SELECT * FROM table`.
 pub(super) fn select_all(table: TableWithJoins) -> SqlResult<Query> {
     let parsed =
         Parser::new(&PostgreSqlDialect {}).try_with_sql("SELECT *").and_then(|mut parser| parser.parse_query());

@@ -1,4 +1,4 @@
-//! Which relations of a query FOR UPDATE and its like are about, and the columns that say which of their rows are read.
+//! Resolution of FOR UPDATE and the like: the relations they lock, and the columns that identify the rows.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::bind::place::Text;
 use crate::bind::plan_names::WITH_PLACES;
 use crate::bind::relation::{self, Found, Name};
 
-/// A table whose rows a query locks; of its columns `__row_id` and `__place` the first has this number in the query's output.
+/// Table whose rows a query locks; `column` is the index of `__row_id` in the query's output, and `__place` follows.
 pub(in crate::bind) struct Locked {
     pub(in crate::bind) table: Arc<Table>,
     pub(in crate::bind) mode: LockMode,
@@ -27,7 +27,7 @@ pub(in crate::bind) struct Locked {
     pub(in crate::bind) column: usize,
 }
 
-/// Settles the names of a query that locks rows.
+/// Resolves the names of a query that locks rows.
 pub(in crate::bind) fn locking_query(
     context: &Arc<StatementContext>,
     text: Text<'_>,
@@ -50,14 +50,14 @@ pub(in crate::bind) fn locking_query(
     let mut factors = Vec::new();
     select.from.iter_mut().for_each(|table| resolved_factors(table, &mut factors));
     if factors.len() != names.len() {
-        return Err(SqlError::internal("relations were lost"));
+        return Err(SqlError::internal("FROM has another number of relations after resolution"));
     }
     let mut locked = Vec::new();
     let mut items = Vec::new();
     for ((factor, name), is_nullable) in factors.into_iter().zip(&names).zip(nullable) {
         let wanted: Vec<&LockedRelation> = clauses.iter().filter(|it| it.name.is_none() || it.name == *name).collect();
         let Some(mode) = wanted.iter().map(|it| it.mode).max() else { continue };
-        // Not to wait is what a query says that says so once.
+        // As in PostgreSQL, NOWAIT in one clause prevails over SKIP LOCKED, and this over waiting.
         let has = |wait| wanted.iter().any(|it| it.wait == wait);
         let wait = [LockWait::NoWait, LockWait::SkipLocked].into_iter().find(|it| has(*it)).unwrap_or_default();
         let is_named = wanted.iter().any(|it| it.name.is_some());
@@ -85,7 +85,7 @@ pub(in crate::bind) fn locking_query(
     Ok((Bound { query, columns, groups_by_key: false }, locked))
 }
 
-/// Queries whose rows are not rows of tables.
+/// Rejects queries whose results are not rows of tables.
 fn refuse(query: &Query, clause: &str) -> SqlResult<()> {
     let refused = |what: &str| Err(SqlError::new(Condition::FeatureNotSupported, format!("{clause} {what}")));
     let select = match query.body.as_ref() {
@@ -116,14 +116,14 @@ fn refuse(query: &Query, clause: &str) -> SqlResult<()> {
             Condition::FeatureNotSupported => {
                 return refused("is not allowed with set-returning functions in the target list");
             }
-            // What it is, is told where names are settled.
+            // Other errors are reported by name resolution.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// What the relations of FROM are called, in order; those without a name that a clause could mean are `None`.
+/// Collects the names of the relations in FROM, in order; `None` for those without a name.
 fn written_names(table: &TableWithJoins, names: &mut Vec<Option<String>>) {
     for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
         match factor {
@@ -140,7 +140,7 @@ fn written_names(table: &TableWithJoins, names: &mut Vec<Option<String>>) {
     }
 }
 
-/// Of the relations that [`written_names`] names, which an outer join may leave without a row.
+/// Collects, for the relations of [`written_names`], whether an outer join can null-extend them.
 fn nullable_sides(table: &TableWithJoins, found: &mut Vec<bool>) {
     let begin = found.len();
     let side = |factor: &TableFactor, found: &mut Vec<bool>| match factor {
@@ -160,7 +160,7 @@ fn nullable_sides(table: &TableWithJoins, found: &mut Vec<bool>) {
     }
 }
 
-/// The relations of FROM once names are settled, in the same order.
+/// Collects the resolved relations of FROM, in the same order.
 fn resolved_factors<'a>(table: &'a mut TableWithJoins, factors: &mut Vec<&'a mut TableFactor>) {
     let TableWithJoins { relation, joins } = table;
     for factor in std::iter::once(relation).chain(joins.iter_mut().map(|join| &mut join.relation)) {
@@ -171,7 +171,8 @@ fn resolved_factors<'a>(table: &'a mut TableWithJoins, factors: &mut Vec<&'a mut
     }
 }
 
-/// The table with the columns that say which rows are read, and its name in the plan; `None` for what has no rows to lock.
+/// Changes a relation to also have the columns that identify its rows; returns its table and its name in the plan, or
+/// `None` for a relation without rows to lock.
 fn lockable(
     context: &Arc<StatementContext>,
     factor: &mut TableFactor,

@@ -1,10 +1,16 @@
-//! Names: every relation, column and output name in a query becomes one that is unique in the statement.
+//! Name resolution: gives every relation, column and output of a query a name that is unique in the statement.
 //!
-//! PostgreSQL and DataFusion differ in what a name may mean — output names in GROUP BY and ORDER BY, USING's common columns, names
-//! that appear twice, aliases that hide one another — so names are settled here, on the syntax tree, and DataFusion finds each
-//! exactly once. Relations get aliases that no other has, output columns names that their SELECT has once; `*` is written out.
+//! PostgreSQL and DataFusion differ in how they resolve names (outputs in GROUP BY and ORDER BY, common columns of
+//! USING, duplicate names, aliases that hide others). So names are resolved here, on the syntax tree, such that
+//! DataFusion finds exactly one match for each. Relations get unique aliases, output columns get names unique in
+//! their SELECT; `*` is expanded.
 //!
-//! `scope.rs` says what a name means, `from.rs` makes the scopes, `select.rs` goes through a SELECT's clauses in PostgreSQL's order.
+//! - `scope.rs`: the meaning of a name at one query level; `from.rs`: scopes of FROM clauses,
+//! - `select.rs`: the clauses of a SELECT in PostgreSQL's order; `expr.rs`: names within expressions,
+//! - `placement.rs`: checks where aggregates and window functions are allowed,
+//! - `multiset.rs` (INTERSECT ALL and EXCEPT ALL), `ties.rs` (WITH TIES), `locking.rs` (FOR UPDATE),
+//!   `modification.rs` (UPDATE and the like),
+//! - `column_names.rs`: names that relations must not get.
 
 mod column_names;
 mod expr;
@@ -39,24 +45,24 @@ pub(in crate::bind) use self::scope::quoted;
 use self::scope::{Origin, Scope};
 use crate::bind::place::Text;
 
-/// A query whose names are settled.
+/// Query with resolved names.
 #[derive(Debug, Clone)]
 pub(super) struct Bound {
     pub(super) query: Query,
     pub(super) columns: Vec<BoundColumn>,
-    /// Whether a GROUP BY has all columns of a table's primary key: elsewhere they would decide the table's other columns.
+    /// True if a GROUP BY has all columns of a table's primary key, on which the other columns depend in PostgreSQL.
     pub(super) groups_by_key: bool,
 }
 
-/// An output column as a client sees it.
+/// Output column as a client sees it.
 #[derive(Debug, Clone)]
 pub(super) struct BoundColumn {
     pub(super) name: String,
-    /// The table and column that it shows unchanged.
+    /// Table and column of which it is an unchanged copy.
     pub(super) origin: Option<(Oid, ColumnId)>,
 }
 
-/// Settles the names of a query.
+/// Resolves the names of a query.
 pub(super) fn query(context: &Arc<StatementContext>, text: Text<'_>, mut query: Query) -> SqlResult<Bound> {
     let mut resolver = Resolver::new(context, text);
     resolver.column_names = column_names::of(&query, context);
@@ -65,7 +71,7 @@ pub(super) fn query(context: &Arc<StatementContext>, text: Text<'_>, mut query: 
     Ok(Bound { query, columns, groups_by_key: resolver.groups_by_key })
 }
 
-/// Settles the names of an expression over columns that are named without a qualifier.
+/// Resolves the names of an expression over unqualified columns.
 pub(super) fn expression(context: &Arc<StatementContext>, expr: &mut Expr, columns: &[String]) -> SqlResult<()> {
     let mut resolver = Resolver::new(context, Text::default());
     let columns = columns
@@ -76,45 +82,45 @@ pub(super) fn expression(context: &Arc<StatementContext>, expr: &mut Expr, colum
     resolver.expr(expr)
 }
 
-/// Longest chain of WITH queries of which each reads the one before: a query is up to eight levels of a plan.
+/// Limit on a chain of WITH queries of which each reads the one before: a query has up to eight levels of a plan.
 const CTE_LEVELS_MAX: usize = PLAN_LEVELS / 8;
 
 struct Resolver<'a> {
     context: &'a Arc<StatementContext>,
     text: Text<'a>,
-    /// The FROM clauses around what is being resolved, outermost first.
+    /// Scopes of the enclosing FROM clauses, outermost first.
     levels: Vec<Scope>,
-    /// The WITH queries that can be named, nearest last.
+    /// Visible WITH queries, innermost last.
     ctes: Vec<Cte>,
     relation_names: HashSet<String>,
-    /// What relations are not called, see `column_names.rs`.
+    /// Names that relations must not get, see `column_names.rs`.
     column_names: HashSet<String>,
     cte_names: HashSet<String>,
-    /// [`Cte::levels`] of those read so far, at most.
+    /// Greatest [`Cte::levels`] of the WITH queries read so far.
     cte_levels: usize,
     groups_by_key: bool,
 }
 
-/// An output column of a query.
+/// Output column of a query.
 #[derive(Debug, Clone)]
 struct Output {
     name: String,
-    /// What the plan calls it.
+    /// Name in the plan.
     internal: String,
     origin: Origin,
 }
 
-/// A WITH query.
+/// WITH query.
 struct Cte {
     name: String,
     internal: String,
     columns: Vec<Output>,
-    /// Its rows differ from one evaluation to the next.
+    /// True if its rows differ between evaluations.
     is_volatile: bool,
     is_read: bool,
-    /// Its rows are computed once.
+    /// True if it is declared MATERIALIZED.
     is_materialized: bool,
-    /// WITH queries that it reads, one the other, itself among them.
+    /// Length of the longest chain of WITH queries that ends in it, itself included.
     levels: usize,
 }
 
@@ -133,7 +139,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A name for a relation that no other relation of the plan has.
+    /// Returns a name for a relation that is unique in the plan.
     fn unique_relation(&mut self, name: &str) -> String {
         let found = std::iter::once(name.to_owned())
             .chain((1_u64..).map(|number| format!("{name}_{number}")))
@@ -261,7 +267,7 @@ impl<'a> Resolver<'a> {
         self.ctes.iter().filter(|cte| cte.is_volatile && cte.is_read && !cte.is_materialized).count()
     }
 
-    /// A query of WITH RECURSIVE: its second half may read what the query gave so far.
+    /// Resolves a query of WITH RECURSIVE: its recursive term may read the query itself.
     fn recursive(
         &mut self,
         cte: &mut WrittenCte,
@@ -321,7 +327,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn row_count(&mut self, expr: &mut Expr, clause: &str, negative: Condition) -> SqlResult<()> {
-        // A cast says what a count is anyway.
+        // Casts are dropped, because a count has a fixed type anyway.
         while let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expr {
             *expr = std::mem::replace(inner.as_mut(), Expr::Value(Value::Null.into()));
         }
@@ -344,7 +350,7 @@ fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Value::Null)
 }
 
-/// `name`, or `name_1`, `name_2`, … where it is taken.
+/// Returns `name`, or `name_1`, `name_2`, … if it is taken.
 fn unique(taken: &mut HashSet<String>, name: &str) -> String {
     let found = std::iter::once(name.to_owned())
         .chain((1_u64..).map(|number| format!("{name}_{number}")))
@@ -354,7 +360,7 @@ fn unique(taken: &mut HashSet<String>, name: &str) -> String {
     found
 }
 
-/// What no query of Kiln's may have.
+/// Rejects clauses that no query may have.
 fn refuse(query: &Query) -> SqlResult<()> {
     if let Some(lock) = query.locks.first() {
         let words = lock_words(LockedRelation::of(lock)?.mode);
@@ -400,7 +406,7 @@ fn rename(outputs: Vec<Output>, names: &[String], relation: &str) -> SqlResult<V
         .collect())
 }
 
-/// ORDER BY of a set operation or VALUES sees nothing but the output.
+/// Resolves ORDER BY of a set operation or VALUES, which can refer to the output only.
 fn order_by_outputs(order_by: &mut OrderBy, outputs: &[Output]) -> SqlResult<()> {
     let OrderByKind::Expressions(keys) = &mut order_by.kind else {
         return Err(SqlError::unsupported("ORDER BY ALL"));

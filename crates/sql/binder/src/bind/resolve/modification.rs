@@ -1,5 +1,5 @@
-//! Names in statements that change rows: those of the target and of what is joined to it, then those of RETURNING, for which the
-//! target's columns are those of rows that were made.
+//! Name resolution of statements that change rows: first the target and the relations joined to it, then RETURNING,
+//! in which the target's columns refer to the new rows.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -20,11 +20,12 @@ use crate::bind::changed::Changed;
 use crate::bind::place::Text;
 use crate::bind::plan_names::{GIVEN, MADE, MET, ROW, WITH_PLACES, reading};
 
-/// A statement whose names are not settled yet.
+/// Statement with unresolved names.
 pub(in crate::bind) struct WrittenModification<'a> {
-    /// `[WITH …] SELECT values FROM target, … WHERE …`, rewritten; without FROM where the rows are those that an INSERT met.
+    /// `[WITH …] SELECT values FROM target, … WHERE …`, rewritten; without FROM for the conflicting rows of an
+    /// INSERT.
     pub(in crate::bind) rows: Query,
-    /// Where each of the values stands.
+    /// Clause of each value.
     pub(in crate::bind) clauses: Vec<Clause>,
     pub(in crate::bind) changed: &'a Changed<'a>,
     pub(in crate::bind) is_met: bool,
@@ -32,30 +33,30 @@ pub(in crate::bind) struct WrittenModification<'a> {
     pub(in crate::bind) kept: Kept,
 }
 
-/// RETURNING as `SELECT items`, and other names than `old` and `new` for the rows before and after.
+/// RETURNING as `SELECT items`, with its aliases for `old` and `new`.
 pub(in crate::bind) struct WrittenReturning {
     pub(in crate::bind) query: Query,
     pub(in crate::bind) old: Option<String>,
     pub(in crate::bind) new: Option<String>,
 }
 
-/// Which row RETURNING gives where it does not say.
+/// Row that RETURNING refers to without `old` or `new`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     Old,
     New,
-    /// That of the columns `reading::kept`.
+    /// Old row for deletes and new row otherwise, in the columns `reading::kept`.
     Either,
 }
 
-/// A statement whose names are settled.
+/// Statement with resolved names.
 pub(in crate::bind) struct Modification {
     pub(in crate::bind) rows: Query,
     pub(in crate::bind) others: usize,
     pub(in crate::bind) returning: Option<Returned>,
 }
 
-/// RETURNING whose names are settled: items over a relation of rows that were made.
+/// RETURNING with resolved names: items over the relation of new rows.
 pub(crate) struct Returned {
     query: Query,
     relation: String,
@@ -63,7 +64,7 @@ pub(crate) struct Returned {
 }
 
 impl Returned {
-    /// The query that gives the columns called `columns` of the rows, then the items.
+    /// Builds the query of the columns `columns` of the rows, followed by the items.
     pub(in crate::bind) fn query(&self, columns: &[String]) -> Query {
         let mut query = self.query.clone();
         if let SetExpr::Select(select) = query.body.as_mut() {
@@ -78,7 +79,7 @@ impl Returned {
     }
 }
 
-/// Settles the names of a statement that changes rows.
+/// Resolves the names of a statement that changes rows.
 pub(in crate::bind) fn modification(
     context: &Arc<StatementContext>,
     text: Text<'_>,
@@ -98,7 +99,7 @@ pub(in crate::bind) fn modification(
     select.projection = projection;
     let returning = returning
         .map(|returning| {
-            // What was to be inserted is no longer known.
+            // RETURNING cannot refer to the rows proposed for insertion.
             let beside = if is_met { 0 } else { scope.relations.len() - 1 };
             let scope = made(seen(scope, beside), &others, kept);
             resolver.returning(returning, query.with.as_ref(), changed, scope, kept == Kept::Either)
@@ -107,7 +108,7 @@ pub(in crate::bind) fn modification(
     Ok(Modification { rows: query, others: others.len(), returning })
 }
 
-/// Settles the names of an INSERT's RETURNING.
+/// Resolves the names of an INSERT's RETURNING.
 pub(in crate::bind) fn returning(
     context: &Arc<StatementContext>,
     text: Text<'_>,
@@ -120,7 +121,7 @@ pub(in crate::bind) fn returning(
     if let Some(with) = &mut with {
         resolver.with(with)?;
     }
-    // The rows that are inserted may come of them.
+    // The inserted rows may come from these WITH queries.
     resolver.ctes.iter_mut().for_each(|cte| cte.is_read = true);
     let scope = Scope::of(changed.relation(|_, name| column_expr("", name)));
     let scope = made(scope, &[], Kept::New);
@@ -132,7 +133,7 @@ impl Changed<'_> {
         self.alias.map_or(self.table.name.as_str(), |alias| alias.value.as_str())
     }
 
-    /// The target as a relation whose columns are `expr` of their number and name.
+    /// Builds the target as a relation; `expr` returns a column's expression from its index and name.
     fn relation(&self, expr: impl Fn(usize, &str) -> Expr) -> Relation {
         let columns = self.table.columns.iter().enumerate().map(|(at, column)| Column {
             name: column.name.clone(),
@@ -149,7 +150,7 @@ impl Changed<'_> {
 }
 
 impl Resolver<'_> {
-    /// Keeps the names of columns from being given to relations.
+    /// Reserves the names of columns, so that no relation gets them.
     fn avoid(&mut self, changed: &Changed<'_>, queries: [Option<&Query>; 2]) {
         for query in queries.into_iter().flatten() {
             self.column_names.extend(column_names::of(query, self.context));
@@ -157,7 +158,7 @@ impl Resolver<'_> {
         self.column_names.extend(changed.table.columns.iter().map(|column| column.name.clone()));
     }
 
-    /// The target, which stands first in FROM, and the relations beside it; the name of the target in the plan.
+    /// Resolves FROM, whose first relation is the target; returns the target's name in the plan, and the scope.
     fn changed_and_joined(&mut self, select: &mut Select) -> SqlResult<(String, Scope)> {
         let mut scope = self.from(&mut select.from)?;
         match select.from.first_mut().map(|first| &mut first.relation) {
@@ -169,11 +170,12 @@ impl Resolver<'_> {
                 scope.relations.push(row);
                 Ok((relation, scope))
             }
-            _ => Err(SqlError::internal("the target of a statement is a table")),
+            _ => Err(SqlError::internal("first relation of a modification is not a table")),
         }
     }
 
-    /// Rows that are there and those that were to be inserted, in one relation of the plan.
+    /// Returns the scope of existing rows and of those proposed for insertion (`excluded`), which are one relation of
+    /// the plan.
     fn met(&mut self, changed: &Changed<'_>, select: &mut Select) -> SqlResult<(String, Scope)> {
         let internal = self.unique_relation(changed.name());
         let mut table = named(ObjectName::from(vec![quoted(GIVEN), quoted(MET)]));
@@ -187,7 +189,7 @@ impl Resolver<'_> {
         Ok((internal, scope))
     }
 
-    /// Resolves the condition and the values over `scope`.
+    /// Resolves the condition and the values in `scope`.
     fn computed(&mut self, select: &mut Select, clauses: &[Clause], scope: Scope) -> SqlResult<Vec<Expr>> {
         self.levels.push(scope);
         if let Some(condition) = &mut select.selection {
@@ -217,7 +219,7 @@ impl Resolver<'_> {
         Ok(values)
     }
 
-    /// Resolves RETURNING over `scope`, whose names have no relation yet.
+    /// Resolves RETURNING in `scope`, whose columns have no relation in the plan yet.
     fn returning(
         &mut self,
         written: WrittenReturning,
@@ -284,8 +286,8 @@ impl Resolver<'_> {
     }
 }
 
-/// What is read of the rows: which they are, the target's columns, what the names of other relations mean, and the values. The
-/// second are given back too.
+/// Returns the columns to read: row identity, the target's columns, the columns of other relations, and the values.
+/// The second result is the columns of other relations.
 fn read(relation: &str, scope: &Scope, values: Vec<Expr>) -> (Vec<SelectItem>, Vec<Expr>) {
     let target = scope.relations.first().map_or(&[][..], |target| &target.columns);
     let mut others: Vec<Expr> = Vec::new();
@@ -304,7 +306,7 @@ fn read(relation: &str, scope: &Scope, values: Vec<Expr>) -> (Vec<SelectItem>, V
     (items, others)
 }
 
-/// The names of `scope` as they are for rows that were made; the relation of the columns is left open.
+/// Returns `scope` with its columns renamed to those of new rows; their relation is left open.
 fn made(scope: Scope, others: &[Expr], kept: Kept) -> Scope {
     let target: Vec<Expr> = scope
         .relations
@@ -332,7 +334,7 @@ fn made(scope: Scope, others: &[Expr], kept: Kept) -> Scope {
     Scope { relations: relations.collect(), columns: scope.columns.into_iter().map(renamed).collect() }
 }
 
-/// The names of all relations but the first.
+/// Returns the scope without its first relation.
 fn without_first(scope: &Scope) -> Scope {
     let Some((first, others)) = scope.relations.split_first() else { return Scope::default() };
     let is_first = |column: &&Column| first.columns.iter().any(|it| it.expr == column.expr);
@@ -340,7 +342,7 @@ fn without_first(scope: &Scope) -> Scope {
     Scope { relations: others.to_vec(), columns }
 }
 
-/// The names of the first relation and as many others, those aside that statements make for themselves.
+/// Returns the scope of the first relation and `beside` others, without internal relations.
 fn seen(mut scope: Scope, beside: usize) -> Scope {
     let is_seen = |relation: &Relation| !relation.name.contains('\u{1}');
     let (seen, unseen): (Vec<_>, Vec<_>) =
@@ -350,9 +352,9 @@ fn seen(mut scope: Scope, beside: usize) -> Scope {
     Scope { relations: seen.into_iter().map(|(_, relation)| relation).collect(), columns: scope.columns }
 }
 
-/// Calls of `merge_action()` become the column that it stands for.
+/// Replaces calls of `merge_action()` by its column.
 fn name_action(select: &mut Select) {
-    // Nothing breaks off.
+    // The visitor never breaks.
     let _: ControlFlow<()> = select.projection.walk_expressions_mut(|expr| {
         if let Expr::Function(function) = expr
             && let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice()
@@ -365,7 +367,7 @@ fn name_action(select: &mut Select) {
     });
 }
 
-/// Whether there is a subquery among the items.
+/// Returns whether the items contain a subquery.
 fn asks(select: &Select) -> bool {
     let flow = select.projection.walk_expressions(|expr| match expr {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),

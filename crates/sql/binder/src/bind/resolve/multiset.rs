@@ -1,4 +1,5 @@
-//! INTERSECT ALL and EXCEPT ALL: rows are counted, so that the n-th of several equal rows meets the n-th on the other side.
+//! INTERSECT ALL and EXCEPT ALL: equal rows are numbered, so that the n-th one matches the n-th one of the other
+//! side.
 
 use datafusion::sql::sqlparser::ast::{SetExpr, SetOperator, SetQuantifier, TableFactor};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -9,7 +10,8 @@ use super::scope::quoted;
 use super::{Output, Resolver};
 
 impl Resolver<'_> {
-    /// The operation over numbered rows, without the numbers. Both sides are resolved and called `outputs` and `others`.
+    /// Builds the operation over numbered rows, and removes the numbers. Both sides are resolved, with the outputs of
+    /// the second elements.
     pub(super) fn multiset(
         &mut self,
         op: SetOperator,
@@ -45,10 +47,10 @@ impl Resolver<'_> {
     }
 }
 
-/// The column of the rows' numbers; no identifier of a client's can be it.
+/// Column of row numbers; no identifier of a client equals it.
 const NUMBER: &str = "\"row_number\u{1}\"";
 
-/// `SELECT items FROM (body) AS relation`.
+/// Builds `SELECT items FROM (body) AS relation`.
 fn select_from(items: &str, body: SetExpr, relation: &str) -> SqlResult<SetExpr> {
     let sql = format!("SELECT {items} FROM (SELECT 1) AS {}", quoted(relation));
     let parsed = Parser::new(&PostgreSqlDialect {}).try_with_sql(&sql).and_then(|mut parser| parser.parse_query());

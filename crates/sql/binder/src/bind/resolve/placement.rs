@@ -1,4 +1,4 @@
-//! Where aggregates and window functions may stand, and what only they may be called with.
+//! Checks that aggregates and window functions are used only where they are allowed, and with clauses they accept.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 use syntax::Walk;
 use types::{Condition, SqlError, SqlResult};
 
-/// A clause of a query.
+/// Clause of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clause {
     Select,
@@ -19,10 +19,10 @@ pub(crate) enum Clause {
     Values,
     Limit,
     Offset,
-    /// What UPDATE sets.
+    /// SET of an UPDATE.
     Update,
     MergeWhen,
-    /// What MERGE inserts, which is of the source alone.
+    /// VALUES of MERGE's INSERT, which can refer to the source only.
     MergeInsert,
     Returning,
 }
@@ -58,7 +58,7 @@ impl Clause {
     }
 }
 
-/// Refuses calls in `expr` that cannot stand in `clause`; subqueries have clauses of their own.
+/// Rejects calls in `expr` that are not allowed in `clause`; subqueries are not searched.
 pub(super) fn check(expr: &Expr, clause: Clause) -> SqlResult<()> {
     let mut checker = Checker { clause, queries: 0, open: Vec::new() };
     match expr.walk(&mut checker) {
@@ -76,9 +76,9 @@ enum Kind {
 
 struct Checker {
     clause: Clause,
-    /// Subqueries around what is visited.
+    /// Number of subqueries around the visited node.
     queries: usize,
-    /// The calls around it.
+    /// Function calls around it.
     open: Vec<Kind>,
 }
 
@@ -148,12 +148,12 @@ impl Checker {
     }
 }
 
-/// Whether it is what every call of a set-returning function becomes.
+/// Returns whether it is `unnest`, to which every call of a set-returning function is rewritten.
 fn gives_set(function: &Function) -> bool {
     function.name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| name.value == "unnest")
 }
 
-/// What a call is, by its name and clauses.
+/// Classifies a call by its name and clauses.
 fn kind_of(function: &Function) -> SqlResult<Kind> {
     let Some(name) = function.name.0.last().and_then(|part| part.as_ident()) else { return Ok(Kind::Scalar) };
     let name = name.value.to_lowercase();
@@ -193,7 +193,7 @@ fn kind_of(function: &Function) -> SqlResult<Kind> {
     Ok(Kind::Scalar)
 }
 
-/// Whether a query calls a function whose value differs from call to call.
+/// Returns whether a query calls a volatile function.
 pub(super) fn is_volatile(query: &Query) -> bool {
     let flow = query.walk_expressions(|expr| {
         let name = match expr {

@@ -1,48 +1,52 @@
-//! What names can mean at one level of a query: the relations of a FROM clause and their columns.
+//! Scope of one query level: the relations of a FROM clause and their columns.
 
 use datafusion::common::{Column as DfColumn, TableReference};
 use datafusion::sql::sqlparser::ast::{Expr, Ident};
 use functions::error::missing_column;
 use types::{ColumnId, Condition, Oid, SqlError, SqlResult};
 
-/// The table and column that a column shows unchanged.
+/// Table and column of which a column is an unchanged copy.
 pub(super) type Origin = Option<(Oid, ColumnId)>;
 
-/// A column under the name that PostgreSQL has for it.
+/// Column under its name in PostgreSQL.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// What it is called in the plan.
+    /// Reference to it in the plan.
     pub(super) expr: Expr,
     pub(super) origin: Origin,
 }
 
-/// A relation of a FROM clause.
+/// Relation of a FROM clause.
 #[derive(Debug, Clone)]
 pub(super) struct Relation {
     pub(super) name: String,
-    /// The schema it may be qualified with: a table's without an alias.
+    /// Schema that may qualify it: that of a table without an alias.
     pub(super) schema: Option<String>,
     pub(super) columns: Vec<Column>,
-    /// Columns that can be named but are not in `*`.
+    /// Columns that can be referenced but are not part of `*`.
     pub(super) hidden: Vec<Column>,
 }
 
-/// The names that one FROM clause, or a part of it, brings.
+/// Names defined by a FROM clause, or a part of it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scope {
     pub(super) relations: Vec<Relation>,
-    /// What `*` gives and bare names mean: every relation's columns in order, those of USING once and first.
+    /// Columns that `*` expands to and unqualified names refer to: every relation's columns in order, common columns
+    /// of USING first and once.
     pub(super) columns: Vec<Column>,
 }
 
 impl Scope {
-    /// The names of one relation.
+    /// Creates the scope of one relation.
     pub(super) fn of(relation: Relation) -> Self {
         Self { columns: relation.columns.clone(), relations: vec![relation] }
     }
 
-    /// These names and then `other`'s.
+    /// Adds the names of `other`.
+    ///
+    /// # Errors
+    /// SQLSTATE 42712 for a duplicate relation name.
     pub(super) fn extend(&mut self, other: Scope) -> SqlResult<()> {
         for relation in &other.relations {
             let is_taken = self.relations.iter().any(|known| {
@@ -58,7 +62,10 @@ impl Scope {
         Ok(())
     }
 
-    /// The only column of that name, `None` without one; `42702` where there are several.
+    /// Returns the only column of that name, if there is one.
+    ///
+    /// # Errors
+    /// SQLSTATE 42702 if there are several.
     pub(super) fn column(&self, name: &str) -> SqlResult<Option<&Column>> {
         match only(self.columns.iter().filter(|column| column.name == name), name)? {
             Some(column) => Ok(Some(column)),
@@ -69,7 +76,7 @@ impl Scope {
         }
     }
 
-    /// The relation that a qualifier means.
+    /// Finds the relation that a qualifier refers to.
     pub(super) fn relation(&self, schema: Option<&str>, name: &str) -> Option<&Relation> {
         self.relations.iter().find(|relation| {
             relation.name == name && schema.is_none_or(|schema| relation.schema.as_deref() == Some(schema))
@@ -78,7 +85,10 @@ impl Scope {
 }
 
 impl Relation {
-    /// The only column of that name, `None` without one; `42702` where there are several.
+    /// Returns the only column of that name, if there is one.
+    ///
+    /// # Errors
+    /// SQLSTATE 42702 if there are several.
     pub(super) fn column(&self, name: &str) -> SqlResult<Option<&Column>> {
         only(self.columns.iter().chain(&self.hidden).filter(|column| column.name == name), name)
     }
@@ -93,7 +103,7 @@ fn only<'a>(mut found: impl Iterator<Item = &'a Column>, name: &str) -> SqlResul
     Ok(Some(first))
 }
 
-/// What a bare name means, from the innermost level outwards.
+/// Resolves an unqualified name, from the innermost level outwards.
 pub(super) fn bare(levels: &[Scope], name: &str) -> SqlResult<Expr> {
     for level in levels.iter().rev() {
         if let Some(column) = level.column(name)? {
@@ -106,7 +116,7 @@ pub(super) fn bare(levels: &[Scope], name: &str) -> SqlResult<Expr> {
     Err(missing_column(&DfColumn::new_unqualified(name), &known(levels)))
 }
 
-/// What `relation.name` means, from the innermost level outwards.
+/// Resolves `relation.name`, from the innermost level outwards.
 pub(super) fn qualified(levels: &[Scope], schema: Option<&str>, relation: &str, name: &str) -> SqlResult<Expr> {
     let found = find_relation(levels, schema, relation)?;
     match found.column(name)? {
@@ -115,7 +125,10 @@ pub(super) fn qualified(levels: &[Scope], schema: Option<&str>, relation: &str, 
     }
 }
 
-/// The nearest relation of that name; `42P01` without one.
+/// Finds the innermost relation of that name.
+///
+/// # Errors
+/// SQLSTATE 42P01 if there is none.
 pub(super) fn find_relation<'a>(levels: &'a [Scope], schema: Option<&str>, name: &str) -> SqlResult<&'a Relation> {
     levels.iter().rev().find_map(|level| level.relation(schema, name)).ok_or_else(|| {
         let message = format!("missing FROM-clause entry for table \"{name}\"");
@@ -123,7 +136,7 @@ pub(super) fn find_relation<'a>(levels: &'a [Scope], schema: Option<&str>, name:
     })
 }
 
-/// All columns, for hints.
+/// Returns all visible columns, for hints.
 fn known(levels: &[Scope]) -> Vec<DfColumn> {
     let relations = levels.iter().rev().flat_map(|level| &level.relations);
     relations
@@ -134,12 +147,12 @@ fn known(levels: &[Scope]) -> Vec<DfColumn> {
         .collect()
 }
 
-/// An identifier that means exactly this name.
+/// Builds a quoted identifier.
 pub(in crate::bind) fn quoted(name: &str) -> Ident {
     Ident::with_quote('"', name)
 }
 
-/// The expression for a column of a relation of the plan.
+/// Builds a reference to a column of a relation of the plan.
 pub(super) fn column_expr(relation: &str, column: &str) -> Expr {
     Expr::CompoundIdentifier(vec![quoted(relation), quoted(column)])
 }

@@ -1,4 +1,5 @@
-//! A SELECT's clauses: FROM makes the names, the others use them, and what a bare name means differs from clause to clause.
+//! Resolution of a SELECT's clauses: FROM defines the scope, and the meaning of an unqualified name depends on the
+//! clause.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +13,7 @@ use super::placement::{self, Clause};
 use super::scope::{self, Column, Scope, quoted};
 use super::{Output, Resolver};
 
-/// An item of a SELECT list: its output and the expression, resolved.
+/// Item of a SELECT list: its output and the resolved expression.
 pub(super) struct Item {
     pub(super) output: Output,
     pub(super) expr: Expr,
@@ -74,7 +75,7 @@ impl Resolver<'_> {
         self.levels.last().expect("a SELECT has pushed its level")
     }
 
-    /// The SELECT list with `*` written out, resolved, every output under a name of its own.
+    /// Resolves a SELECT list: expands `*` and gives every output a unique name.
     pub(super) fn items(&mut self, written: Vec<SelectItem>, is_from_empty: bool) -> SqlResult<Vec<Item>> {
         let mut items: Vec<(String, Expr, scope::Origin)> = Vec::with_capacity(written.len());
         let of_column = |column: &Column| (column.name.clone(), column.expr.clone(), column.origin);
@@ -120,7 +121,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The table and column that the expression is, if it is one.
+    /// Returns the table and column that the expression refers to, if it is a column reference.
     fn origin(&self, expr: &Expr) -> scope::Origin {
         if !matches!(expr, Expr::CompoundIdentifier(_)) {
             return None;
@@ -129,7 +130,7 @@ impl Resolver<'_> {
         columns.find(|column| column.expr == *expr)?.origin
     }
 
-    /// How often the plan of this level's FROM has each name.
+    /// Collects the column names of this level's FROM in the plan, and those that occur more than once.
     fn plan_names(&self) -> Names {
         let mut names = Names::default();
         for column in self.level().relations.iter().flat_map(|relation| &relation.columns) {
@@ -142,7 +143,7 @@ impl Resolver<'_> {
         names
     }
 
-    /// A name for an output that neither another output nor a different column of FROM has.
+    /// Returns a name for an output that no other output and no other column of FROM has.
     fn internal_name(&self, name: &str, expr: &Expr, names: &mut Names) -> String {
         let is_itself = plan_name(expr) == Some(name)
             && !names.doubled.contains(name)
@@ -160,14 +161,14 @@ impl Resolver<'_> {
         if !modifiers.is_empty() {
             return Err(SqlError::unsupported("GROUP BY WITH"));
         }
-        // The empty set of keys groups all rows, as an aggregate does without GROUP BY.
+        // The empty grouping set groups all rows, like an aggregate without GROUP BY.
         keys.retain(|key| !matches!(key, Expr::Tuple(columns) if columns.is_empty()));
         keys.iter_mut().try_for_each(|key| self.group_key(key, items, true))?;
         self.groups_by_key |= self.has_primary_key(keys);
         Ok(())
     }
 
-    /// Whether the keys have all columns of a table's primary key.
+    /// Returns whether the keys contain all columns of a table's primary key.
     fn has_primary_key(&self, keys: &[Expr]) -> bool {
         self.level().relations.iter().any(|relation| {
             let origins: Vec<(Oid, ColumnId)> =
@@ -178,7 +179,8 @@ impl Resolver<'_> {
         })
     }
 
-    /// A bare name is a column of FROM before it is an output; a number is an output.
+    /// Resolves a GROUP BY key: an unqualified name is first looked up in FROM, then among the outputs; a number is
+    /// an output position.
     fn group_key(&mut self, key: &mut Expr, items: &[Item], is_outermost: bool) -> SqlResult<()> {
         let at = match key {
             Expr::Nested(inner) => {
@@ -202,7 +204,7 @@ impl Resolver<'_> {
             return self.expr(key);
         };
         placement::check(&items[at].expr, Clause::GroupBy)?;
-        // DataFusion takes a number for a position.
+        // DataFusion interprets a number as a position.
         *key = match &items[at].expr {
             expr if is_outermost && is_constant(expr) => Expr::Value(Value::Number((at + 1).to_string(), false).into()),
             expr => expr.clone(),
@@ -210,8 +212,8 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// A key of ORDER BY or DISTINCT ON: a bare name is an output before it is a column of FROM; a number is an output.
-    /// Whether it is an output.
+    /// Resolves a key of ORDER BY or DISTINCT ON: an unqualified name is first looked up among the outputs, then in
+    /// FROM; a number is an output position. Returns whether the key is an output.
     fn key(&mut self, key: &mut Expr, items: &[Item], clause: &str) -> SqlResult<bool> {
         let at = match key {
             Expr::Identifier(name) => output_named(items, &name.value, clause)?,
@@ -240,7 +242,7 @@ fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// A quoted literal or parameter that is a whole condition is a truth value.
+/// Casts a condition that is just a quoted literal or a parameter to boolean.
 pub(super) fn as_boolean(condition: &mut Expr) {
     if let Expr::Value(value) = condition
         && matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_) | Value::Null)
@@ -255,15 +257,15 @@ pub(super) fn as_boolean(condition: &mut Expr) {
 #[derive(Default)]
 struct Names {
     from: HashSet<String>,
-    /// Those that several relations have.
+    /// Names that several relations have.
     doubled: HashSet<String>,
     outputs: HashSet<String>,
-    /// What the next output of a name is tried with: lists have thousands that nobody has named.
+    /// Suffix to try for the next output of a name: lists may have thousands of unnamed outputs.
     numbers: HashMap<String, u64>,
 }
 
 impl Names {
-    /// `name`, or `name_1`, `name_2`, … where it is taken; taken from now on.
+    /// Reserves and returns `name`, or `name_1`, `name_2`, … if it is taken.
     fn free(&mut self, name: &str) -> String {
         let number = self.numbers.entry(name.to_owned()).or_default();
         loop {
@@ -276,7 +278,7 @@ impl Names {
     }
 }
 
-/// What the plan calls a column.
+/// Returns the name of a column in the plan.
 fn plan_name(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::CompoundIdentifier(parts) => parts.last().map(|part| part.value.as_str()),
@@ -284,7 +286,7 @@ fn plan_name(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The output of that name; several are fine while they are the same expression.
+/// Returns the output of that name; several are accepted if they are the same expression.
 fn output_named(items: &[Item], name: &str, clause: &str) -> SqlResult<Option<usize>> {
     let mut found = items.iter().enumerate().filter(|(_, item)| item.output.name == name);
     let Some((at, first)) = found.next() else { return Ok(None) };
@@ -294,7 +296,7 @@ fn output_named(items: &[Item], name: &str, clause: &str) -> SqlResult<Option<us
     Ok(Some(at))
 }
 
-/// The output that a number means, from 0; `None` for what is no constant.
+/// Returns the index of the output that a number refers to, from 0; `None` if the key is not a constant.
 pub(super) fn position(key: &Expr, count: usize, clause: &str) -> SqlResult<Option<usize>> {
     let value = match key {
         Expr::Value(value) => &value.value,
@@ -331,7 +333,7 @@ fn not_an_integer(clause: &str) -> SqlError {
     SqlError::new(Condition::SyntaxError, format!("non-integer constant in {clause}"))
 }
 
-/// `*` and nothing more.
+/// Rejects options of `*`.
 fn plain(options: &WildcardAdditionalOptions) -> SqlResult<()> {
     let is_plain = options.opt_ilike.is_none()
         && options.opt_exclude.is_none()
@@ -342,7 +344,7 @@ fn plain(options: &WildcardAdditionalOptions) -> SqlResult<()> {
     if is_plain { Ok(()) } else { Err(SqlError::new(Condition::SyntaxError, "syntax error after \"*\"")) }
 }
 
-/// Clauses that other databases have.
+/// Rejects clauses of other databases.
 fn refuse(select: &Select) -> SqlResult<()> {
     let clause = if select.into.is_some() {
         "SELECT INTO here"

@@ -1,4 +1,4 @@
-//! FETCH FIRST … WITH TIES: rows are ranked, so that those alike the last one come too.
+//! FETCH FIRST … WITH TIES: rows are ranked, so that peers of the last row are returned too.
 
 use datafusion::sql::sqlparser::ast::{
     Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, TableFactor, Value,
@@ -11,12 +11,12 @@ use super::expr::nothing;
 use super::scope::quoted;
 use super::{Output, Resolver};
 
-/// Columns of the rewritten query; no identifier of a client's can be one.
+/// Columns of the rewritten query; no identifier of a client equals them.
 const RANK: &str = "\"rank\u{1}\"";
 const NUMBER: &str = "\"number\u{1}\"";
 
 impl Resolver<'_> {
-    /// Makes of `query`, whose names are settled, one that takes `count` rows and those that its order does not tell from the last.
+    /// Rewrites `query`, whose names are resolved, to return `count` rows and the peers of the last one.
     pub(super) fn with_ties(&mut self, query: &mut Query, count: Option<Expr>, outputs: &[Output]) -> SqlResult<()> {
         let Some(order_by) = query.order_by.take() else {
             let message = "WITH TIES cannot be specified without ORDER BY clause";
@@ -59,7 +59,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The keys as columns of the query's rows with their options; what is no output becomes one more.
+/// Returns the sort keys as output columns with their options; a key that is not an output is added as one.
 fn keys(order_by: OrderBy, body: &mut SetExpr) -> SqlResult<Vec<String>> {
     let OrderByKind::Expressions(keys) = order_by.kind else {
         return Err(SqlError::unsupported("ORDER BY ALL"));
@@ -80,7 +80,7 @@ fn keys(order_by: OrderBy, body: &mut SetExpr) -> SqlResult<Vec<String>> {
     Ok(shown)
 }
 
-/// The only subquery in the FROM of a rewritten query.
+/// Returns the only subquery in the FROM of a rewritten query.
 fn derived(body: &mut SetExpr) -> Option<&mut Query> {
     let SetExpr::Select(select) = body else { return None };
     match &mut select.from.first_mut()?.relation {
@@ -89,7 +89,7 @@ fn derived(body: &mut SetExpr) -> Option<&mut Query> {
     }
 }
 
-/// A count that is written as a number.
+/// Parses a count that is written as a number.
 fn number(expr: &Expr) -> SqlResult<u64> {
     let written = match expr {
         Expr::Nested(inner) => return number(inner),

@@ -14,7 +14,7 @@ const OPERATORS: [Operator; 8] = [
     Operator::IsNotDistinctFrom,
 ];
 
-/// Whether a value fulfils an outcome; numbers are in tenths, so that there are some between two values.
+/// Returns whether a value fulfils an outcome; numbers are in tenths, so that some lie between two values.
 fn holds(outcome: &Outcome, value: i128) -> bool {
     match outcome {
         With(operator, number) => compare(*operator, value, *number),

@@ -1,4 +1,5 @@
-//! Distances of frames: intervals in a spelling that Arrow reads, and none that is negative.
+//! Offsets of window frames: intervals are rewritten in a format that Arrow parses, and negative offsets are
+//! rejected.
 
 use datafusion::sql::sqlparser::ast::{
     self, DataType, Expr, UnaryOperator, Value, WindowFrame, WindowFrameBound, WindowFrameUnits,
@@ -8,10 +9,10 @@ use types::{Condition, Interval, SqlError, SqlResult};
 
 use super::{interval_literal, text};
 
-/// So many rows or groups away there are none.
+/// Offset beyond all rows and groups.
 const BEYOND: &str = "4294967295";
 
-/// Completes the bounds of a frame.
+/// Normalizes the bounds of a frame.
 pub(super) fn complete(frame: &mut WindowFrame) -> SqlResult<()> {
     let units = frame.units;
     bound(&mut frame.start_bound, units, "starting")?;
@@ -27,7 +28,7 @@ pub(super) fn complete(frame: &mut WindowFrame) -> SqlResult<()> {
     Ok(())
 }
 
-/// Whether a frame ends before it starts: it has no rows, which DataFusion does not take for a frame.
+/// Returns whether a frame ends before it starts: it is empty, and DataFusion would reject it.
 fn is_behind(start: &WindowFrameBound, end: &WindowFrameBound) -> bool {
     use WindowFrameBound as B;
     match (start, end) {
@@ -67,7 +68,7 @@ fn bound(bound: &mut WindowFrameBound, units: WindowFrameUnits, which: &str) -> 
     Ok(())
 }
 
-/// The interval that is written out.
+/// Parses an interval literal.
 fn interval(expr: &Expr) -> SqlResult<Option<Interval>> {
     match expr {
         Expr::Interval(interval) => self::interval(&interval_literal(interval)?),

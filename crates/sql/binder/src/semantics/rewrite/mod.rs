@@ -1,4 +1,7 @@
-//! Syntax that DataFusion reads differently from PostgreSQL, in a form it reads right; what it cannot do, refused.
+//! Rewrites syntax that DataFusion interprets differently from PostgreSQL, and rejects unsupported syntax.
+//!
+//! - `window.rs`: named windows; `frame.rs`: window frames,
+//! - `values.rs`: types of VALUES.
 
 mod frame;
 mod values;
@@ -21,18 +24,20 @@ use self::window::NamedWindows;
 #[cfg(test)]
 mod tests;
 
-/// Rewrites a query, all of its subqueries included, before it is bound. Output names must be taken before: calls change.
+/// Rewrites a query, including all subqueries, before name resolution. Output names must be determined before,
+/// because calls change.
 ///
 /// # Errors
-/// What Kiln does not do, and what PostgreSQL refuses and DataFusion would take.
+/// SQLSTATE 0A000 for unsupported syntax, and the errors of syntax that PostgreSQL rejects and DataFusion would
+/// accept.
 pub(crate) fn rewrite_query(query: &mut Query) -> SqlResult<()> {
     finish(query.walk_mut(&mut Rewriter::default()))
 }
 
-/// As [`rewrite_query`] for an expression that stands alone: a default, a CHECK, an argument of EXECUTE.
+/// Rewrites a standalone expression: a default, a CHECK, an argument of EXECUTE. See [`rewrite_query`].
 ///
 /// # Errors
-/// As for queries.
+/// Those of [`rewrite_query`].
 pub(crate) fn rewrite_expr(expr: &mut Expr) -> SqlResult<()> {
     finish(expr.walk_mut(&mut Rewriter::default()))
 }
@@ -44,7 +49,7 @@ fn finish(flow: ControlFlow<SqlError>) -> SqlResult<()> {
     }
 }
 
-/// One pass over the tree, inner expressions first.
+/// Visitor that rewrites the tree in one pass, inner expressions first.
 #[derive(Default)]
 struct Rewriter {
     windows: Vec<NamedWindows>,
@@ -120,11 +125,11 @@ impl Rewriter {
                 *expr = call("timezone", args);
             }
             Expr::Interval(interval) => *expr = interval_literal(interval)?,
-            // An array without elements has its type from the cast.
+            // An empty array gets its type from the cast.
             Expr::Cast { expr: value, .. } if is_empty_array(value) => {
                 **value = text("{}".to_owned());
             }
-            // As a call its elements are planned with the types of parameters.
+            // As a call, its elements are planned with the types of parameters.
             Expr::Array(array) => *expr = call(ARRAY, std::mem::take(&mut array.elem)),
             Expr::Cast { expr: value, data_type, .. } if is_float(data_type) => {
                 if let Some(number) = with_exponent(value) {
@@ -194,8 +199,9 @@ impl Rewriter {
     }
 }
 
-/// Minus binds tighter than `^`; PostgreSQL's other prefix operators are functions. So is minus, but before a value: DataFusion's own minus
-/// computes the names of all that it stands before, so that n signs in a row would take it n³ steps.
+/// Rewrites a unary operator. Minus binds tighter than `^`; PostgreSQL's other prefix operators become functions. So
+/// does minus, except before a value: DataFusion's own minus computes the names of its entire operand, so that n
+/// signs in a row would take n³ steps.
 fn unary(op: UnaryOperator, operand: Expr) -> Expr {
     match (op, operand) {
         (UnaryOperator::Minus, Expr::BinaryOp { left, op: BinaryOperator::PGExp, right }) => {
@@ -210,7 +216,7 @@ fn unary(op: UnaryOperator, operand: Expr) -> Expr {
     }
 }
 
-/// Whether an expression is a literal or a parameter.
+/// Returns whether an expression is a literal or a parameter.
 fn is_value(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_value(inner),
@@ -218,7 +224,7 @@ fn is_value(expr: &Expr) -> bool {
     }
 }
 
-/// The literal's value in a spelling that needs no fields beside it.
+/// Normalizes an interval literal to a cast of text without fields.
 fn interval_literal(interval: &ast::Interval) -> SqlResult<Expr> {
     let Expr::Value(value) = interval.value.as_ref() else {
         return Err(SqlError::unsupported("an interval that is no literal"));
@@ -262,7 +268,7 @@ fn units(first: Option<&DateTimeField>, last: Option<&DateTimeField>) -> SqlResu
     }))
 }
 
-/// Name of the function that makes an array of its arguments.
+/// Name of the function that builds an array of its arguments.
 const ARRAY: &str = "array_literal";
 
 fn is_empty_array(expr: &Expr) -> bool {
@@ -276,7 +282,7 @@ fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, D::Float(_) | D::Float4 | D::Float8 | D::Real | D::Double(_) | D::DoublePrecision)
 }
 
-/// A number written with an exponent: as a numeric it may have more digits than there are.
+/// Returns a number written with an exponent, which may have too many digits for a numeric.
 fn with_exponent(expr: &Expr) -> Option<String> {
     let Expr::Value(value) = expr else { return None };
     match &value.value {
@@ -293,7 +299,7 @@ fn text(value: String) -> Expr {
     Expr::Value(Value::SingleQuotedString(value).into())
 }
 
-/// A call of the function `name`.
+/// Builds a call of the function `name`.
 pub(crate) fn call(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     Expr::Function(Function {

@@ -1,9 +1,9 @@
-//! VALUES whose rows spell a type out only sometimes: the untyped literals of a column are of the type that its other rows have.
+//! VALUES in which only some rows spell out a type: untyped literals get the type of the other rows in their column.
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, Query, SetExpr, TimezoneInfo, Value};
 
-/// Casts the untyped literals of each column to the type that a cast in the column names. DataFusion brings numbers and text to one
-/// type by itself, dates and their like it does not.
+/// Casts the untyped literals of each column to the type named by a cast in the column. DataFusion unifies numbers
+/// and text by itself, but not dates and the like.
 pub(super) fn type_literals(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     let width = values.rows.first().map_or(0, |row| row.content.len());
@@ -28,7 +28,7 @@ pub(super) fn type_literals(query: &mut Query) {
     }
 }
 
-/// The type a value is cast to, of those without a length that a literal could be cut to.
+/// Returns the type that a value is cast to, if the type has no length that could truncate a literal.
 fn named_type(expr: &Expr) -> Option<&DataType> {
     let data_type = match expr {
         Expr::Cast { data_type, .. } => data_type,
@@ -51,7 +51,7 @@ fn named_type(expr: &Expr) -> Option<&DataType> {
     is_plain.then_some(data_type)
 }
 
-/// Dates become timestamps beside one, and these timestamps with time zone.
+/// Returns the precedence of a type: dates are widened to timestamps, and timestamps to timestamps with time zone.
 fn width_of(data_type: &DataType) -> u8 {
     match data_type {
         DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => 2,

@@ -1,17 +1,18 @@
-//! Windows that build on named ones: `OVER (w ORDER BY x)` keeps w's PARTITION BY.
+//! Windows that inherit from named ones: `OVER (w ORDER BY x)` has w's PARTITION BY.
 
 use std::collections::HashMap;
 
 use datafusion::sql::sqlparser::ast::{Function, NamedWindowExpr, Select, WindowSpec, WindowType};
 use types::{Condition, SqlError, SqlResult};
 
-/// The WINDOW clause of one SELECT.
+/// Named windows of one SELECT.
 pub(super) struct NamedWindows {
     by_name: HashMap<String, WindowSpec>,
 }
 
 impl NamedWindows {
-    /// The windows of `select`, each completed by those it builds on; the clause itself is completed too.
+    /// Resolves the WINDOW clause of `select`: each window inherits from the one it names. The clause itself is
+    /// updated too.
     pub(super) fn of(select: &mut Select) -> SqlResult<Self> {
         let mut windows = Self { by_name: HashMap::new() };
         for definition in &mut select.named_window {
@@ -25,7 +26,7 @@ impl NamedWindows {
         Ok(windows)
     }
 
-    /// Completes a call's window.
+    /// Resolves the window of a call.
     pub(super) fn complete(&self, function: &mut Function) -> SqlResult<()> {
         if let Some(WindowType::WindowSpec(spec)) = &mut function.over
             && spec.window_name.is_some()

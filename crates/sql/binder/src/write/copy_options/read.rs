@@ -1,11 +1,11 @@
-//! COPY's options as written, made into [`CopyOptions`] or refused as PostgreSQL refuses them.
+//! Parses and validates the options of COPY, with PostgreSQL's errors.
 
 use syntax::statement::{CopyDirection, OptionValue, StatementOption};
 use types::{Condition, SqlError, SqlResult};
 
 use super::{CopyFormat, CopyHeader, CopyOptions, ForcedColumns, OnError};
 
-/// What was written, before the format is known and gives the rest.
+/// Options as written, before defaults that depend on the format are applied.
 #[derive(Default)]
 struct Written {
     format: Option<CopyFormat>,
@@ -23,11 +23,11 @@ struct Written {
     has_encoding: bool,
 }
 
-/// The options of a COPY in `direction`.
+/// Parses the options of a COPY in `direction`.
 ///
 /// # Errors
-/// `42601` for an option that does not exist, has a value that is none of its own or comes twice; `22023` for a wrong value; `0A000` for
-/// combinations PostgreSQL does not have, and for encodings other than UTF-8.
+/// SQLSTATE 42601 for an option that does not exist, is repeated or has a malformed value; 22023 for an invalid
+/// value; 0A000 for combinations that PostgreSQL does not support, and for encodings other than UTF-8.
 pub(crate) fn read(options: &[StatementOption], direction: CopyDirection) -> SqlResult<CopyOptions> {
     let mut written = Written::default();
     let mut seen: Vec<&str> = Vec::new();
@@ -46,7 +46,7 @@ impl Written {
     fn take(&mut self, name: &str, value: Option<&OptionValue>, direction: CopyDirection) -> SqlResult<()> {
         match name {
             "format" => self.format = Some(format(text(name, value)?)?),
-            // Rows of a load are as frozen as rows can be: nothing is to be done.
+            // FREEZE has no effect: loaded rows need no freezing.
             "freeze" => {
                 boolean(name, value)?;
             }
@@ -137,7 +137,7 @@ impl Written {
         })
     }
 
-    /// Formats without text have none of its signs.
+    /// Rejects text options for binary formats.
     fn check_without_text(&self, mode: &str) -> SqlResult<()> {
         let signs = [("DELIMITER", &self.delimiter), ("NULL", &self.null), ("DEFAULT", &self.default)];
         match signs.into_iter().find(|(_, written)| written.is_some()) {
@@ -162,7 +162,7 @@ impl Written {
         Ok(delimiter)
     }
 
-    /// The quote and the escape; without CSV they mean nothing.
+    /// Returns the quote and the escape character, which are used by CSV only.
     fn quoting(&self, is_csv: bool, delimiter: u8) -> SqlResult<(u8, u8)> {
         if !is_csv && self.quote.is_some() {
             return Err(unsupported("COPY quote available only in CSV mode"));
@@ -255,7 +255,7 @@ fn reject_limit(written: &str) -> SqlResult<u64> {
     }
 }
 
-/// Kiln's text is UTF-8.
+/// Checks the encoding; only UTF-8 is supported.
 fn encoding(name: &str) -> SqlResult<()> {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     match plain.as_str() {
@@ -284,7 +284,7 @@ fn boolean(name: &str, value: Option<&OptionValue>) -> SqlResult<bool> {
     truth(value).ok_or_else(|| syntax(format!("{name} requires a Boolean value")))
 }
 
-/// An option without a value is on.
+/// Parses a boolean; an option without a value is on.
 fn truth(value: Option<&OptionValue>) -> Option<bool> {
     match value {
         None => Some(true),
@@ -296,7 +296,7 @@ fn truth(value: Option<&OptionValue>) -> Option<bool> {
     }
 }
 
-/// A marker lies within one line.
+/// Checks that a marker is within one line.
 fn check_marker(marker: &str, kind: &str) -> SqlResult<()> {
     if marker.contains(['\n', '\r']) {
         return Err(invalid(format!("COPY {kind} representation cannot use newline or carriage return")));
@@ -304,7 +304,7 @@ fn check_marker(marker: &str, kind: &str) -> SqlResult<()> {
     Ok(())
 }
 
-/// A marker must not be cut by the signs between fields.
+/// Checks that a marker contains neither the delimiter nor the quote.
 fn check_distinct(marker: &str, kind: &str, delimiter: u8, quote: Option<u8>) -> SqlResult<()> {
     if marker.as_bytes().contains(&delimiter) {
         return Err(unsupported(format!("COPY delimiter must not appear in the {kind} specification")));

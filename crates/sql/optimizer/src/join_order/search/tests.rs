@@ -1,11 +1,11 @@
-//! Where the search ends.
+//! Tests of the limit of the exhaustive search.
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 
 use super::*;
 use crate::fixtures::{Rows, Warehouse};
 
-/// Whether a table and those that it has keys of, `inputs` all together, are searched completely.
+/// Returns whether a star join of `inputs` tables is searched exhaustively.
 async fn is_complete(inputs: usize) -> bool {
     const NAMES: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
     const KEYS: [&str; 12] = ["ka", "kb", "kc", "kd", "ke", "kf", "kg", "kh", "ki", "kj", "kk", "kl"];

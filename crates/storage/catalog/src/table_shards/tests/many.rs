@@ -1,4 +1,4 @@
-//! Claims about tables of more shards than are looked at one by one.
+//! Tests of tables with packed shards.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,8 @@ use super::*;
 const B: ColumnId = ColumnId(2);
 const PACK: usize = PackedShards::COUNT_MAX;
 
-/// `a` follows the order of the shards, `b` does not; each shard holds 1,000 values of both. Shards whose number ends in 7 are older than `b`.
+/// Builds a shard of 1,000 values of `a`, which is ordered like the shards, and `b`, which is not. Shards whose number
+/// ends in 7 lack `b`.
 fn shard(number: usize) -> Arc<ShardMeta> {
     let id = ShardId(Uuid::from_u128((number as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)));
     let stats = |column, first: usize| {
@@ -73,7 +74,7 @@ fn between(column: ColumnId, low: i64, high: i64) -> Predicate {
     Predicate { column, test: Test::Between(Datum::Int(low), Datum::Int(high)) }
 }
 
-/// Without what is not kept by shard.
+/// Returns the shard without statistics that packs do not store per shard.
 fn plain(shard: &ShardMeta) -> ShardMeta {
     let mut shard = shard.clone();
     for stats in &mut shard.columns {
@@ -82,7 +83,7 @@ fn plain(shard: &ShardMeta) -> ShardMeta {
     shard
 }
 
-/// Fails unless the table has exactly these shards, and says of them what they say one by one.
+/// Checks that the table contains exactly these shards, and that its statistics match theirs.
 #[track_caller]
 fn check(table: &TableShards, model: &[Arc<ShardMeta>]) {
     let list = &table.shards;
@@ -132,7 +133,7 @@ fn a_list_is_the_same_however_its_shards_came_and_went() {
     for round in 0..12 {
         let before = (table.clone(), model.clone());
         if round % 3 == 2 {
-            // Some neighbours, a few here and there, or most of all.
+            // Removes adjacent shards, a few scattered ones, or nearly all.
             let (first, share) = (below(model.len()), [2, 200, 3][round / 3 % 3]);
             let goes = |number: usize| match round / 3 % 3 {
                 0 => (first..first + 700).contains(&number),
@@ -173,13 +174,13 @@ fn statistics_of_many_shards_are_those_of_all() {
     let wanted = all.len() * 3;
     assert!(of_a.distinct.abs_diff(wanted as u64) * 20 < wanted as u64, "{} instead of {wanted}", of_a.distinct);
     assert_eq!(of_a.heavy_hitters, [(Datum::Int(-1), 10 * all.len() as u64)]);
-    // Rows that are older than `b`.
+    // Rows older than `b`.
     let of_b = table.column(B).expect("most carry it");
     assert!(!of_b.unique && of_b.rows < table.rows);
-    // What falls between shards that are packed proves nothing; what comes after them goes on.
+    // A value range between those of packed shards disproves uniqueness; a range after them does not.
     assert!(table.append(&shards(3 * PACK..3 * PACK + 9), None).is_unique(A));
     assert!(!table.append(&shards(7..8), None).is_unique(A));
-    // What was frequent goes in the measure of the rows.
+    // Counts of frequent values are scaled by the remaining rows.
     let gone: Vec<ShardId> = all[..PACK].iter().map(|shard| shard.id).collect();
     let left = table.without(&gone);
     let of_a = left.column(A).expect("all carry it");
@@ -210,17 +211,17 @@ fn who_asks_again_gets_what_was_found() {
     let found = table.matching(&asked, &columns(None));
     assert_eq!(found.iter().map(|(number, _)| *number).collect::<Vec<_>>(), Vec::from_iter(1_000..=1_010));
     assert!(Arc::ptr_eq(&found, &table.matching(&asked, &columns(None))));
-    // Deleted rows leave no shard out.
+    // Deleted rows do not exclude a shard.
     let mut deleted = table.clone();
     deleted.delete(found[0].1.id, &RoaringBitmap::from_iter([1, 2, 3]));
     assert!(Arc::ptr_eq(&found, &deleted.matching(&asked, &columns(None))));
-    // Other predicates, other shards.
+    // Other predicates give other shards.
     assert_eq!(table.matching(&[between(A, 1_000_000, 1_000_000)], &columns(None)).len(), 1);
     let more = table.append(&[shard(1_005)], None);
     assert_eq!(more.matching(&asked, &columns(None)).len(), 12);
     assert_eq!(table.without(&[found[0].1.id]).matching(&asked, &columns(None)).len(), 10);
     assert!(Arc::ptr_eq(&found, &table.matching(&asked, &columns(None))));
-    // Another value for rows that are older than the column: it was added with one, or has been given another.
+    // Another value for rows older than the column: the column was added with it, or was given another.
     let of_b = [equals(B, -7)];
     assert!(table.matching(&of_b, &columns(None)).is_empty());
     assert_eq!(table.matching(&of_b, &columns(Some("-7"))).len(), (PACK + 500) / 10);

@@ -1,4 +1,4 @@
-//! The pages of one column of a row group, one block each.
+//! Iterates over the wanted pages of a column chunk.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -22,23 +22,25 @@ use crate::cache::block::ColumnBlock;
 use crate::reader::{File, Origin, guarded};
 use crate::{Error, Result};
 
-/// What is left of a chunk's wanted pages.
+/// Remaining wanted pages of a column chunk.
 pub(in crate::cache) struct ChunkPages {
     object: String,
     form: Form,
     is_nullable: bool,
+    /// Pages that were fetched and not read yet.
     fetched: Arc<Fetched>,
     reader: SerializedPageReader<Fetched>,
-    /// Where the dictionary lies, until it has been asked for.
+    /// Byte range of the dictionary page until it has been requested.
     dictionary_bytes: Option<Range<u64>>,
+    /// True until the dictionary page has been read.
     has_dictionary: bool,
     dictionary: Option<ChunkDictionary>,
-    /// Rows and bytes of the pages.
+    /// Rows and byte range of each remaining page.
     left: VecDeque<(Range<usize>, Range<u64>)>,
 }
 
 impl ChunkPages {
-    /// The pages of a column of a shard that hold these blocks' rows; `None` where they have to go through Arrow.
+    /// Opens the pages that hold the rows of these blocks; `None` if they must be decoded through Arrow.
     pub(in crate::cache) fn open(
         file: &File,
         row_group: usize,
@@ -74,7 +76,8 @@ impl ChunkPages {
             let compressed_page_size = i32::try_from(bytes.end - bytes.start).ok()?;
             wanted.insert(0, PageLocation { offset, compressed_page_size, first_row_index: 0 });
         }
-        // The reader takes what lies between the chunk's begin and the first page for a dictionary: here all pages are named.
+        // The reader would take bytes between the chunk's start and the first page for a dictionary; here all pages are
+        // listed explicitly.
         let begin = wanted.first()?.offset;
         let described = chunk.clone().into_builder().set_dictionary_page_offset(None).set_data_page_offset(begin);
         let fetched = Arc::new(Fetched::default());
@@ -93,39 +96,40 @@ impl ChunkPages {
         })
     }
 
-    /// Whether the next page is that of these rows.
+    /// Returns true if the next page has these rows.
     pub(in crate::cache) fn is_at(&self, rows: &Range<usize>) -> bool {
         self.left.front().is_some_and(|(next, _)| next == rows)
     }
 
-    /// Where the pages lie that begin within `rows`, and the dictionary where nobody has asked for it yet.
+    /// Returns the byte ranges of the pages that start within `rows`, with the dictionary page if it was not requested
+    /// yet.
     pub(in crate::cache) fn ranges(&mut self, rows: &Range<usize>) -> Vec<Range<u64>> {
         let pages = self.left.iter().filter(|(page, _)| rows.contains(&page.start)).map(|(_, bytes)| bytes.clone());
         let pages: Vec<_> = pages.collect();
         if pages.is_empty() { pages } else { self.dictionary_bytes.take().into_iter().chain(pages).collect() }
     }
 
-    /// Takes bytes of a page or of the dictionary.
+    /// Adds the fetched bytes of a page or of the dictionary page.
     pub(in crate::cache) fn take(&self, start: u64, bytes: Bytes) {
         self.fetched.0.lock().insert(start, bytes);
     }
 
-    /// The next page as a block, which need not be packed where it `is_kept` by nobody; `None` where it would be larger than a block may
-    /// be. `lanes` are room for its rows.
+    /// Decodes the next page; `None` if it would be too large for a block. It is packed for sure only if `is_kept`.
+    /// `lanes` is scratch space.
     pub(in crate::cache) fn next(&mut self, is_kept: bool, lanes: &mut Vec<i64>) -> Result<Option<ColumnBlock>> {
-        let Some((rows, _)) = self.left.pop_front() else { return Err(self.damaged("it has fewer pages")) };
+        let Some((rows, _)) = self.left.pop_front() else { return Err(self.damaged("a column chunk lacks pages")) };
         if std::mem::take(&mut self.has_dictionary) {
             let Page::DictionaryPage { buf, num_values, encoding, .. } = self.page()? else {
-                return Err(self.damaged("it has no dictionary where one should be"));
+                return Err(self.damaged("a column chunk lacks its dictionary page"));
             };
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
-                return Err(self.damaged("its dictionary has an encoding of its own"));
+                return Err(self.damaged("a dictionary page has an unknown encoding"));
             }
             let dictionary = ChunkDictionary::of(&buf, num_values as usize, self.form);
             self.dictionary = Some(dictionary.map_err(|malformed| self.damaged(malformed.0))?);
         }
         let page = self.page()?;
-        // What is left of another page is written over.
+        // Values of the previous page are overwritten.
         lanes.resize(rows.len(), 0);
         let values = PageValues::of(&page, rows.len(), self.is_nullable, lanes);
         let dictionary = self.dictionary.as_ref();
@@ -144,10 +148,11 @@ impl ChunkPages {
         }
     }
 
+    /// Reads the next page.
     fn page(&mut self) -> Result<Page> {
         let read = guarded(|| self.reader.get_next_page());
         let page = read.map_err(|source| Error::Decode { object: self.object.clone(), source })?;
-        page.ok_or_else(|| self.damaged("it has fewer pages"))
+        page.ok_or_else(|| self.damaged("a column chunk has fewer pages than its index says"))
     }
 
     fn damaged(&self, reason: &str) -> Error {
@@ -155,12 +160,13 @@ impl ChunkPages {
     }
 }
 
+/// Returns the byte range of a page.
 fn bytes_of(page: &PageLocation) -> Option<Range<u64>> {
     let start = u64::try_from(page.offset).ok()?;
     Some(start..start.checked_add(u64::try_from(page.compressed_page_size).ok()?)?)
 }
 
-/// Pages by where they begin, each until it is read.
+/// Fetched pages by offset, each until it is read.
 #[derive(Default)]
 struct Fetched(Mutex<HashMap<u64, Bytes>>);
 
@@ -174,7 +180,7 @@ impl ChunkReader for Fetched {
     type T = io::Empty;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        Err(ParquetError::General(format!("bytes from {start} on, which are not of a page that is known")))
+        Err(ParquetError::General(format!("byte {start} is not the start of a fetched page")))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {

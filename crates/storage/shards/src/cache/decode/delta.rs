@@ -1,27 +1,28 @@
-//! Numbers by their steps (["Delta Encoding (DELTA_BINARY_PACKED)"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
+//! Decodes delta-encoded numbers (["Delta Encoding
+//! (DELTA_BINARY_PACKED)"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
 use super::Malformed;
 use super::unpack::unpack;
 use super::varint::{varint, zigzag};
 
-const CUT_SHORT: Malformed = Malformed("steps that end early");
+const CUT_SHORT: Malformed = Malformed("deltas that end early");
 
-/// Fills `lanes`, one for each number.
+/// Decodes exactly `lanes.len()` numbers.
 pub(super) fn decode(bytes: &[u8], lanes: &mut [i64]) -> Result<(), Malformed> {
     let (block_values, rest) = varint(bytes).ok_or(CUT_SHORT)?;
     let (pieces, rest) = varint(rest).ok_or(CUT_SHORT)?;
     let (count, rest) = varint(rest).ok_or(CUT_SHORT)?;
     let (first, rest) = zigzag(rest).ok_or(CUT_SHORT)?;
     if count != lanes.len() as u64 {
-        return Err(Malformed("another count of steps than of rows"));
+        return Err(Malformed("a number of deltas that differs from the number of rows"));
     }
-    // As the format has it; more would be no file of anybody's.
+    // As the format demands; no writer uses larger blocks.
     let is_sound = block_values.is_multiple_of(128) && block_values <= 1 << 20 && (1..=1 << 10).contains(&pieces);
     if !is_sound || !(block_values / pieces).is_multiple_of(32) || block_values / pieces == 0 {
-        return Err(Malformed("blocks of steps of an odd length"));
+        return Err(Malformed("delta blocks of an invalid size"));
     }
-    let piece_values = usize::try_from(block_values / pieces).expect("looked at above");
-    let pieces = usize::try_from(pieces).expect("looked at above");
+    let piece_values = usize::try_from(block_values / pieces).expect("block sizes were checked above");
+    let pieces = usize::try_from(pieces).expect("block sizes were checked above");
     let Some((lane, mut left)) = lanes.split_first_mut() else { return Ok(()) };
     *lane = first;
     let (mut value, mut bytes) = (first, rest);
@@ -34,14 +35,14 @@ pub(super) fn decode(bytes: &[u8], lanes: &mut [i64]) -> Result<(), Malformed> {
                 break;
             }
             if 64 < *width {
-                return Err(Malformed("steps of more than 64 bits"));
+                return Err(Malformed("deltas of more than 64 bits"));
             }
             let packed_bytes = piece_values * usize::from(*width) / 8;
             let (steps, behind) = left.split_at_mut(piece_values.min(left.len()));
             if bytes.len() < (steps.len() * usize::from(*width)).div_ceil(8) {
                 return Err(CUT_SHORT);
             }
-            // With what lies behind: a stride at the very end of its bytes is copied first.
+            // Bytes behind the deltas are passed along, because a stride at the very end of its input is copied first.
             unpack(bytes, *width, steps);
             for step in steps {
                 value = value.wrapping_add(least).wrapping_add(*step);

@@ -1,4 +1,4 @@
-//! What the codes of a chunk's pages stand for.
+//! Dictionary pages.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,27 +11,28 @@ use super::page::{numbers, strings};
 use crate::cache::block::views_of;
 use crate::cache::passing;
 
-/// The values of a dictionary page.
+/// Decoded dictionary page.
 pub(super) enum ChunkDictionary {
     /// Numbers, or the bits of floats.
     Lanes(Arc<passing::Numbers>),
     Words(Words),
 }
 
-/// Strings, by their place in the page and in order.
+/// Strings of a dictionary page, by index and by rank.
 pub(super) struct Words {
     heap: bytes::Bytes,
-    /// Where each string lies in the heap.
+    /// Byte range of each string in the heap.
     places: Vec<(u32, u32)>,
-    /// For each string how many different ones are less.
+    /// Rank of each string: the number of distinct lesser ones.
     pub(super) ranks: Vec<u32>,
-    /// For each rank a string that has it.
+    /// Index of a string of each rank.
     by_rank: Vec<u32>,
-    /// The same for pages that are not kept, once one has asked for it.
+    /// Form for uncached pages, built on first use.
     passing: OnceLock<Arc<passing::Words>>,
 }
 
 impl ChunkDictionary {
+    /// Decodes a dictionary page of `count` entries.
     pub(super) fn of(page: &bytes::Bytes, count: usize, form: Form) -> Result<Self, Malformed> {
         if let Some(width) = form.width() {
             let mut lanes = vec![0; lanes_max(count, page)?];
@@ -40,12 +41,12 @@ impl ChunkDictionary {
         }
         match form {
             Form::Text => Words::of(page, lanes_max(count, page)?).map(Self::Words),
-            _ => Err(Malformed("a dictionary of truth values")),
+            _ => Err(Malformed("a dictionary of booleans")),
         }
     }
 }
 
-/// As many values as a page says that it has, each of a byte at least.
+/// Checks the number of entries that a page claims: each takes a byte at least.
 fn lanes_max(count: usize, page: &[u8]) -> Result<usize, Malformed> {
     if page.len() < count { Err(Malformed("a dictionary that ends early")) } else { Ok(count) }
 }
@@ -71,17 +72,17 @@ impl Words {
             if by_rank.last().is_none_or(|last| texts[*last as usize] != text) {
                 by_rank.push(number);
             }
-            ranks[number as usize] = u32::try_from(by_rank.len() - 1).expect("as many as strings at most");
+            ranks[number as usize] = u32::try_from(by_rank.len() - 1).expect("there are no more ranks than strings");
         }
         Ok(Self { heap: page.clone(), places, ranks, by_rank, passing: OnceLock::new() })
     }
 
-    /// The same for pages that are not kept.
+    /// Returns the dictionary in the form for uncached pages.
     pub(super) fn passing(&self) -> Result<Arc<passing::Words>, blocks::Error> {
         if let Some(known) = self.passing.get() {
             return Ok(Arc::clone(known));
         }
-        // A row without a value has the first place, and there is nothing.
+        // NULL rows have code 0, which is the empty string.
         let has_nothing = self.by_rank.first().is_some_and(|number| self.get(*number as usize).is_empty());
         let nothing = (!has_nothing).then_some([].as_slice());
         let first = u32::from(nothing.is_some());
@@ -93,23 +94,23 @@ impl Words {
         Ok(Arc::clone(self.passing.get_or_init(|| Arc::new(words))))
     }
 
-    /// How many different strings there are.
+    /// Returns the number of distinct strings.
     pub(super) fn distinct(&self) -> usize {
         self.by_rank.len()
     }
 
-    /// How many strings there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The string of a code.
+    /// Returns the string at a dictionary index.
     pub(super) fn get(&self, code: usize) -> &[u8] {
         let (from, to) = self.places[code];
         &self.heap[from as usize..to as usize]
     }
 
-    /// The string of a rank.
+    /// Returns the string of a rank.
     pub(super) fn ranked(&self, rank: usize) -> &[u8] {
         self.get(self.by_rank[rank] as usize)
     }

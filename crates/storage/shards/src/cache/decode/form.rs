@@ -1,4 +1,4 @@
-//! Which columns are decoded straight into blocks.
+//! Decides which columns are decoded directly into blocks.
 
 use arrow::datatypes::DataType;
 use blocks::Kind;
@@ -7,18 +7,21 @@ use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::cache::block::NARROW_DIGITS_MAX;
 
-/// What the values of a column are in its pages, and become.
+/// Physical form of a column's values: their encoding in pages and the block they become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
+    /// Booleans.
     Truth,
-    /// Whole numbers of blocks of this kind.
+    /// Integers, and the kind of their blocks.
     Numbers(Kind, Width),
+    /// 32-bit floats.
     Single,
+    /// 64-bit floats.
     Double,
     Text,
 }
 
-/// How many bytes of a page a number is.
+/// Width of a plain number in a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     Four,
@@ -27,7 +30,7 @@ pub(super) enum Width {
 }
 
 impl Form {
-    /// Of a chunk whose values are of this type for Arrow; `None` where they have to go through it.
+    /// Returns the form of a column chunk that Arrow reads as `data_type`; `None` if it must be decoded through Arrow.
     pub(super) fn of(chunk: &ColumnChunkMetaData, data_type: &DataType) -> Option<Self> {
         let column = chunk.column_descr();
         if column.max_rep_level() != 0 || 1 < column.max_def_level() {
@@ -56,6 +59,7 @@ impl Form {
         chunk.encodings().all(|encoding| form.knows(encoding)).then_some(form)
     }
 
+    /// Returns true if pages of this form can be decoded from an encoding.
     fn knows(self, encoding: Encoding) -> bool {
         match encoding {
             Encoding::PLAIN | Encoding::RLE | Encoding::RLE_DICTIONARY => true,
@@ -64,7 +68,7 @@ impl Form {
         }
     }
 
-    /// How many bytes a number is that is one value after the other.
+    /// Returns the width of plain numbers; `None` if values are not plain numbers.
     pub(super) fn width(self) -> Option<Width> {
         match self {
             Self::Numbers(_, width) => Some(width),

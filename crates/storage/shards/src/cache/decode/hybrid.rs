@@ -1,5 +1,5 @@
-//! Runs and bit-packed numbers in turns: levels, and positions in a dictionary
-//! (["Run Length Encoding / Bit-Packing Hybrid"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
+//! Decodes Parquet's mix of runs and bit-packed numbers, used for levels and dictionary indices (["Run Length Encoding
+//! / Bit-Packing Hybrid"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
 use super::Malformed;
 use super::unpack::{Lane, unpack};
@@ -18,13 +18,13 @@ pub(super) fn decode<T: Lane>(mut bytes: &[u8], width: u8, lanes: &mut [T]) -> R
             let (value, rest) = repeated(rest, width).ok_or(Malformed("a run without its value"))?;
             let count = count.min(left.len());
             if count == 0 {
-                return Err(Malformed("a run of nothing"));
+                return Err(Malformed("a run of length 0"));
             }
             let (run, behind) = left.split_at_mut(count);
             run.fill(T::of(value));
             (left, bytes) = (behind, rest);
         } else {
-            // Of eight numbers each, the last may be there for the bytes' sake.
+            // Numbers are packed in groups of eight; the last group may be padded.
             let packed_bytes = count.saturating_mul(width.into());
             let count = count.saturating_mul(8).min(left.len());
             if count == 0 || rest.len() < (count * usize::from(width)).div_ceil(8) {
@@ -38,14 +38,14 @@ pub(super) fn decode<T: Lane>(mut bytes: &[u8], width: u8, lanes: &mut [T]) -> R
     Ok(())
 }
 
-/// How often the first value comes, where it comes in a run.
+/// Returns length and value of the first run; `None` if the data starts with packed numbers.
 pub(super) fn first_run(bytes: &[u8], width: u8) -> Option<(usize, u64)> {
     let (head, rest) = varint(bytes)?;
     let (value, _) = repeated(rest, width)?;
     (head & 1 == 0).then(|| (usize::try_from(head >> 1).unwrap_or(usize::MAX), value))
 }
 
-/// The value of a run, in as many bytes as it takes.
+/// Reads the value of a run.
 fn repeated(bytes: &[u8], width: u8) -> Option<(u64, &[u8])> {
     let (value, rest) = bytes.split_at_checked(usize::from(width).div_ceil(8))?;
     let value = value.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));

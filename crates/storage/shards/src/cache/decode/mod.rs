@@ -1,8 +1,10 @@
-//! Pages of a shard's column made into blocks, without arrays between them: numbers are unpacked into lanes and packed again, strings of a
-//! dictionary become codes by it.
+//! Decodes Parquet pages directly into blocks, without Arrow arrays in between; pages that cannot be decoded here go
+//! through Arrow.
 //!
-//! `form.rs` says which columns can be; `chunk.rs` walks the pages of one, `page.rs` decodes one by `hybrid.rs` (levels and codes), `delta.rs`
-//! and `unpack.rs`; `dictionary.rs` is what the codes mean. What cannot be decoded here goes through Arrow.
+//! - `form.rs`: which columns can be decoded here.
+//! - `chunk.rs`: iterates over the pages of a column chunk; `page.rs`: decodes one of them.
+//! - `hybrid.rs`, `delta.rs`, `unpack.rs`, `varint.rs`: Parquet's encodings.
+//! - `dictionary.rs`: dictionary pages.
 
 mod chunk;
 mod delta;
@@ -18,6 +20,6 @@ mod tests;
 
 pub(super) use chunk::ChunkPages;
 
-/// Why bytes are no page.
+/// Reason for which bytes are not a valid page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Malformed(&'static str);

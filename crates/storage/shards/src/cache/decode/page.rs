@@ -1,4 +1,4 @@
-//! One data page as a block.
+//! Decodes one data page.
 
 use std::ops::Range;
 
@@ -14,24 +14,26 @@ use crate::cache::block::{ColumnBlock, REPEATED_MIN};
 use crate::cache::passing::Passing;
 use crate::{Error, Result};
 
-/// The values of a page, and which rows have one.
+/// Data page with decoded validity and still encoded values.
 pub(super) struct PageValues<'a> {
     rows: usize,
-    /// Of how many rows there are values.
+    /// Number of rows that are not NULL.
     valid: usize,
-    /// A bit for each row; none where all have values.
+    /// Validity bit of each row; `None` if there are no NULLs.
     validity: Option<Vec<u8>>,
     encoding: Encoding,
+    /// Encoded values.
     bytes: &'a [u8],
+    /// The page that `bytes` point into.
     page: &'a Page,
 }
 
 impl<'a> PageValues<'a> {
-    /// Of a page that is to have so many rows. `lanes` are room for as many.
+    /// Parses a page that must have `rows` rows; `lanes` is scratch space of that length.
     pub(super) fn of(page: &'a Page, rows: usize, is_nullable: bool, lanes: &mut [i64]) -> Result<Self, Malformed> {
         const CUT_SHORT: Malformed = Malformed("levels that end early");
         if page.num_values() as usize != rows {
-            return Err(Malformed("another count of values than of rows"));
+            return Err(Malformed("a page whose value count differs from its row count"));
         }
         let (levels, bytes): (&[u8], &[u8]) = match page {
             Page::DataPage { buf, .. } if is_nullable => {
@@ -43,7 +45,7 @@ impl<'a> PageValues<'a> {
                 let rest = buf.get(*rep_levels_byte_len as usize..).ok_or(CUT_SHORT)?;
                 rest.split_at_checked(*def_levels_byte_len as usize).ok_or(CUT_SHORT)?
             }
-            Page::DictionaryPage { .. } => return Err(Malformed("a dictionary where values are expected")),
+            Page::DictionaryPage { .. } => return Err(Malformed("a dictionary page in place of a data page")),
         };
         let mut values = Self { rows, valid: rows, validity: None, encoding: page.encoding(), bytes, page };
         let are_all = || hybrid::first_run(levels, 1).is_some_and(|(count, level)| rows <= count && level == 1);
@@ -59,7 +61,7 @@ impl<'a> PageValues<'a> {
         Ok(values)
     }
 
-    /// The block of the values.
+    /// Packs the values into a block.
     pub(super) fn block(
         &self,
         form: Form,
@@ -71,10 +73,10 @@ impl<'a> PageValues<'a> {
             Form::Text => return self.texts(dictionary, lanes, validity),
             Form::Truth => {
                 if self.encoding != Encoding::PLAIN {
-                    return Err(Malformed("an encoding of truth values that was not announced").into());
+                    return Err(Malformed("an encoding of booleans that the footer does not list").into());
                 }
                 if self.bytes.len() < self.valid.div_ceil(8) {
-                    return Err(Malformed("truth values that end early").into());
+                    return Err(Malformed("booleans that end early").into());
                 }
                 unpack(self.bytes, 1, &mut lanes[..self.valid]);
                 self.spread(lanes);
@@ -99,15 +101,15 @@ impl<'a> PageValues<'a> {
         Ok(ColumnBlock::Numbers(Block::open(bytes)?))
     }
 
-    /// Numbers, one for each row.
+    /// Decodes numbers, one lane for each row; NULL rows get zero.
     fn lanes(&self, width: Width, dictionary: Option<&ChunkDictionary>, lanes: &mut [i64]) -> Result<(), Malformed> {
         let values = &mut lanes[..self.valid];
         match self.encoding {
             Encoding::PLAIN => numbers(self.bytes, width, values)?,
             Encoding::DELTA_BINARY_PACKED => {
                 delta::decode(self.bytes, values)?;
-                // Steps between numbers of 32 bits are taken in 32 bits.
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the rest is of no number")]
+                // Deltas between 32-bit numbers wrap in 32 bits.
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "upper bits are discarded")]
                 match width {
                     Width::Four => values.iter_mut().for_each(|value| *value = i64::from(*value as i32)),
                     Width::FourUnsigned => values.iter_mut().for_each(|value| *value = i64::from(*value as u32)),
@@ -116,22 +118,22 @@ impl<'a> PageValues<'a> {
             }
             Encoding::RLE_DICTIONARY => {
                 let Some(ChunkDictionary::Lanes(known)) = dictionary else {
-                    return Err(Malformed("codes without a dictionary"));
+                    return Err(Malformed("dictionary indices without a dictionary"));
                 };
                 self.codes(known.values().len(), values)?;
                 let known = known.values();
                 for value in values {
-                    *value = known[usize::try_from(*value).expect("looked at with all codes")];
+                    *value = known[usize::try_from(*value).expect("codes were checked against the dictionary")];
                 }
             }
-            _ => return Err(Malformed("an encoding that was not announced")),
+            _ => return Err(Malformed("an encoding that the footer does not list")),
         }
         self.spread(lanes);
         Ok(())
     }
 
-    /// The values as they lie, for a page that is not kept; `None` where only a block holds them. Codes stay codes where there are fewer
-    /// entries than rows to try conditions on, and one for rows without a value.
+    /// Reads the values without packing them, for a page that is not cached; `None` if only a block can hold them.
+    /// Values stay dictionary-encoded if evaluating a predicate on the dictionary is cheaper than on the rows.
     pub(super) fn passing(&self, form: Form, dictionary: Option<&ChunkDictionary>) -> Result<Option<Passing>, Failure> {
         let rows = self.rows;
         match (form, self.encoding, dictionary) {
@@ -170,7 +172,7 @@ impl<'a> PageValues<'a> {
         }
     }
 
-    /// The codes of all rows, in whole vectors.
+    /// Decodes the dictionary index of each row, in complete vectors.
     fn passing_codes(&self, entries: usize) -> Result<Vec<[u32; VECTOR_ROWS]>, Malformed> {
         let mut codes = vec![[0; VECTOR_ROWS]; self.rows.div_ceil(VECTOR_ROWS)];
         let lanes = codes.as_flattened_mut();
@@ -179,7 +181,7 @@ impl<'a> PageValues<'a> {
         Ok(codes)
     }
 
-    /// Which rows have a value, in whole masks.
+    /// Returns the validity bits in complete masks.
     fn masks(&self) -> Option<Vec<Mask>> {
         let bits = self.validity.as_deref()?;
         let mut masks = vec![Mask::default(); self.rows.div_ceil(VECTOR_ROWS)];
@@ -191,19 +193,19 @@ impl<'a> PageValues<'a> {
         Some(masks)
     }
 
-    /// Positions in a dictionary of so many entries, one for each value.
+    /// Decodes dictionary indices, one for each value that is not NULL, and checks that all are below `entries`.
     fn codes<T: Lane + Into<i64>>(&self, entries: usize, codes: &mut [T]) -> Result<(), Malformed> {
         let Some((width, bytes)) = self.bytes.split_first() else {
-            return if codes.is_empty() { Ok(()) } else { Err(Malformed("codes that end early")) };
+            return if codes.is_empty() { Ok(()) } else { Err(Malformed("dictionary indices that end early")) };
         };
         hybrid::decode(bytes, *width, codes)?;
-        // A code that is too great makes a difference with a sign: all of them are looked at without a branch.
+        // An index that is too large makes a negative difference: the signs of all are combined without a branch.
         let last = i64::try_from(entries).unwrap_or(i64::MAX) - 1;
         let signs = codes.iter().fold(0, |signs, code| signs | (last - (*code).into()));
-        if 0 <= signs { Ok(()) } else { Err(Malformed("codes beyond the dictionary")) }
+        if 0 <= signs { Ok(()) } else { Err(Malformed("dictionary indices beyond the dictionary")) }
     }
 
-    /// Moves the values, which lie side by side, to their rows; the others get zeros.
+    /// Moves the values, which lie side by side, to their rows; NULL rows get zero.
     fn spread<T: Copy + Default>(&self, lanes: &mut [T]) {
         let Some(bits) = &self.validity else { return };
         let mut left = self.valid;
@@ -217,6 +219,7 @@ impl<'a> PageValues<'a> {
         }
     }
 
+    /// Packs strings into a block.
     fn texts(
         &self,
         dictionary: Option<&ChunkDictionary>,
@@ -240,13 +243,14 @@ impl<'a> PageValues<'a> {
                 self.codes(words.len(), &mut lanes[..self.valid])?;
                 self.words(words, lanes, validity)
             }
-            _ => Err(Malformed("an encoding of strings that was not announced").into()),
+            _ => Err(Malformed("an encoding of strings that the footer does not list").into()),
         }
     }
 
-    /// Strings by the codes of the values: those of them that occur get codes of the block, in their order.
+    /// Packs dictionary-encoded strings: those that occur in the page get new codes in order, or are stored plainly if
+    /// they rarely repeat.
     fn words(&self, words: &Words, lanes: &mut [i64], validity: Option<Bitmap<'_>>) -> Result<ColumnBlock, Failure> {
-        let code = |lane: i64| usize::try_from(lane).expect("looked at with all codes");
+        let code = |lane: i64| usize::try_from(lane).expect("codes were checked against the dictionary");
         let mut is_used = vec![false; words.distinct()];
         let values = &lanes[..self.valid];
         values.iter().for_each(|lane| is_used[words.ranks[code(*lane)] as usize] = true);
@@ -259,7 +263,7 @@ impl<'a> PageValues<'a> {
             let bytes = blocks::encode_text(&texts, validity, Compression::None)?;
             return Ok(ColumnBlock::Texts(Block::open(bytes)?));
         }
-        // A NULL is nothing, the first of all strings.
+        // NULL rows refer to the empty string, which sorts first.
         let has_nothing = used.first().is_some_and(|rank| words.ranked(*rank).is_empty());
         let nothing = (validity.is_some() && !has_nothing).then_some([].as_slice());
         let first = i64::from(nothing.is_some());
@@ -278,7 +282,7 @@ impl<'a> PageValues<'a> {
     }
 }
 
-/// Numbers, one value after the other.
+/// Decodes plain numbers.
 pub(super) fn numbers(bytes: &[u8], width: Width, lanes: &mut [i64]) -> Result<(), Malformed> {
     const CUT_SHORT: Malformed = Malformed("numbers that end early");
     match width {
@@ -301,9 +305,9 @@ pub(super) fn numbers(bytes: &[u8], width: Width, lanes: &mut [i64]) -> Result<(
     Ok(())
 }
 
-/// Strings, each behind its length.
+/// Decodes plain strings, each preceded by its length.
 pub(super) fn strings(bytes: &[u8], count: usize) -> Result<Vec<&[u8]>, Malformed> {
-    // Of four bytes each at least: more is not asked for than there can be.
+    // Every string takes four bytes at least, so a count beyond that allocates nothing.
     let mut places = vec![0..0; count.min(bytes.len() / 4)];
     text_places(bytes, &mut places)?;
     if places.len() < count {
@@ -312,13 +316,13 @@ pub(super) fn strings(bytes: &[u8], count: usize) -> Result<Vec<&[u8]>, Malforme
     Ok(places.into_iter().map(|place| &bytes[place.start as usize..place.end as usize]).collect())
 }
 
-/// Where strings lie, each behind its length.
+/// Finds the byte range of each plain string and checks that all are valid UTF-8.
 fn text_places(bytes: &[u8], places: &mut [Range<u32>]) -> Result<(), Malformed> {
     const CUT_SHORT: Malformed = Malformed("strings that end early");
     if u32::try_from(bytes.len()).is_err() {
         return Err(Malformed("strings of more than 4 GB"));
     }
-    // Lengths among them are, where strings are short.
+    // Lengths of short strings are ASCII, too.
     let are_ascii = bytes.is_ascii();
     let mut at = 0;
     for place in places {
@@ -338,7 +342,7 @@ fn text_places(bytes: &[u8], places: &mut [Range<u32>]) -> Result<(), Malformed>
     Ok(())
 }
 
-/// Why a page does not become a block.
+/// Error of decoding a page.
 pub(super) enum Failure {
     Malformed(Malformed),
     Block(blocks::Error),

@@ -18,7 +18,7 @@ use crate::reader::{Pages, fetch};
 use crate::writer::tests::bucket;
 use crate::{ColumnDef, Datum, Op, ShardReader, Test};
 
-/// The blocks of a column made of its pages, page by page, to be kept or not; none where it goes through Arrow.
+/// Decodes all pages of a column, to be cached or not; `None` if it goes through Arrow.
 async fn blocks_of(reader: &ShardReader, position: usize, def: &ColumnDef, is_kept: bool) -> Option<Vec<ColumnBlock>> {
     let file = reader.file();
     let mut blocks = Vec::new();
@@ -113,7 +113,7 @@ fn every_form(rows: i64) -> (Vec<ColumnDef>, RecordBatch) {
     (defs, batch)
 }
 
-/// Blocks of pages are those of the same values as arrays.
+/// Blocks decoded from pages equal those built from arrays of the same values.
 #[tokio::test]
 async fn pages_become_the_blocks_that_their_arrays_would() {
     for rows in [1, 100, BLOCK_ROWS as i64 * 3 + 1234] {
@@ -146,7 +146,7 @@ async fn pages_become_the_blocks_that_their_arrays_would() {
     }
 }
 
-/// Pages that are not kept have the values of those that are, and the same of them pass.
+/// Uncached pages have the same values as cached ones, and the same rows pass predicates.
 #[tokio::test]
 async fn pages_that_pass_through_are_as_those_that_are_kept() {
     for rows in [1, 100, BLOCK_ROWS as i64 + 1234] {
@@ -187,7 +187,7 @@ async fn pages_that_pass_through_are_as_those_that_are_kept() {
     }
 }
 
-/// Conditions of which some, all and none of the values of [`every_form`] are true.
+/// Tests that some, all or none of the values of [`every_form`] pass.
 fn tests_of(sql_type: &SqlType) -> Vec<Test> {
     let data: Vec<Datum> = match sql_type {
         SqlType::Text => ["", "word 17", "word 3", "zzz"].map(|text| Datum::Text(text.to_owned())).into(),
@@ -203,7 +203,7 @@ fn tests_of(sql_type: &SqlType) -> Vec<Test> {
         tests.push(Test::Any(vec![Test::IsNull, Test::Compare(Op::Greater, datum.clone())]));
     }
     if *sql_type == SqlType::Text {
-        // Lengths lie between a page's strings: some are those of letters.
+        // Lengths stand between a page's strings: some of them look like letters.
         for pattern in ["word 1%", "%1", "%rd 1%", "%1%7%", "%\u{7}%", "%name%9%", "% of -%1%"] {
             let pattern = Pattern::parse(pattern).unwrap();
             tests.extend([false, true].map(|is_negated| Test::Like { pattern: pattern.clone(), is_negated }));
@@ -232,7 +232,7 @@ async fn what_has_no_form_here_goes_through_arrow() {
     }
 }
 
-/// Numbers packed as the format has it.
+/// Packs numbers as the format demands.
 fn packed(values: &[u64], width: u8) -> Vec<u8> {
     let mut bytes = vec![0; (values.len() * usize::from(width)).div_ceil(8)];
     for (place, value) in values.iter().enumerate() {
@@ -270,7 +270,7 @@ proptest! {
 
 #[test]
 fn runs_and_packed_numbers_take_turns() {
-    // Three sevens, then eight numbers of three bits, from zero to seven: the first five are wanted.
+    // Three sevens, then eight numbers of three bits from zero to seven, of which five are wanted.
     let bytes = [3 << 1, 7, 1 << 1 | 1, 0b10_001_000, 0b1100_0110, 0b1111_1010];
     let mut lanes = [0_i64; 8];
     hybrid::decode(&bytes, 3, &mut lanes).unwrap();

@@ -1,13 +1,13 @@
-//! Bit-packed numbers, the least significant bit first, as lanes of 32 or 64 bits.
+//! Unpacks bit-packed numbers, least significant bit first, into lanes of 32 or 64 bits.
 
-/// So many are unpacked by one pass of a loop that knows its width.
+/// Number of lanes unpacked by one pass of a loop with constant bit width.
 const STRIDE: usize = 32;
-/// A lane is cut out of so many bytes from the one that it begins in.
+/// Number of bytes read for a lane, from the one in which it starts.
 const READ_BYTES: usize = 16;
 
-/// What numbers are unpacked into.
+/// Integer type that numbers are unpacked into.
 pub(super) trait Lane: Copy + Default {
-    /// The lowest bits of a number.
+    /// Returns the lowest bits of a number.
     fn of(number: u64) -> Self;
 }
 
@@ -20,20 +20,20 @@ impl Lane for i64 {
 
 impl Lane for u32 {
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "whoever asks for 32 bits has no more")]
+    #[expect(clippy::cast_possible_truncation, reason = "callers with 32-bit lanes unpack at most 32 bits")]
     fn of(number: u64) -> Self {
         number as Self
     }
 }
 
-/// Unpacks numbers of `width` bits, 64 at most; what `bytes` lacks is zeros.
+/// Unpacks numbers of `width` bits, 64 at most; bits beyond the end of `bytes` read as zero.
 pub(super) fn unpack<T: Lane>(bytes: &[u8], width: u8, lanes: &mut [T]) {
     macro_rules! of_widths {
         ($($width:literal)*) => {
             match width {
                 0 => lanes.fill(T::default()),
                 $($width => unpack_of::<$width, T>(bytes, lanes),)*
-                _ => unreachable!("whoever reads a width looks at it"),
+                _ => unreachable!("callers check that a bit width is at most 64"),
             }
         };
     }
@@ -59,7 +59,7 @@ fn unpack_of<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T]) {
     }
 }
 
-/// Where fewer bytes are left than a stride reads.
+/// Unpacks a stride at the end of the input, padded with zeros.
 fn unpack_padded<const WIDTH: usize, T: Lane>(bytes: &[u8]) -> [T; STRIDE] {
     let mut padded = [0; STRIDE * 8 + READ_BYTES];
     let count = bytes.len().min(STRIDE * WIDTH / 8);
@@ -74,7 +74,7 @@ fn unpack_stride<const WIDTH: usize, T: Lane>(bytes: &[u8], lanes: &mut [T; STRI
     let bytes = &bytes[..STRIDE * WIDTH / 8 + READ_BYTES];
     for (place, lane) in lanes.iter_mut().enumerate() {
         let (byte, shift) = (place * WIDTH / 8, place * WIDTH % 8);
-        // Of 57 bits and more not all may be within eight bytes of where they begin.
+        // A lane of more than 57 bits may extend beyond the eight bytes in which it starts.
         let word = if WIDTH <= 57 {
             u64::from_le_bytes(bytes[byte..byte + 8].try_into().expect("eight bytes")) >> shift
         } else {

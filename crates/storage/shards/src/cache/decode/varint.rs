@@ -1,7 +1,7 @@
-//! Numbers of as many bytes as they need.
+//! Variable-length integers.
 
-/// A number in groups of seven bits, the lowest first (LEB128), and what is behind it; none where it does not end, or is longer than
-/// 64 bits.
+/// Reads an unsigned LEB128 number; returns it with the remaining bytes, or `None` if it does not end or exceeds 64
+/// bits.
 pub(super) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0;
     for (place, byte) in bytes.iter().enumerate().take(10) {
@@ -13,7 +13,7 @@ pub(super) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// A number with a sign, which is its lowest bit.
+/// Reads a zigzag-encoded signed number.
 pub(super) fn zigzag(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let (value, rest) = varint(bytes)?;
     Some(((value >> 1).cast_signed() ^ -(value & 1).cast_signed(), rest))

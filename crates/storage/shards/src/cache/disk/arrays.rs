@@ -1,4 +1,4 @@
-//! Values that blocks have no form for, as a record has them: an Arrow IPC stream of one column, and behind it its checksum.
+//! Storage of values that blocks cannot encode: an Arrow IPC stream of one column, followed by its checksum.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The bytes of a page's values; `None` for those that Arrow has no bytes for.
+/// Serializes the values of a page; `None` if Arrow cannot.
 pub(super) fn write(values: &ArrayRef) -> Option<Vec<u8>> {
     let schema = Arc::new(Schema::new(vec![Field::new("", values.data_type().clone(), true)]));
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(values)]).ok()?;
@@ -22,8 +22,8 @@ pub(super) fn write(values: &ArrayRef) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// So many values of such bytes; `None` for bytes that are none. Nothing is made of bytes without their checksum, and all that they say of
-/// themselves is looked at all the same.
+/// Parses `rows` values; `None` if the bytes are invalid. The checksum is verified before anything is parsed, and Arrow
+/// validates the stream nevertheless.
 pub(super) fn read(bytes: &Bytes, rows: usize) -> Option<ArrayRef> {
     let (stream, checksum) = bytes.split_last_chunk::<8>()?;
     if xxh3_64(stream) != u64::from_le_bytes(*checksum) {

@@ -1,4 +1,5 @@
-//! What lies in the files, and which file goes first: those filled longest ago. Pure: no files, no lock.
+//! Index of the blocks on disk, and the order in which segments are reclaimed: oldest first. Does no I/O and no
+//! locking.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,28 +11,30 @@ use super::super::counts::Counts;
 use super::super::queues::Fate;
 use super::super::wishes::{CacheWishes, HeldShards};
 
-/// Where a block's record lies.
+/// Location of a block's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The file.
+    /// Number of the segment file.
     pub(super) segment: u64,
+    /// Offset in the file.
     pub(super) at: u64,
+    /// Length of the record.
     pub(super) bytes: u64,
 }
 
-/// A block that a file holds, by its head, and the table whose scan brought it.
+/// A record found by its head: key, table whose scan brought the block, and location.
 pub(super) type Located = (BlockKey, Oid, Place);
 
-/// A block in a file.
+/// Index entry of a block.
 #[derive(Debug)]
 struct Entry {
     place: Place,
     table: Oid,
-    /// Asked for since it was written.
+    /// True if it was read since it was written.
     is_used: bool,
 }
 
-/// A file, and what was written there.
+/// Segment file, and the keys of the blocks written to it.
 #[derive(Debug)]
 struct Segment {
     number: u64,
@@ -39,22 +42,24 @@ struct Segment {
     keys: Vec<BlockKey>,
 }
 
-/// A file that goes.
+/// Segment that is to be deleted.
 #[derive(Debug)]
 pub(super) struct Reclaimed {
     pub(super) segment: u64,
-    /// Of its blocks those that are to be written again.
+    /// Its blocks that are worth writing again.
     pub(super) kept: Vec<(BlockKey, Place)>,
 }
 
-/// All blocks in files.
+/// Index of all blocks on disk.
 #[derive(Debug)]
 pub(super) struct Index {
     blocks: HashMap<BlockKey, Entry>,
-    /// Ascending by number; the first goes first.
+    /// Segments by ascending number; the first is reclaimed next.
     segments: VecDeque<Segment>,
+    /// Size of all segments.
     file_bytes: u64,
     counts: Counts,
+    /// Shards that may have blocks on disk, and the retention policy.
     shards: HeldShards,
 }
 
@@ -69,7 +74,7 @@ impl Index {
         }
     }
 
-    /// Where the block lies, for a scan of `table`.
+    /// Returns the location of a block and counts a hit or miss for `table`.
     pub(super) fn find(&mut self, key: &BlockKey, table: Oid) -> Option<Place> {
         let counts = self.counts.of(table);
         let Some(entry) = self.blocks.get_mut(key) else {
@@ -81,10 +86,10 @@ impl Index {
         Some(entry.place)
     }
 
-    /// What was found at `place` for a scan of `table` was not that block: it is no longer looked for there.
+    /// Corrects the statistics after a failed read and removes the entry, unless the block has moved since.
     pub(super) fn was_wrong(&mut self, key: &BlockKey, place: Place, table: Oid) {
         let counts = self.counts.of(table);
-        // It may be counted among others by now.
+        // The table may have been merged with others since.
         counts.hits = counts.hits.saturating_sub(1);
         counts.misses += 1;
         if self.blocks.get(key).is_some_and(|entry| entry.place == place) {
@@ -96,26 +101,27 @@ impl Index {
         self.blocks.contains_key(key)
     }
 
-    /// A file that was found: it is older than all that are known.
+    /// Adds a segment of an earlier run, older than all known ones; skips blocks that are unwanted or present in newer
+    /// segments.
     pub(super) fn add_found(&mut self, number: u64, bytes: u64, blocks: Vec<Located>) {
         self.segments.push_front(Segment { number, bytes, keys: Vec::new() });
         self.file_bytes += bytes;
         for (key, table, place) in blocks {
             if self.shards.wants(key.shard, table) && !self.contains(&key) {
                 self.insert(key, table, place);
-                self.segments.front_mut().expect("pushed above").keys.push(key);
+                self.segments.front_mut().expect("a segment was pushed above").keys.push(key);
             }
         }
     }
 
-    /// A file that is being filled from now on.
+    /// Adds the segment that is filled from now on.
     pub(super) fn add_segment(&mut self, number: u64) {
         self.segments.push_back(Segment { number, bytes: 0, keys: Vec::new() });
     }
 
-    /// A record that was written to the newest file.
+    /// Adds a record appended to the newest segment.
     pub(super) fn add(&mut self, key: BlockKey, table: Oid, place: Place) {
-        let newest = self.segments.back_mut().expect("records are written to a file");
+        let newest = self.segments.back_mut().expect("add_segment is called before the first record");
         newest.bytes += place.bytes;
         newest.keys.push(key);
         self.file_bytes += place.bytes;
@@ -123,7 +129,8 @@ impl Index {
         self.insert(key, table, place);
     }
 
-    /// The file that goes first. Its blocks are known no longer, but for those that `is_worth` and that take half of it at most.
+    /// Removes the oldest segment from the index. Entries of its blocks that were read from disk or that `is_worth`
+    /// accepts remain, up to half of the segment's size, and are returned to be written again.
     pub(super) fn reclaim(&mut self, is_worth: impl Fn(&BlockKey) -> bool) -> Option<Reclaimed> {
         let Segment { number, bytes, keys } = self.segments.pop_front()?;
         self.file_bytes -= bytes;
@@ -143,7 +150,7 @@ impl Index {
         Some(Reclaimed { segment: number, kept })
     }
 
-    /// A block that could not be written again.
+    /// Removes a block that could not be written again.
     pub(super) fn lost(&mut self, key: &BlockKey, place: Place) {
         if let Some(entry) = self.blocks.get(key).filter(|entry| entry.place == place) {
             self.counts.of(entry.table).evictions += 1;
@@ -151,7 +158,7 @@ impl Index {
         }
     }
 
-    /// Nothing that no table has or wants is looked for from now on, nor taken from files that are found later.
+    /// Removes blocks that no table references or wants, and rejects such blocks of segments that are added later.
     pub(super) fn keep(&mut self, wishes: &Arc<CacheWishes>) {
         if !self.shards.note(wishes) {
             return;
@@ -163,7 +170,7 @@ impl Index {
         gone.iter().for_each(|key| self.forget(key));
     }
 
-    /// Bytes of all files.
+    /// Returns the size of all segments.
     pub(super) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
@@ -221,12 +228,12 @@ mod tests {
         let counted = index.counts().sum();
         assert_eq!((counted.blocks, counted.bytes, counted.hits, counted.evictions), (15, 150, 1, 5));
         assert_eq!(index.file_bytes(), 100);
-        // Written again, or not.
+        // One block is written again, another is not.
         index.add(key(3), TABLE, place(1, 10));
         index.lost(&key(6), place(0, 6));
         assert_eq!(index.find(&key(3), TABLE), Some(place(1, 10)));
         assert_eq!((index.find(&key(6), TABLE), index.counts().sum().evictions), (None, 6));
-        // A place that was found before it moved is no reason to forget it.
+        // A failed read at an outdated location does not remove the entry.
         index.was_wrong(&key(3), place(0, 3), TABLE);
         assert_eq!(index.find(&key(3), TABLE), Some(place(1, 10)));
         index.was_wrong(&key(3), place(1, 10), TABLE);

@@ -1,10 +1,16 @@
-//! The cache's tier on the local disk: what was packed once is read back after it left memory, or after a restart, without Parquet.
+//! Disk tier of the cache: packed blocks in local files, read back after they left memory, or after a restart, without
+//! decoding Parquet again.
 //!
-//! A thread appends blocks to files of some megabytes (`segment.rs`, `record.rs`, `writer.rs`), as they are made: so that what is hot is
-//! there whenever the server ends. Where it cannot keep up it leaves blocks out. The file filled longest ago goes first; what was asked
-//! for there, or is worth its memory, is written again. Files are believed by their checksums alone: who finds another block than the
-//! wanted one, or none, reads the object. Shards never change and their ids are random, those of files of others are hashes of what the
-//! files are: a block from elsewhere is never asked for.
+//! A background thread appends each new block to a segment file of some megabytes, so that hot blocks are on disk
+//! whenever the server stops. Blocks are skipped when the thread falls behind. The oldest segment is reclaimed first;
+//! its blocks that were read from disk or are hot in memory are written again. Files are validated by checksums alone:
+//! a reader that does not find the wanted block reads the object. A block of another file is never mistaken for it,
+//! because shards are immutable and have random ids, and ids of external files are hashes of their state.
+//!
+//! - `segment.rs`: the files; `record.rs`: the records in them; `texts.rs`, `arrays.rs`: how strings and arrays are
+//!   stored there.
+//! - `index.rs`: which blocks are where, and which segment is reclaimed next.
+//! - `writer.rs`: the thread that writes and deletes files.
 
 mod arrays;
 mod index;
@@ -31,47 +37,48 @@ use self::writer::Writer;
 use super::block::ColumnBlock;
 use super::{BlockKey, CacheWishes, Memory, TierUse};
 
-/// Blocks that may wait to be written; those beyond are not.
+/// Queue length of the writing thread; further blocks are not written.
 const WAITING_MAX: usize = 64;
 
-/// Where blocks are kept on disk, and how many.
+/// Settings of the disk tier.
 #[derive(Debug, Clone)]
 pub struct CacheDisk {
-    /// Of the cache alone.
+    /// Folder of the files; nothing else may be in it.
     pub folder: PathBuf,
     pub bytes_max: u64,
-    /// One of so many parts of what is free, with what files have of it, is the most: 1 is all.
+    /// Divisor: the files take at most this fraction of the free space, including their own; 1 allows all of it.
     pub part: u64,
-    /// The disk of the folder: twice what is reserved there is left free.
+    /// Reserve of the folder's disk; the tier leaves twice as much free.
     pub reserve: Reserve,
 }
 
-/// What files may have of a disk: see [`CacheDisk`].
+/// Share of the disk that the files may take: see [`CacheDisk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskPart {
     pub bytes_max: u64,
     pub part: u64,
 }
 
-/// The blocks in the files of a folder.
+/// Disk tier in a folder.
 #[derive(Debug)]
 pub(super) struct Disk {
     files: Arc<Files>,
+    /// Queue of the writing thread.
     orders: SyncSender<Order>,
 }
 
-/// What the thread that writes shares with those who read.
+/// State shared between the writing thread and readers.
 #[derive(Debug)]
 struct Files {
     settings: CacheDisk,
-    /// What is said about it at present.
+    /// Current quota.
     most: Mutex<DiskPart>,
     index: Mutex<Index>,
-    /// What the files may take at present.
+    /// Current limit in bytes, from the quota and the free space.
     limit: AtomicU64,
 }
 
-/// A block to be written.
+/// Request to write a block.
 #[derive(Debug)]
 struct Order {
     key: BlockKey,
@@ -80,10 +87,10 @@ struct Order {
 }
 
 impl Disk {
-    /// The tier in a folder, as far as another run has left it: files are looked through in the background.
+    /// Opens the tier and starts its thread, which scans the files of an earlier run in the background.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// If no thread can be started.
     pub(super) fn open(settings: CacheDisk, memory: &Arc<Mutex<Memory>>) -> io::Result<Self> {
         let (orders, taken) = sync_channel(WAITING_MAX);
         let limit = AtomicU64::new(settings.bytes_max);
@@ -94,7 +101,7 @@ impl Disk {
         Ok(Self { files, orders })
     }
 
-    /// Takes away what another run has left in a folder.
+    /// Deletes the files that an earlier run left in a folder.
     pub(super) fn clear(folder: &Path) -> io::Result<()> {
         match segment::numbers(folder) {
             Ok(numbers) => numbers.into_iter().try_for_each(|number| segment::remove(folder, number)),
@@ -103,43 +110,45 @@ impl Disk {
         }
     }
 
-    /// A block, if it lies there.
+    /// Looks up a block and counts a hit or miss for `table`.
     pub(super) fn find(&self, key: &BlockKey, table: Oid) -> Option<Found> {
         let place = self.files.index.lock().find(key, table)?;
         Some(Found { files: Arc::clone(&self.files), key: *key, table, place })
     }
 
-    /// Has a block written, unless others wait already.
+    /// Queues a block for writing; drops it if the queue is full.
     pub(super) fn put(&self, key: BlockKey, table: Oid, block: &Arc<ColumnBlock>) {
         match self.orders.try_send(Order { key, table, block: Arc::clone(block) }) {
             Ok(()) | Err(TrySendError::Full(_)) => (),
-            Err(TrySendError::Disconnected(_)) => tracing::debug!("the cache's writer has ended"),
+            Err(TrySendError::Disconnected(_)) => tracing::debug!("cache writer has ended; blocks are not stored"),
         }
     }
 
-    /// Has a block written when its turn comes. Waits for that.
+    /// Queues a block for writing; waits while the queue is full.
     pub(super) fn put_in_turn(&self, key: BlockKey, table: Oid, block: &Arc<ColumnBlock>) {
         if self.orders.send(Order { key, table, block: Arc::clone(block) }).is_err() {
-            tracing::debug!("the cache's writer has ended");
+            tracing::debug!("cache writer has ended; blocks are not stored");
         }
     }
 
+    /// Drops blocks that no table references or wants, and rejects such blocks from now on.
     pub(super) fn keep(&self, wishes: &Arc<CacheWishes>) {
         self.files.index.lock().keep(wishes);
     }
 
-    /// Takes as much of the disk from now on: files go within a second where that is less.
+    /// Changes the quota; files beyond it are deleted within a second.
     pub(super) fn set_most(&self, most: DiskPart) {
         *self.files.most.lock() = most;
     }
 
+    /// Returns the statistics of the tier by table.
     pub(super) fn usage(&self) -> TierUse {
         let tables = self.files.index.lock().counts().by_table();
         TierUse { tier: "disk", bytes_max: self.files.limit.load(Ordering::Relaxed), tables }
     }
 }
 
-/// A block that lies in a file, by what is known.
+/// Handle to a block that a file holds according to the index.
 #[derive(Debug)]
 pub(super) struct Found {
     files: Arc<Files>,
@@ -149,7 +158,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The block, of so many rows; `None` where the file does not have it after all. Waits for the disk.
+    /// Reads the block, which must have `rows` rows; `None` if the file does not hold it after all. Blocks on disk I/O.
     pub(super) fn read(&self, rows: usize) -> Option<ColumnBlock> {
         let read = segment::read(&self.files.settings.folder, self.place);
         let block = match &read {
@@ -159,7 +168,7 @@ impl Found {
         if block.is_none() {
             let (shard, segment) = (self.key.shard, self.place.segment);
             let error = read.err();
-            tracing::debug!(%shard, segment, ?error, "a cached block is not where it was written; the object is read");
+            tracing::debug!(%shard, segment, ?error, "could not read a cached block from disk; the object is read");
             self.files.index.lock().was_wrong(&self.key, self.place, self.table);
         }
         block

@@ -1,4 +1,4 @@
-//! How a block lies in a file: a head that says whose it is, the block, and the dictionary of its codes (`docs/blocks.md`).
+//! Record of a block in a file: head, block, and the dictionary of its codes (`docs/blocks.md`).
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ use super::super::BlockKey;
 use super::super::block::ColumnBlock;
 use super::{arrays, texts};
 
-/// Bytes of a head; all parts of a record begin at a multiple of them.
+/// Size of a head in bytes; all parts of a record start at a multiple of it.
 pub(super) const HEAD_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"KPAG";
-/// Of this layout, and of which blocks stand for which types; blocks have a version of their own.
+/// Version of this layout and of the mapping from types to blocks; blocks have a version of their own.
 const VERSION: u16 = 2;
-/// No record is longer, however damaged its head.
+/// Largest size of a part of a record; a head that says more is damaged.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
-/// The head of a record.
+/// Head of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cache) struct RecordHead {
     pub(in crate::cache) key: BlockKey,
-    /// Whose scan brought it.
+    /// Table whose scan brought the block.
     pub(in crate::cache) table: Oid,
     form: Form,
     block_bytes: u64,
@@ -33,6 +33,7 @@ pub(in crate::cache) struct RecordHead {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
+/// Variant of the stored block; numbers are part of the format.
 enum Form {
     Numbers = 0,
     Texts = 1,
@@ -46,12 +47,12 @@ impl Form {
 }
 
 impl RecordHead {
-    /// Bytes of the whole record.
+    /// Returns the size of the record, all parts included.
     pub(super) fn record_bytes(&self) -> u64 {
         HEAD_BYTES as u64 + aligned(self.block_bytes) + aligned(self.dictionary_bytes)
     }
 
-    /// The head that the bytes begin with; `None` for bytes that are none.
+    /// Parses the head at the start of `bytes`; `None` if it is invalid.
     pub(in crate::cache) fn read(bytes: &[u8]) -> Option<Self> {
         let head: &[u8; HEAD_BYTES] = bytes.first_chunk()?;
         let is_whole = head[..4] == MAGIC
@@ -93,7 +94,7 @@ impl RecordHead {
     }
 }
 
-/// Makes `record` the record of a block; `None` for what is not kept.
+/// Serializes a block into `record`; `None` for blocks that are not stored.
 pub(in crate::cache) fn encode(
     key: BlockKey,
     table: Oid,
@@ -119,7 +120,8 @@ pub(in crate::cache) fn encode(
     Some(head)
 }
 
-/// The block of a record, checked from end to end: bytes from anywhere give the block of that key and number of rows, or none.
+/// Parses a record and validates it completely: whatever the bytes, the result is the block of this key and number of
+/// rows, or `None`.
 pub(in crate::cache) fn decode(record: &Bytes, key: &BlockKey, rows: usize) -> Option<ColumnBlock> {
     let head = RecordHead::read(record)?;
     if head.key != *key || head.record_bytes() != record.len() as u64 {
@@ -146,7 +148,7 @@ pub(in crate::cache) fn decode(record: &Bytes, key: &BlockKey, rows: usize) -> O
     }
 }
 
-/// Of all but the checksum itself.
+/// Computes the checksum of a head, the checksum field excluded.
 fn checksum(head: &[u8; HEAD_BYTES]) -> u64 {
     xxh3_64_with_seed(&head[16..], u64::from_le_bytes(array(head, 0)))
 }

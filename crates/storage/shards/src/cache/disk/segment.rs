@@ -1,4 +1,4 @@
-//! The files of the tier: records one behind the other, each file written once from its begin to its end.
+//! Segment files of the disk tier: records one after the other, written once from start to end.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,15 +11,15 @@ use super::index::{Located, Place};
 use super::record::{HEAD_BYTES, RecordHead};
 
 const SUFFIX: &str = ".blocks";
-/// A file with another number is none of ours: they are counted up from 0.
+/// Upper bound of valid segment numbers, which count up from 0; other files are ignored.
 const NUMBERS_END: u64 = 1 << 60;
 
-/// The file of a number.
+/// Returns the path of a segment.
 fn path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:016x}{SUFFIX}"))
 }
 
-/// The numbers of the files that are there, ascending.
+/// Returns the numbers of the segments in a folder, ascending.
 pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -32,13 +32,13 @@ pub(super) fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Makes an empty file.
+/// Creates an empty segment.
 pub(super) fn create(folder: &Path, number: u64) -> io::Result<File> {
     fs::create_dir_all(folder)?;
     File::options().write(true).create_new(true).open(path(folder, number))
 }
 
-/// Takes a file away, if it is there.
+/// Deletes a segment if it exists.
 pub(super) fn remove(folder: &Path, number: u64) -> io::Result<()> {
     match fs::remove_file(path(folder, number)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -46,7 +46,7 @@ pub(super) fn remove(folder: &Path, number: u64) -> io::Result<()> {
     }
 }
 
-/// What a file holds, by the heads of its records, and its length. The first head that is none ends it.
+/// Scans the record heads of a segment; returns the records and the file's size. Stops at the first invalid head.
 pub(super) fn walk(folder: &Path, number: u64) -> io::Result<(Vec<Located>, u64)> {
     let mut file = File::open(path(folder, number))?;
     let length = file.metadata()?.len();
@@ -63,7 +63,7 @@ pub(super) fn walk(folder: &Path, number: u64) -> io::Result<(Vec<Located>, u64)
     Ok((found, length))
 }
 
-/// The bytes of a record, which begin where kernels are fastest.
+/// Reads a record into memory aligned to the head size, as filter kernels prefer.
 pub(super) fn read(folder: &Path, place: Place) -> io::Result<Bytes> {
     let wanted = usize::try_from(place.bytes).map_err(io::Error::other)?;
     let mut bytes = vec![0; wanted + HEAD_BYTES];

@@ -19,7 +19,7 @@ use crate::{ColumnDef, ShardReader};
 
 const MEMORY: u64 = 64 << 20;
 
-/// A disk with so much room.
+/// Disk with a settable amount of free space.
 #[derive(Debug)]
 struct Free(AtomicU64);
 
@@ -42,7 +42,7 @@ fn on_disk(cache: &BlockCache) -> CacheUse {
     cache.disk.as_ref().unwrap().files.index.lock().counts().sum()
 }
 
-/// Waits until it is so: another thread writes.
+/// Waits until a condition holds that another thread brings about.
 async fn until(is_so: impl Fn() -> bool) {
     let clock = SystemClock::new();
     for _ in 0..2000 {
@@ -69,7 +69,7 @@ async fn filled(folder: &TempDir) -> (Objects, Vec<ColumnDef>, RecordBatch, Shar
 async fn blocks_outlive_memory_and_runs() {
     let folder = TempDir::new().unwrap();
     let (objects, columns, batch, reader) = filled(&folder).await;
-    // The object is not read again.
+    // The object is gone, so that only the cache can answer.
     objects.delete("tables/1/7.parquet").await.unwrap();
     for memory in [MEMORY, 1] {
         let cache = cache(memory, settings(&folder, 1 << 30));
@@ -102,7 +102,7 @@ async fn every_type_comes_back() {
     }
 }
 
-/// Damages a file as a disk, a crash or a stranger would.
+/// Damages a file as a disk, a crash or a foreign program would.
 fn damage(path: &Path, random: &dyn Random) {
     let mut bytes = fs::read(path).unwrap();
     let draw = |below: usize| usize::try_from(random.next_u64() % below as u64).unwrap();
@@ -132,7 +132,7 @@ async fn damaged_and_missing_files_change_no_answer() {
             .for_each(|entry| fs::remove_file(entry.unwrap().path()).unwrap());
         files.iter().zip(&whole).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
         let before = |files: &[PathBuf]| files.iter().for_each(|path| damage(path, &random));
-        // Before they are looked through, and after.
+        // The files are damaged before the cache scans them, or after.
         let cache = if round % 2 == 0 {
             before(&files);
             cache(MEMORY, settings(&folder, 1 << 30))
@@ -149,7 +149,7 @@ async fn damaged_and_missing_files_change_no_answer() {
         assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch, "round {round}");
         hits += on_disk(&cache).hits;
         assert_eq!(on_disk(&cache).hits + on_disk(&cache).misses, 20);
-        // What was lost is written anew.
+        // Lost blocks are written again.
         until(|| on_disk(&cache).blocks == 20).await;
     }
     assert!(0 < hits, "what is whole is used");
@@ -198,7 +198,7 @@ fn a_record_is_that_block_or_none_whatever_its_bytes() {
         }
         let is_short = record.len() < records[which].len();
         let read = decode(&bytes::Bytes::from(record), &key, 3000);
-        // Bytes between sections mean nothing.
+        // Padding between sections is not checked.
         prop_assert!(read.is_none() || (is_padding && !is_short));
     });
 }
@@ -234,7 +234,7 @@ async fn files_take_no_more_than_they_may() {
         let files = fs::read_dir(folder.path().join("cache")).unwrap().flatten();
         files.map(|file| file.metadata().map_or(0, |file| file.len())).sum()
     };
-    // The same rows as those of many shards.
+    // One block stands for pages of many shards.
     let values = batch.column(0);
     let block = Arc::new(ColumnBlock::of(&values.slice(0, blocks::BLOCK_ROWS)).unwrap());
     let key = |number| BlockKey { shard: meta.id, column: ColumnId(1), row_group: 9, number };
@@ -243,13 +243,13 @@ async fn files_take_no_more_than_they_may() {
         table.put(key(number), &block);
         until(|| cache.disk.as_ref().unwrap().files.index.lock().contains(&key(number))).await;
         assert!(bytes() <= limit, "{} bytes after {number} blocks", bytes());
-        // The first one is asked for all the time, and stays.
+        // The first block is read all the time, and stays.
         assert!(table.find(&key(0)).is_some_and(|found| found.read(blocks::BLOCK_ROWS).is_some()), "{number}");
     }
     assert!(0 < on_disk(&cache).evictions);
     assert_eq!(read_cached(&reader, &cache, &columns, &[], None).await, batch);
 
-    // Room is made before others need it.
+    // Files shrink before the reserve is touched.
     room.0.store(1 << 20, Ordering::Relaxed);
     until(|| bytes() <= 3 << 20).await;
     room.0.store(0, Ordering::Relaxed);
@@ -270,7 +270,7 @@ async fn what_no_table_has_is_neither_found_nor_kept() {
     other.keep(&none);
     assert_eq!((on_disk(&other).blocks, on_disk(&other).bytes, other.usage().blocks), (0, 0, 0));
     drop(other);
-    // With no room for them files go.
+    // With a capacity of 0, the files are deleted.
     drop(cache(MEMORY, settings(&folder, 0)));
     assert_eq!(fs::read_dir(folder.path().join("cache")).unwrap().count(), 0);
 }

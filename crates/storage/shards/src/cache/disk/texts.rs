@@ -1,14 +1,14 @@
-//! Long strings as a record has them: compressed (FSST), for a disk holds more of them then and gives them sooner. In memory they are as they
-//! are: searching them compressed takes eleven times as long (`docs/performance.md`).
+//! Compression (FSST) of blocks of long strings on disk: the disk holds more of them and reads them faster. In memory
+//! they stay uncompressed, because searching compressed strings takes eleven times as long (`docs/performance.md`).
 
 use std::borrow::Cow;
 
 use blocks::{Bitmap, Block, Compression, Scheme, TextValues};
 
-/// Bytes of a string, on average, from which on a table of symbols is worth its time.
+/// Average length in bytes from which on strings are compressed.
 const LONG_BYTES: usize = 16;
 
-/// The bytes of a block of strings; `None` for a block that cannot be read.
+/// Returns the bytes to store for a block of strings; `None` if the block cannot be read.
 pub(super) fn compressed(block: &Block) -> Option<Cow<'_, [u8]>> {
     if block.bytes().len() < block.head().rows * LONG_BYTES {
         return Some(Cow::Borrowed(block.bytes()));
@@ -17,7 +17,7 @@ pub(super) fn compressed(block: &Block) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(bytes.into()))
 }
 
-/// The block of strings as it is searched; `None` where they are not UTF-8, which who reads them relies on.
+/// Decompresses a stored block of strings; `None` if strings are not valid UTF-8, which readers rely on.
 pub(super) fn plain(block: Block) -> Option<Block> {
     let texts = block.read_text().ok()?;
     let all = str::from_utf8(&texts.bytes).ok()?;
@@ -30,6 +30,7 @@ pub(super) fn plain(block: Block) -> Option<Block> {
     Block::open(encoded(&texts, Compression::None)?).ok()
 }
 
+/// Encodes strings as a block.
 fn encoded(texts: &TextValues, compression: Compression) -> Option<bytes::Bytes> {
     let strings: Vec<&[u8]> = texts.offsets.windows(2).map(|ends| &texts.bytes[ends[0]..ends[1]]).collect();
     let bits: Option<Vec<u8>> =

@@ -1,4 +1,4 @@
-//! The thread that writes files and takes them away.
+//! Background thread of the disk tier, which writes and deletes segment files.
 
 use std::fs::File;
 use std::io;
@@ -16,37 +16,40 @@ use super::index::Place;
 use super::record::{self, RecordHead};
 use super::{DiskPart, Files, Order, segment};
 
-/// The disk is looked at so often.
+/// Interval at which free disk space is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// A file is full from here on.
+/// Size at which a segment is full.
 const SEGMENT_BYTES: u64 = 32 << 20;
-/// Where little may be kept a file is full sooner, so that never much of it goes at once.
+/// A segment takes at most one part in this many of the limit, so that reclaiming one never loses much.
 const SEGMENTS_MIN: u64 = 8;
-/// After a failure so many blocks are left out before it is tried again.
+/// Number of blocks that are skipped after a failed write.
 const LEFT_OUT: u32 = 1_000;
-/// So many times the reserve is left free: commits are refused at the reserve, and room for them is made before.
+/// The tier leaves this many times the reserve free: commits fail at the reserve, so the tier has to shrink before.
 const RESERVES: u64 = 2;
 
-/// What files may take of a disk that has so much free beside the `used` bytes of theirs.
+/// Returns the limit for the files, which take `used` bytes, on a disk with `free` further bytes.
 fn limit(used: u64, free: u64, reserve: u64, most: DiskPart) -> u64 {
     let room = used.saturating_add(free);
     let left = reserve.saturating_mul(RESERVES);
     room.saturating_sub(left).min(room / most.part.max(1)).min(most.bytes_max)
 }
 
-/// The side of the tier that changes files.
+/// State of the thread.
 pub(super) struct Writer {
     files: Arc<Files>,
-    /// What is worth being kept there is worth being written again.
+    /// Memory tier; blocks that are hot there are worth writing again.
     memory: Weak<Mutex<Memory>>,
-    /// The file that is filled.
+    /// Segment being filled.
     current: Option<Filling>,
-    /// The number of the file after it.
+    /// Number of the next segment.
     next: u64,
+    /// Buffer for serialized records.
     record: Vec<u8>,
+    /// Number of blocks still to be skipped after a failure.
     left_out: u32,
 }
 
+/// Segment being filled.
 struct Filling {
     file: File,
     number: u64,
@@ -58,7 +61,7 @@ impl Writer {
         Self { files, memory, current: None, next: 0, record: Vec::new(), left_out: 0 }
     }
 
-    /// Writes what comes until nobody is left to send it.
+    /// Writes blocks until the tier is dropped.
     pub(super) fn run(mut self, orders: &Receiver<Order>) {
         self.find_files();
         loop {
@@ -69,28 +72,28 @@ impl Writer {
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             if let Err(error) = done {
-                tracing::warn!(%error, "blocks cannot be kept on disk");
+                tracing::warn!(%error, "could not write a block to the cache's disk tier; the next blocks are skipped");
                 (self.current, self.left_out) = (None, LEFT_OUT);
             }
         }
     }
 
-    /// Looks through what another run has left, the newest first. A file that holds nothing goes.
+    /// Scans the segments of an earlier run, newest first; deletes those without valid records.
     fn find_files(&mut self) {
         let folder = &self.files.settings.folder;
         let numbers = match segment::numbers(folder) {
             Ok(numbers) => numbers,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => return tracing::warn!(%error, "the cache's folder cannot be read"),
+            Err(error) => return tracing::warn!(%error, "could not list the cache's folder; its files are not reused"),
         };
         self.next = numbers.last().map_or(0, |newest| newest.saturating_add(1));
         for number in numbers.into_iter().rev() {
             let (found, bytes) = segment::walk(folder, number).unwrap_or_else(|error| {
-                tracing::warn!(%error, number, "a file of the cache cannot be read");
+                tracing::warn!(%error, number, "could not read a cache file; deleting it");
                 (Vec::new(), 0)
             });
             if found.is_empty() {
-                // One that stays is tried again at the next start.
+                // If deletion fails, the next start tries again.
                 let _ = segment::remove(folder, number);
                 continue;
             }
@@ -98,6 +101,7 @@ impl Writer {
         }
     }
 
+    /// Writes a block unless it is on disk or does not fit.
     fn write(&mut self, order: &Order) -> io::Result<()> {
         if 0 < self.left_out {
             self.left_out -= 1;
@@ -115,7 +119,7 @@ impl Writer {
         written
     }
 
-    /// Whether a record fits, once files have gone for it.
+    /// Reclaims segments until a record fits; returns false if it cannot.
     fn has_room(&mut self, bytes: u64) -> io::Result<bool> {
         let limit = self.look();
         if limit / SEGMENTS_MIN < bytes {
@@ -129,25 +133,26 @@ impl Writer {
         Ok(true)
     }
 
-    /// Takes files away where they have become too many for the disk.
+    /// Reclaims segments until the limit is met.
     fn make_room(&mut self) -> io::Result<()> {
         let limit = self.look();
         while limit < self.files.index.lock().file_bytes() && self.reclaim(false)? {}
         Ok(())
     }
 
-    /// What files may take now.
+    /// Computes and publishes the current limit.
     fn look(&self) -> u64 {
         let settings = &self.files.settings;
         let used = self.files.index.lock().file_bytes();
-        // Where the disk does not tell, what was said counts.
+        // If free space is unknown, only the configured maximum counts.
         let free = settings.reserve.disk.free_bytes().unwrap_or(u64::MAX);
         let limit = limit(used, free, settings.reserve.bytes, *self.files.most.lock());
         self.files.limit.store(limit, Ordering::Relaxed);
         limit
     }
 
-    /// Takes the oldest file away; what is worth it is written again where that is wanted. `false` where there is no file.
+    /// Deletes the oldest segment; with `again`, its blocks worth keeping are written again, else lost. Returns false
+    /// if there is no segment.
     fn reclaim(&mut self, again: bool) -> io::Result<bool> {
         let memory = self.memory.upgrade();
         let is_worth = |key: &BlockKey| memory.as_ref().is_some_and(|memory| memory.lock().blocks.is_kept(key));
@@ -172,7 +177,7 @@ impl Writer {
         done.map(|()| true)
     }
 
-    /// Puts a record behind the others of the file that is filled.
+    /// Appends a record to the segment being filled; starts a new one if it is full.
     fn append(&mut self, key: BlockKey, table: Oid, record: &[u8]) -> io::Result<()> {
         let bytes = record.len() as u64;
         let full_at = SEGMENT_BYTES.min(self.files.limit.load(Ordering::Relaxed) / SEGMENTS_MIN);
@@ -183,7 +188,7 @@ impl Writer {
             self.files.index.lock().add_segment(number);
             self.current = Some(Filling { file, number, bytes: 0 });
         }
-        let current = self.current.as_mut().expect("made above");
+        let current = self.current.as_mut().expect("a segment was opened above");
         current.file.write_all_at(record, current.bytes)?;
         let place = Place { segment: current.number, at: current.bytes, bytes };
         current.bytes += bytes;

@@ -191,12 +191,12 @@ async fn types_of_others_become_ours() {
     assert!(shown[1].contains("18446744073709551615") && shown[2].contains("1970-01-01T00:00:00.000001"), "{shown:?}");
     assert!(shown[3].contains("| a ") && shown[4].contains("-2.50"), "{shown:?}");
     assert!(found.columns().iter().all(|values| values.null_count() == 1));
-    // Bounds are of the values as they are read: a scale more is a factor of ten.
+    // Bounds are converted like values: one more digit of scale is a factor of ten.
     let price = Datum::Decimal(-250);
     assert_eq!(reader.meta().column(ColumnId(5)).unwrap().min, Some(price.clone()));
     let equal = [Predicate { column: ColumnId(5), test: Test::Compare(Op::Eq, price) }];
     assert!(!reader.read(&read_of(0, &columns, &equal)).unwrap().pruning.is_row_group_pruned);
-    // NaN is the greatest float, and not among the bounds.
+    // NaN is the greatest float and not included in the bounds.
     let greater = [Predicate { column: ColumnId(6), test: Test::Compare(Op::Greater, Datum::Float(9.0)) }];
     assert!(!reader.read(&read_of(0, &columns, &greater)).unwrap().pruning.is_row_group_pruned);
 }
@@ -230,7 +230,7 @@ async fn columns_that_do_not_fit_are_told() {
     assert!(matches!(read_full, Err(Error::Null { .. })));
 }
 
-/// Requests that take no time.
+/// Latency model of requests that take no time.
 #[derive(Debug)]
 struct AtOnce;
 
@@ -297,7 +297,7 @@ async fn a_file_is_settled_once_its_time_has_passed() {
     assert!(!place_then.is_settled(101_000_000) && place_then.is_settled(103_000_000));
 }
 
-/// Bytes of others may be anything: each damaged one is an error, or the file is read without it.
+/// A damaged file gives an error, or is read without the damaged part; it never panics.
 #[tokio::test]
 async fn no_damage_is_more_than_an_error() {
     let (columns, rows) = numbers_and_words(120);
@@ -325,7 +325,7 @@ async fn no_damage_is_more_than_an_error() {
     }
 }
 
-/// INT96: nanoseconds of a day, and the day; its years reach further than nanoseconds since 1970 do.
+/// INT96 holds nanoseconds of a day and the day, and reaches more years than nanoseconds since 1970.
 #[tokio::test]
 async fn timestamps_of_old_writers_are_read() {
     let schema = Arc::new(parse_message_type("message m { optional int96 t; }").unwrap());

@@ -1,4 +1,4 @@
-//! The least and the greatest of the pages' values and of all, as a file tells them to whoever reads it.
+//! Bounds of pages and of the chunk for Parquet's column index and statistics.
 
 use parquet::basic::{BoundaryOrder, Type as Physical};
 use parquet::data_type::ByteArray;
@@ -11,16 +11,16 @@ use crate::Datum;
 use crate::datum::{text_lower_bound, text_upper_bound};
 use crate::stats::Bounds;
 
-/// The bounds of the pages so far.
+/// Bounds of the pages so far.
 pub(super) struct ChunkBounds {
     physical: Physical,
     index: ColumnIndexBuilder,
     nulls: u64,
-    /// Of all values.
+    /// Bounds of all values.
     all: Option<Bounds>,
-    /// Of the last page that has a value.
+    /// Bounds of the last page with values.
     last: Option<Bounds>,
-    /// No page has had bounds less, or greater, than the one before.
+    /// True while no page has lesser bounds than the one before; `descending` while none has greater ones.
     ascending: bool,
     descending: bool,
 }
@@ -31,7 +31,7 @@ impl ChunkBounds {
         Self { physical, index, nulls: 0, all: None, last: None, ascending: true, descending: true }
     }
 
-    /// Adds a page; `bounds` are there where it has values.
+    /// Adds a page; `bounds` are `None` if it has NULLs only.
     pub(super) fn add(&mut self, bounds: Option<&Bounds>, nulls: u64) {
         self.nulls += nulls;
         let null_count = i64::try_from(nulls).expect("a page has fewer rows");
@@ -52,7 +52,7 @@ impl ChunkBounds {
         });
     }
 
-    /// What the file's footer says of the pages and of the chunk.
+    /// Returns column index and chunk statistics for the footer.
     pub(super) fn finish(mut self) -> Result<(ColumnIndexMetaData, Statistics)> {
         self.index.set_boundary_order(match (self.ascending, self.descending) {
             (true, _) => BoundaryOrder::ASCENDING,
@@ -78,7 +78,7 @@ impl ChunkBounds {
     }
 }
 
-/// A bound from below, short enough for a footer, and whether it is the value.
+/// Returns a lower bound short enough for a footer, and whether it is the value itself.
 fn lower(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
     match value {
         Datum::Text(text) => {
@@ -89,7 +89,7 @@ fn lower(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
     }
 }
 
-/// A bound from above: where none is shorter, the value.
+/// Returns a short upper bound, the value itself if there is none shorter, and whether it is the value itself.
 fn upper(value: &Datum, physical: Physical) -> (Vec<u8>, bool) {
     match value {
         Datum::Text(text) => {
@@ -106,7 +106,7 @@ fn number_bytes(number: &Datum, physical: Physical) -> Vec<u8> {
         Datum::Int(value) => i128::from(*value),
         Datum::Decimal(value) => *value,
         Datum::Bool(_) | Datum::Float(_) | Datum::Text(_) | Datum::Bytes(_) => {
-            unreachable!("columns of numbers and of strings have bounds")
+            unreachable!("only columns of numbers and strings have bounds here")
         }
     }
     .to_le_bytes();
@@ -115,9 +115,9 @@ fn number_bytes(number: &Datum, physical: Physical) -> Vec<u8> {
 }
 
 fn four(bound: Option<&(Vec<u8>, bool)>) -> Option<i32> {
-    bound.map(|(bytes, _)| i32::from_le_bytes(bytes.as_slice().try_into().expect("as many bytes as the column has")))
+    bound.map(|(bytes, _)| i32::from_le_bytes(bytes.as_slice().try_into().expect("bounds have the column's width")))
 }
 
 fn eight(bound: Option<&(Vec<u8>, bool)>) -> Option<i64> {
-    bound.map(|(bytes, _)| i64::from_le_bytes(bytes.as_slice().try_into().expect("as many bytes as the column has")))
+    bound.map(|(bytes, _)| i64::from_le_bytes(bytes.as_slice().try_into().expect("bounds have the column's width")))
 }

@@ -1,4 +1,5 @@
-//! Pages in fewer bytes. Each thread has one compressor, whose tables are cleared once and not for every page, and room for what it makes.
+//! Compresses pages. Each thread has one compressor, whose tables are initialized once instead of for every page, and
+//! one output buffer.
 
 use std::cell::RefCell;
 
@@ -8,14 +9,14 @@ use zstd::zstd_safe::compress_bound;
 
 use crate::writer::encodings::ZSTD_LEVEL;
 
-/// Room that is kept for the next page.
+/// Largest output buffer that is reused for the next page.
 const ROOM_BYTES_MAX: usize = 8 << 20;
 
 thread_local! {
     static COMPRESSOR: RefCell<(Option<Compressor<'static>>, Vec<u8>)> = const { RefCell::new((None, Vec::new())) };
 }
 
-/// A page as Zstandard packs it.
+/// Compresses a page with Zstandard.
 pub(super) fn compressed(page: &[u8]) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| ParquetError::External(Box::new(error));
     COMPRESSOR.with_borrow_mut(|(compressor, room)| {

@@ -1,14 +1,15 @@
-//! Numbers by their steps (["Delta Encoding (DELTA_BINARY_PACKED)"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
+//! Delta-encodes numbers (["Delta Encoding
+//! (DELTA_BINARY_PACKED)"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
 use super::form::Width;
 use super::pack::{STRIDE, pack_stride, varint, width_of};
 
-/// Steps that share their least one.
+/// Number of deltas in a block, which share a minimum.
 const BLOCK_STEPS: usize = 128;
-/// Parts of a block, each with a width of its own.
+/// Number of miniblocks of a block, each with its own bit width.
 const STRIDES: usize = BLOCK_STEPS / STRIDE;
 
-/// Appends all of `lanes`.
+/// Appends all `lanes`, delta-encoded.
 pub(super) fn encode(lanes: &[i64], width: Width, bytes: &mut Vec<u8>) {
     varint(BLOCK_STEPS as u64, bytes);
     varint(STRIDES as u64, bytes);
@@ -21,7 +22,7 @@ pub(super) fn encode(lanes: &[i64], width: Width, bytes: &mut Vec<u8>) {
         for (step, pair) in steps.iter_mut().zip(lanes[start - 1..end].windows(2)) {
             *step = width.cut(pair[1].wrapping_sub(pair[0]));
         }
-        let least = steps[..count].iter().copied().min().expect("a block has a step");
+        let least = steps[..count].iter().copied().min().expect("a block has at least one delta");
         zigzag(least, bytes);
         let widths_at = bytes.len();
         bytes.extend([0; STRIDES]);
@@ -37,6 +38,7 @@ pub(super) fn encode(lanes: &[i64], width: Width, bytes: &mut Vec<u8>) {
     }
 }
 
+/// Appends a zigzag-encoded signed number.
 fn zigzag(number: i64, bytes: &mut Vec<u8>) {
     varint(((number << 1) ^ (number >> 63)).cast_unsigned(), bytes);
 }

@@ -1,4 +1,4 @@
-//! The values of a chunk that come again and again, each once: what stands for one in the pages is its code.
+//! Builds dictionaries of column chunks: each distinct value is stored once, and pages hold its index (code).
 
 use arrow::array::{Array, StringViewArray};
 use xxhash_rust::xxh3::xxh3_64;
@@ -7,25 +7,25 @@ use super::form::Width;
 use crate::stats::mix;
 use crate::writer::encodings::DICTIONARY_BYTES_MAX;
 
-/// A string of so many bytes is all in its view.
+/// Largest length of strings that are stored in their view.
 const INLINE_BYTES_MAX: usize = 12;
 
-/// Numbers by their bits.
+/// Dictionary of numbers, compared by their bits.
 #[derive(Default)]
 pub(super) struct Numbers {
     slots: Slots,
     values: Vec<i64>,
 }
 
-/// Strings.
+/// Dictionary of strings.
 #[derive(Default)]
 pub(super) struct Texts {
     slots: Slots,
-    /// What tells strings apart: of a short one its view, of others their length and hash.
+    /// Key of each string: the view of a short one, else length and hash.
     keys: Vec<u128>,
-    /// Where each ends in `plain`.
+    /// End of each string in `plain`.
     ends: Vec<usize>,
-    /// Each behind its length, as they lie in a dictionary page.
+    /// Content of the dictionary page: strings, each preceded by its length.
     plain: Vec<u8>,
 }
 
@@ -34,7 +34,8 @@ impl Numbers {
         self.values.len()
     }
 
-    /// Appends the codes of all of `lanes`; false, and nothing has changed but `codes`, where the dictionary would become too large.
+    /// Appends the codes of all `lanes`. Returns false if the dictionary would become too large; then only `codes` has
+    /// changed.
     pub(super) fn append_codes(&mut self, lanes: &[i64], width: Width, codes: &mut Vec<u64>) -> bool {
         let known = self.len();
         codes.reserve(lanes.len());
@@ -61,7 +62,7 @@ impl Numbers {
         true
     }
 
-    /// The dictionary's page.
+    /// Returns the content of the dictionary page.
     pub(super) fn plain(&self, width: Width) -> Vec<u8> {
         let mut bytes = Vec::new();
         width.plain(&self.values, &mut bytes);
@@ -78,12 +79,13 @@ impl Texts {
         self.keys.len()
     }
 
-    /// Bytes of the dictionary's page.
+    /// Returns the content of the dictionary page.
     pub(super) fn plain(&self) -> &[u8] {
         &self.plain
     }
 
-    /// Appends the codes of all values but NULLs; false, and nothing has changed but `codes`, where the dictionary would become too large.
+    /// Appends the codes of all values that are not NULL. Returns false if the dictionary would become too large; then
+    /// only `codes` has changed.
     pub(super) fn append_codes(&mut self, values: &[StringViewArray], codes: &mut Vec<u64>) -> bool {
         let known = self.len();
         for part in values {
@@ -99,7 +101,7 @@ impl Texts {
         true
     }
 
-    /// The code of a string; `None` where there is no room for it.
+    /// Returns the code of a string, added if it is new; `None` if there is no room.
     #[inline]
     fn code(&mut self, key: u128, text: &[u8]) -> Option<usize> {
         let is_it = |code: usize| self.keys[code] == key && (text.len() <= INLINE_BYTES_MAX || self.get(code) == text);
@@ -127,6 +129,7 @@ impl Texts {
         code.checked_sub(1).map_or(0, |before| self.ends[before])
     }
 
+    /// Removes all strings but the first `count`.
     fn truncate(&mut self, count: usize) {
         self.plain.truncate(self.start(count));
         self.keys.truncate(count);
@@ -139,14 +142,14 @@ impl Texts {
     }
 }
 
-/// Appends a string behind its length.
+/// Appends a string, preceded by its length.
 pub(super) fn append_plain(text: &[u8], bytes: &mut Vec<u8>) {
-    let length = u32::try_from(text.len()).expect("Arrow's views have no longer strings");
+    let length = u32::try_from(text.len()).expect("lengths in Arrow's string views have 32 bits");
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes.extend_from_slice(text);
 }
 
-/// Views and keys of long strings are never the same: both begin with the length.
+/// Returns the key of a string. Keys of short and long strings never collide, because both contain the length.
 #[inline]
 fn key(view: u128, text: &[u8]) -> u128 {
     if text.len() <= INLINE_BYTES_MAX { view } else { u128::from(xxh3_64(text)) << 64 | text.len() as u128 }
@@ -158,15 +161,16 @@ fn hash(key: u128) -> u64 {
     mix(key as u64 ^ ((key >> 64) as u64).rotate_left(32))
 }
 
-/// Codes by the hashes of what they stand for, in open addressing.
+/// Hash table from hashes to codes, with open addressing and linear probing.
 struct Slots {
-    /// One more than a code; 0 where there is none. At least half are free.
+    /// Code plus 1, or 0 in a free slot. At least half of the slots are free.
     slots: Vec<u32>,
 }
 
+/// Result of a lookup.
 enum Found {
     Code(usize),
-    /// Where the code would stand.
+    /// Slot for the new code.
     Free(usize),
 }
 
@@ -177,7 +181,7 @@ impl Default for Slots {
 }
 
 impl Slots {
-    /// Of codes in their order, with room for as many more.
+    /// Builds the table of all codes in order, with room for as many more.
     fn of(hashes: impl ExactSizeIterator<Item = u64>) -> Self {
         let mask = (hashes.len() * 4).next_power_of_two().max(1 << 8) - 1;
         let mut slots = vec![0; mask + 1];
@@ -204,9 +208,9 @@ impl Slots {
         }
     }
 
-    /// Puts the last of `count` codes into a free slot; whether half are taken now.
+    /// Stores the last of `count` codes in a free slot; returns true if half of the slots are used now.
     fn fill(&mut self, slot: usize, count: usize) -> bool {
-        self.slots[slot] = u32::try_from(count).expect("a dictionary ends at its size");
+        self.slots[slot] = u32::try_from(count).expect("dictionary size is limited, so codes have 32 bits");
         self.slots.len() <= count * 2
     }
 }

@@ -1,4 +1,4 @@
-//! Which columns have loops here, and how their values come out of Arrow's arrays.
+//! Decides which columns are encoded here, and extracts their values from Arrow arrays.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{
@@ -8,15 +8,16 @@ use arrow::datatypes::{
 use parquet::basic::Type as Physical;
 use types::SqlType;
 
-/// How values lie in pages.
+/// Physical form of values in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Numbers, and floats by their bits.
+    /// Numbers, and floats as their bits.
     Lanes(Width),
+    /// Strings.
     Texts,
 }
 
-/// The bytes of a number.
+/// Width of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     Four,
@@ -24,7 +25,7 @@ pub(super) enum Width {
 }
 
 impl Form {
-    /// Of a column whose values lie so in the file; `None` where Parquet's own writer has to do it.
+    /// Returns the form of a column with this physical type; `None` if Parquet's own writer must encode it.
     pub(super) fn of(sql_type: &SqlType, physical: Physical) -> Option<Self> {
         match physical {
             _ if sql_type.element().is_some() => None,
@@ -44,7 +45,7 @@ impl Width {
         }
     }
 
-    /// A difference as arithmetic of this width has it.
+    /// Truncates a difference to this width, as wrapping arithmetic would.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "numbers of 32 bits differ by 32 bits")]
     pub(super) fn cut(self, lane: i64) -> i64 {
@@ -54,7 +55,7 @@ impl Width {
         }
     }
 
-    /// The bits of a number of this width.
+    /// Returns the bits of a number of this width.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -68,7 +69,7 @@ impl Width {
         }
     }
 
-    /// Appends numbers one after the other.
+    /// Appends plain numbers.
     pub(super) fn plain(self, lanes: &[i64], bytes: &mut Vec<u8>) {
         bytes.reserve(lanes.len() * self.bytes());
         match self {
@@ -78,7 +79,7 @@ impl Width {
     }
 }
 
-/// Appends the values of an array, without its NULLs. `None` where the array is none of numbers.
+/// Appends the values of an array that are not NULL; `None` if it is not an array of numbers.
 pub(super) fn append_lanes(values: &ArrayRef, lanes: &mut Vec<i64>) -> Option<()> {
     fn append<T: ArrowPrimitiveType>(
         values: &PrimitiveArray<T>,

@@ -1,22 +1,22 @@
-//! Levels, and codes of a dictionary: runs and bit-packed numbers in turns
-//! (["Run Length Encoding / Bit-Packing Hybrid"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
+//! Encodes levels and dictionary indices as Parquet's mix of runs and bit-packed numbers (["Run Length Encoding /
+//! Bit-Packing Hybrid"](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
 use arrow::array::{Array, BooleanBufferBuilder};
 
 use super::pack::{pack, varint, width_of};
 
-/// So many equal codes are a run; fewer are packed with those around them.
+/// Number of equal indices from which on they become a run; shorter runs are bit-packed with their neighbours.
 const RUN_MIN: usize = 64;
 
-/// Appends codes, and in front of them the bits that each takes.
+/// Appends dictionary indices, preceded by their bit width.
 pub(super) fn append_codes(codes: &[u64], entries: usize, bytes: &mut Vec<u8>) {
     let width = width_of(entries.saturating_sub(1) as u64);
     bytes.push(width);
-    // The codes from `packed` on are not written yet.
+    // Indices from `packed` on are not written yet.
     let (mut packed, mut next) = (0, 0);
     while next < codes.len() {
         let length = codes[next..].iter().take_while(|code| **code == codes[next]).count();
-        // What is packed comes in eights.
+        // Bit-packed numbers come in groups of eight.
         let fill = (next - packed).next_multiple_of(8) - (next - packed);
         if fill + RUN_MIN <= length {
             append_packed(&codes[packed..next + fill], width, bytes);
@@ -28,7 +28,7 @@ pub(super) fn append_codes(codes: &[u64], entries: usize, bytes: &mut Vec<u8>) {
     append_packed(&codes[packed..], width, bytes);
 }
 
-/// Appends for each row of `parts` whether there is a value, behind the length of all that.
+/// Appends the definition levels of the rows of `parts`, preceded by their encoded length.
 pub(super) fn append_levels<'a>(parts: impl Iterator<Item = &'a dyn Array> + Clone, bytes: &mut Vec<u8>) {
     let length_at = bytes.len();
     bytes.extend([0; 4]);

@@ -1,8 +1,9 @@
-//! One column of a row group as Parquet's pages: a page's values are looked up, packed and bounded at once, in loops that know what
-//! they are. Columns without such loops go through Parquet's own writer (`column.rs`).
+//! Encodes a column chunk into Parquet pages: values are looked up, packed and bounded in loops specialized by type.
+//! Other columns go through Parquet's own writer (`column.rs`).
 //!
-//! `form.rs` says which columns those are; `dictionary.rs` finds codes, `hybrid.rs`, `delta.rs` and `pack.rs` write numbers, `bounds.rs` says
-//! what is in the pages, `pages.rs` puts them together.
+//! - `form.rs`: supported columns, and extraction of their values.
+//! - `dictionary.rs`: dictionaries; `hybrid.rs`, `delta.rs`, `pack.rs`: Parquet's encodings.
+//! - `bounds.rs`: bounds of pages; `compress.rs`: compression; `pages.rs`: assembles the pages.
 
 mod bounds;
 mod compress;
@@ -33,18 +34,19 @@ use self::pages::Pages;
 use super::encodings::{PAGE_BYTES_MAX, Packing};
 use crate::stats::Bounds;
 
-/// A column chunk under construction.
+/// Column chunk under construction.
 pub(super) struct Chunk {
     column: ColumnDescPtr,
     packing: Packing,
     form: Form,
     dictionary: Dictionary,
-    /// No more values are taken into it.
+    /// True once the dictionary takes no more values.
     is_full: bool,
     bounds: Option<ChunkBounds>,
     pages: Pages,
 }
 
+/// Dictionary of a chunk.
 enum Dictionary {
     None,
     Numbers(Numbers, Width),
@@ -52,7 +54,7 @@ enum Dictionary {
 }
 
 impl Chunk {
-    /// Starts a chunk; `None` of a column that has no loops here.
+    /// Starts a chunk; `None` if the column is not supported here.
     pub(super) fn begin(column: &ColumnDescPtr, sql_type: &SqlType, packing: Packing) -> Option<Self> {
         let form = Form::of(sql_type, column.physical_type())?;
         let dictionary = match form {
@@ -65,7 +67,8 @@ impl Chunk {
         Some(Self { column: Arc::clone(column), packing, form, dictionary, is_full: false, bounds, pages })
     }
 
-    /// Adds a page, or several where its strings are too long for one. `bounds` are those of its values, if it has any.
+    /// Adds a page, or several if its strings are too long for one. `bounds` are the bounds of its values, if it has
+    /// any.
     pub(super) fn add(&mut self, values: &[ArrayRef], bounds: Option<&Bounds>) -> Result<()> {
         match self.form {
             Form::Lanes(width) => self.add_numbers(values, width, bounds),
@@ -76,12 +79,12 @@ impl Chunk {
         }
     }
 
-    /// About the bytes so far.
+    /// Returns the approximate size so far.
     pub(super) fn bytes(&self) -> usize {
         self.pages.bytes() + self.dictionary.bytes()
     }
 
-    /// The chunk, and what the footer says about it.
+    /// Completes the chunk; returns its bytes and its metadata for the footer.
     pub(super) fn finish(self) -> Result<(Bytes, ColumnCloseResult)> {
         let dictionary = match &self.dictionary {
             Dictionary::None => None,
@@ -146,7 +149,7 @@ impl Chunk {
         self.add_page(rows, nulls, encoding, bytes, bounds)
     }
 
-    /// The begin of a page: which rows have a value, where the column may lack some.
+    /// Returns the start of a page: definition levels, if the column is nullable.
     fn levels<'a>(&self, values: impl Iterator<Item = &'a dyn Array> + Clone) -> Vec<u8> {
         let mut bytes = Vec::new();
         if 0 < self.column.max_def_level() {
@@ -180,7 +183,7 @@ impl Dictionary {
     }
 }
 
-/// Strings page by page: mostly all of them are one.
+/// Splits strings into pages of limited size; mostly one.
 fn cut(values: &[&StringViewArray]) -> Vec<Vec<StringViewArray>> {
     let mut pages = vec![Vec::new()];
     let mut page_bytes = 0;
@@ -188,19 +191,19 @@ fn cut(values: &[&StringViewArray]) -> Vec<Vec<StringViewArray>> {
         let bytes: usize = part.lengths().map(|length| length as usize).sum();
         if page_bytes + bytes <= PAGE_BYTES_MAX {
             page_bytes += bytes;
-            pages.last_mut().expect("there is one").push((*part).clone());
+            pages.last_mut().expect("there is always a last page").push((*part).clone());
             continue;
         }
         let mut start = 0;
         for (row, length) in part.lengths().enumerate() {
             if PAGE_BYTES_MAX < page_bytes + length as usize && 0 < page_bytes {
-                pages.last_mut().expect("there is one").push((**part).slice(start, row - start));
+                pages.last_mut().expect("there is always a last page").push((**part).slice(start, row - start));
                 pages.push(Vec::new());
                 (start, page_bytes) = (row, 0);
             }
             page_bytes += length as usize;
         }
-        pages.last_mut().expect("there is one").push((**part).slice(start, part.len() - start));
+        pages.last_mut().expect("there is always a last page").push((**part).slice(start, part.len() - start));
     }
     pages.retain(|page| page.iter().any(|part| !part.is_empty()));
     pages
@@ -210,6 +213,7 @@ fn text(values: &ArrayRef) -> Result<&StringViewArray> {
     values.as_string_view_opt().ok_or_else(|| unexpected(values))
 }
 
+/// Returns the error for an array of an unexpected type.
 fn unexpected(values: &ArrayRef) -> ParquetError {
     ParquetError::General(format!("values of an unexpected type {}", values.data_type()))
 }

@@ -1,11 +1,11 @@
-//! Numbers in as many bits as they take, the least significant bit first.
+//! Bit-packs numbers, least significant bit first.
 
-/// So many are packed by one pass of a loop that knows its width: they end with a byte.
+/// Number of values packed by one pass of a loop with constant bit width; a multiple of 8, so a pass ends at a byte.
 pub(super) const STRIDE: usize = 32;
-/// Words that a stride takes at most.
+/// Largest number of words of a pass.
 const WORDS: usize = STRIDE * 64 / 64;
 
-/// Appends numbers of `width` bits, 64 at most, eight by eight: what lacks at the end is zeros.
+/// Appends numbers of `width` bits, 64 at most, in groups of eight; the last group is padded with zeros.
 pub(super) fn pack(values: &[u64], width: u8, bytes: &mut Vec<u8>) {
     let (strides, rest) = values.as_chunks::<STRIDE>();
     bytes.reserve(values.len().next_multiple_of(8) * usize::from(width) / 8);
@@ -17,14 +17,14 @@ pub(super) fn pack(values: &[u64], width: u8, bytes: &mut Vec<u8>) {
     }
 }
 
-/// The first `count` of a stride.
+/// Packs the first `count` values of a stride.
 pub(super) fn pack_stride(values: &[u64; STRIDE], width: u8, count: usize, bytes: &mut Vec<u8>) {
     macro_rules! of_widths {
         ($($width:literal)*) => {
             match width {
                 0 => return,
                 $($width => words_of::<$width>(values),)*
-                _ => unreachable!("no number has more bits"),
+                _ => unreachable!("bit widths are at most 64"),
             }
         };
     }
@@ -54,12 +54,12 @@ fn words_of<const WIDTH: usize>(values: &[u64; STRIDE]) -> [u64; WORDS] {
     words
 }
 
-/// The bits that a number takes.
+/// Returns the number of bits that a number takes.
 pub(super) fn width_of(number: u64) -> u8 {
     u8::try_from(u64::BITS - number.leading_zeros()).expect("64 at most")
 }
 
-/// Appends a number in groups of seven bits.
+/// Appends an unsigned LEB128 number.
 pub(super) fn varint(mut number: u64, bytes: &mut Vec<u8>) {
     while 0x7f < number {
         bytes.push(number as u8 | 0x80);

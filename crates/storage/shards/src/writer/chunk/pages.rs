@@ -1,4 +1,4 @@
-//! The pages of a chunk, put together: the dictionary first, then the values.
+//! Assembles the pages of a column chunk: the dictionary page first, then the data pages.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -14,21 +14,22 @@ use parquet::schema::types::ColumnDescPtr;
 use super::compress::compressed;
 use crate::writer::encodings::ZSTD_LEVEL;
 
-/// About the bytes of a page's header.
+/// Approximate size of a page header.
 const HEADER_BYTES: usize = 64;
 
-/// Data pages, compressed if the column is.
+/// Data pages of a chunk, compressed if the column is.
 pub(super) struct Pages {
     is_compressed: bool,
     pages: Vec<DataPage>,
     bytes: usize,
 }
 
+/// Encoded data page.
 struct DataPage {
     rows: usize,
     encoding: Encoding,
     bytes: Vec<u8>,
-    /// Before it was compressed.
+    /// Size before compression.
     plain_bytes: usize,
 }
 
@@ -49,7 +50,8 @@ impl Pages {
         Ok(())
     }
 
-    /// The chunk's bytes, and what the footer says about them. Of a dictionary the entries are counted.
+    /// Completes the chunk; returns its bytes and its metadata for the footer. `dictionary` is the number of entries
+    /// and the content of the dictionary page.
     pub(super) fn finish(
         self,
         column: ColumnDescPtr,
@@ -123,12 +125,13 @@ impl Pages {
         Ok((bytes, close))
     }
 
+    /// Compresses a page if the column is compressed.
     fn packed(&self, page: Vec<u8>) -> Result<Vec<u8>> {
         if self.is_compressed { compressed(&page) } else { Ok(page) }
     }
 }
 
-/// Pages behind their headers.
+/// Writer of pages with their headers.
 struct Written<'a> {
     writer: SerializedPageWriter<'a, Vec<u8>>,
     plain_bytes: usize,
@@ -136,7 +139,7 @@ struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Where the page begins, and its bytes with the header.
+    /// Writes a page; returns its offset and its size with the header.
     fn add(&mut self, page: Page, plain_bytes: usize) -> Result<(i64, i32)> {
         let (page_type, encoding) = (page.page_type(), page.encoding());
         let spec = self.writer.write_page(CompressedPage::new(page, plain_bytes))?;

@@ -18,7 +18,7 @@ use crate::writer::tests::{column, metadata, read, schema, written};
 
 const OPTIONS: WriteOptions = WriteOptions { page_rows: 100, row_group_pages: 3 };
 
-/// A file of the values, written in batches of odd sizes: Parquet's reader has found the same in it.
+/// Writes values in batches of odd sizes and checks that Parquet's own reader returns them.
 fn file_of(sql_type: SqlType, values: ArrayRef) -> Bytes {
     let columns = [column(1, "v", sql_type, 0 < values.null_count())];
     let all = RecordBatch::try_new(schema(&columns), vec![values]).unwrap();
@@ -34,7 +34,7 @@ fn has(metadata: &ParquetMetaData, row_group: usize, wanted: Encoding) -> bool {
     metadata.row_group(row_group).column(0).encodings().any(|encoding| encoding == wanted)
 }
 
-/// Numbers of a kind: few or many, near or far, in an order or not, in runs or not.
+/// Returns a strategy for numbers that vary in count, distance, order and runs.
 fn numbers() -> impl Strategy<Value = Vec<i64>> {
     let any = prop::collection::vec(any::<i64>(), 1..700);
     let few = prop::collection::vec(0..20_i64, 1..700);
@@ -86,12 +86,12 @@ proptest! {
 
 #[test]
 fn a_full_dictionary_ends_and_its_pages_stay() {
-    // The first page has few strings, those behind it more than a dictionary takes.
+    // The first page has few strings; later ones have more than a dictionary takes.
     let text = |row: usize| if row < 120 { format!("few {}", row % 3) } else { format!("{row}").repeat(10_000) };
     let texts: StringViewArray = (0..300).map(|row| Some(text(row))).collect();
     let metadata = metadata(&file_of(SqlType::Text, Arc::new(texts)));
     assert!(has(&metadata, 0, Encoding::RLE_DICTIONARY) && has(&metadata, 0, Encoding::PLAIN));
-    // Those of data pages alone.
+    // Counts of data pages only.
     let of_values = metadata.row_group(0).column(0).page_encoding_stats_mask().unwrap();
     assert!(of_values.is_set(Encoding::RLE_DICTIONARY) && of_values.is_set(Encoding::PLAIN));
 }
