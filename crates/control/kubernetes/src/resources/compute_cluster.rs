@@ -1,4 +1,4 @@
-//! `ComputeCluster`: a cluster of workers, as `CREATE CLUSTER` says it.
+//! The resource `ComputeCluster`: a cluster of workers, as `CREATE CLUSTER` defines it.
 
 #![expect(
     unreachable_pub,
@@ -10,7 +10,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Workers that run the queries of an instance, as CREATE CLUSTER makes them. It has none only while it is suspended.
+/// Cluster of workers that run the queries of an instance. It has no workers only while it is suspended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "kiln.dev",
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
     kind = "ComputeCluster",
     namespaced,
     category = "kiln",
-    doc = "Workers that run the queries of an instance, as CREATE CLUSTER makes them.",
+    doc = "Cluster of workers that run the queries of an instance, as created by CREATE CLUSTER.",
     status = "ComputeClusterStatus",
     derive = "PartialEq",
     scale(
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
         label_selector_path = ".status.selector"
     ),
     validation = Rule::new("self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
-        .message("a cluster's name in Kubernetes has at most 40 characters, begins with a letter and has only small letters, digits and -"),
+        .message("a cluster's name in Kubernetes has at most 40 characters, begins with a letter and has only lowercase letters, digits and -"),
     printcolumn(name = "Instance", type_ = "string", json_path = ".spec.instance"),
     printcolumn(name = "Nodes", type_ = "integer", json_path = ".spec.nodeCount"),
     printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyNodes"),
@@ -36,61 +36,61 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ComputeClusterSpec {
-    /// The name of the instance in the same namespace.
+    /// Name of the instance, in the same namespace.
     #[schemars(length(min = 1, max = 40))]
-    #[x_kube(validation = Rule::new("self == oldSelf").message("a cluster stays with its instance"))]
+    #[x_kube(validation = Rule::new("self == oldSelf").message("the instance of a cluster cannot be changed"))]
     pub instance: String,
-    /// Its name in SQL; that of this object where nothing is said.
+    /// Name of the cluster in SQL. The default is the name of this object.
     #[schemars(length(min = 1, max = 63))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Workers while it is awake.
+    /// Number of workers while the cluster is not suspended.
     #[schemars(range(min = 1, max = 64))]
     #[serde(default = "one")]
     pub node_count: i32,
-    /// What its workers run on: the name of a HardwareProfile in the same namespace.
+    /// Name of the workers' HardwareProfile, in the same namespace.
     #[schemars(length(min = 1, max = 253))]
     pub hardware_instance: String,
-    /// Who may run how much on it.
+    /// Name of the workload management (WLM) profile, which bounds the number of statements that run at a time.
     #[schemars(length(min = 1, max = 63))]
     #[serde(default = "usual_profile")]
     pub wlm_profile: String,
-    /// Seconds without a statement after which it is suspended; never where nothing is said.
+    /// Seconds without a statement after which the cluster is suspended. By default it never is.
     #[schemars(range(min = 1))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_suspend: Option<i32>,
-    /// Whether a statement for it wakes it.
+    /// Whether a statement for the suspended cluster resumes it.
     #[serde(default = "yes")]
     pub auto_resume: bool,
-    /// How much of its disk a worker may spill to, in percent.
+    /// Percentage of a worker's disk that may be used for spill files.
     #[schemars(range(min = 1, max = 100))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_spill_pct: Option<i32>,
-    /// How much of its disk a worker's cache may take, in percent.
+    /// Percentage of a worker's disk that its cache may use.
     #[schemars(range(min = 1, max = 100))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cache_pct: Option<i32>,
-    /// It has no workers for now.
+    /// Whether the cluster is suspended, that is, has no workers for now.
     #[serde(default)]
     pub suspended: bool,
 }
 
-/// How a cluster is.
+/// Observed state of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComputeClusterStatus {
-    /// The generation of the cluster that this is about.
+    /// Generation of the cluster that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     #[serde(default)]
     pub phase: ComputeClusterPhase,
-    /// Workers that there are.
+    /// Number of worker pods that exist.
     #[serde(default)]
     pub nodes: i32,
-    /// Those of them that get statements.
+    /// Number of worker pods that are ready.
     #[serde(default)]
     pub ready_nodes: i32,
-    /// Which pods are its workers, for autoscalers.
+    /// Label selector of the worker pods, for autoscalers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
@@ -98,7 +98,7 @@ pub struct ComputeClusterStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// How far a cluster is on its way to what it should be, as `sys.cluster` says it.
+/// Phase of a cluster, as `sys.cluster` shows it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ComputeClusterPhase {
     #[default]

@@ -1,23 +1,24 @@
-//! Conditions of a resource's status, which remember since when they are so.
+//! Conditions in the status of a resource, with the time of their last transition.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-/// The condition that says whether all that a resource asks for has been applied.
+/// Condition type: whether all objects that the resource requires have been applied.
 pub const RECONCILED: &str = "Reconciled";
 
-/// What is said about a condition now.
+/// Current value of a condition, with its reason and message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
+    /// Whether the condition's status is True.
     pub holds: bool,
-    /// One word for programs.
+    /// Machine-readable reason, in CamelCase.
     pub reason: &'static str,
-    /// A sentence for people.
+    /// Human-readable explanation.
     pub message: String,
 }
 
-/// The condition `kind` as it is now: where it held before as well, or did not, it does so since then. The message is cut at the length that
-/// the API server takes.
+/// Returns the condition of type `kind` for `report`. If the status is the same as in `before`, the transition time
+/// stays the same. The message is truncated to 4,096 bytes.
 #[must_use]
 pub fn condition(
     before: &[Condition],
@@ -40,5 +41,5 @@ pub fn condition(
     }
 }
 
-/// More of a message is not kept.
+/// Longest message of a condition, in bytes; longer ones are truncated.
 const MESSAGE_BYTES_MAX: usize = 4_096;

@@ -1,4 +1,4 @@
-//! `HardwareProfile`: what workers can run on, as HARDWARE_INSTANCE names it.
+//! The resource `HardwareProfile`: hardware of workers, which HARDWARE_INSTANCE names in SQL.
 
 #![expect(
     unreachable_pub,
@@ -12,7 +12,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What workers can run on: how much of a node, of which nodes, and with which disk for their cache.
+/// Hardware of workers: CPU and memory, the nodes that they may run on, and the volume for their cache.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "kiln.dev",
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
     kind = "HardwareProfile",
     namespaced,
     category = "kiln",
-    doc = "What workers can run on: how much of a node, of which nodes, and with which disk for their cache.",
+    doc = "Hardware of workers: CPU and memory, the nodes that they may run on, and the volume for their cache.",
     derive = "PartialEq",
     printcolumn = r#"{"name": "CPU", "type": "string", "jsonPath": ".spec.cpu"}"#,
     printcolumn = r#"{"name": "Memory", "type": "string", "jsonPath": ".spec.memory"}"#,
@@ -35,24 +35,24 @@ pub struct HardwareProfileSpec {
     /// Memory of a worker, as `16Gi`.
     #[schemars(length(max = 12), regex(pattern = "^[0-9]+(Mi|Gi|Ti|M|G|T)$"))]
     pub memory: String,
-    /// The disk of a worker, for what it caches and spills.
+    /// Volume of a worker, for its cache and spill files.
     pub cache_volume: CacheVolume,
-    /// Labels that its nodes have.
+    /// Labels that a node must have to run workers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// Taints of nodes that it does not mind.
+    /// Taints of nodes that workers tolerate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
 }
 
-/// The disk of a worker.
+/// Volume of a worker, for its cache and spill files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CacheVolume {
-    /// As `100Gi`.
+    /// Size, as `100Gi`.
     #[schemars(length(max = 12), regex(pattern = "^[0-9]+(Mi|Gi|Ti|M|G|T)$"))]
     pub size: String,
-    /// The cluster's usual class where nothing is said.
+    /// Storage class; by default, the default class of the Kubernetes cluster.
     #[schemars(length(min = 1, max = 253))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,

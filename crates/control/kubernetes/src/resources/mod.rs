@@ -1,7 +1,12 @@
-//! Kiln's own resources in Kubernetes, as Rust types: their definitions, with the rules that the API server checks, are made of these.
+//! Kiln's custom resources as Rust types, from which their CustomResourceDefinitions are generated.
 //!
-//! The API server keeps the limits: what has been accepted is within them. Golden files under `tests/golden` hold the definitions as they are
-//! applied, so that no change of them goes unseen.
+//! The API server enforces the limits and rules in the definitions, so an accepted object is within them. Golden files
+//! under `tests/golden` hold the definitions as they are applied, so that every change of them shows in a review.
+//!
+//! - `instance.rs`: `Instance`, a warehouse.
+//! - `compute_cluster.rs`: `ComputeCluster`, a cluster of workers.
+//! - `hardware_profile.rs`: `HardwareProfile`, the hardware of workers.
+//! - `condition.rs`: conditions in the status of a resource.
 
 mod compute_cluster;
 mod condition;
@@ -22,10 +27,10 @@ pub use instance::{
     Tls, Volume, VolumeRetention,
 };
 
-/// The condition that says whether a resource does what it is for.
+/// Condition type: whether the resource is in service.
 pub const READY: &str = "Ready";
 
-/// All definitions.
+/// Returns the CustomResourceDefinitions of all Kiln resources.
 #[must_use]
 pub fn definitions() -> [CustomResourceDefinition; 3] {
     [Instance::crd(), ComputeCluster::crd(), HardwareProfile::crd()]

@@ -1,4 +1,4 @@
-//! An S3 server for the pods of a test.
+//! S3 server for the pods of a test.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -16,14 +16,14 @@ use crate::plane::Cluster;
 use crate::road::Road;
 
 const BUCKET: &str = "warehouse";
-/// The secret with which pods come to it.
+/// Name of the secret with the credentials of the bucket.
 pub(crate) const SECRET: &str = "bucket";
-/// What the script ends with where there is no server to run.
+/// Exit code of the script if there is no server to run.
 const NO_SERVER: i32 = 3;
-/// Building the server the first time takes minutes.
+/// Time limit for the start; building the server for the first time takes minutes.
 const START_TIME_MAX: Duration = Duration::from_secs(900);
 
-/// A bucket that pods reach, and the secret with which they do. Gone when dropped.
+/// Bucket that pods can reach, with the secret for it. Removed on drop.
 pub(crate) struct Bucket {
     process: Child,
     folder: TempDir,
@@ -31,7 +31,7 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// An empty one; `None`, and one line, where there is no server to run.
+    /// Creates an empty bucket. If there is no server to run, prints a line and returns `None`.
     pub(crate) async fn open(cluster: &Cluster, site: &Site) -> Option<Bucket> {
         let folder = TempDir::with_prefix("kiln-s3-").expect("a temporary folder can be made");
         std::fs::create_dir_all(folder.path().join("buckets").join(BUCKET)).expect("the folder is ours");
@@ -51,12 +51,12 @@ impl Bucket {
         Some(Bucket { process, folder, _road: road })
     }
 
-    /// The URL of a prefix in it.
+    /// Returns the URL of a prefix in the bucket.
     pub(crate) fn url(&self, prefix: &str) -> String {
         format!("s3://{BUCKET}/{prefix}")
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects in the bucket.
     pub(crate) fn objects(&self) -> usize {
         files(&self.folder.path().join("buckets").join(BUCKET))
     }
@@ -64,7 +64,7 @@ impl Bucket {
 
 impl Drop for Bucket {
     fn drop(&mut self) {
-        // It may have ended.
+        // Fails if the server has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -95,7 +95,7 @@ async fn serve(folder: &Path) -> Option<(Child, SocketAddr)> {
     Some((process, address))
 }
 
-/// Those below a folder.
+/// Returns the number of files below a folder.
 fn files(folder: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries

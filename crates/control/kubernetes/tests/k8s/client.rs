@@ -1,4 +1,5 @@
-//! A client outside of all pods, which comes to a warehouse by the address of its service: as the installation says, encrypted, and only to who is what it says.
+//! PostgreSQL client outside of all pods, which connects to a warehouse by the address of its service, encrypted and
+//! with a verified certificate.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -21,30 +22,30 @@ use crate::plane::Cluster;
 
 const PASSWORD: &str = "correct horse battery staple";
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// Nothing here takes as long on any machine.
+/// Time limit, longer than any condition takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Where a warehouse is.
+/// Connection parameters of a warehouse.
 #[derive(Debug, Clone)]
 pub(crate) struct Door {
     address: Ipv4Addr,
-    /// By which it shows who it is.
+    /// Host name for the verification of the certificate.
     host: String,
     password: String,
-    /// Whom it trusts; `None` for somebody who does not mind.
+    /// TLS configuration, or `None` to connect without TLS.
     trust: Option<Arc<ClientConfig>>,
 }
 
 impl Door {
-    /// Of the instance `dw`, for its superuser, as who may read its secret.
+    /// Returns the parameters for the superuser of the instance `dw`, with the password in its secret.
     pub(crate) async fn of(cluster: &Cluster) -> Door {
         let has_password = |secret: Option<&Secret>| secret.is_some_and(|secret| password(secret).is_some());
         let secret = cluster.until("dw-superuser", has_password).await.expect("it was waited for");
         Door { password: password(&secret).expect("it was waited for"), ..Door::without(cluster).await }
     }
 
-    /// Likewise, for somebody who guesses.
+    /// Returns the parameters for the instance `dw` with a wrong password.
     pub(crate) async fn without(cluster: &Cluster) -> Door {
         let has_address = |service: Option<&Service>| service.is_some_and(|service| address(service).is_some());
         let service = cluster.until("dw", has_address).await.expect("it was waited for");
@@ -57,7 +58,7 @@ impl Door {
         }
     }
 
-    /// Of a pod that nobody has given a password or a certificate: one is set from within, as nobody else may.
+    /// Sets a password from inside a pod that has neither a password nor a certificate, and returns the parameters.
     pub(crate) async fn with_password_set_in(cluster: &Cluster, node: &Node) -> Door {
         let statement = format!("ALTER ROLE kiln PASSWORD '{PASSWORD}'");
         let done = node.exec("dw-0", &["kiln", "sql", "-c", &statement]).await;
@@ -100,7 +101,7 @@ fn password(secret: &Secret) -> Option<String> {
     String::from_utf8(value.0.clone()).ok()
 }
 
-/// Trusts the authority and nobody else.
+/// Returns a TLS configuration that trusts only `authority`.
 fn trusting(authority: &str) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(authority.as_bytes()).expect("it is a certificate");
@@ -111,7 +112,7 @@ fn trusting(authority: &str) -> Arc<ClientConfig> {
 }
 
 impl Door {
-    /// Likewise, when connections are taken again.
+    /// Connects as soon as the warehouse accepts connections.
     pub(crate) async fn wait(&self) -> Client {
         let clock = SystemClock::new();
         loop {
@@ -124,10 +125,10 @@ impl Door {
     }
 }
 
-/// Why there is no answer.
+/// Failure of a connection or a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Trouble {
-    /// What the server says; nothing where it says nothing any more.
+    /// SQLSTATE, or `None` if the server did not respond.
     pub(crate) code: Option<String>,
     pub(crate) text: String,
 }
@@ -147,14 +148,14 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// The only value of the answer.
+/// Returns the only value of a query's result.
 pub(crate) async fn value(client: &Client, statement: &str) -> String {
     let rows = run::query(client, statement).await.expect("it is answered");
     let [row] = &rows[..] else { panic!("{statement} has {} rows", rows.len()) };
     row.last().expect("it has a column").clone().unwrap_or_default()
 }
 
-/// Asks until the answer is this one.
+/// Repeats a query until its value is `answer`.
 pub(crate) async fn until(client: &Client, statement: &str, answer: &str) {
     let (clock, mut last) = (SystemClock::new(), String::new());
     while clock.monotonic() < PATIENCE {

@@ -1,4 +1,4 @@
-//! What an operator makes of a cluster of workers, and that it stays so.
+//! Objects that the operator creates for a ComputeCluster and keeps in the desired state.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
@@ -43,7 +43,7 @@ fn in_phase(phase: ComputeClusterPhase) -> impl Fn(Option<&ComputeCluster>) -> b
     move |cluster| cluster.and_then(|cluster| cluster.status.as_ref()).is_some_and(|status| status.phase == phase)
 }
 
-/// Why the cluster is not as it says.
+/// Returns a condition that holds when the cluster's reconciliation has failed with a message that contains `with`.
 fn failed(with: &'static str) -> impl Fn(Option<&ComputeCluster>) -> bool {
     move |cluster| {
         let status = cluster.and_then(|cluster| cluster.status.as_ref());
@@ -75,7 +75,7 @@ async fn a_cluster_comes_grows_shrinks_sleeps_and_goes() {
     let Some(cluster) = Cluster::with_kiln("compute-life").await else { return };
     let operator = cluster.operator("a").await;
     hardware(&cluster, "1").await;
-    // Before its instance is there, and before that has a storage that others can read.
+    // Without the instance, and then with an instance whose storage other pods cannot read.
     create(&cluster, 2).await;
     cluster.until("etl", failed("there is no instance dw")).await;
     cluster.create(json!({ "storage": { "url": "s3://bucket/dw" } })).await.expect("it is an instance");
@@ -141,7 +141,7 @@ async fn only_another_template_replaces_workers_and_one_after_the_other() {
     ready(&cluster, 0..2).await;
     assert_eq!(uids().await[0], before[0], "nothing of it is the pods'");
 
-    // Other hardware: the last first, and the next one when that is ready again.
+    // Changed hardware: the last pod is replaced first, and the next one when that is ready again.
     let before = uids().await;
     hardware(&cluster, "2").await;
     let other = before[1].clone();
@@ -153,7 +153,7 @@ async fn only_another_template_replaces_workers_and_one_after_the_other() {
     cluster.say_ready("etl-workers-0", true).await;
     cluster.until("etl", in_phase(ComputeClusterPhase::Running)).await;
 
-    // Another image: after the instance has it.
+    // A new image reaches the workers after the instance's pod runs it.
     let before = uids().await;
     let image = |pod: Option<&Pod>| {
         pod.and_then(|pod| pod.spec.as_ref()?.containers.first()?.image.clone()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The control plane that is Kubernetes fulfils what every control plane must.
+//! Conformance of the control plane in Kubernetes with the requirements for every control plane.
 
 use cluster_model::WorkerId;
 use control_plane::conformance::{Surroundings, run};

@@ -1,4 +1,4 @@
-//! By what clients know a warehouse and it knows them: secrets that the operator makes, or that others have made, and what becomes of sessions when they change.
+//! Certificates and passwords of a warehouse: secrets that the operator or users create, and sessions when they change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ async fn change(cluster: &Cluster, secret: &str, patch: Value) {
     secrets.patch(secret, &PatchParams::default(), &Patch::Merge(&patch)).await.expect("an administrator may");
 }
 
-/// What each secret holds, and which version of it that is.
+/// Returns the names and versions of all secrets.
 async fn secrets(cluster: &Cluster) -> BTreeMap<String, Option<String>> {
     let all = cluster.all::<Secret>().list(&kube::api::ListParams::default()).await.expect("an administrator may");
     all.into_iter().map(|secret| (secret.name_any(), secret.resource_version())).collect()
@@ -47,7 +47,7 @@ async fn an_instance_gets_what_it_needs_and_keeps_it() {
     let in_secret = tls.data.as_ref().expect("it has data")[AUTHORITY_KEY].0.clone();
     assert_eq!(map.data.expect("it has data")[AUTHORITY_KEY].as_bytes(), in_secret);
 
-    // Another operator finds all as it was left.
+    // A new operator finds everything as the previous one left it.
     operator.stop().await;
     let operator = cluster.operator("b").await;
     let seen = json!({ "metadata": { "annotations": { "somebody.else/note": "look" } } });
@@ -66,14 +66,14 @@ async fn an_instance_gets_what_it_needs_and_keeps_it() {
     cluster.until("dw", is_seen).await;
     assert_eq!(secrets(&cluster).await, made, "nothing was written");
 
-    // One that is deleted is made again; the authority is the same, so that clients go on.
+    // A deleted certificate is created again by the same authority, which clients trust.
     let before = certificate(&tls);
     cluster.all::<Secret>().delete("dw-tls", &DeleteParams::default()).await.expect("it is there");
     let is_another = move |secret: Option<&Secret>| secret.is_some_and(|secret| certificate(secret) != before);
     let another = cluster.until("dw-tls", is_another).await.expect("it was waited for");
     assert_eq!(another.data.expect("it has data")[AUTHORITY_KEY].0, in_secret);
 
-    // They go with the instance, and the authority stays for the next one.
+    // The secrets are deleted with the instance, and the authority is kept for the next one.
     instances.delete("dw", &DeleteParams::default()).await.expect("it is there");
     cluster.until("dw-superuser", |secret: Option<&Secret>| secret.is_none()).await;
     cluster.until("dw-tls", |secret: Option<&Secret>| secret.is_none()).await;
@@ -104,11 +104,11 @@ async fn secrets_that_are_not_there_are_named() {
     made.create(&PostParams::default(), &secret("boss", json!({ "pass": "x" }))).await.expect("an administrator may");
     cluster.until("dw", says("the Secret boss, which spec.auth.secretName names, has no password")).await;
     change(&cluster, "boss", json!({ "stringData": { "password": "x" } })).await;
-    cluster.until("dw", says("all objects of the instance are as it says")).await;
+    cluster.until("dw", says("all objects of the instance match its spec")).await;
     let all = secrets(&cluster).await;
     assert_eq!(all.keys().collect::<Vec<_>>(), ["boss", "cert"], "no others are made");
 
-    // What somebody else has under the name of one that would be made is left alone.
+    // A foreign secret with the name of one that the operator would create is left alone.
     made.create(&PostParams::default(), &secret("dw-superuser", json!({}))).await.expect("an administrator may");
     let instances: Api<Instance> = cluster.all();
     let unsaid = json!({ "spec": { "auth": { "secretName": null } } });
@@ -130,11 +130,11 @@ async fn certificates_and_passwords_change_under_sessions_that_go_on() {
     let refused = Door::without(&cluster).await.connect().await.map(drop).expect_err("it is no password");
     assert_eq!(refused.code.as_deref(), Some("28P01"), "{refused:?}");
 
-    // Who may run programs in the pod need not know it.
+    // Inside the pod the password is not needed.
     let asked = node.exec("dw-0", &["kiln", "sql", "--format", "csv", "-c", "SELECT current_user AS u"]).await;
     assert_eq!(String::from_utf8_lossy(&asked.stdout), "u\nkiln\n", "{}", String::from_utf8_lossy(&asked.stderr));
 
-    // Another password, and SQL does not say one.
+    // Another password in the secret takes effect, and ALTER ROLE cannot set one.
     change(&cluster, "dw-superuser", json!({ "stringData": { "password": "another one" } })).await;
     let clock = SystemClock::new();
     while before.connect().await.is_ok() {
@@ -147,14 +147,14 @@ async fn certificates_and_passwords_change_under_sessions_that_go_on() {
     assert_eq!(said.code().map(tokio_postgres::error::SqlState::code), Some("55000"), "{said}");
     second.batch_execute("CREATE ROLE ana LOGIN PASSWORD 'x'").await.expect("of others SQL says it");
 
-    // Another certificate, because its time has come.
+    // The certificate is renewed because it is due.
     let first = cluster.all::<Secret>().get("dw-tls").await.expect("it was made");
     let old = json!({ "metadata": { "annotations": { "kiln.dev/renew-after": "2026-01-01T00:00:00Z" } } });
     change(&cluster, "dw-tls", old).await;
     let (was, log) = (certificate(&first), || node.site().log("dw-0"));
     let is_another = move |secret: Option<&Secret>| secret.is_some_and(|secret| certificate(secret) != was);
     cluster.until("dw-tls", is_another).await;
-    while !log().contains("clients are shown the certificate that its file has now") {
+    while !log().contains("reloaded the TLS certificate: new connections get it") {
         assert!(clock.monotonic() < 2 * PATIENCE, "it is shown in time: {}", log());
         clock.sleep(Duration::from_millis(200)).await;
     }

@@ -1,4 +1,4 @@
-//! What happens to machines, one fault after the other, and what users of a warehouse see of it.
+//! Faults of machines, injected one after the other, and their effects on the users of a warehouse.
 
 use std::sync::Arc;
 
@@ -21,11 +21,12 @@ use crate::steps::Steps;
 const ON_WORKERS: &str = "USE CLUSTER etl; SET min_parallel_table_scan_size = 0";
 const WORKERS: &str = "app.kubernetes.io/component=worker";
 const READY: &str = "SELECT count(*) FROM sys.worker WHERE cluster = 'etl' AND state = 'ready' AND NOT hung";
-/// Seconds after which a worker that does not answer is replaced, and what the rest may take on a slow machine.
+/// Seconds after which a hung worker is replaced.
 const REPLACED_AFTER: u64 = 20;
+/// Additional seconds that the replacement may take on a slow machine.
 const REST: u64 = 40;
 
-/// A warehouse on two nodes, with an operator in this process.
+/// Warehouse on two nodes, with an operator in this process.
 struct Scene {
     cluster: Cluster,
     nodes: [Node; 2],
@@ -62,13 +63,14 @@ impl Scene {
         self.nodes.iter().find(|node| node.runs(pod)).expect("the pod runs")
     }
 
-    /// The pods of workers.
+    /// Returns the pods of the workers.
     async fn workers(&self) -> Vec<Pod> {
         let pods: Api<Pod> = self.cluster.all();
         pods.list(&ListParams::default().labels(WORKERS)).await.expect("an administrator may").items
     }
 
-    /// Does something to a worker while queries are asked; the seconds until there is another pod for it and all workers get statements again.
+    /// Injects a fault into a worker under load, and returns the seconds until its pod is replaced and all workers get
+    /// statements again.
     async fn replaced(&self, boss: &Client, load: &Load, worker: &Pod, fault: impl FnOnce(&str)) -> f64 {
         load.goes_on(5).await;
         let (name, uid) = (worker.name_any(), worker.uid());
@@ -122,7 +124,7 @@ async fn queries_outlive_workers_that_freeze_are_cut_off_or_have_full_disks() {
     let seconds = scene.replaced(&boss, &load, &workers[1], |name| scene.node_of(name).cut_pod(name)).await;
     steps.done("a worker that is cut off", &format!("replaced after {seconds:.1} s"));
 
-    // Whatever it is told does not reach the node any more: its worker goes on until it does.
+    // Orders no longer reach the node, so its worker continues until the node is reconnected.
     let away = scene.nodes.iter().find(|node| !node.runs("dw-0")).expect("there is one more");
     let worker = scene.workers().await.into_iter().find(|pod| away.runs(&pod.name_any())).expect("they are spread");
     let seconds = scene.replaced(&boss, &load, &worker, |_| away.cut()).await;
@@ -139,7 +141,7 @@ async fn queries_outlive_workers_that_freeze_are_cut_off_or_have_full_disks() {
     }
     steps.done("a node that is cut off", &format!("its worker replaced on another one after {seconds:.1} s"));
 
-    // Nothing is kept on it any more; what memory has no room for is read again.
+    // Nothing can be cached on the disk any more; columns that do not fit in memory are read again.
     let disk = scene.nodes[0].site().disk(&format!("cache-{}", scene.workers().await[2].name_any())).await;
     disk.fill(0);
     assert_eq!(disk.free(), 0);
@@ -155,7 +157,7 @@ async fn queries_outlive_workers_that_freeze_are_cut_off_or_have_full_disks() {
     steps.done("a full disk of a worker", "answers stay right");
 
     let endings = load.end().await;
-    // As `docs/operate.md` says of one that loses workers twice.
+    // A statement that loses workers twice fails with 58030, as documented in `docs/operate.md`.
     assert!(endings.failed.iter().all(|trouble| trouble.code.as_deref() == Some("58030")), "{endings:#?}");
     assert!(endings.failed.len() * 100 <= endings.right, "99 of 100 are answered: {endings:#?}");
     let (right, again, longest) = (endings.right, endings.failed.len(), endings.longest.as_secs_f64());
@@ -175,7 +177,8 @@ async fn a_full_volume_refuses_writers_until_there_is_room() {
     insert(&boss, 0).await.expect("there is room");
     let disk = scene.nodes[0].site().disk("data-dw-0").await;
     disk.fill(16 << 20);
-    // Half of the reserve is gone, all at once. The server looks five times a second, and what it took in before it did could need the other half and more.
+    // Half of the reserve is used up at once. The server checks the disk five times a second; commits that it accepted
+    // before the next check could use the other half and more.
     scene.clock.sleep(2 * LOOKED_WITHIN).await;
     let mut acknowledged = 1;
     let refused = loop {
@@ -189,7 +192,7 @@ async fn a_full_volume_refuses_writers_until_there_is_room() {
     let rows = (acknowledged * ROWS).to_string();
     assert_eq!(value(&boss, "SELECT count(*) FROM t").await, rows, "readers go on");
 
-    // A start needs little: the pod's process is killed, and comes up over the full volume.
+    // A start needs little space: the pod's process is killed and starts over the full volume.
     drop(boss);
     scene.node_of("dw-0").signal("dw-0", "KILL");
     scene.cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some_and(|pod| !is_ready(pod))).await;
@@ -213,7 +216,7 @@ async fn a_full_volume_refuses_writers_until_there_is_room() {
 }
 
 const ROWS: u64 = 1_000;
-/// An instance knows how full its disk is.
+/// Interval at which an instance checks the free space of its disk.
 const LOOKED_WITHIN: std::time::Duration = std::time::Duration::from_millis(200);
 
 async fn insert(client: &Client, number: u64) -> Result<(), tokio_postgres::Error> {

@@ -1,4 +1,4 @@
-//! Who works in pods and who in the instance's process, where there are no nodes: workers that are only said to be there.
+//! Simulated worker hosts, for pods and for the instance's process, in tests without nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use control_plane::{Guests, StartWorker, Vouched, WorkerHost};
 use parking_lot::Mutex;
 use types::Clock;
 
-/// Workers that do what they are told at once.
+/// Simulated workers that carry out every order at once.
 #[derive(Debug)]
 pub(crate) struct Room {
     clock: Arc<dyn Clock>,
@@ -22,13 +22,13 @@ impl Room {
         Arc::new(Room { clock, workers: Mutex::default(), next: Mutex::new(1) })
     }
 
-    /// Somebody comes in for whom somebody has vouched.
+    /// Adds a worker that has joined with a valid token.
     pub(crate) fn come(&self, vouched: Vouched) {
         let Vouched { cluster, slot, spec, life } = vouched;
         self.put(&StartWorker { cluster, slot, spec }, Some(life));
     }
 
-    /// Whether somebody of this life is there.
+    /// Returns whether a worker runs in the pod with this uid.
     pub(crate) fn has(&self, life: &str) -> bool {
         let workers = self.workers.lock();
         workers.values().any(|(worker, of)| of.as_deref() == Some(life) && worker.state != WorkerState::Gone)

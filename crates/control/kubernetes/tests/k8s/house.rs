@@ -1,5 +1,5 @@
-//! An instance whose control plane is Kubernetes, with an operator and with nodes that are played: they say that pods run, have their workers come in by
-//! tokens of their own, and let pods go when their workers have ended.
+//! Instance for tests with the control plane of Kubernetes, an operator and simulated nodes: these report pods as
+//! running, let their workers join by their tokens, and remove pods when their workers have ended.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,14 +22,14 @@ use types::{Clock, Oid, SystemClock};
 use crate::guests::Room;
 use crate::plane::{Cluster, Operator};
 
-/// What keeps a pod there until its node lets it go.
+/// Finalizer that keeps a pod until its simulated node has ended it.
 const NODE: &str = "test.kiln.dev/node";
-/// Between looks.
+/// Time between passes.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 pub(crate) const HARDWARE: &str = "small";
 pub(crate) const OWNER: Oid = Oid(10);
 
-/// What an instance keeps on its volume.
+/// State that an instance stores on its volume.
 #[derive(Debug, Clone, Default)]
 struct Memory(Arc<Mutex<Option<Vec<u8>>>>);
 
@@ -44,9 +44,10 @@ impl StateStore for Memory {
     }
 }
 
+/// Instance under test.
 pub(crate) struct House {
     pub(crate) cluster: Cluster,
-    /// With the rights of the instance's pod.
+    /// Client with the permissions of the instance's pod.
     client: Client,
     store: Memory,
     pub(crate) guests: Arc<Room>,
@@ -54,12 +55,12 @@ pub(crate) struct House {
     warehouse: Warehouse,
     pub(crate) plane: Arc<KubernetesControlPlane>,
     operator: Option<Operator>,
-    /// Whether nodes are played at all.
+    /// Whether nodes are simulated.
     pub(crate) has_nodes: bool,
 }
 
 impl House {
-    /// An instance `dw` in a namespace of its own; `None` where there is no control plane to run on.
+    /// Starts an instance `dw` in its own namespace. Returns `None` if there is no control plane.
     pub(crate) async fn new(namespace: &str) -> Option<House> {
         let cluster = Cluster::with_kiln(namespace).await?;
         let operator = cluster.operator("a").await;
@@ -78,7 +79,7 @@ impl House {
         Some(House::over(cluster, client, operator).await)
     }
 
-    /// The same by another way to the API server.
+    /// Starts an instance that uses the client returned by `way`.
     pub(crate) async fn by(namespace: &str, way: impl AsyncFnOnce(&Cluster) -> Client) -> Option<House> {
         let mut house = House::new(namespace).await?;
         house.client = way(&house.cluster).await;
@@ -105,18 +106,18 @@ impl House {
         house
     }
 
-    /// Ends the instance and starts it again, over what it has kept.
+    /// Restarts the instance over its stored state.
     pub(crate) async fn begin(&mut self) {
         (self.warehouse, self.plane) = open(&self.cluster, &self.client, &self.store, &self.guests, &self.clock);
         self.until("its hardware is known", |plane| plane.inventory().hardware(HARDWARE).is_ok()).await;
     }
 
-    /// Its volume is lost.
+    /// Loses the instance's volume.
     pub(crate) fn forget(&mut self) {
         self.store = Memory::default();
     }
 
-    /// One look of everybody.
+    /// Runs one pass of the nodes and of the control plane.
     pub(crate) async fn pass(&self) {
         if self.has_nodes {
             self.play_nodes().await;
@@ -126,7 +127,7 @@ impl House {
         self.clock.sleep(LOOK_EVERY).await;
     }
 
-    /// Looks until it is so.
+    /// Runs passes until a condition holds.
     pub(crate) async fn until(&self, what: &str, is_so: impl Fn(&KubernetesControlPlane) -> bool) {
         let waiting = async {
             while !is_so(&self.plane) {
@@ -137,7 +138,7 @@ impl House {
         assert!(waited.is_ok(), "{what}: {:?} {:?}", self.plane.workers(), self.plane.events());
     }
 
-    /// A statement of the role `kiln`.
+    /// Applies a change by a statement of the role `kiln`.
     pub(crate) async fn apply(&self, change: Change) -> Result<Vec<ClusterEvent>, PlaneError> {
         let plane = Arc::clone(&self.plane);
         let applying = tokio::task::spawn_blocking(move || plane.apply(&change, &superuser()));
@@ -148,7 +149,7 @@ impl House {
         self.plane.desired().named(name).expect("it is there").id
     }
 
-    /// The operator dies, and another one takes over.
+    /// Stops the operator and starts another one.
     pub(crate) async fn another_operator(&mut self, name: &str) {
         if let Some(operator) = self.operator.take() {
             operator.stop().await;
@@ -162,7 +163,7 @@ impl House {
         }
     }
 
-    /// What agents of nodes do.
+    /// Does the work of the kubelets.
     async fn play_nodes(&self) {
         let pods: Api<Pod> = self.cluster.all();
         let workers = ListParams::default().labels("app.kubernetes.io/component=worker");
@@ -182,7 +183,7 @@ impl House {
         }
     }
 
-    /// The process of a pod starts, and shows the pod's token.
+    /// Starts the process of a pod, which joins by the pod's token. Returns whether it was accepted.
     async fn come(&self, pod: &str, uid: &str) -> bool {
         let token = self.token(pod, uid, &audience(&self.cluster.namespace, "dw")).await;
         let Some(token) = token else { return false };
@@ -191,12 +192,12 @@ impl House {
                 self.guests.come(vouched);
                 true
             }
-            // It is asked again.
+            // The next pass tries again.
             Err(_) => false,
         }
     }
 
-    /// A token of a pod, as its node asks for it; `None` where the pod has gone.
+    /// Requests a token of a pod, like its node. Returns `None` if the pod is gone.
     pub(crate) async fn token(&self, pod: &str, uid: &str, audience: &str) -> Option<String> {
         let accounts: Api<ServiceAccount> = self.cluster.all();
         let asked = TokenRequest {
@@ -221,14 +222,14 @@ impl House {
         self.warehouse.vouch().vouch(token).await
     }
 
-    /// The pod's process dies, and its node does not start it again.
+    /// Reports a pod as failed, so that it is not restarted.
     pub(crate) async fn fail(&self, pod: &str) {
         let failed = json!({ "status": { "phase": "Failed", "reason": "Evicted" } });
         let pods: Api<Pod> = self.cluster.all();
         pods.patch_status(pod, &PatchParams::default(), &Patch::Merge(&failed)).await.expect("the pod is there");
     }
 
-    /// The pod of this uid.
+    /// Returns the name of the pod with this uid.
     pub(crate) async fn pod(&self, uid: &str) -> String {
         let pods: Api<Pod> = self.cluster.all();
         let all = pods.list(&ListParams::default()).await.expect("an administrator may");
@@ -239,7 +240,7 @@ impl House {
 async fn finalizers(pods: &Api<Pod>, name: &str, finalizers: serde_json::Value) {
     let patch = json!({ "metadata": { "finalizers": finalizers } });
     match pods.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await {
-        // It goes already, or is gone.
+        // The pod is being deleted or gone.
         Err(kube::Error::Api(error)) if error.is_not_found() || error.code == 422 => {}
         patched => drop(patched.expect("an administrator may")),
     }
@@ -273,7 +274,7 @@ pub(crate) fn superuser() -> Author {
     Author::Role(Actor { role, superuser: true, create_cluster: true, create_role: true })
 }
 
-/// Waits on a thread that may.
+/// Waits for a future on a thread that may block.
 pub(crate) fn wait<T>(on: &Handle, future: impl Future<Output = T>) -> T {
     on.block_on(future)
 }

@@ -1,4 +1,4 @@
-//! What is installed: definitions that are whole, and an operator that may do its work and nothing else.
+//! Installation: valid definitions, and an operator with the permissions for its work and no others.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -59,7 +59,7 @@ async fn an_operator_without_rights_says_so() {
     let Some(cluster) = Cluster::with_kiln("install-no-rights").await else { return };
     let bindings: Api<k8s_openapi::api::rbac::v1::RoleBinding> = cluster.all();
     bindings.delete("kiln-operator", &DeleteParams::default()).await.expect("it was installed");
-    // The API server hears of it by a watch of its own, like everybody.
+    // The API server itself learns of the change by a watch, with a delay.
     let client = cluster.client_of("kiln-operator").await;
     let instances: Api<Instance> = Api::namespaced(client, &cluster.namespace);
     while instances.list(&ListParams::default()).await.is_ok() {
@@ -70,7 +70,7 @@ async fn an_operator_without_rights_says_so() {
     assert_eq!(namespace, cluster.namespace);
 }
 
-/// What others say of an operator's object beside it stays, and what they say against it is theirs to insist on.
+/// Others cannot change fields that the operator applied without force.
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_belong_to_who_applied_them() {
     let Some(cluster) = Cluster::with_kiln("install-fields").await else { return };

@@ -1,4 +1,5 @@
-//! What statements and people do to the clusters of an instance, whom it takes for its workers, and what it does without the API server.
+//! Control plane of an instance: changes by statements and by other clients, authentication of workers, and outages of
+//! the API server.
 
 use cluster_model::events::EventKind;
 use cluster_model::{Change, ClusterOptions, IfExists, Phase, WorkerState};
@@ -22,7 +23,7 @@ fn alter(name: &str, nodes: i64) -> Change {
     Change::Alter { name: name.to_owned(), options }
 }
 
-/// The object of a cluster that has one.
+/// Returns the only ComputeCluster.
 async fn object(house: &House) -> ComputeCluster {
     let clusters: Api<ComputeCluster> = house.cluster.all();
     let all = clusters.list(&ListParams::default()).await.expect("an administrator may");
@@ -76,12 +77,12 @@ async fn what_a_person_does_is_honoured_and_remembered() {
         "{:?}",
         object(&house).await.metadata.managed_fields
     );
-    // A statement about something else leaves it so.
+    // A statement about another field leaves it unchanged.
     let options = ClusterOptions { auto_suspend: Some(Some(600)), ..ClusterOptions::default() };
     house.apply(Change::Alter { name: "etl".to_owned(), options }).await.expect("it is within limits");
     assert_eq!(object(&house).await.spec.node_count, 3);
 
-    // What is made and taken away by hand, also while the instance is not there.
+    // ComputeClusters that are created and deleted by hand, also while the instance does not run.
     let by_hand = json!({
         "apiVersion": "kiln.dev/v1alpha1",
         "kind": "ComputeCluster",
@@ -98,7 +99,7 @@ async fn what_a_person_does_is_honoured_and_remembered() {
     house.until("it is seen to be gone", |plane| plane.desired().named("etl").is_err()).await;
     assert!(has_event(&house, EventKind::Dropped, ""));
 
-    // An instance that has lost its volume finds its clusters as they were called.
+    // An instance that has lost its volume finds its clusters with their ids.
     house.forget();
     house.begin().await;
     house.until("it is found", |plane| plane.desired().named("by-hand").is_ok()).await;
@@ -125,7 +126,7 @@ async fn only_pods_of_a_cluster_come_in() {
     let refused = house.vouch(&others.expect("it is there")).await.expect_err("it is for somebody else");
     assert!(refused.starts_with("its token is not one for this instance"), "{refused}");
     house.vouch("no token at all").await.expect_err("nobody knows it");
-    // A pod that somebody has made like one of them.
+    // A pod that was created by hand with the labels of a worker.
     let alike = json!({
         "metadata": { "name": format!("{}-7", pod.trim_end_matches("-0")), "labels": pods.get(&pod).await.expect("it runs").labels() },
         "spec": { "serviceAccountName": "dw", "containers": [{ "name": "worker", "image": "x" }] },
@@ -135,7 +136,7 @@ async fn only_pods_of_a_cluster_come_in() {
     let uid = alike.uid().expect("it is there");
     let token = house.token(&alike.name_any(), &uid, &right).await.expect("it is there");
     let refused = house.vouch(&token).await.expect_err("no cluster has made it");
-    // By then the StatefulSet may have found it to be one too many.
+    // By then the StatefulSet may have adopted and deleted it as a surplus pod.
     assert!(refused.starts_with(&format!("its pod {} is ", alike.name_any())), "{refused}");
     house.stop().await;
 }
@@ -164,7 +165,7 @@ async fn without_the_api_server_nothing_changes_and_everybody_works_on() {
         house.pass().await;
     }
     assert_eq!((house.plane.serving(id).len(), house.plane.phase(id)), (2, Some(Phase::Running)));
-    // What others do meanwhile is seen afterwards.
+    // Changes by others are noticed after the outage.
     let clusters: Api<ComputeCluster> = house.cluster.all();
     let name = object(&house).await.name_any();
     let asleep = Patch::Merge(json!({ "spec": { "suspended": true } }));

@@ -1,4 +1,4 @@
-//! Of several operators one leads, and another one goes on where it ends.
+//! Leader election: one of several operators leads, and another one takes over when it ends.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
@@ -22,7 +22,7 @@ async fn another_operator_goes_on_where_one_has_ended() {
     let second = cluster.operator("b").await;
     first.stop().await;
     cluster.until(LEASE, held_by("b")).await;
-    // One that is killed leaves a lease that runs out.
+    // The lease of a killed operator expires.
     let third = cluster.operator("c").await;
     second.kill().await;
     cluster.until(LEASE, held_by("c")).await;

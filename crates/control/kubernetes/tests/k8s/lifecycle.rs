@@ -1,4 +1,4 @@
-//! How an instance goes: after its pod, with all that is its own, and its volume only where that was said.
+//! Deletion of an instance: after its pod, with all its objects, and with its volume only if requested.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service};
@@ -22,7 +22,7 @@ async fn an_instance_goes_after_its_pod_and_keeps_its_volume() {
         .await
         .expect("it was waited for");
 
-    // A pod that takes its time to end, as one that has connections and commits to bring away.
+    // A pod that takes time to end, like one with open connections and commits to upload.
     let pods: Api<Pod> = cluster.all();
     let held = json!({ "metadata": { "finalizers": ["test.kiln.dev/ends"] } });
     pods.patch("dw-0", &PatchParams::default(), &Patch::Merge(&held)).await.expect("the pod is there");
@@ -44,7 +44,7 @@ async fn an_instance_goes_after_its_pod_and_keeps_its_volume() {
     cluster.until("dw", |service: Option<&Service>| service.is_none()).await;
     assert_eq!(claims.get("data-dw-0").await.expect("the volume is kept").uid(), claim.uid());
 
-    // Who comes back under its name finds it.
+    // A new instance of the same name uses the volume.
     cluster.create(json!({})).await.expect("the name is free");
     let pod = cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some()).await.expect("it was waited for");
     let volumes = pod.spec.and_then(|spec| spec.volumes).unwrap_or_default();
@@ -60,14 +60,14 @@ async fn a_volume_goes_where_that_was_said() {
     let operator = cluster.operator("a").await;
     cluster.create(json!({ "volume": { "size": "1Gi", "whenDeleted": "Delete" } })).await.expect("it is an instance");
     cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some()).await;
-    // Kubernetes has made it the StatefulSet's.
+    // Kubernetes makes the StatefulSet the owner of the claim.
     let is_owned =
         |claim: Option<&PersistentVolumeClaim>| claim.is_some_and(|claim| !claim.owner_references().is_empty());
     cluster.until("data-dw-0", is_owned).await;
     let instances: Api<Instance> = cluster.all();
     instances.delete("dw", &DeleteParams::default()).await.expect("it is there");
     cluster.until("dw", |instance: Option<&Instance>| instance.is_none()).await;
-    // Volumes in use are protected: it goes when its pod has.
+    // Volumes in use are protected, so the claim is deleted after the pod.
     cluster.until("data-dw-0", |claim: Option<&PersistentVolumeClaim>| claim.is_none()).await;
     operator.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What the API server takes as an instance, and what it does not.
+//! Validation of Instances by the API server.
 
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -37,7 +37,7 @@ async fn what_is_out_of_limits_is_refused() {
         (json!({ "storage": { "url": "s3://bucket" }, "restore": { "to": "yesterday" } }), "spec.restore.to"),
         (json!({ "auth": { "secretName": "" } }), "spec.auth.secretName"),
         (json!({ "tls": { "names": ["a b"] } }), "spec.tls.names[0]"),
-        (json!({ "tls": { "secretName": "cert", "names": ["dw.example"] } }), "the names are those of the certificate"),
+        (json!({ "tls": { "secretName": "cert", "names": ["dw.example"] } }), "names cannot be set together"),
         (json!({ "settings": [{ "name": "data", "value": "/tmp" }] }), "follows from the other fields"),
         (json!({ "settings": [{ "name": "Retention", "value": "1" }] }), "spec.settings[0].name"),
         (
@@ -80,7 +80,7 @@ async fn what_holds_rows_is_never_changed() {
     }
     for restore in [json!({}), json!({ "to": "1" })] {
         let message = refusal(with(json!({ "restore": restore })).await);
-        assert!(message.contains("an instance is restored when it is made"), "{message}");
+        assert!(message.contains("an instance is restored when it is created"), "{message}");
     }
     let free = json!({
         "image": "registry.example/kiln:2",

@@ -1,4 +1,4 @@
-//! Sessions that ask queries all the time, and know the answers.
+//! Load of sessions that run queries continuously and compare the results with known ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,27 +13,28 @@ use types::{Clock, SystemClock};
 
 use crate::client::{Door, Trouble};
 
-/// Longer than the way around any fault takes.
+/// Time limit of a query, longer than the recovery from any fault takes.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
-/// Before a session that has lost its connection comes again.
+/// Delay before a session that has lost its connection reconnects.
 const CONNECT_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
-/// A query and its answer.
+/// Query with its expected result.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) sql: String,
     pub(crate) rows: Vec<Row>,
 }
 
-/// Sessions that ask until they are told to stop.
+/// Sessions that run queries until they are stopped.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     sessions: JoinSet<()>,
 }
 
+/// State that the sessions share.
 struct Shared {
     door: Door,
-    /// What each session says first.
+    /// Statements that each session runs after connecting.
     first: String,
     known: Vec<Known>,
     clock: SystemClock,
@@ -41,31 +42,32 @@ struct Shared {
     endings: Mutex<Endings>,
 }
 
-/// How the queries of a load have ended.
+/// Outcomes of the queries of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
+    /// Number of queries with the expected result.
     pub(crate) right: usize,
+    /// Differences from expected results.
     pub(crate) wrong: Vec<String>,
-    /// Those without an answer, and connections that were refused.
+    /// Failed queries and connections.
     pub(crate) failed: Vec<Trouble>,
-    /// The longest time of one that was answered.
+    /// Longest time of an answered query.
     pub(crate) longest: Duration,
-    /// The longest time in which none was answered.
+    /// Longest time between two answers.
     pub(crate) silence: Duration,
+    /// Time of the last answer.
     answered: Duration,
 }
 
 impl Known {
-    /// The answer as it is now.
+    /// Runs a query and takes its result as the expected one.
     pub(crate) async fn ask(client: &Client, sql: &str) -> Known {
         let rows = run::query(client, sql).await.expect("each query has an answer");
         Known { sql: sql.to_owned(), rows }
     }
 
-    /// Whether the answer is the same, if there is one.
-    ///
-    /// # Errors
-    /// The answer is another one: how, in words.
+    /// Runs the query again and compares the results. Returns the failure of the query, or else the difference in words
+    /// if there is one.
     async fn again(&self, client: &Client) -> Result<Result<(), String>, Trouble> {
         let asked = tokio::time::timeout(ANSWER_TIME_MAX, run::query(client, &self.sql));
         let rows = asked.await.map_err(|_| Trouble::late(ANSWER_TIME_MAX))??;
@@ -74,7 +76,7 @@ impl Known {
 }
 
 impl Load {
-    /// So many sessions begin; each says `first` before it asks what is known, from another query on than the others.
+    /// Starts a number of sessions. Each runs `first` and then the known queries, starting from a different one.
     pub(crate) fn begin(door: &Door, first: &str, known: &[Known], sessions: usize) -> Load {
         let clock = SystemClock::new();
         let endings = Mutex::new(Endings { answered: clock.monotonic(), ..Endings::default() });
@@ -93,12 +95,12 @@ impl Load {
         Load { shared, sessions: all }
     }
 
-    /// How many were answered so far.
+    /// Returns the number of correct results so far.
     pub(crate) fn right(&self) -> usize {
         self.shared.endings.lock().right
     }
 
-    /// Waits until so many more were answered, also where that takes its time.
+    /// Waits until `more` further queries are answered.
     pub(crate) async fn goes_on(&self, more: usize) {
         let (clock, wanted) = (&self.shared.clock, self.right() + more);
         let begun = clock.monotonic();
@@ -112,7 +114,7 @@ impl Load {
         }
     }
 
-    /// Ends the sessions, each after its query; how it went, but for wrong answers, which there are never.
+    /// Ends the sessions after their current queries, and returns the outcomes. Panics if a result was wrong.
     pub(crate) async fn end(mut self) -> Endings {
         self.shared.is_over.store(true, Ordering::Relaxed);
         while let Some(ended) = self.sessions.join_next().await {
@@ -124,7 +126,7 @@ impl Load {
         endings
     }
 
-    /// Likewise, where none may have failed.
+    /// Ends the sessions like `end`, and panics if a query failed.
     pub(crate) async fn end_whole(self) -> Endings {
         let endings = self.end().await;
         assert!(endings.failed.is_empty(), "queries have failed: {endings:#?}");
@@ -156,7 +158,7 @@ impl Shared {
         Ok(client)
     }
 
-    /// Asks until it is over or the connection is lost; why it is.
+    /// Runs queries until the load ends or the connection is lost, and returns the reason in the latter case.
     async fn ask<'a>(&self, client: &Client, queries: &mut impl Iterator<Item = &'a Known>) -> Option<Trouble> {
         while !self.is_over() {
             let known = queries.next().expect("they go on and on");

@@ -1,5 +1,8 @@
-//! Kiln's resources and its operator against a real API server and its controllers, which `make test-k8s` builds. Most tests have no nodes: pods
-//! that should run stay pending until a test says that they run. Some have nodes that run them as processes of this machine (`node`). Where no control plane has been built each test says so and is skipped.
+//! Tests of Kiln's resources and its operator against a real API server and its controllers, which `make test-k8s`
+//! builds.
+//!
+//! Most tests have no nodes: pods stay pending until a test reports them as running. Some have nodes that run pods as
+//! processes of this machine (`node`). If no control plane has been built, each test says so and is skipped.
 
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 

@@ -1,4 +1,4 @@
-//! As many workers as an instance may have: what an operator and an instance cost then. Takes minutes, so that it runs at night alone.
+//! Cost of an operator and an instance with the maximum number of workers. Takes minutes, so it runs only at night.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,19 +18,20 @@ use types::{Clock, SystemClock};
 
 use crate::house::{HARDWARE, House};
 
-/// With the one of the instance itself.
+/// Number of workers in pods; with the instance's own worker it is 3,000.
 const WORKERS: i32 = 2_999;
 const NODES_MAX: i32 = 64;
 const PATIENCE: Duration = Duration::from_secs(900);
-/// Requests of the test itself at a time.
+/// Concurrent requests of the test itself.
 const AT_A_TIME: usize = 32;
-/// What is bounded, whatever machine this is.
+/// Time limit of a full pass of the operator on any machine.
 const PASS_MAX: Duration = Duration::from_secs(60);
+/// Limit of the requests of one reconciliation.
 const CALLS_OF_A_LOOK_MAX: f64 = 6.0;
-/// Of the operator and of the test, which has all pods too.
+/// Limit of the memory of the operator and the test, which also holds all pods.
 const MEMORY_MAX: u64 = 256 << 20;
 
-/// Runs from when it was made.
+/// Stopwatch that starts when it is created.
 struct Watch(SystemClock);
 
 impl Watch {
@@ -43,7 +44,8 @@ impl Watch {
     }
 }
 
-/// How many requests of service accounts the API server has taken: an operator's and an instance's, and nobody else's.
+/// Returns the number of requests by service accounts that the API server has served. Only the operator and the
+/// instance send such requests.
 async fn requests(house: &House) -> f64 {
     let asked = Request::new("/metrics").list(&ListParams::default()).expect("it is an address");
     let text = house.cluster.client.request_text(asked).await.expect("an administrator may");
@@ -54,7 +56,7 @@ async fn requests(house: &House) -> f64 {
     counts.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
-/// Memory of this process.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells it");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is among it");
@@ -71,7 +73,8 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) -> Duration {
     began.elapsed()
 }
 
-/// Changes something of each cluster that is not its pods', and waits until the operator has said of each that it has seen it.
+/// Changes each cluster without affecting its pods, and waits until the operator has reconciled all of them. Returns
+/// the time taken.
 async fn pass(house: &House, number: i32) -> Duration {
     let clusters: Api<ComputeCluster> = house.cluster.all();
     let all = clusters.list(&ListParams::default()).await.expect("an administrator may");
@@ -155,14 +158,14 @@ async fn three_thousand_workers_cost_little() {
     assert!(calls <= CALLS_OF_A_LOOK_MAX * f64::from(count), "{calls}");
     assert!(operator < MEMORY_MAX, "{operator}");
 
-    // A new operator finds everything as it should be.
+    // A new operator has nothing to change.
     let asked = requests(&house).await;
     house.another_operator("b").await;
     let took = pass(&house, 2).await;
     let calls = requests(&house).await - asked;
     eprintln!("a new operator leads and has passed: {took:.1?}, {calls} requests");
 
-    // The instance, with somebody come in from each pod.
+    // The instance, with a worker that has joined from each pod.
     let before = resident();
     let began = Watch::new();
     house.begin().await;

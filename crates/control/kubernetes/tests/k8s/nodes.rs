@@ -1,4 +1,4 @@
-//! The node program itself: what it does to pods is what happens to them.
+//! Tests of the simulated node itself.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::plane::{Cluster, is_ready};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A pod `dw-0` that serves SQL, which nobody looks after, with a disk of its own and a service before it.
+/// Creates a pod `dw-0` that serves SQL, with a volume and a service, but without an operator.
 async fn make(cluster: &Cluster) {
     let account: ServiceAccount = serde_json::from_value(json!({ "metadata": { "name": "dw" } })).expect("it is one");
     cluster.all().create(&PostParams::default(), &account).await.expect("an administrator may");
@@ -65,7 +65,7 @@ async fn is(cluster: &Cluster, ready: bool) {
     cluster.until("dw-0", move |pod: Option<&Pod>| pod.is_some_and(|pod| is_ready(pod) == ready)).await;
 }
 
-/// Waits until connections by the service are taken, or are not: it hears of pods a moment after others.
+/// Waits until the service accepts connections, or no longer does. It learns of changes later than other observers.
 async fn takes_connections(door: &Door, taken: bool) {
     let clock = SystemClock::new();
     while door.connect().await.is_ok() != taken {
@@ -84,7 +84,7 @@ async fn a_node_does_to_pods_what_happens_to_them() {
     let door = Door::with_password_set_in(&cluster, &node).await;
     takes_connections(&door, true).await;
 
-    // A frozen one does not answer its node, and gets no connections.
+    // A frozen pod fails its probes and gets no connections.
     node.signal("dw-0", "STOP");
     is(&cluster, false).await;
     takes_connections(&door, false).await;
@@ -92,7 +92,7 @@ async fn a_node_does_to_pods_what_happens_to_them() {
     is(&cluster, true).await;
     takes_connections(&door, true).await;
 
-    // One that is cut off likewise, and connections that are there lead nowhere.
+    // So does a pod that is cut off, and its open connections get no answers.
     let client = door.connect().await.expect("it takes them");
     node.cut_pod("dw-0");
     let answered = tokio::time::timeout(Duration::from_secs(2), client.batch_execute("SELECT 1")).await;
@@ -103,7 +103,7 @@ async fn a_node_does_to_pods_what_happens_to_them() {
     takes_connections(&door, true).await;
     client.batch_execute("SELECT 1").await.expect("what was sent again has arrived");
 
-    // Its disk has the size that was claimed.
+    // The disk has the claimed size.
     let disk = site.disk("data-dw-0").await;
     assert!((1..512 << 20).contains(&disk.free()), "{}", disk.free());
     disk.fill(0);
@@ -111,14 +111,14 @@ async fn a_node_does_to_pods_what_happens_to_them() {
     disk.make_room();
     assert!(64 << 20 < disk.free(), "{}", disk.free());
 
-    // A killed one is started again, in the same pod.
+    // A killed process is restarted in the same pod.
     let uid = cluster.all::<Pod>().get("dw-0").await.expect("it runs").metadata.uid;
     node.signal("dw-0", "KILL");
     is(&cluster, false).await;
     is(&cluster, true).await;
     assert_eq!(cluster.all::<Pod>().get("dw-0").await.expect("it runs").metadata.uid, uid);
 
-    // What is deleted while its node is cut off ends when that hears of it.
+    // A pod that is deleted while its node is cut off ends when the node is reconnected.
     node.cut();
     cluster.all::<Pod>().delete("dw-0", &DeleteParams::default().grace_period(0)).await.expect("it is there");
     cluster.until("dw-0", |pod: Option<&Pod>| pod.is_none()).await;

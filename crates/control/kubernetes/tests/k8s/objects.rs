@@ -1,4 +1,4 @@
-//! What an operator makes of an instance, and that it stays so.
+//! Objects that the operator creates for an instance and keeps in the desired state.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Service, ServiceAccount};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::plane::Cluster;
 
-/// Whether the instance's condition holds.
+/// Returns whether a condition of the instance is True.
 fn holds(instance: &Instance, kind: &str) -> bool {
     let conditions = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
     conditions.iter().any(|condition| condition.type_ == kind && condition.status == "True")
@@ -84,7 +84,7 @@ async fn another_image_replaces_the_pod_and_nothing_else_does() {
     operator.stop().await;
 }
 
-/// Kubernetes leaves such a pod alone where pods of a set come one after the other, and somebody would have to delete it.
+/// With the pod management policy `OrderedReady`, Kubernetes would not replace such a pod.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_never_became_ready_is_replaced_by_one_of_a_better_template() {
     let Some(cluster) = Cluster::with_kiln("objects-corrected").await else { return };
@@ -117,7 +117,7 @@ async fn what_others_change_is_put_right_and_what_they_add_stays() {
     let sets: Api<StatefulSet> = cluster.all();
     sets.patch("dw", &PatchParams::default(), &Patch::Merge(&scaled)).await.expect("an administrator may");
     let is_one = |set: Option<&StatefulSet>| {
-        // Of a generation after the change: it was seen and put right.
+        // A generation after the change shows that the operator has reverted it.
         set.is_some_and(|set| {
             set.spec.as_ref().and_then(|spec| spec.replicas) == Some(1) && Some(2) < set.metadata.generation
         })
@@ -154,7 +154,7 @@ async fn what_is_not_wanted_any_more_goes_and_what_others_own_stays() {
     operator.stop().await;
 }
 
-/// An object that somebody else has made under the name of one that is to be is neither changed nor taken.
+/// A foreign object with the name of a desired one is neither changed nor adopted.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_else_has_made_is_left_alone() {
     let Some(cluster) = Cluster::with_kiln("objects-taken").await else { return };
@@ -186,7 +186,7 @@ async fn what_somebody_else_has_made_is_left_alone() {
     operator.stop().await;
 }
 
-/// An operator that has died is replaced by one that finds everything as it should be and writes nothing.
+/// An operator that replaces a dead one finds everything in the desired state and writes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_changes_nothing() {
     let Some(cluster) = Cluster::with_kiln("objects-restart").await else { return };
@@ -196,7 +196,8 @@ async fn a_restart_changes_nothing() {
     cluster.say_ready("dw-0", true).await;
     cluster.until("dw", in_phase(InstancePhase::Running)).await;
     operator.kill().await;
-    // What others write of their own accord is left out: a StatefulSet's status, all of a pod but that it is the same.
+    // Changes by Kubernetes itself are not compared: the status of the StatefulSet, and everything of the pod but its
+    // uid.
     let versions = async || {
         let set = cluster.all::<StatefulSet>().get("dw").await.expect("it is there").metadata.generation;
         let service = cluster.all::<Service>().get("dw").await.expect("it is there").resource_version();
@@ -207,7 +208,7 @@ async fn a_restart_changes_nothing() {
     };
     let before = versions().await;
     let operator = cluster.operator("b").await;
-    // Seen and done by the new one: it has looked at everything else of the instance as well.
+    // Once the new operator has carried out this change, it has reconciled the other objects of the instance too.
     change(&cluster, json!({ "evictable": true })).await;
     cluster.until("dw", |budget: Option<&PodDisruptionBudget>| budget.is_none()).await;
     assert_eq!(versions().await, before);

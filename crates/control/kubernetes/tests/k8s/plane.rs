@@ -1,4 +1,5 @@
-//! One control plane for all tests of this binary, and for each test a namespace of its own in which Kiln is installed.
+//! Kubernetes control plane for all tests of this binary, with a separate namespace for each test in which Kiln is
+//! installed.
 
 use std::fmt::Debug;
 use std::io::{BufRead, BufReader};
@@ -24,20 +25,20 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use types::{SystemClock, SystemRandom};
 
-/// `make test-k8s` says by it that no test may be skipped.
+/// Environment variable by which `make test-k8s` forbids skipping tests.
 const REQUIRED: &str = "KILN_TEST_K8S";
-/// Nothing here takes as long on any machine.
+/// Time limit for conditions, longer than any of them takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// But where it waits itself.
+/// Time limit for conditions for which Kubernetes itself waits.
 const LONG_PATIENCE: Duration = Duration::from_secs(180);
 
-/// The processes of a control plane. They end when this process does: it holds the other end of their input.
+/// Processes of a control plane. They end with this process, because it holds the other end of their standard input.
 struct Plane {
     kubeconfig: PathBuf,
     _processes: Child,
 }
 
-/// What nodes are called that only pods of one namespace get, and what they are tainted with.
+/// Label and taint of nodes that run only pods of one namespace.
 pub(crate) const NAMESPACE_TAINT: &str = "test.kiln.dev/namespace";
 
 static PLANE: OnceLock<Option<Plane>> = OnceLock::new();
@@ -68,25 +69,25 @@ impl Plane {
     }
 }
 
-/// A namespace with Kiln in it.
+/// Namespace of a test.
 pub(crate) struct Cluster {
-    /// An administrator's.
+    /// Client with an administrator's permissions.
     pub(crate) client: Client,
     pub(crate) namespace: String,
-    /// An administrator's.
+    /// Kubeconfig with an administrator's permissions.
     pub(crate) kubeconfig: PathBuf,
     config: Config,
 }
 
 impl Cluster {
-    /// A namespace of this name with Kiln in it; `None` where there is no control plane to run on.
+    /// Creates a namespace and installs Kiln in it. Returns `None` if there is no control plane.
     pub(crate) async fn with_kiln(namespace: &str) -> Option<Cluster> {
         let cluster = Cluster::bare(namespace).await?;
         cluster.install().await;
         Some(cluster)
     }
 
-    /// Likewise, with nothing in it.
+    /// Creates an empty namespace. Returns `None` if there is no control plane.
     pub(crate) async fn bare(namespace: &str) -> Option<Cluster> {
         let plane = tokio::task::block_in_place(|| PLANE.get_or_init(Plane::start).as_ref());
         let Some(plane) = plane else {
@@ -106,7 +107,8 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// As an administrator does: everything that is installed, but for the operator's pod, which no node would run.
+    /// Applies the objects of an installation as an administrator, except for the operator's deployment, which no node
+    /// would run.
     async fn install(&self) {
         let apply = PatchParams::apply("administrator").force();
         let crds: Api<CustomResourceDefinition> = Api::all(self.client.clone());
@@ -136,12 +138,12 @@ impl Cluster {
         }
     }
 
-    /// What is installed in this namespace.
+    /// Returns the objects of an installation in this namespace.
     pub(crate) fn manifests(&self) -> Vec<Value> {
         self.installation(None).objects()
     }
 
-    /// An installation in this namespace.
+    /// Returns the parameters of an installation in this namespace.
     pub(crate) fn installation(&self, instance: Option<Instance>) -> Install {
         Install { namespace: self.namespace.clone(), image: "registry.example/kiln:1".to_owned(), instance }
     }
@@ -153,19 +155,19 @@ impl Cluster {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// A client with the rights of one of the namespace's service accounts.
+    /// Returns a client with the permissions of a service account of the namespace.
     pub(crate) async fn client_of(&self, account: &str) -> Client {
         Client::try_from(self.config_of(account).await).expect("a token needs no more")
     }
 
-    /// Likewise, by another way.
+    /// Returns a client with the permissions of a service account, which connects to the address `way`.
     pub(crate) async fn client_by(&self, account: &str, way: SocketAddr) -> Client {
         let mut config = self.config_of(account).await;
         config.cluster_url = format!("https://{way}/").parse().expect("it is an address");
         Client::try_from(config).expect("a token needs no more")
     }
 
-    /// Where the API server listens.
+    /// Returns the address of the API server.
     pub(crate) fn api_server(&self) -> SocketAddr {
         let authority = self.config.cluster_url.authority().expect("it was written so");
         authority.as_str().parse().expect("it is an address")
@@ -188,7 +190,7 @@ impl Cluster {
         config
     }
 
-    /// Runs an operator with the rights that an installed one has.
+    /// Starts an operator in this process, with the permissions of an installed one.
     pub(crate) async fn operator(&self, identity: &str) -> Operator {
         let client = self.client_of("kiln-operator").await;
         let settings = OperatorSettings {
@@ -208,7 +210,7 @@ impl Cluster {
         self.all().create(&PostParams::default(), &instance("dw", more)).await
     }
 
-    /// Waits until the object is so.
+    /// Waits until an object satisfies a condition.
     pub(crate) async fn until<K>(&self, name: &str, is_so: impl Condition<K>) -> Option<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -221,7 +223,7 @@ impl Cluster {
         self.until_within(PATIENCE, name, is_so).await
     }
 
-    /// Likewise, where Kubernetes takes minutes.
+    /// Waits until an object satisfies a condition, for which Kubernetes may take minutes.
     pub(crate) async fn until_late<K>(&self, name: &str, is_so: impl Condition<K>) -> Option<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -243,18 +245,18 @@ impl Cluster {
             + DeserializeOwned
             + 'static,
     {
-        // Watches are large, and tests have many.
+        // Boxed, because futures of watches are large and tests have many of them.
         let waiting = Box::pin(await_condition(self.all::<K>(), name, is_so));
         match tokio::time::timeout(patience, waiting).await {
             Ok(waited) => waited.expect("the API server can be watched"),
             Err(_) => {
                 let is = self.all::<K>().get_opt(name).await;
-                panic!("{name} is not so after {} s: {is:#?}", patience.as_secs())
+                panic!("{name} does not satisfy the condition after {} s: {is:#?}", patience.as_secs())
             }
         }
     }
 
-    /// Says of a pod that it runs and is ready, or not, as the agent of its node would.
+    /// Reports a pod as running, and as ready or not, in place of a kubelet.
     pub(crate) async fn say_ready(&self, pod: &str, is_ready: bool) {
         let ready = if is_ready { "True" } else { "False" };
         let status = json!({
@@ -267,44 +269,45 @@ impl Cluster {
         pods.patch_status(pod, &PatchParams::default(), &Patch::Merge(&status)).await.expect("the pod is there");
     }
 
-    /// Likewise, where it may have gone.
+    /// Reports a pod as running and ready.
     pub(crate) async fn say_ready_of(&self, pod: &Pod) {
         self.say_ready(&kube::ResourceExt::name_any(pod), true).await;
     }
 }
 
-/// An operator that runs.
+/// Running operator.
 pub(crate) struct Operator {
     tell: oneshot::Sender<()>,
     running: JoinHandle<Result<(), OperatorError>>,
 }
 
 impl Operator {
-    /// Ends it as SIGTERM does.
+    /// Stops the operator like SIGTERM.
     pub(crate) async fn stop(self) {
         drop(self.tell);
         self.running.await.expect("it does not panic").expect("it ends well");
     }
 
-    /// Ends it as SIGKILL does.
+    /// Kills the operator like SIGKILL.
     pub(crate) async fn kill(self) {
         self.running.abort();
         assert!(self.running.await.expect_err("it was ended").is_cancelled());
     }
 
-    /// How it ends by itself.
+    /// Waits until the operator ends by itself, and returns its result.
     pub(crate) async fn ended(self) -> Result<(), OperatorError> {
         self.running.await.expect("it does not panic")
     }
 }
 
-/// Whether a pod says that it takes work.
+/// Returns whether a pod is ready.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// By these a namespace's pods run on nodes of that namespace, and on no others: who has none has pods that stay pending.
+/// Returns the annotations that restrict the pods of a namespace to its own nodes. Without such nodes, pods stay
+/// pending.
 fn of_own_nodes(namespace: &str) -> Value {
     let tolerated = json!([
         { "key": NAMESPACE_TAINT, "operator": "Equal", "value": namespace, "effect": "NoSchedule" },
@@ -315,7 +318,7 @@ fn of_own_nodes(namespace: &str) -> Value {
     })
 }
 
-/// An instance that says this besides what it must.
+/// Returns an instance with the required fields and `more` in its spec.
 pub(crate) fn instance(name: &str, more: Value) -> Instance {
     let mut object = json!({
         "apiVersion": "kiln.dev/v1alpha1",
@@ -334,7 +337,7 @@ pub(crate) fn instance(name: &str, more: Value) -> Instance {
     serde_json::from_value(object).expect("it is an instance")
 }
 
-/// What the API server said against it.
+/// Returns the message with which the API server refused a request.
 pub(crate) fn refusal<T: Debug>(answer: Result<T, kube::Error>) -> String {
     match answer {
         Err(kube::Error::Api(status)) => status.message.clone(),

@@ -1,4 +1,4 @@
-//! A warehouse whose volume is lost, as docs/kubernetes.md has an administrator bring it back from its bucket.
+//! Recovery of a warehouse from its bucket after the loss of its volume, following docs/kubernetes.md.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::plane::{Cluster, is_ready};
 
 const COUNT: &str = "SELECT count(*) || ' of ' || sum(a) FROM t";
 
-/// Makes the instance over the bucket.
+/// Creates the instance over the bucket.
 async fn create(cluster: &Cluster, bucket: &Bucket, more: Value) {
     let mut spec = json!({
         "resources": { "cpu": "1", "memory": "1Gi" },
@@ -27,7 +27,7 @@ async fn create(cluster: &Cluster, bucket: &Bucket, more: Value) {
     cluster.create(spec).await.expect("it is an instance");
 }
 
-/// Likewise, and comes in when it is ready.
+/// Creates the instance over the bucket, and connects when it is ready.
 async fn make(cluster: &Cluster, bucket: &Bucket, more: Value) -> Client {
     create(cluster, bucket, more).await;
     cluster.until_late("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
@@ -61,7 +61,7 @@ async fn a_lost_volume_comes_back_from_the_bucket() {
     assert_eq!(value(&boss, COUNT).await, "1002 of 502503");
     drop(boss);
 
-    // Without a word nothing is begun over a bucket that has a warehouse.
+    // Without `restore`, an instance does not start over a bucket that has a warehouse.
     lose(&cluster).await;
     create(&cluster, &bucket, json!({})).await;
     let has_failed = |pod: Option<&Pod>| {
@@ -71,7 +71,7 @@ async fn a_lost_volume_comes_back_from_the_bucket() {
     cluster.until("dw-0", has_failed).await;
     assert!(node.site().log("dw-0").contains("cannot claim the storage"), "{}", node.site().log("dw-0"));
 
-    // The newest moment.
+    // Restore of the newest snapshot.
     lose(&cluster).await;
     let boss = make(&cluster, &bucket, json!({ "restore": {} })).await;
     assert_eq!(value(&boss, COUNT).await, "1002 of 502503");
@@ -79,7 +79,7 @@ async fn a_lost_volume_comes_back_from_the_bucket() {
     boss.batch_execute("INSERT INTO t VALUES (1003)").await.expect("it goes on");
     drop(boss);
 
-    // Its pod begins anew and leaves the volume as it is; and what the instance begins with may be forgotten.
+    // The pod is replaced and leaves the volume unchanged.
     cluster.all::<Pod>().delete("dw-0", &DeleteParams::default()).await.expect("it runs");
     cluster.until("dw-0", |pod: Option<&Pod>| pod.is_none_or(|pod| !is_ready(pod))).await;
     cluster.until("dw-0", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await;
@@ -92,7 +92,7 @@ async fn a_lost_volume_comes_back_from_the_bucket() {
     };
     cluster.until("dw", is_restored).await;
 
-    // Its volume is lost again: it does not go back to that by itself.
+    // The volume is lost again: the instance is not restored a second time by itself.
     let claims: Api<PersistentVolumeClaim> = cluster.all();
     let first = claims.get("data-dw-0").await.expect("it is there").metadata.uid;
     claims.delete("data-dw-0", &DeleteParams::default()).await.expect("it is there");
@@ -112,7 +112,7 @@ async fn a_lost_volume_comes_back_from_the_bucket() {
     let forgotten = json!({ "spec": { "restore": null } });
     cluster.all::<Instance>().patch("dw", &PatchParams::default(), &Patch::Merge(&forgotten)).await.expect("it may");
 
-    // A moment of before.
+    // Restore of an earlier point in time.
     lose(&cluster).await;
     let boss = make(&cluster, &bucket, json!({ "restore": { "to": moment } })).await;
     assert_eq!(value(&boss, COUNT).await, "1000 of 500500");

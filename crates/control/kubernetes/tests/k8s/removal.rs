@@ -1,4 +1,4 @@
-//! Installing twice, waiting until it works, and taking it away again.
+//! Repeated installation, waiting for readiness, and removal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock::new())
 }
 
-/// Installs, and gives what was told meanwhile.
+/// Installs, and returns the outcome with the progress that was reported.
 async fn installed(cluster: &Cluster, what: &Install, patience: Duration) -> (Result<(), InstallError>, Vec<Progress>) {
     let mut told = Vec::new();
     let done = install(&cluster.client, what, patience, &clock(), |progress| told.push(progress.clone())).await;
@@ -55,7 +55,7 @@ async fn an_installation_is_there_when_its_instance_takes_queries() {
     let kinds = told.iter().filter(|progress| matches!(progress, Progress::Applied { .. })).count();
     assert_eq!(kinds, what.objects().len());
 
-    // Again: nothing is different.
+    // A second installation changes nothing.
     let before = cluster.all::<StatefulSet>().get("dw").await.expect("it is there").metadata.generation;
     installed(&cluster, &what, PATIENCE).await.0.expect("it is there already");
     assert_eq!(cluster.all::<StatefulSet>().get("dw").await.expect("it is there").metadata.generation, before);
@@ -68,7 +68,7 @@ async fn an_installation_is_there_when_its_instance_takes_queries() {
     assert!(cluster.all::<Instance>().get_opt("dw").await.expect("it can be asked").is_none());
     cluster.until("kiln-operator", |operator: Option<&Deployment>| operator.is_none()).await;
     cluster.until("kiln-operator", |account: Option<&ServiceAccount>| account.is_none()).await;
-    // It has no rights any more.
+    // Not stopped cleanly, because its permissions are gone.
     drop(operator);
 }
 
@@ -82,7 +82,7 @@ async fn volumes_go_where_that_is_said() {
     cluster.until("data-dw-0", |claim: Option<&PersistentVolumeClaim>| claim.is_none()).await;
     let again = removed(&cluster, true).await;
     assert!(!again.iter().any(|progress| matches!(progress, Progress::Kept { .. })), "nothing is left: {again:?}");
-    // It has no rights any more.
+    // Not stopped cleanly, because its permissions are gone.
     drop(operator);
 }
 

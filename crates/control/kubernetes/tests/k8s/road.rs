@@ -1,4 +1,4 @@
-//! A way to the API server that can be cut.
+//! TCP proxy that can be interrupted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+/// Proxy from a local address to a server. Dropping it closes all connections.
 pub(crate) struct Road {
     pub(crate) address: SocketAddr,
     travellers: Arc<Mutex<Option<JoinSet<()>>>>,
@@ -14,12 +15,12 @@ pub(crate) struct Road {
 }
 
 impl Road {
-    /// A way to whoever listens at `to`.
+    /// Opens a proxy to `to` on a free local port.
     pub(crate) async fn to(to: SocketAddr) -> Road {
         Road::at(([127, 0, 0, 1], 0).into(), to).await
     }
 
-    /// Likewise, which begins there.
+    /// Opens a proxy to `to` on the address `from`.
     pub(crate) async fn at(from: SocketAddr, to: SocketAddr) -> Road {
         let listener = TcpListener::bind(from).await.expect("a port is free");
         let address = listener.local_addr().expect("it listens");
@@ -30,7 +31,7 @@ impl Road {
             loop {
                 let Ok((mut from, _)) = listener.accept().await else { return };
                 let mut open = open.lock();
-                // Where it is cut the connection is closed at once.
+                // While the proxy is interrupted, connections are closed at once.
                 let Some(open) = open.as_mut() else { continue };
                 open.spawn(async move {
                     let Ok(mut there) = TcpStream::connect(to).await else { return };

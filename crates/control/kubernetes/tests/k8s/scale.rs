@@ -1,4 +1,4 @@
-//! Clusters of workers as resources: their limits, `kubectl scale`, and whose fields they are.
+//! ComputeClusters as resources: limits, `kubectl scale`, and field ownership.
 
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -51,10 +51,10 @@ async fn only_a_suspended_cluster_has_no_workers() {
     }
     let moved = Patch::Merge(json!({ "spec": { "instance": "other" } }));
     let message = refusal(api.patch("etl", &PatchParams::default(), &moved).await);
-    assert!(message.contains("a cluster stays with its instance"), "{message}");
+    assert!(message.contains("the instance of a cluster cannot be changed"), "{message}");
 }
 
-/// What a person has scaled is the person's: who applies another number without force is told so.
+/// A person who scales a cluster owns the node count: applying another number without force is a conflict.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_scaled_a_cluster_owns_its_size() {
     let Some(cluster) = Cluster::with_kiln("scale-owner").await else { return };

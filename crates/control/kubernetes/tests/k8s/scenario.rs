@@ -1,5 +1,8 @@
-//! What an administrator and users do with a warehouse, from nothing to nothing, and what happens to it meanwhile. All of it is as installed: the program
-//! `kiln` installs, the operator is a pod, and clients come by the address of a service.
+//! Scenario of a warehouse from installation to removal, with the actions of an administrator and users and with
+//! faults.
+//!
+//! Everything is as in production: the program `kiln` installs, the operator is a pod, and clients connect to a
+//! service.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -32,13 +35,15 @@ const SESSIONS: usize = 2;
 const ON_WORKERS: &str = "USE CLUSTER etl; SET min_parallel_table_scan_size = 0";
 const WORKERS: &str = "app.kubernetes.io/component=worker";
 const OPERATORS: &str = "app.kubernetes.io/component=operator";
-/// Half a minute after its node was last heard of, which takes eight seconds to be noticed, and what the rest may take.
+/// Time limit for the operator to move off a dead node: 8 seconds until that is noticed, 30 seconds of toleration, and
+/// a margin.
 const OPERATOR_MOVES: Duration = Duration::from_secs(60);
 const IMAGE: &str = "registry.example/kiln:1";
-/// The same program, which says that it is another version.
+/// Image with the same program, which reports another version.
 const NEXT_IMAGE: &str = "registry.example/kiln:2";
 const NEXT_VERSION: &str = "0.9.9-next";
-/// What a query may end with whose session's server has gone, beside nothing at all: no connection, no server yet, its workers lost twice.
+/// SQLSTATEs that queries may fail with when their server is gone: no connection, no server yet, workers lost twice. A
+/// query may also fail without one.
 const GONE: [&str; 4] = ["57P01", "57P03", "08006", "58030"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,7 +65,7 @@ async fn from_nothing_to_queries_through_faults_and_an_upgrade_to_nothing() {
     scene.uninstall().await;
 }
 
-/// The warehouse, and where it is.
+/// Warehouse under test, with its environment.
 struct Scene {
     steps: Steps,
     cluster: Cluster,
@@ -68,10 +73,11 @@ struct Scene {
     nodes: Vec<Node>,
     bucket: Bucket,
     door: Option<Door>,
-    /// All 22 queries, and those that sessions can ask at the same time.
+    /// All 22 queries of TPC-H.
     all: Vec<Known>,
+    /// Queries that several sessions can run at the same time.
     plain: Vec<Known>,
-    /// Nodes that are dead.
+    /// Names of dead nodes.
     dead: Vec<String>,
 }
 
@@ -106,13 +112,13 @@ impl Scene {
         pods.list(&ListParams::default().labels(labels)).await.expect("an administrator may").items
     }
 
-    /// The pod's process ends at once, and its node lets it go: `kubectl delete pod --force`.
+    /// Deletes a pod without a grace period, like `kubectl delete pod --force`.
     async fn kill(&self, pod: &str) {
         let pods: Api<Pod> = self.cluster.all();
         pods.delete(pod, &DeleteParams::default().grace_period(0)).await.expect("it is there");
     }
 
-    /// What the administrator says to the program.
+    /// Runs `kiln` as the administrator, and returns its output.
     async fn kiln(&self, arguments: &[&str]) -> String {
         let done = Command::new(node::program().expect("the site has it"))
             .args(arguments)
@@ -127,14 +133,14 @@ impl Scene {
         format!("{told}{said}")
     }
 
-    /// So many workers get statements, and there are no others.
+    /// Waits until exactly `count` workers exist and are ready.
     async fn until_workers(&self, boss: &Client, count: usize) {
         let all = "SELECT count(*) || ' of ' || (SELECT count(*) FROM sys.worker WHERE cluster = 'etl' AND state <> 'gone') \
                    FROM sys.worker WHERE cluster = 'etl' AND state = 'ready' AND NOT hung";
         until(boss, all, &format!("{count} of {count}")).await;
     }
 
-    /// All 22 answers are right.
+    /// Runs all 22 queries and checks their results.
     async fn asked_all(&self, client: &Client) {
         client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
         for known in &self.all {
@@ -275,7 +281,7 @@ impl Scene {
         self.steps.done("… and back to 3", &format!("{} queries, all right", endings.right));
     }
 
-    /// The pods of the warehouse, and how often each was started.
+    /// Returns the pods of the warehouse with their uids and restart counts.
     async fn life(&self) -> Vec<(String, Option<String>, i32)> {
         let mut pods = self.pods(WORKERS).await;
         pods.extend(self.pods("app.kubernetes.io/component=instance").await);
@@ -313,7 +319,7 @@ impl Scene {
         boss
     }
 
-    /// One that has workers and not the instance.
+    /// Kills a node with workers but without the instance, if possible the one with the operator.
     async fn lose_a_node(&mut self, boss: &Client) {
         let workers: Vec<String> = self.pods(WORKERS).await.iter().map(ResourceExt::name_any).collect();
         let has_only_workers = |node: &Node| !node.runs("dw-0") && workers.iter().any(|worker| node.runs(worker));
@@ -359,7 +365,7 @@ impl Scene {
         self.dead.push(dead);
     }
 
-    /// An operator runs on another node than the dead one.
+    /// Waits until an operator is ready on another node than the dead one.
     async fn until_operator_off(&self, dead: &str) {
         let operators = watcher::Config::default().labels(OPERATORS);
         let mut events = watcher(self.cluster.all::<Pod>(), operators).boxed();
@@ -400,7 +406,7 @@ impl Scene {
             let is_ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
             is_ready && pod.is_some_and(|pod| pod.uid() != uid)
         };
-        // Kubernetes itself waits for 40 seconds, and looks every 20.
+        // Kubernetes itself waits 40 seconds, and checks every 20.
         self.cluster.until_late("dw-0", is_another).await;
         self.steps.done("delete the dead nodes, until the instance is ready on another one", "");
         let boss = self.door().wait().await;
@@ -447,7 +453,7 @@ impl Scene {
         boss
     }
 
-    /// The least number of workers' pods that were ready from now on.
+    /// Starts recording the minimum number of ready worker pods.
     fn watch_workers(&self) -> (Arc<AtomicUsize>, JoinHandle<()>) {
         let least = Arc::new(AtomicUsize::new(usize::MAX));
         let (seen, pods): (_, Api<Pod>) = (Arc::clone(&least), self.cluster.all());
@@ -489,7 +495,7 @@ impl Scene {
     }
 }
 
-/// A statement that the instance may not be able to do yet, because it hears of new objects a moment later.
+/// Repeats a statement until it succeeds, because the instance learns of new objects with a delay.
 async fn until_done(boss: &Client, statement: &str) {
     let clock = SystemClock::new();
     loop {

@@ -1,4 +1,4 @@
-//! How long each step of a long test took: a line in the log, and a table in the target folder.
+//! Durations of the steps of a long test, as lines on standard error and as a table in the target folder.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use types::{Clock, SystemClock};
 
-/// The steps so far.
+/// Recorder of steps.
 pub(crate) struct Steps {
     of: &'static str,
     clock: SystemClock,
@@ -15,14 +15,14 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// The table is called after what it is of.
+    /// Starts recording the steps of the test `of`, after which the table is named.
     pub(crate) fn begin(of: &'static str) -> Steps {
         let clock = SystemClock::new();
         let begun = clock.monotonic();
         Steps { of, clock, begun, table: "| step | seconds | |\n|---|---|---|\n".to_owned() }
     }
 
-    /// The step that began when the last one was done is done.
+    /// Records the end of a step, which began at the end of the previous one.
     pub(crate) fn done(&mut self, step: &str, more: &str) {
         let now = self.clock.monotonic();
         let seconds = (now - std::mem::replace(&mut self.begun, now)).as_secs_f64();

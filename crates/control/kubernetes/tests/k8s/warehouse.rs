@@ -1,4 +1,4 @@
-//! An instance from nothing to a query, with a real pod: what it is told stays through kills, another template and its own end.
+//! Instance with a real pod: its data survives kills, a changed pod template, and the deletion of the instance.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -15,14 +15,14 @@ async fn a_warehouse_keeps_what_it_was_told() {
     let Some(cluster) = Cluster::with_kiln("warehouse").await else { return };
     let Some(node) = Node::start(&cluster).await else { return };
     let operator = cluster.operator("a").await;
-    // A queries' share of memory that a small machine has.
+    // Small enough for a small machine.
     cluster.create(json!({ "resources": { "cpu": "1", "memory": "1Gi" } })).await.expect("it is an instance");
     ready(&cluster, &node).await;
     sql(&node, "CREATE TABLE t (a int PRIMARY KEY)").await;
     sql(&node, "INSERT INTO t VALUES (1), (2), (3)").await;
     assert_eq!(sql(&node, "SELECT sum(a) AS s FROM t").await, "s\n6\n");
 
-    // Its process is killed: the same pod starts it again, over the same volume.
+    // The process is killed: the same pod restarts it over the same volume.
     node.signal("dw-0", "KILL");
     let not_ready = |instance: Option<&Instance>| !is_ready(instance);
     cluster.until("dw", not_ready).await;
@@ -31,7 +31,7 @@ async fn a_warehouse_keeps_what_it_was_told() {
     let pods: Api<Pod> = cluster.all();
     let before = pods.get("dw-0").await.expect("it runs").uid();
 
-    // Another template: another pod.
+    // A changed template replaces the pod.
     let settings = json!({ "spec": { "settings": [{ "name": "retention", "value": "3600" }] } });
     let instances: Api<Instance> = cluster.all();
     instances.patch("dw", &PatchParams::default(), &Patch::Merge(&settings)).await.expect("it is within limits");
@@ -40,7 +40,7 @@ async fn a_warehouse_keeps_what_it_was_told() {
     sql(&node, "INSERT INTO t VALUES (4)").await;
     assert_eq!(sql(&node, "SELECT sum(a) AS s FROM t").await, "s\n10\n");
 
-    // It goes, cleanly, and comes back over the volume that it has left.
+    // The instance is deleted, shuts down cleanly, and is created again over its old volume.
     instances.delete("dw", &DeleteParams::default()).await.expect("it is there");
     cluster.until("dw", |instance: Option<&Instance>| instance.is_none()).await;
     assert!(
@@ -67,7 +67,7 @@ async fn ready(cluster: &Cluster, node: &Node) {
     assert!(waited.is_ok(), "the pod is not ready: {}", node.site().log("dw-0"));
 }
 
-/// The answer to statements, asked from within the pod.
+/// Runs statements inside the pod, and returns the result as CSV.
 async fn sql(node: &Node, statements: &str) -> String {
     let asked = node.exec("dw-0", &["kiln", "sql", "--format", "csv", "-c", statements]).await;
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));

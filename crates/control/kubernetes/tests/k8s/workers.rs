@@ -1,4 +1,4 @@
-//! From a statement to workers in real pods, and back.
+//! Workers in real pods, created, changed and dropped by SQL statements.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::bucket::{Bucket, SECRET};
 use crate::node::Node;
 use crate::plane::{Cluster, is_ready};
 
-/// Nothing here takes as long on any machine.
+/// Time limit, longer than any condition takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The answer to statements, asked from within the instance's pod.
+/// Runs statements inside the instance's pod, and returns the result as CSV.
 async fn sql(node: &Node, statements: &str) -> String {
     let asked = node.exec("dw-0", &["kiln", "sql", "--format", "csv", "-c", statements]).await;
     assert!(asked.status.success(), "{statements}: {}", String::from_utf8_lossy(&asked.stderr));
     String::from_utf8(asked.stdout).expect("it is text")
 }
 
-/// Asks until the answer is this one.
+/// Repeats a query until its result is `answer`.
 async fn until(node: &Node, statement: &str, answer: &str) {
     let (clock, mut last) = (SystemClock::new(), String::new());
     while clock.monotonic() < PATIENCE {
@@ -65,14 +65,14 @@ async fn a_statement_makes_workers_that_run_queries() {
     let sum = "USE CLUSTER etl; SELECT sum(a) AS s FROM t";
     assert!(sql(&node, sum).await.ends_with("s\n5000050000\n"));
 
-    // A worker's process is killed: the same pod starts it again, and it comes back as another worker.
+    // A worker's process is killed: the same pod restarts it, and it joins as another worker.
     let pods: Api<Pod> = cluster.all();
     let all = pods.list(&kube::api::ListParams::default().labels("app.kubernetes.io/component=worker")).await;
     let names: Vec<String> = all.expect("an administrator may").iter().map(ResourceExt::name_any).collect();
     node.signal(&names[1], "KILL");
     assert!(sql(&node, sum).await.ends_with("s\n5000050000\n"), "no statement fails");
     until(&node, count, "n\n2\n").await;
-    // Its pod is deleted: it drains, and another one comes.
+    // A worker's pod is deleted: the worker drains, and another one replaces it.
     pods.delete(&names[0], &DeleteParams::default()).await.expect("it is there");
     assert!(sql(&node, sum).await.ends_with("s\n5000050000\n"), "no statement fails");
     until(&node, count, "n\n2\n").await;

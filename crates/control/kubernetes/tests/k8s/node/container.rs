@@ -1,4 +1,4 @@
-//! A pod's process: the one container that runs of it, in its root, at its address, as its user.
+//! Process of a pod's container, with the pod's root, address and user.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -13,17 +13,18 @@ use super::network::Network;
 use super::site::Ground;
 use super::{project, volume};
 
-/// As the system counts signals.
+/// Number of the signal on Linux.
 const SIGTERM: u32 = 15;
 
-/// A process that can be found again.
+/// Handle of a container's process.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
-    /// As the machine counts, not as the pod does.
+    /// PID of the started command outside the pod's PID namespace.
     pid: u32,
 }
 
-/// Starts a container of a pod, when there is all that it asks for; and what keeps its volumes up to date meanwhile.
+/// Starts a container of a pod as soon as its volumes and secrets exist. Returns also the tasks that keep its volumes
+/// up to date.
 pub(super) async fn start(
     ground: &Ground,
     pod: &Pod,
@@ -44,7 +45,7 @@ pub(super) async fn start(
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &network.namespace]);
     command.args(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]);
-    // Those of the image and of the pod, and no others.
+    // Only the variables of the image and of the pod.
     command.args(["env", "-i"]).args(ground.variables(container.image.as_deref().unwrap_or_default()));
     command.args(variables(ground, pod, container).await);
     command.arg(project("tests/k8s/pod")).arg(&root).arg(ground.root()).arg(format!("{user}:{group}"));
@@ -64,7 +65,7 @@ pub(super) async fn start(
     (child, process, keepers)
 }
 
-/// As `NAME=value`.
+/// Returns the environment variables of a container, as `NAME=value`.
 async fn variables(ground: &Ground, pod: &Pod, container: &Container) -> Vec<String> {
     let mut said = Vec::new();
     for source in container.env_from.iter().flatten() {
@@ -94,13 +95,13 @@ async fn variables(ground: &Ground, pod: &Pod, container: &Container) -> Vec<Str
 }
 
 impl Process {
-    /// The process itself: what was started waits for it.
+    /// Returns the PID of the container's process, which is the child of the started command.
     fn own(&self) -> Option<u32> {
         let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).ok()?;
         children.split_whitespace().next()?.parse().ok()
     }
 
-    /// Those that it was started with.
+    /// Returns the environment variables of the process.
     fn variables(&self) -> Vec<(String, String)> {
         let pid = self.own().expect("it runs");
         let said = std::fs::read(format!("/proc/{pid}/environ")).expect("it runs");
@@ -109,7 +110,7 @@ impl Process {
         variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// Whether it would notice that it is to end.
+    /// Returns whether the process has a handler for SIGTERM.
     pub(super) fn listens(&self) -> bool {
         let caught = || {
             let status = std::fs::read_to_string(format!("/proc/{}/status", self.own()?)).ok()?;
@@ -119,15 +120,15 @@ impl Process {
         caught().is_some_and(|caught| caught & (1 << (SIGTERM - 1)) != 0)
     }
 
-    /// Sends a signal, as `TERM`; nothing where it has ended.
+    /// Sends a signal, such as `TERM`. Does nothing if the process has ended.
     pub(super) fn signal(&self, signal: &str) {
         if let Some(pid) = self.own() {
-            // It may end in between.
+            // Fails if the process ends in the meantime.
             let _ = std::process::Command::new("kill").args(["-s", signal, &pid.to_string()]).status();
         }
     }
 
-    /// Runs a program beside it.
+    /// Runs a program in the container, beside the process.
     pub(super) async fn exec(&self, command: &[&str]) -> Output {
         let pid = self.own().expect("it runs").to_string();
         let entered = Command::new("nsenter")

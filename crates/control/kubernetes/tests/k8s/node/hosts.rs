@@ -1,4 +1,4 @@
-//! Names of pods and of services, in a file that all pods have.
+//! Host names of pods and services, in a hosts file that all pods mount.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,7 +23,7 @@ impl Hosts {
         &self.path
     }
 
-    /// From now on the name is of this address.
+    /// Sets the address of a name.
     pub(super) fn add(&self, name: &str, address: Ipv4Addr) {
         let mut known = self.known.lock();
         known.retain(|(other, _)| other != name);
@@ -31,7 +31,8 @@ impl Hosts {
         self.write(&known);
     }
 
-    /// Over what is there, because pods have the file itself, and at once: who reads meanwhile finds every name.
+    /// Overwrites the file in place, because pods mount the file itself, and in one write, so that readers find every
+    /// name.
     fn write(&self, known: &[(String, Ipv4Addr)]) {
         let lines = known.iter().map(|(name, address)| format!("{address} {name}\n"));
         let text: String = std::iter::once("127.0.0.1 localhost\n".to_owned()).chain(lines).collect();

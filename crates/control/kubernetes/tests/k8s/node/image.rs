@@ -1,4 +1,5 @@
-//! The image that pods run, whatever their own is called: made by `scripts/image` of the program under test, and unpacked once for all tests.
+//! Container image that all pods run, whatever image they name: built by `scripts/image` from the program under test,
+//! and unpacked once for all tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,19 +9,19 @@ use serde_json::Value;
 
 use super::project;
 
-/// An image as a node has it.
+/// Unpacked image.
 #[derive(Debug, Clone)]
 pub(super) struct Image {
-    /// Its root.
+    /// Root file system.
     pub(super) root: PathBuf,
-    /// Variables of whoever runs in it, `NAME=value`.
+    /// Environment variables, as `NAME=value`.
     pub(super) variables: Vec<String>,
 }
 
 static IMAGE: OnceLock<Image> = OnceLock::new();
 
 impl Image {
-    /// The image of the program, unpacked.
+    /// Returns the image of the program, which is built and unpacked on the first call.
     pub(super) fn of(program: &Path) -> Image {
         IMAGE.get_or_init(|| Image::unpack(program)).clone()
     }
@@ -47,7 +48,7 @@ impl Image {
     }
 }
 
-/// The file that a descriptor names, which is what the descriptor says.
+/// Returns the path of the blob that a descriptor names, after checking its digest and size.
 fn blob(layout: &Path, descriptor: &Value) -> PathBuf {
     let digest = descriptor["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:")).expect("a digest");
     let path = layout.join("blobs/sha256").join(digest);

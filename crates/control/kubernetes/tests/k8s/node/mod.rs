@@ -1,9 +1,18 @@
-//! A node for tests: it registers itself, runs the pods that are bound to it as processes of this machine, each in a root and at an address of
-//! its own. And it does to pods what happens to them: kills and freezes their processes, cuts them off, fills their disks, and dies.
+//! Kubernetes node for tests: registers itself and runs the pods that are bound to it as processes of this machine.
 //!
-//! `site.rs` is what nodes share, `network.rs` the addresses of pods, `services.rs` those of services, `hosts.rs` the names of both, `volume.rs` disks,
-//! `image.rs` what pods run in. `pod.rs` is a pod's life, `container.rs` its process, `probe.rs` what is asked of it, `status.rs` what is said of it. A pod that
-//! asks for what is not known here fails the test that made it.
+//! Each pod has its own root and its own address. The node can also inject faults: it kills and freezes processes, cuts
+//! pods or itself off the network, fills disks, and dies. A pod that uses an unsupported feature fails its test.
+//!
+//! - `site.rs`: the parts that the nodes of a test share.
+//! - `network.rs`: addresses of pods.
+//! - `services.rs`: addresses of services.
+//! - `hosts.rs`: host names of pods and services.
+//! - `volume.rs`: volumes.
+//! - `image.rs`: the container image.
+//! - `pod.rs`: the life cycle of a pod.
+//! - `container.rs`: the process of a pod.
+//! - `probe.rs`: the probes of a container.
+//! - `status.rs`: the status of a pod.
 
 mod container;
 mod hosts;
@@ -41,42 +50,43 @@ use crate::plane::{Cluster, NAMESPACE_TAINT};
 
 pub(crate) use site::Site;
 
-/// Between two signs of life. A node that gives none for eight seconds counts as lost.
+/// Interval of lease renewals. A node that does not renew its lease for 8 seconds counts as lost.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
 
-/// A node that runs.
+/// Running node.
 pub(crate) struct Node {
     shared: Arc<Shared>,
     site: Arc<Site>,
-    /// Ended with it.
+    /// Tasks of the node, aborted on drop.
     tasks: JoinSet<()>,
 }
 
-/// What the lives of its pods share.
+/// State that the node shares with the tasks of its pods.
 struct Shared {
     name: String,
     ground: Arc<Ground>,
-    /// Of the pods that are here, by their uids.
+    /// Pods on this node, by uid.
     living: Mutex<HashMap<String, Living>>,
     is_connected: watch::Sender<bool>,
 }
 
-/// A pod that is here.
+/// Pod on this node.
 struct Living {
     name: String,
     link: Link,
-    /// While it runs.
+    /// Process of its container, while it runs.
     process: Option<Process>,
 }
 
 impl Node {
-    /// The only node of the cluster's namespace; `None`, and one line, where this machine cannot be one.
+    /// Starts the only node of the cluster's namespace. If this machine cannot run one, prints a line and returns
+    /// `None`.
     pub(crate) async fn start(cluster: &Cluster) -> Option<Node> {
         let site = Site::open(cluster).await?;
         Some(Node::join(&site, "node").await)
     }
 
-    /// One more node of a site.
+    /// Starts a node of a site.
     pub(crate) async fn join(site: &Arc<Site>, name: &str) -> Node {
         let ground = Arc::clone(&site.ground);
         let shared = Arc::new(Shared {
@@ -96,7 +106,7 @@ impl Node {
         &self.site
     }
 
-    /// Whether the pod's process runs here.
+    /// Returns whether the pod's process runs on this node.
     pub(crate) fn runs(&self, pod: &str) -> bool {
         self.shared.find(pod, |living| living.process.is_some()).unwrap_or(false)
     }
@@ -111,28 +121,29 @@ impl Node {
         self.shared.process(pod).exec(command).await
     }
 
-    /// Nothing comes to the pod any more, nor from it, also not what its node asks it.
+    /// Cuts a pod off the network, including the probes of its node.
     pub(crate) fn cut_pod(&self, pod: &str) {
         self.shared.find(pod, |living| living.link.cut()).expect("the pod is here");
     }
 
-    /// Its pods are cut off, and it is itself: what is told of them does not arrive here, nor there what they do.
+    /// Cuts the node and its pods off the network, so that neither hears from the API server or can reach it.
     pub(crate) fn cut(&self) {
         self.shared.is_connected.send_replace(false);
         self.shared.living.lock().values().for_each(|living| living.link.cut());
     }
 
-    /// It hears again, and is heard.
+    /// Reconnects the node and its pods.
     pub(crate) fn heal(&self) {
         self.shared.living.lock().values().for_each(|living| living.link.heal());
         self.shared.is_connected.send_replace(true);
     }
 
-    /// It loses its power, with all that runs on it, and nobody hears of that. Its object, whose name this is, stays until somebody deletes it.
+    /// Ends the node and all its pods without notice, like a power failure. Its Node object stays until it is deleted;
+    /// returns its name.
     pub(crate) async fn die(mut self) -> String {
         self.cut();
         self.tasks.shutdown().await;
-        // The lives of its pods end at the same time.
+        // Wait for the tasks of its pods, which end at the same time.
         while 1 < Arc::strong_count(&self.shared) {
             tokio::task::yield_now().await;
         }
@@ -140,7 +151,7 @@ impl Node {
     }
 }
 
-/// Says that a node will not come back, as a cloud does that has taken it away.
+/// Deletes the object of a dead node, as a cloud provider does.
 pub(crate) async fn forget(cluster: &Cluster, node: &str) {
     let nodes: Api<NodeObject> = Api::all(cluster.client.clone());
     nodes.delete(node, &DeleteParams::default()).await.expect("an administrator may");
@@ -153,7 +164,7 @@ impl Shared {
         is_connected.wait_for(|is_connected| *is_connected).await.expect("its sender is here");
     }
 
-    /// Looks at the pod of this name that has come last.
+    /// Calls `look` with the newest pod of this name.
     fn find<T>(&self, pod: &str, look: impl Fn(&Living) -> T) -> Option<T> {
         let living = self.living.lock();
         let named = living.values().filter(|living| living.name == pod);
@@ -164,7 +175,7 @@ impl Shared {
         self.find(pod, |living| living.process.clone()).flatten().expect("the pod runs here")
     }
 
-    /// Whether a pod's process runs, and which one that is.
+    /// Sets the process of a pod, or `None` when it has ended.
     fn runs(&self, uid: &str, process: Option<Process>) {
         self.living.lock().get_mut(uid).expect("it is here").process = process;
     }
@@ -184,7 +195,7 @@ impl Shared {
                     "kubernetes.io/hostname": self.name,
                     "kubernetes.io/os": "linux",
                     NAMESPACE_TAINT: ground.namespace,
-                    // Of a zone in which most nodes are lost Kubernetes evicts nothing, and those of earlier tests are.
+                    // Kubernetes evicts nothing in a zone with mostly lost nodes, and nodes of earlier tests are lost.
                     "topology.kubernetes.io/zone": ground.namespace,
                 },
             },
@@ -196,7 +207,7 @@ impl Shared {
         nodes.patch_status(&self.name, &PatchParams::default(), &Patch::Merge(&status)).await.expect("it was made");
     }
 
-    /// Renews the node's lease.
+    /// Renews the node's lease periodically.
     async fn stay_alive(self: Arc<Self>) {
         let leases: Api<Lease> = Api::namespaced(self.ground.client.clone(), "kube-node-lease");
         loop {
@@ -214,12 +225,12 @@ impl Shared {
         }
     }
 
-    /// Lets the pods that are bound to the node live, and end when they are told to.
+    /// Runs the pods that are bound to the node, and ends those that are deleted.
     async fn run_pods(self: Arc<Self>) {
         let pods: Api<Pod> = Api::namespaced(self.ground.client.clone(), &self.ground.namespace);
         let own = watcher::Config::default().fields(&format!("spec.nodeName={}", self.name));
         let mut lives = JoinSet::new();
-        // How long each may take to end, once it is to.
+        // Grace periods of the pods that are being deleted.
         let mut orders: HashMap<String, watch::Sender<Option<Duration>>> = HashMap::new();
         let mut events = watcher(pods, own).boxed();
         while let Some(event) = events.next().await {
@@ -231,7 +242,7 @@ impl Shared {
             };
             let uid = pod.uid().expect("it is there");
             if is_gone || pod.metadata.deletion_timestamp.is_some() {
-                // One that was deleted by force has no time.
+                // A pod that was deleted by force has no grace period.
                 let grace = pod.metadata.deletion_grace_period_seconds.filter(|_| !is_gone).unwrap_or(0).unsigned_abs();
                 if let Some(life) = orders.get(&uid) {
                     life.send_replace(Some(Duration::from_secs(grace)));
@@ -250,7 +261,7 @@ impl Shared {
     }
 }
 
-/// The binary beside this test's own, or the one `KILN_BIN` names.
+/// Returns the path of the `kiln` binary: the one in `KILN_BIN`, or the one beside this test's binary.
 pub(crate) fn program() -> Option<PathBuf> {
     let beside = || {
         let own = std::env::current_exe().ok()?;
@@ -260,7 +271,7 @@ pub(crate) fn program() -> Option<PathBuf> {
     program.exists().then_some(program)
 }
 
-/// A file below the root of the project.
+/// Returns the path of a file below the root of the repository.
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(path)
 }

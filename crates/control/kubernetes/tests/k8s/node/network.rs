@@ -1,4 +1,4 @@
-//! Addresses of pods: each has a network namespace, joined to the machine's by a bridge, and can be cut off from it.
+//! Network of pods: each pod has a network namespace that is connected to a bridge and can be disconnected from it.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -7,29 +7,30 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::project;
 
-/// Where pods find this machine, and what is forwarded there for services.
+/// Address of this machine in the network of pods.
 pub(super) const HERE: Ipv4Addr = Ipv4Addr::new(10, 213, 0, 1);
-/// Bits of the network that they are in.
+/// Prefix length of the network of pods.
 const NETWORK_BITS: u8 = 16;
 
-/// The number of the next pod, of whatever bridge: what a name was of may still be going when its bridge is gone.
+/// Number of the next pod. It is not reused by later bridges, because the interfaces of an earlier one may still exist.
 static NEXT: AtomicU16 = AtomicU16::new(2);
 
-/// Where pods find each other. Gone with its value, and with this process, however that ends, with all that is in its namespaces.
+/// Bridge that connects pods. It and the processes in its namespaces are removed on drop, and also when this process
+/// ends in any way.
 pub(super) struct Bridge {
     name: String,
-    /// Takes it away, when its input ends.
+    /// Script that removes the bridge when its standard input is closed.
     sweeper: Child,
 }
 
-/// A pod's part of it: a namespace. Gone with its value.
+/// Network namespace of a pod, removed on drop.
 pub(super) struct Network {
     pub(super) namespace: String,
     pub(super) address: Ipv4Addr,
     pub(super) link: Link,
 }
 
-/// What joins a pod to the bridge.
+/// Link between a pod and the bridge.
 #[derive(Debug, Clone)]
 pub(super) struct Link {
     bridge: String,
@@ -38,7 +39,7 @@ pub(super) struct Link {
 }
 
 impl Bridge {
-    /// A new one, which goes together with all that is in the folder; `None` where that is not allowed here.
+    /// Creates a bridge, which is removed together with `folder`. Returns `None` without the required permissions.
     pub(super) fn open(folder: &Path) -> Option<Bridge> {
         sweep_of_the_gone();
         let name = format!("kiln{}", std::process::id());
@@ -56,7 +57,7 @@ impl Bridge {
         Some(Bridge { name, sweeper })
     }
 
-    /// A namespace with an address that no other pod had. What it does not know goes to this machine.
+    /// Creates a namespace with a new address. Its default route leads to this machine.
     pub(super) fn join(&self) -> Network {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("{}-{number}", self.name);
@@ -76,30 +77,30 @@ impl Bridge {
         Network { namespace, address, link: Link { bridge: self.name.clone(), outside, number } }
     }
 
-    /// This machine has the address, too, for whoever is on the bridge and for itself.
+    /// Adds an address to this machine, reachable from pods and from the machine itself.
     pub(super) fn take(&self, address: Ipv4Addr) {
         must(&["addr", "add", &format!("{address}/32"), "dev", &self.name]);
     }
 
-    /// It has it no more.
+    /// Removes an address from this machine.
     pub(super) fn let_go(&self, address: Ipv4Addr) {
         ip(&["addr", "del", &format!("{address}/32"), "dev", &self.name]);
     }
 }
 
 impl Link {
-    /// The later a pod has come, the higher.
+    /// Returns the number of the pod. Newer pods have higher numbers.
     pub(super) fn number(&self) -> u16 {
         self.number
     }
 
-    /// From now on what is sent to the pod and by it is lost, and nobody is told, as with a cable that is pulled.
+    /// Disconnects the pod. Packets are dropped silently, as with a pulled cable.
     pub(super) fn cut(&self) {
-        // It may go at the same time.
+        // Fails if the link is removed at the same time, which does not matter.
         ip(&["link", "set", &self.outside, "nomaster"]);
     }
 
-    /// What is sent arrives again.
+    /// Reconnects the pod.
     pub(super) fn heal(&self) {
         ip(&["link", "set", &self.outside, "master", &self.bridge]);
     }
@@ -108,21 +109,21 @@ impl Link {
 impl Drop for Bridge {
     fn drop(&mut self) {
         drop(self.sweeper.stdin.take());
-        // What is not taken away is told by the next who wants it.
+        // A failure is noticed when the next bridge is created.
         let _ = self.sweeper.wait();
     }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // Also those that have become another user, whom no parent's death ends.
+        // Processes that have changed their user are not ended by the death of their parent, so all are killed here.
         loop {
             let left = Command::new("ip").args(["netns", "pids", &self.namespace]).output().expect("ip runs").stdout;
             let left = String::from_utf8(left).expect("numbers are text");
             if left.trim().is_empty() {
                 break;
             }
-            // It may end in between.
+            // A process may have ended in the meantime.
             let _ =
                 Command::new("kill").args(["-s", "KILL"]).args(left.split_whitespace()).stderr(Stdio::null()).status();
         }
@@ -130,7 +131,8 @@ impl Drop for Network {
     }
 }
 
-/// Takes away bridges whose processes were ended together with their sweepers: two with one address are no way to anybody.
+/// Removes bridges of processes that were killed together with their sweepers. Two bridges with the same address would
+/// not work.
 fn sweep_of_the_gone() {
     let bridges = Command::new("ip").args(["-o", "link", "show", "type", "bridge"]).output();
     let bridges = bridges.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();

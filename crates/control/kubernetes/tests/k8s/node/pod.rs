@@ -1,4 +1,5 @@
-//! A pod's life on a node: its process is started, asked how it is, started again when it ends by itself, and ended when that is ordered.
+//! Life cycle of a pod on a node: starts its process, probes it, restarts it when it exits, and ends it when the pod is
+//! deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,20 +19,21 @@ use super::site::Ground;
 use super::status::Seen;
 use super::{Living, Shared};
 
-/// Before a process that has ended is started again.
+/// Delay before a process that has exited is restarted.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
-/// Between two looks whether one that is to end listens already.
+/// Polling interval while waiting for a process to install its signal handlers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long a pod may take to end, once it is to.
+/// Grace period for the end of a pod, once it is being deleted.
 pub(super) type Orders = watch::Receiver<Option<Duration>>;
 
-/// How a process ended.
+/// Cause of the end of a process.
 enum Ended {
     ByItself,
     Ordered,
 }
 
+/// Runs a pod until it is deleted, and then deletes its object.
 pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: Orders) {
     let (name, uid) = (pod.name_any(), pod.uid().expect("it is there"));
     let ground = &node.ground;
@@ -54,7 +56,7 @@ pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: Orders) {
     let [main] = &spec.containers[..] else { panic!("one container is known here, not {}", spec.containers.len()) };
     let mut is_prepared = false;
     loop {
-        // What it asks for may never be there.
+        // The start waits for the pod's volumes, which may never exist.
         let (mut child, process, _keepers) = tokio::select! {
             started = async {
                 if !is_prepared {
@@ -103,11 +105,11 @@ pub(super) async fn live(node: Arc<Shared>, pod: Pod, mut orders: Orders) {
     node.connected().await;
     let this = Preconditions { uid: Some(uid), resource_version: None };
     let at_once = DeleteParams::default().grace_period(0).preconditions(this);
-    // It may have been deleted by force.
+    // Fails if the pod was deleted by force.
     let _ = pods.delete(&name, &at_once).await;
 }
 
-/// Runs what comes before the pod's container, each until it has ended well.
+/// Runs the pod's init containers in turn, each until it has succeeded.
 async fn prepare(ground: &Ground, pod: &Pod, network: &Network) {
     for container in pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten()) {
         loop {
@@ -120,21 +122,22 @@ async fn prepare(ground: &Ground, pod: &Pod, network: &Network) {
     }
 }
 
-/// Waits until the pod is to end.
+/// Waits until the pod is being deleted.
 async fn ordered(orders: &mut Orders) {
     if orders.wait_for(Option::is_some).await.is_err() {
-        // Its node gives no orders any more.
+        // The node is gone, and nobody ends the pod.
         std::future::pending::<()>().await;
     }
 }
 
-/// Has a process end, within the time that it is given, which may become shorter.
+/// Ends a process by SIGTERM, and by SIGKILL when its grace period is over. The grace period may be shortened
+/// meanwhile.
 async fn end(node: &Shared, child: &mut Child, process: &Process, orders: &mut Orders) {
     let clock = &node.ground.clock;
-    // Who has no time is told nothing.
+    // Without a grace period no SIGTERM is sent.
     let has_time = orders.borrow().is_some_and(|grace| !grace.is_zero());
     let told = async {
-        // Before, the first process of a namespace has no signals but KILL.
+        // The first process of a PID namespace receives only signals that it handles, and SIGKILL.
         while !has_time || !process.listens() {
             clock.sleep(LOOK_EVERY).await;
         }
@@ -161,11 +164,11 @@ async fn end(node: &Shared, child: &mut Child, process: &Process, orders: &mut O
     }
 }
 
-/// Tells the API server of a pod, when it can be reached.
+/// Writes the status of a pod as soon as the API server can be reached.
 async fn say(node: &Shared, pods: &Api<Pod>, name: &str, seen: &Seen) {
     node.connected().await;
     let now = Timestamp::from_microsecond(node.ground.clock.now_us()).expect("it is a time");
     let status = seen.status(&format!("{now:.0}"));
-    // It may have been deleted by force.
+    // Fails if the pod was deleted by force.
     let _ = pods.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await;
 }

@@ -1,4 +1,4 @@
-//! Asking a container how it is, as its pod says.
+//! Startup, liveness and readiness probes of a container.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -10,16 +10,17 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use types::{Clock, SystemClock};
 
-/// What probes have found.
+/// Result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Finding {
     Started,
     Ready(bool),
-    /// It is to be ended and started again.
+    /// The container must be killed and restarted.
     Dead,
 }
 
-/// Asks until nobody listens to the findings any more: first whether it has started, then whether it lives and is ready.
+/// Probes a container until the receiver of the findings is dropped: first its startup, then its liveness and
+/// readiness.
 pub(super) async fn ask(container: Container, address: Ipv4Addr, findings: mpsc::Sender<Finding>) {
     if let Some(startup) = &container.startup_probe
         && !until_started(startup, &container, address).await
@@ -76,7 +77,7 @@ async fn pause(probe: &Probe) {
     SystemClock::new().sleep(Duration::from_secs(seconds.into())).await;
 }
 
-/// Whether the answer to the probe's question is a good one, and in time.
+/// Returns whether a probe succeeds within its timeout.
 async fn answers(probe: &Probe, container: &Container, address: Ipv4Addr) -> bool {
     let port = match (&probe.http_get, &probe.tcp_socket) {
         (Some(get), _) => &get.port,

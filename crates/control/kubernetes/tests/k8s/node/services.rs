@@ -1,4 +1,4 @@
-//! Addresses of services: what comes to one is brought to a pod that is ready, as each node of a cluster would do.
+//! Addresses of services: connections to a service are forwarded to a ready pod, as every node of a cluster does.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,23 +15,23 @@ use tokio::task::JoinSet;
 
 use super::site::Ground;
 
-/// The label of an EndpointSlice that says of which service it is.
+/// Label of an EndpointSlice with the name of its service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
-/// Where the ports of services lead.
+/// Endpoints of services.
 #[derive(Default)]
 struct Ways {
-    /// By the slices' names: each is of one service.
+    /// EndpointSlices by name; each belongs to one service.
     slices: HashMap<String, Slice>,
 }
 
 struct Slice {
     service: String,
-    /// A port's name, and a pod that is ready.
+    /// Addresses of ready pods, with the name of the port.
     ends: Vec<(String, SocketAddr)>,
 }
 
-/// A service that has an address. Dropped, it is not forwarded any more.
+/// Service with an address. Dropping it ends the forwarding.
 struct Open {
     ground: Arc<Ground>,
     address: Ipv4Addr,
@@ -69,7 +69,7 @@ pub(super) async fn forward(ground: Arc<Ground>) {
     }
 }
 
-/// `None` for one that only gives pods names.
+/// Returns the cluster IP of a service, or `None` for a headless one.
 fn address(service: &Service) -> Option<Ipv4Addr> {
     service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
 }
@@ -86,7 +86,7 @@ impl Open {
             doors.spawn(async move {
                 let mut guests = JoinSet::new();
                 while let Ok((guest, _)) = listener.accept().await {
-                    // Where no pod is ready it is closed at once.
+                    // Without a ready pod the connection is closed at once.
                     if let Some(to) = ways.lock().to(&service, &port) {
                         guests.spawn(carry(guest, to));
                     }
@@ -131,6 +131,6 @@ impl Ways {
 
 async fn carry(mut guest: TcpStream, to: SocketAddr) {
     let Ok(mut there) = TcpStream::connect(to).await else { return };
-    // It ends as its ends do.
+    // Either side may close the connection.
     let _ = tokio::io::copy_bidirectional(&mut guest, &mut there).await;
 }

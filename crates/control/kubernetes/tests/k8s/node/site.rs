@@ -1,4 +1,5 @@
-//! What nodes share, as the machines of one data centre do: a network with names, services and a way to the API server, disks that pods claim, and images.
+//! Parts that the nodes of a test share, like the machines of a data centre: network, host names, services, a proxy to
+//! the API server, claimed volumes and images.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,36 +21,36 @@ use super::{program, services};
 use crate::plane::Cluster;
 use crate::road::Road;
 
-/// There is one at a time: they all have the same addresses, and this machine's cores.
+/// Lock that allows one site at a time, because all use the same addresses and the cores of this machine.
 static ONE: OnceLock<Arc<tokio::sync::Mutex<()>>> = OnceLock::new();
 
-/// A place for the pods of one namespace.
+/// Environment for the nodes and pods of one namespace.
 pub(crate) struct Site {
     pub(super) ground: Arc<Ground>,
-    /// Ended with it.
+    /// Tasks of the site, aborted on drop.
     _tasks: JoinSet<()>,
 }
 
-/// What nodes, and the tasks of their site, have of it.
+/// State that nodes and the tasks of their site share.
 pub(super) struct Ground {
     pub(super) client: Client,
     pub(super) namespace: String,
     pub(super) hosts: Hosts,
-    /// The way of pods to the API server.
+    /// Proxy by which pods reach the API server.
     pub(super) road: Road,
     pub(super) clock: SystemClock,
     image: Image,
-    /// What other images than the one of the program under test say besides, by their names.
+    /// Additional environment variables of images, by the image's name.
     images: Mutex<HashMap<String, Vec<String>>>,
-    /// Goes with the bridge.
+    /// Folder of the site, deleted together with the bridge.
     folder: PathBuf,
     pub(super) bridge: Bridge,
-    /// Last: the next one may begin when the bridge is gone.
+    /// Lock of the site. Declared last, so that it is released after the bridge is gone.
     _one: OwnedMutexGuard<()>,
 }
 
 impl Site {
-    /// A place for the pods of the cluster's namespace; `None`, and one line, where this machine cannot be one.
+    /// Opens a site for the cluster's namespace. If this machine cannot run pods, prints a line and returns `None`.
     pub(crate) async fn open(cluster: &Cluster) -> Option<Arc<Site>> {
         let one = Arc::clone(ONE.get_or_init(Arc::default)).lock_owned().await;
         let folder = TempDir::with_prefix("kiln-site-").expect("a temporary folder can be made");
@@ -81,23 +82,23 @@ impl Site {
         Some(Arc::new(Site { ground, _tasks: tasks }))
     }
 
-    /// From now on the image of this name has these variables, `NAME=value`, beside those of all.
+    /// Adds environment variables, as `NAME=value`, to the image of this name.
     pub(crate) fn image(&self, name: &str, variables: &[&str]) {
         let variables = variables.iter().map(|one| (*one).to_owned()).collect();
         self.ground.images.lock().insert(name.to_owned(), variables);
     }
 
-    /// A way of pods to somebody who listens on this machine.
+    /// Opens a proxy by which pods reach a listener on this machine.
     pub(crate) async fn way_to(&self, listener: SocketAddr) -> Road {
         Road::at((HERE, 0).into(), listener).await
     }
 
-    /// What the containers of pods of this name have written.
+    /// Returns the output of the containers of all pods of this name.
     pub(crate) fn log(&self, pod: &str) -> String {
         std::fs::read_to_string(self.ground.log(pod)).unwrap_or_default()
     }
 
-    /// The disk that a claim has got.
+    /// Returns the disk of a volume claim.
     pub(crate) async fn disk(&self, claim: &str) -> Disk {
         volume::disk(&self.ground, claim).await
     }
@@ -112,12 +113,12 @@ impl Ground {
         self.folder.join(format!("{pod}.log"))
     }
 
-    /// The root of all images.
+    /// Returns the root file system of the image.
     pub(super) fn root(&self) -> &Path {
         &self.image.root
     }
 
-    /// The variables of whoever runs in an image: its own, and where the API server is.
+    /// Returns the environment variables of an image, with the address of the API server.
     pub(super) fn variables(&self, image: &str) -> Vec<String> {
         let mut variables = self.image.variables.clone();
         variables.extend(self.images.lock().get(image).into_iter().flatten().cloned());

@@ -1,10 +1,10 @@
-//! What the node says of a pod.
+//! Status of a pod, as the node reports it.
 
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-/// A pod as it is.
+/// Observed state of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) container: String,
@@ -17,7 +17,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// As a change of its status. `now` is a time in words.
+    /// Returns the merge patch of the pod's status. `now` is a time as text.
     pub(super) fn status(&self, now: &str) -> Value {
         let is_ready = self.is_running && self.is_ready;
         let condition = |kind: &str, holds: bool| json!({ "type": kind, "status": if holds { "True" } else { "False" }, "lastTransitionTime": now });

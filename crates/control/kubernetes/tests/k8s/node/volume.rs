@@ -1,5 +1,5 @@
-//! Volumes as folders: those that pods claim, which outlive them and their nodes, and those that come and go with a pod. One of less than a gibibyte is a
-//! disk of that size, and can be filled.
+//! Volumes of pods as folders: claimed volumes, which outlive pods and nodes, and volumes of a single pod. A claimed
+//! volume of less than 1 GiB is a file system of that size and can be filled.
 
 use std::fs::File;
 use std::io::Write;
@@ -27,21 +27,21 @@ use types::Clock;
 
 use super::site::Ground;
 
-/// What is smaller has its size, in memory; of a larger one nobody minds.
+/// Volumes smaller than this are a tmpfs of their size; the size of larger ones is not enforced.
 const SMALL_BYTES: u64 = 1 << 30;
-/// What fills a disk beside its owner's files.
+/// Name of the file that fills a disk.
 const OTHERS: &str = "others";
 const CHUNK_BYTES: usize = 64 << 10;
-/// Before a token is asked for again.
+/// Delay before a token is requested again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// A claimed volume.
+/// Claimed volume.
 pub(crate) struct Disk {
     folder: PathBuf,
 }
 
 impl Disk {
-    /// Somebody else writes to it until so many bytes are free.
+    /// Fills the disk with a foreign file until only `free` bytes are free.
     pub(crate) fn fill(&self, free: u64) {
         let mut file = File::options().create(true).append(true).open(self.folder.join(OTHERS)).expect("root may");
         while free < self.free() {
@@ -52,19 +52,19 @@ impl Disk {
         }
     }
 
-    /// What the others have written goes.
+    /// Deletes the file that fills the disk.
     pub(crate) fn make_room(&self) {
         std::fs::remove_file(self.folder.join(OTHERS)).expect("it was filled");
     }
 
-    /// Bytes that its owner could write.
+    /// Returns the number of free bytes.
     pub(crate) fn free(&self) -> u64 {
         let room = rustix::fs::statvfs(&self.folder).expect("it is there");
         room.f_bavail * room.f_frsize
     }
 }
 
-/// Makes a volume for each claim of the namespace.
+/// Creates a volume for each claim of the namespace.
 pub(super) async fn provide(ground: Arc<Ground>) {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(ground.client.clone(), &ground.namespace);
     let mut events = watcher(claims, watcher::Config::default()).boxed();
@@ -102,14 +102,14 @@ pub(super) async fn provide(ground: Arc<Ground>) {
     }
 }
 
-/// The disk of a claim, which has to be there.
+/// Returns the disk of a claim, which must exist.
 pub(super) async fn disk(ground: &Ground, claim: &str) -> Disk {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(ground.client.clone(), &ground.namespace);
     let claim = claims.get(claim).await.expect("it is there");
     Disk { folder: ground.folder().join(claim.uid().expect("it is there")) }
 }
 
-/// The folder of a pod's volume, for the pod's group where it has one.
+/// Creates the folder of a pod's volume, writable for the pod's group if it has one, and returns its path.
 pub(super) async fn folder(ground: &Ground, pod: &Pod, volume: &Volume, keepers: &mut JoinSet<()>) -> PathBuf {
     let of_pod = ground.folder().join(pod.uid().expect("it is there")).join(&volume.name);
     let folder = if let Some(claim) = &volume.persistent_volume_claim {
@@ -136,7 +136,7 @@ pub(super) async fn folder(ground: &Ground, pod: &Pod, volume: &Volume, keepers:
     folder
 }
 
-/// Writes what a source says into the folder. What is not there yet is waited for, as a node does.
+/// Writes the content of a projected source into the folder. Waits, like a node, until the source exists.
 async fn project(ground: &Ground, pod: &Pod, source: &VolumeProjection, folder: &Path) {
     let write = |path: &str, content: &str| {
         std::fs::write(folder.join(path), content).expect("the site's folder can be written");
@@ -175,7 +175,8 @@ async fn project(ground: &Ground, pod: &Pod, source: &VolumeProjection, folder: 
     }
 }
 
-/// Has the keys of a secret in the folder, when it is there, and what it has become as long as the keepers live: all of it at once, behind a link.
+/// Writes the keys of a secret into the folder as soon as it exists, and updates them as long as `keepers` run. An
+/// update switches all files at once by a symbolic link.
 async fn keep_secret(
     ground: &Ground,
     pod: &Pod,
@@ -200,7 +201,7 @@ async fn keep_secret(
                 seen = version;
             }
             if let Some(tell) = tell.take() {
-                // A pod that is to end does not wait for it.
+                // Nobody waits if the pod is being deleted.
                 let _ = tell.send(());
             }
         }
