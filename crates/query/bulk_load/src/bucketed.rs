@@ -1,5 +1,6 @@
-//! DISTRIBUTE ON: rows bucket by bucket before they are cut into shards, so that a shard is of few buckets if there are many rows, and each bucket of a
-//! small one is a stretch of it.
+//! DISTRIBUTE ON: sorts rows by bucket before they are cut into shards.
+//!
+//! Large loads get shards with few buckets each; in a small shard, each bucket is one contiguous range.
 
 use std::sync::Arc;
 
@@ -25,10 +26,12 @@ use super::order::{sort, sort_key};
 
 const BUCKET: &str = "bucket";
 const PLACE: &str = "place in the input";
-/// The places of a stream are numbers with its own number in front.
+/// Bits of a row's ordinal in the input-position key; the bits above hold the number of its stream.
 const PLACE_BITS: u32 = 40;
 
-/// `rows` bucket by bucket as one stream, those of a bucket in the table's order, or without one as they came. What does not fit memory is spilled.
+/// Plans a sort of `rows` by bucket, then by the table's order, then by arrival, to one stream.
+///
+/// Sorts that exceed memory spill.
 pub(super) async fn bucketed(
     table: &Arc<Table>,
     bucketing: Bucketing,
@@ -38,7 +41,7 @@ pub(super) async fn bucketed(
     let (rows, order) = match &table.order {
         TableOrder::None => (rows, Vec::new()),
         TableOrder::Sort(columns) => (rows, columns.clone()),
-        // Once they lie along their curve they only have to stay so.
+        // Sorted along their curve already: the input position keeps that order within a bucket.
         TableOrder::Cluster(columns) if 1 < columns.len() => (clustered(table, columns, rows, task).await?, Vec::new()),
         TableOrder::Cluster(columns) => {
             let ascending = |column| SortColumn { column, descending: false, nulls_first: false };
@@ -60,7 +63,7 @@ pub(super) async fn bucketed(
 
     let bucket: Arc<dyn PhysicalExpr> = Arc::new(Column::new(BUCKET, schema.fields().len()));
     let place: Arc<dyn PhysicalExpr> = match schema.index_of(&place_columns()[1].name) {
-        // Rows of shards go on as they lay there.
+        // Rows that are moved have a position in their shard already: it keeps their order.
         Ok(at) => Arc::new(Column::new(schema.field(at).name(), at)),
         Err(_) => Arc::new(Column::new(PLACE, schema.fields().len() + 1)),
     };
@@ -69,7 +72,7 @@ pub(super) async fn bucketed(
         keys.push(sort_key(table, column, SortOptions { descending, nulls_first })?);
     }
     keys.push(PhysicalSortExpr::new(place, SortOptions::default()));
-    let keys = LexOrdering::new(keys).expect("the bucket is one");
+    let keys = LexOrdering::new(keys).expect("the sort keys include the bucket");
     let sorted = sort(keys, rows);
     let kept = schema.fields().iter().enumerate().map(|(index, field)| ProjectionExpr {
         expr: Arc::new(Column::new(field.name(), index)),
@@ -78,12 +81,13 @@ pub(super) async fn bucketed(
     Ok(Arc::new(ProjectionExec::try_new(kept.collect::<Vec<_>>(), sorted).map_err(from_datafusion)?))
 }
 
+/// Appends the bucket and the input position to a schema.
 fn with_keys(schema: &Schema) -> SchemaRef {
     let keys = [Field::new(BUCKET, DataType::UInt8, false), Field::new(PLACE, DataType::UInt64, false)];
     Arc::new(Schema::new(schema.fields().iter().cloned().chain(keys.map(Arc::new)).collect::<Vec<_>>()))
 }
 
-/// The batch with its rows' buckets and places as last columns.
+/// Appends each row's bucket and input position as last columns.
 fn add_keys(batch: &RecordBatch, by: &Bucketing, place: &mut u64, schema: &SchemaRef) -> DfResult<RecordBatch> {
     let buckets = UInt8Array::from(by.buckets(batch).map_err(to_datafusion)?);
     let start = *place;
@@ -91,5 +95,5 @@ fn add_keys(batch: &RecordBatch, by: &Bucketing, place: &mut u64, schema: &Schem
     let keys: [ArrayRef; 2] = [Arc::new(buckets), Arc::new(UInt64Array::from_iter_values(start..*place))];
     let columns = batch.columns().iter().cloned().chain(keys).collect();
     RecordBatch::try_new(Arc::clone(schema), columns)
-        .map_err(|error| to_datafusion(SqlError::internal(format!("the buckets of rows: {error}"))))
+        .map_err(|error| to_datafusion(SqlError::internal(format!("adding bucket keys: {error}"))))
 }

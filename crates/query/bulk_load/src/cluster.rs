@@ -1,5 +1,7 @@
-//! CLUSTER ON: rows sorted by several columns at once, along a Hilbert curve through the ranks of their values. Ranks make
-//! all columns alike, however their values are spread; where they lie is learnt from the first rows of the load.
+//! CLUSTER ON: sorts rows by several columns at once, along a Hilbert curve through the ranks of their values.
+//!
+//! Ranks give all columns equal weight, whatever the distribution of their values; quantiles are learnt from the first
+//! rows of the load.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,18 +30,18 @@ use types::{ColumnId, SqlError, SqlResult};
 use super::hilbert;
 use super::order::{position, sort, sort_key};
 
-/// Rows that are looked at before the first is written.
+/// Rows that are buffered to learn quantiles before the first is written.
 const LEARNT_ROWS: usize = 1 << 20;
-/// … and their bytes.
+/// Bytes after which buffering stops earlier.
 const LEARNT_BYTES: usize = 64 << 20;
-/// Rows of those that ranks are learnt from.
+/// Rows of the sample that quantiles are computed from.
 const SAMPLE_ROWS: usize = 16_384;
-/// Bits of a rank; with many columns fewer, so that all together fit a key.
+/// Maximum bits of a rank; fewer with many columns, so that all ranks together fit the key.
 const RANK_BITS_MAX: u32 = 10;
 const KEY_BITS: u32 = 64;
 const KEY_NAME: &str = "cluster key";
 
-/// `rows` in the order of `columns` interleaved, as one stream.
+/// Plans a sort of `rows` along the Hilbert curve of `columns`, to one stream; reads the first rows to learn quantiles.
 pub(super) async fn clustered(
     table: &Arc<Table>,
     columns: &[ColumnId],
@@ -74,7 +76,7 @@ pub(super) async fn clustered(
     for column in columns {
         keys.push(sort_key(table, *column, SortOptions { descending: false, nulls_first: false })?);
     }
-    let sorted = sort(LexOrdering::new(keys).expect("the key is one"), leaf);
+    let sorted = sort(LexOrdering::new(keys).expect("the sort keys include the cluster key"), leaf);
     let kept = schema.fields().iter().enumerate().map(|(index, field)| ProjectionExpr {
         expr: Arc::new(Column::new(field.name(), index)),
         alias: field.name().clone(),
@@ -82,18 +84,19 @@ pub(super) async fn clustered(
     Ok(Arc::new(ProjectionExec::try_new(kept.collect::<Vec<_>>(), sorted).map_err(from_datafusion)?))
 }
 
+/// Appends the cluster key to a schema.
 fn with_key(schema: &Schema) -> SchemaRef {
     let key = Arc::new(Field::new(KEY_NAME, DataType::UInt64, false));
     Arc::new(Schema::new(schema.fields().iter().cloned().chain([key]).collect::<Vec<_>>()))
 }
 
-/// Where the values of the columns lie among each other.
+/// Quantiles of all cluster columns.
 struct Ranks {
     columns: Vec<Rank>,
     bits: u32,
 }
 
-/// Values of one column that have about as many rows between them, ascending.
+/// Quantiles of one column: values with about equally many rows between them, ascending.
 struct Rank {
     position: usize,
     converter: RowConverter,
@@ -101,7 +104,7 @@ struct Rank {
 }
 
 impl Ranks {
-    /// Learns from `batches` where values of the columns at `positions` lie.
+    /// Learns the quantiles of the columns at `positions` from `batches`.
     fn learn(schema: &SchemaRef, positions: &[usize], batches: &[RecordBatch]) -> SqlResult<Self> {
         let projected = Arc::new(schema.project(positions).map_err(failed)?);
         let mut sample = RowSample::new(projected, SAMPLE_ROWS);
@@ -116,9 +119,9 @@ impl Ranks {
         Ok(Self { columns: columns.collect::<SqlResult<_>>()?, bits })
     }
 
-    /// The batch with its rows' places on the curve as last column.
+    /// Appends each row's position on the curve as last column.
     fn add_key(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-        // No more coordinates than the key has bits.
+        // A coordinate needs at least one bit of the key.
         let columns = &self.columns[..self.columns.len().min(KEY_BITS as usize)];
         let ranks = columns.iter().map(|column| column.ranks(batch, self.bits)).collect::<Result<Vec<_>, _>>()?;
         let mut point = vec![0; ranks.len()];
@@ -139,25 +142,25 @@ impl Rank {
         let mut sorted: Vec<_> = rows.iter().collect();
         sorted.sort_unstable();
         let count = sorted.len().min((1 << bits) - 1);
-        // Of n parts the borders between them.
+        // `count` bounds separate `count + 1` parts of equal size.
         let mut bounds: Vec<_> = (1..=count).map(|index| sorted[index * sorted.len() / (count + 1)].owned()).collect();
         bounds.dedup();
         Ok(Self { position, converter, bounds })
     }
 
-    /// For each row the share of values that are less, from 0 to 2^`bits` - 1.
+    /// Returns the rank of each row: the fraction of values that are not greater, scaled to 0 … 2^`bits` - 1.
     fn ranks(&self, batch: &RecordBatch, bits: u32) -> Result<Vec<u32>, ArrowError> {
         let rows = self.converter.convert_columns(std::slice::from_ref(batch.column(self.position)))?;
         let parts = self.bounds.len() + 1;
         let rank = |row| {
             let below = self.bounds.partition_point(|bound| bound.row() <= row);
-            u32::try_from((below << bits) / parts).expect("below 2^bits")
+            u32::try_from((below << bits) / parts).expect("a rank is below 2^bits")
         };
         Ok(rows.iter().map(rank).collect())
     }
 }
 
-/// The leaf of a plan over a stream that is read once.
+/// Leaf of a plan over a stream that can be read only once.
 pub(super) struct Once {
     schema: SchemaRef,
     stream: Mutex<Option<SendableRecordBatchStream>>,
@@ -189,5 +192,5 @@ impl PartitionStream for Once {
 }
 
 fn failed(error: ArrowError) -> SqlError {
-    SqlError::internal(format!("the order of rows: {error}"))
+    SqlError::internal(format!("could not order rows of a load by their cluster key: {error}"))
 }

@@ -1,4 +1,4 @@
-//! The last check before rows are written: batches have exactly the table's columns.
+//! The last check before rows are written: batches must have exactly the table's columns.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use plan::schema_of;
 use scan::in_form_of;
 use types::{Condition, SqlError, SqlResult};
 
-/// Gives batches the table's schema.
+/// Converter of batches to the table's schema.
 pub struct Conform {
     table: Arc<Table>,
     schema: SchemaRef,
@@ -20,7 +20,10 @@ impl Conform {
         Self { schema: schema_of(&table.columns), table: Arc::clone(table) }
     }
 
-    /// `batch` with the table's schema; values in another layout (text that is no view) are brought into ours.
+    /// Converts a batch to the table's schema; values in another layout, such as text that is not a view, are cast.
+    ///
+    /// # Errors
+    /// `23502` for a NULL in a NOT NULL column; `XX000` for columns that do not match.
     pub fn batch(&self, batch: RecordBatch) -> SqlResult<RecordBatch> {
         let (found, wanted) = (batch.num_columns(), self.schema.fields().len());
         if found != wanted {
@@ -28,7 +31,7 @@ impl Conform {
         }
         let mut columns = Vec::with_capacity(wanted);
         for ((column, field), values) in self.table.columns.iter().zip(self.schema.fields()).zip(batch.columns()) {
-            // The plan has checked it with more to say; a file must not lie about it in any case.
+            // The plan has checked this with a better error; a shard must never violate it.
             if column.not_null && 0 < values.null_count() {
                 return Err(not_null(&self.table, &column.name));
             }

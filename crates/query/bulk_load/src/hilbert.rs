@@ -1,7 +1,8 @@
-//! Places on a Hilbert curve: points that are close to each other on it are close in every dimension.
+//! Positions on a Hilbert curve: points that are close to each other on it are close in every dimension.
 
-/// Where the point with these coordinates, each below 2^`bits`, lies on the curve that fills their cube. The coordinates are
-/// used up; together they must not have more than 64 bits.
+/// Computes the position of a point on the Hilbert curve that fills the cube of coordinates below 2^`bits`.
+///
+/// Overwrites the coordinates, which together must not have more than 64 bits.
 ///
 /// J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
 pub(super) fn place(coordinates: &mut [u32], bits: u32) -> u64 {
@@ -32,7 +33,7 @@ pub(super) fn place(coordinates: &mut [u32], bits: u32) -> u64 {
         }
         bit >>= 1;
     }
-    // The place is the coordinates' bits, the highest of all first.
+    // The position interleaves the coordinates' bits, highest first.
     let mut place = 0;
     for bit in (0..bits).rev() {
         for coordinate in coordinates.iter() {

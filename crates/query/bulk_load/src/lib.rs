@@ -1,9 +1,14 @@
-//! Many rows into shards of a table: put in the table's order, cut, written side by side, and sampled.
+//! Bulk load: rows are put in the table's order, cut into shards, written in parallel, and sampled.
 //!
-//! Nothing is visible before the transaction commits, and nothing stays of a load that fails. Never checks keys and never decides which rows are written.
+//! Nothing is visible before the transaction commits, and a failed load leaves nothing behind. Never checks keys and
+//! never decides which rows are written.
 //!
-//! Start at [`Loader`] and `load.rs` for how streams of rows become shards; `order.rs`, `cluster.rs`, `bucketed.rs` and `rounds.rs` put rows in a table's
-//! order first.
+//! In reading order:
+//! - `loader.rs`: [`Loader`], which creates loads; `load.rs`: [`Load`], one load from streams of rows to shards.
+//! - `shards_of.rs`: [`ShardsOf`], which cuts one stream into shards; `conform.rs` checks batches before the write.
+//! - `order.rs`: sorts rows in the table's order; `cluster.rs` along a Hilbert curve (`hilbert.rs`).
+//! - `bucketed.rs`: sorts rows by bucket and order; `rounds.rs` groups them by bucket in memory, without sorting.
+//! - `sample.rs`: the sample of a table's rows in the catalog.
 
 mod bucketed;
 mod cluster;

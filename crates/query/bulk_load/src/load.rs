@@ -1,4 +1,4 @@
-//! One load: every stream of rows is cut into shards on its own, what is too little for a shard of its own goes together.
+//! One load: every stream of rows is cut into shards of its own; streams with too few rows share shards.
 
 use std::sync::Arc;
 
@@ -23,33 +23,33 @@ use super::conform::Conform;
 use super::shards_of::ShardsOf;
 use super::{order, sample};
 
-/// The size of file at which a shard ends and the next begins.
+/// File size, in bytes, at which a shard ends and the next begins.
 const SHARD_BYTES: u64 = 100 << 20;
 
-/// A load into one table, before it runs. Shared by the tasks that write its shards.
+/// Load into one table; shared by the tasks that write its shards.
 pub struct Load {
     pub(super) table: Arc<Table>,
     pub(super) columns: Vec<ColumnDef>,
     pub(super) shard_bytes: u64,
-    /// So many rows at most are not worth a shard.
+    /// Rows up to which the load is staged as fresh rows instead of shards.
     pub(super) fresh_rows_max: usize,
-    /// How its rows have buckets.
+    /// Bucketing of the rows; `None` if the table is not distributed on a key.
     pub(super) bucketing: Option<Bucketing>,
     objects: Objects,
     random: Arc<dyn Random>,
-    /// Kept as long as objects are written: see [`Uploads`].
+    /// Announcements of objects, which must live as long as objects are written: see [`Uploads`].
     uploads: Uploads,
     sample: Mutex<RowSample>,
 }
 
-/// What a load has written and not staged yet.
+/// Result of a load, written but not yet staged.
 pub struct Loaded {
     table: Arc<Table>,
     rows: u64,
     shards: Vec<Arc<ShardMeta>>,
-    /// The rows, if they are few.
+    /// All rows, if they are few and no shards were written.
     fresh: Vec<RecordBatch>,
-    /// Some of the rows.
+    /// Random sample of the rows.
     sample: RecordBatch,
 }
 
@@ -74,17 +74,17 @@ impl Load {
         }
     }
 
-    /// Takes rows whose ids come in a column after those of the table.
+    /// Makes the load accept rows with their ids in a column after those of the table.
     pub(super) fn with_ids(mut self) -> Self {
         let [row_id, _] = place_columns();
         self.columns.push(row_id);
         self
     }
 
-    /// Writes all rows of `operators`, in the table's order.
+    /// Runs `operators` and writes all their rows in the table's order.
     ///
     /// # Errors
-    /// Those of the operators and of the storage; what was written is deleted with the transaction's end.
+    /// Errors of the operators and of the storage; shards already written are deleted when the transaction ends.
     pub async fn run(self, operators: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> SqlResult<Loaded> {
         let operators = order::ordered_apart(&self.table, operators, &task).await?;
         let streams = execute_stream_partitioned(operators, Arc::clone(&task)).map_err(from_datafusion)?;
@@ -105,13 +105,13 @@ impl Load {
             rest.push(batch).await?;
         }
         shards.extend(rest.finish().await?.shards);
-        let load = Arc::into_inner(load).ok_or_else(|| SqlError::internal("a load goes on after its end"))?;
+        let load = Arc::into_inner(load).ok_or_else(|| SqlError::internal("a task of a load outlives it"))?;
         let rows = shards.iter().map(|shard| shard.rows).sum();
         let sample = load.sample.into_inner().finish().map_err(from_shards)?;
         Ok(Loaded { table: load.table, rows, shards, fresh: Vec::new(), sample })
     }
 
-    /// A new shard of the table, announced.
+    /// Announces a new shard of the table and starts writing it.
     pub(super) async fn create_shard(&self) -> SqlResult<ShardWriter> {
         let id = ShardId(self.random.uuid());
         let object = format!("tables/{}/{id}.parquet", self.table.oid);
@@ -119,6 +119,7 @@ impl Load {
         ShardWriter::create(&self.objects, id, &object, &self.columns, WriteOptions::default()).map_err(from_shards)
     }
 
+    /// Adds rows to the load's sample.
     fn count(&self, batch: &RecordBatch) -> SqlResult<()> {
         let mut sample = self.sample.lock();
         sample.add(&sample::renamed(batch, &self.table)?).map_err(from_shards)
@@ -126,7 +127,7 @@ impl Load {
 }
 
 impl Loaded {
-    /// Makes the rows part of the transaction; their number.
+    /// Stages the rows in the transaction, and returns their number.
     pub fn stage(self, transaction: &mut Transaction) -> SqlResult<u64> {
         if self.rows == 0 {
             return Ok(0);
@@ -153,10 +154,10 @@ impl Loaded {
     }
 }
 
-/// Stages new fresh rows.
+/// Stages new rows as fresh rows.
 ///
 /// # Errors
-/// `54000` where a row or all of them are too big.
+/// `54000` if a row, or all of them together, are too large.
 pub fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>) -> SqlResult<()> {
     let mut next = transaction.allocate_row_ids(rows.len() as u64);
     let changes = rows.into_iter().map(|tuple| {
@@ -167,14 +168,15 @@ pub fn stage_rows(transaction: &mut Transaction, table: &Table, rows: Vec<Tuple>
     transaction.write(table.oid, changes).map_err(from_txn)
 }
 
-/// What became of one stream of rows.
+/// Result of writing one stream of rows.
 pub struct Portion {
+    /// Written shards, in order.
     pub shards: Vec<Arc<ShardMeta>>,
-    /// Rows behind them, too few for a shard of their own.
+    /// All rows of the stream, unwritten, if they were too few for a shard.
     pub(super) held: Vec<RecordBatch>,
 }
 
-/// The portions of all streams, in their order. The first failure ends all of them.
+/// Writes all streams in parallel and returns their portions in order. The first failure cancels the other streams.
 async fn side_by_side(load: &Arc<Load>, streams: Vec<SendableRecordBatchStream>) -> SqlResult<Vec<Portion>> {
     let mut tasks = JoinSet::new();
     for (index, stream) in streams.into_iter().enumerate() {
@@ -183,12 +185,13 @@ async fn side_by_side(load: &Arc<Load>, streams: Vec<SendableRecordBatchStream>)
     }
     let mut portions = Vec::with_capacity(tasks.len());
     while let Some(ended) = tasks.join_next().await {
-        portions.push(ended.map_err(|error| SqlError::internal(format!("a load stopped: {error}")))??);
+        portions.push(ended.map_err(|error| SqlError::internal(format!("a task of a load: {error}")))??);
     }
     portions.sort_unstable_by_key(|(index, _)| *index);
     Ok(portions.into_iter().map(|(_, portion)| portion).collect())
 }
 
+/// Writes one stream.
 async fn portion(load: Arc<Load>, mut stream: SendableRecordBatchStream) -> SqlResult<Portion> {
     let conform = Conform::new(&load.table);
     let mut shards = ShardsOf::stream(Arc::clone(&load));

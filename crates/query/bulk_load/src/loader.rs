@@ -1,4 +1,4 @@
-//! The loader: where shards go, and the source of their ids.
+//! The loader: creates loads that write to one object storage.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use types::Random;
 
 use super::Load;
 
-/// Begins loads into tables.
+/// Factory of loads into tables.
 #[derive(Debug, Clone)]
 pub struct Loader {
     objects: Objects,
@@ -17,20 +17,20 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader whose shards go to `objects`, with ids by `random`.
+    /// Creates a loader that writes shards to `objects`, with ids from `random`.
     #[must_use]
     pub fn new(objects: Objects, random: Arc<dyn Random>) -> Self {
         Self { objects, random }
     }
 
-    /// A load into `table` within `transaction`; up to `fresh_rows_max` rows become fresh ones.
+    /// Creates a load into `table` within `transaction`; up to `fresh_rows_max` rows are staged as fresh rows.
     #[must_use]
     pub fn load(&self, table: &Arc<Table>, transaction: &Transaction, fresh_rows_max: usize) -> Load {
         let (objects, random) = (self.objects.clone(), Arc::clone(&self.random));
         Load::new(objects, random, table, transaction, fresh_rows_max)
     }
 
-    /// A load of rows that have their ids already, in a column after those of the table.
+    /// Creates a load of rows that have ids already, in a column after those of the table.
     #[must_use]
     pub fn load_moved(&self, table: &Arc<Table>, transaction: &Transaction) -> Load {
         self.load(table, transaction, 0).with_ids()

@@ -1,4 +1,5 @@
-//! Rows in a table's order before they are cut into shards, so that each shard is sorted and spans little of the key.
+//! Sorts rows in a table's order before they are cut into shards, so that each shard is sorted and covers a narrow
+//! range of the key.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use super::bucketed::bucketed;
 use super::cluster::clustered;
 use super::rounds::in_rounds;
 
-/// As [`ordered`], in as many streams as there are where rows are only to lie bucket by bucket.
+/// Orders rows as [`ordered`] does, but keeps separate streams if they only have to be grouped by bucket.
 pub(super) async fn ordered_apart(
     table: &Arc<Table>,
     rows: Arc<dyn ExecutionPlan>,
@@ -29,8 +30,9 @@ pub(super) async fn ordered_apart(
     }
 }
 
-/// `rows` in the order of `table`, bucket by bucket where they have buckets, as one stream; as they are for a table without either. What does not fit
-/// memory is spilled.
+/// Plans a sort of `rows` by bucket and by the order of `table`, to one stream; without either, `rows` are unchanged.
+///
+/// Sorts that exceed memory spill.
 pub async fn ordered(
     table: &Arc<Table>,
     rows: Arc<dyn ExecutionPlan>,
@@ -43,7 +45,7 @@ pub async fn ordered(
     match &table.order {
         TableOrder::None => Ok(rows),
         TableOrder::Sort(columns) => sorted(table, columns, rows),
-        // Of one column there is nothing to interleave.
+        // With one column, the curve is the column's order.
         TableOrder::Cluster(columns) if columns.len() < 2 => {
             sorted(table, &columns.iter().map(ascending).collect::<Vec<_>>(), rows)
         }
@@ -63,7 +65,7 @@ fn sorted(table: &Table, columns: &[SortColumn], rows: Arc<dyn ExecutionPlan>) -
     })
 }
 
-/// All partitions of `rows`, each sorted, merged into one.
+/// Sorts each partition of `rows` and merges them into one.
 pub(super) fn sort(ordering: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let partitions = rows.output_partitioning().partition_count();
     let sorted = SortExec::new(ordering.clone(), rows).with_preserve_partitioning(true);
@@ -73,14 +75,14 @@ pub(super) fn sort(ordering: LexOrdering, rows: Arc<dyn ExecutionPlan>) -> Arc<d
     Arc::new(SortPreservingMergeExec::new(ordering, Arc::new(sorted)))
 }
 
-/// A column of the table as a sort key.
+/// Returns a sort key for a column of the table.
 pub(super) fn sort_key(table: &Table, column: ColumnId, options: SortOptions) -> SqlResult<PhysicalSortExpr> {
     let position = position(table, column)?;
     let name = &table.columns[position].name;
     Ok(PhysicalSortExpr::new(Arc::new(Column::new(name, position)), options))
 }
 
-/// Where the column stands in the table.
+/// Returns the position of the column in the table.
 pub(super) fn position(table: &Table, column: ColumnId) -> SqlResult<usize> {
     let found = table.columns.iter().position(|candidate| candidate.id == column);
     found.ok_or_else(|| SqlError::internal(format!("the order of \"{}\" names a column it lacks", table.name)))

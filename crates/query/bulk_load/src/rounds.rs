@@ -1,4 +1,6 @@
-//! Rows of a load bucket by bucket, without sorting them: in rounds of as many rows as memory has room for, each bucket's in the order in which they came.
+//! Groups the rows of a load by bucket without sorting, in rounds of as many rows as fit memory.
+//!
+//! Within a round, the rows of a bucket keep their order of arrival.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,14 +21,14 @@ use types::SqlResult;
 
 use super::cluster::Once;
 
-/// The streams of a load have this part of the memory together.
+/// Divisor of the query's memory: all streams of a load together use a third of it.
 const MEMORY_PART: usize = 3;
-/// A round is not smaller, however little memory is left: a shard of few rows of many buckets is of little use.
+/// Minimum bytes of a round, however little memory is left: a shard with few rows of many buckets is of little use.
 const ROUND_BYTES_MIN: usize = 64 << 20;
-/// About how many rows are given at once.
+/// Approximate rows of an output batch.
 const BATCH_ROWS: usize = 8_192;
 
-/// The streams of `rows`, each in rounds.
+/// Executes `rows` and groups each of its streams by bucket, in rounds.
 pub(super) fn in_rounds(
     rows: Arc<dyn ExecutionPlan>,
     bucketing: Bucketing,
@@ -50,24 +52,25 @@ pub(super) fn in_rounds(
     Ok(Arc::new(leaf.map_err(from_datafusion)?))
 }
 
-/// One stream.
+/// State of grouping one stream.
 struct Rounds {
     input: Option<SendableRecordBatchStream>,
     bucketing: Arc<Bucketing>,
     bytes_max: usize,
     memory: MemoryReservation,
-    /// What did not fit the round before.
+    /// Batch that did not fit the previous round.
     next: Option<RecordBatch>,
     round: Vec<ByBucket>,
-    /// What is left of the round, by bucket: the first of the round's batches that has not given its rows.
+    /// Output that remains of the round: buckets, each with the index of the first batch not yet read for it.
     left: VecDeque<(usize, usize)>,
 }
 
-/// A batch, and the numbers of its rows bucket by bucket.
+/// Batch with its row indices grouped by bucket.
 struct ByBucket {
     batch: RecordBatch,
+    /// Row indices, bucket by bucket.
     rows: Vec<usize>,
-    /// Where each bucket's end.
+    /// End of each bucket in `rows`.
     ends: [usize; BUCKETS],
 }
 
@@ -98,7 +101,7 @@ impl Rounds {
         }
     }
 
-    /// Takes rows until there is no room for more, or there are none.
+    /// Collects the next round: reads batches until memory is used up or the input ends.
     async fn collect(&mut self) -> DfResult<()> {
         let Some(mut input) = self.input.take() else { return Ok(()) };
         loop {
@@ -118,7 +121,7 @@ impl Rounds {
                     (self.next, self.input) = (Some(batch), Some(input));
                     return Ok(());
                 }
-                // It is here, whatever the pool says.
+                // The batch is in memory already, and a round needs at least one.
                 self.memory.grow(bytes);
             }
             let buckets = self.bucketing.buckets(&batch).map_err(to_datafusion)?;
@@ -126,7 +129,7 @@ impl Rounds {
         }
     }
 
-    /// The next rows of the round: all of one bucket.
+    /// Returns the next rows of the round, all of one bucket.
     fn give(&mut self) -> DfResult<Option<RecordBatch>> {
         while let Some((bucket, first)) = self.left.front_mut() {
             let (mut batches, mut rows) = (Vec::new(), Vec::new());
@@ -168,7 +171,7 @@ impl ByBucket {
         Self { batch, rows, ends }
     }
 
-    /// The rows of a bucket, in order.
+    /// Returns the row indices of a bucket, ascending.
     fn rows_of(&self, bucket: usize) -> &[usize] {
         let start = bucket.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.rows[start..self.ends[bucket]]

@@ -1,4 +1,4 @@
-//! The sample of a table's rows, as it grows with the table.
+//! The sample of a table's rows in the catalog, and its update as the table grows.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -13,26 +13,25 @@ use bytes::Bytes;
 use catalog::{Sample, Table, TableShards};
 use types::{SqlError, SqlResult};
 
-/// A sample lies in the catalog: it may not be large, however large the rows.
+/// Maximum encoded bytes of a sample, which is stored in the catalog: with large rows it has fewer of them.
 const BYTES_MAX: usize = 4 << 20;
 
-/// A sample is drawn anew when the table has grown by more than one part in so many since: a small load into a large table
-/// costs no rewriting of its sample.
+/// Reciprocal of the growth that triggers a new sample: a small load into a large table does not rewrite its sample.
 const GROWTH_PARTS: u64 = 4;
 
-/// The schema of samples: columns of the table, named by their ids.
+/// Returns the schema of samples: the columns of the table, named by their ids.
 pub fn schema(table: &Table) -> SchemaRef {
     let field = |column: &catalog::Column| column.sql_type.arrow_field(&column.id.to_string(), true);
     Arc::new(Schema::new(table.columns.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// A batch of the table's rows with the schema of samples.
+/// Gives a batch of the table's rows the schema of samples.
 pub fn renamed(batch: &RecordBatch, table: &Table) -> SqlResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema(table), batch.columns().to_vec(), &options).map_err(failed)
 }
 
-/// The table's sample once `rows` rows more are in it, of which `added` is a sample; `None` where the old one will do.
+/// Computes the table's sample after a load of `rows` rows, sampled as `added`; `None` if the old one suffices.
 pub fn next(shards: &TableShards, added: &RecordBatch, rows: u64, table: &Table) -> SqlResult<Option<Arc<Sample>>> {
     let all = shards.rows + rows;
     let known = shards.sample.as_deref();
@@ -44,7 +43,7 @@ pub fn next(shards: &TableShards, added: &RecordBatch, rows: u64, table: &Table)
         Some(known) => read(known, &schema).unwrap_or_else(|_| RecordBatch::new_empty(Arc::clone(&schema))),
         None => RecordBatch::new_empty(Arc::clone(&schema)),
     };
-    // Rows that came since the old sample are represented by those of this load.
+    // The sample of this load also represents rows that were added since the old sample.
     let old_of = known.map_or(0, |known| known.of);
     let (old_rows, added_rows) = shares(old.num_rows(), old_of, added.num_rows(), all.saturating_sub(old_of));
     let chosen = [every(&old, old_rows), every(added, added_rows)];
@@ -60,26 +59,26 @@ pub fn next(shards: &TableShards, added: &RecordBatch, rows: u64, table: &Table)
     }
 }
 
-/// How many rows to take of two samples, so that each part of the table has its share.
+/// Returns the rows to take of two samples, in proportion to the rows that each represents.
 fn shares(first: usize, first_of: u64, second: usize, second_of: u64) -> (usize, usize) {
     if first + second <= Sample::ROW_COUNT_MAX {
         return (first, second);
     }
     let capacity = Sample::ROW_COUNT_MAX as u128;
     let wanted = capacity * u128::from(first_of) / u128::from((first_of + second_of).max(1));
-    let wanted = usize::try_from(wanted).expect("no more than the capacity");
+    let wanted = usize::try_from(wanted).expect("a share is at most the capacity");
     let first = first.min(wanted.max(Sample::ROW_COUNT_MAX.saturating_sub(second)));
     (first, second.min(Sample::ROW_COUNT_MAX - first))
 }
 
-/// `count` rows of the batch, evenly spread.
+/// Returns `count` evenly spread rows of the batch.
 fn every(batch: &RecordBatch, count: usize) -> RecordBatch {
     if batch.num_rows() <= count {
         return batch.clone();
     }
     let indices = (0..count).map(|index| (index * batch.num_rows() / count) as u32);
     let indices = arrow::array::UInt32Array::from_iter_values(indices);
-    arrow::compute::take_record_batch(batch, &indices).expect("the indices are of the batch's rows")
+    arrow::compute::take_record_batch(batch, &indices).expect("the indices are below the number of rows")
 }
 
 fn write(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
@@ -91,7 +90,7 @@ fn write(batch: &RecordBatch) -> Result<Bytes, ArrowError> {
     Ok(Bytes::from(bytes))
 }
 
-/// The rows of a sample, with the columns that the table has now; those added since are NULL.
+/// Decodes a sample to the table's present columns; those that were added since are NULL.
 fn read(sample: &Sample, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let reader = StreamReader::try_new(Cursor::new(&sample.ipc), None)?;
     let written = reader.schema();
@@ -110,5 +109,5 @@ fn read(sample: &Sample, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> 
 }
 
 fn failed(error: ArrowError) -> SqlError {
-    SqlError::internal(format!("the sample of a table: {error}"))
+    SqlError::internal(format!("could not build the sample of a table: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Cuts one stream of rows into shards, each a contiguous range of it.
+//! Cuts one stream of rows into shards, each with a contiguous range of the stream.
 
 use std::sync::Arc;
 
@@ -11,33 +11,37 @@ use types::{SqlError, SqlResult};
 
 use super::load::{Load, Portion};
 
-/// Rows that are held back until it is clear that there are enough of them for a shard of their own; more where more may be fresh ones.
+/// Rows that are buffered before a stream starts a shard of its own; more if more may be staged as fresh rows.
 const HELD_ROWS_MAX: usize = 65_536;
-/// … and the bytes of so many.
+/// Bytes of buffered rows at which a stream starts a shard earlier, per [`HELD_ROWS_MAX`] rows.
 const HELD_BYTES_MAX: usize = 16 << 20;
 
-/// A shard of rows that have buckets ends where a bucket does, unless it is smaller; below it a shard is better off together with others: a shard of one
-/// bucket is read by one worker, and there are many buckets.
+/// Bytes from which a shard ends at the end of a bucket.
+///
+/// A shard with one bucket is read by one worker. Smaller shards span buckets, because there are many of these;
+/// compaction merges them.
 pub const SMALL_BUCKET_BYTES: u64 = 4 << 20;
 
-/// The shards of one stream.
+/// Writer that cuts one stream of rows into shards.
 pub struct ShardsOf {
     load: Arc<Load>,
-    /// The first rows, while they are few.
+    /// Buffered first rows, while they are too few for a shard.
     held: Vec<RecordBatch>,
     held_rows: usize,
     held_bytes: usize,
+    /// True if first rows are buffered.
     holds: bool,
+    /// Shard that is being written.
     open: Option<ShardWriter>,
-    /// The buckets of the open shard's rows.
+    /// Buckets of the open shard's rows, in order.
     runs: BucketRuns,
-    /// A full shard on its way to the storage, while the next one fills.
+    /// Full shard that is being uploaded while the next one fills.
     ending: Option<AbortOnDropHandle<Result<ShardMeta, shards::Error>>>,
     done: Vec<Arc<ShardMeta>>,
 }
 
 impl ShardsOf {
-    /// For one of several streams: few rows at its end are given back.
+    /// Creates a writer for one of several streams, which returns its rows unwritten if they are too few for a shard.
     pub(super) fn stream(load: Arc<Load>) -> Self {
         Self {
             load,
@@ -52,11 +56,15 @@ impl ShardsOf {
         }
     }
 
-    /// For what the streams have given back: however few, they become a shard.
+    /// Creates a writer that makes a shard of any number of rows, such as those that the streams returned unwritten.
     pub fn rest(load: Arc<Load>) -> Self {
         Self { holds: false, ..Self::stream(load) }
     }
 
+    /// Adds rows.
+    ///
+    /// # Errors
+    /// Errors of the storage.
     pub async fn push(&mut self, batch: RecordBatch) -> SqlResult<()> {
         if self.holds && self.open.is_none() {
             self.held_rows += batch.num_rows();
@@ -74,15 +82,16 @@ impl ShardsOf {
         self.write(&batch).await
     }
 
-    /// Ends the stream.
+    /// Ends the stream and returns its shards and unwritten rows.
     pub async fn finish(mut self) -> SqlResult<Portion> {
         self.end_shard().await?;
         self.join().await?;
         Ok(Portion { shards: self.done, held: self.held })
     }
 
-    /// Writes rows to the open shard. Where a bucket ends it ends too, unless it is small: a shard of one bucket is read by one worker, and may have its
-    /// rows in order.
+    /// Writes rows to the open shard, which ends at the end of a bucket unless it is small.
+    ///
+    /// A shard with one bucket is read by one worker, and its rows may be in the table's order.
     async fn write(&mut self, batch: &RecordBatch) -> SqlResult<()> {
         let Some(bucketing) = &self.load.bucketing else { return self.write_to_open(batch).await };
         let buckets = bucketing.buckets(batch)?;
@@ -115,7 +124,7 @@ impl ShardsOf {
         Ok(())
     }
 
-    /// Sends the open shard off; waits for the one before it.
+    /// Finishes the open shard in the background, after waiting for the previous one.
     async fn end_shard(&mut self) -> SqlResult<()> {
         let Some(shard) = self.open.take() else { return Ok(()) };
         self.join().await?;
@@ -128,14 +137,14 @@ impl ShardsOf {
 
     async fn join(&mut self) -> SqlResult<()> {
         if let Some(ending) = self.ending.take() {
-            let ended = ending.await.map_err(|error| SqlError::internal(format!("a load stopped: {error}")))?;
+            let ended = ending.await.map_err(|error| SqlError::internal(format!("finishing a shard: {error}")))?;
             self.done.push(Arc::new(ended.map_err(from_shards)?));
         }
         Ok(())
     }
 }
 
-/// The rows and bytes at which rows are held back no longer.
+/// Returns the rows and bytes at which buffering ends.
 fn held_max(fresh_rows_max: usize) -> (usize, usize) {
     let rows = HELD_ROWS_MAX.max(fresh_rows_max.saturating_add(1));
     (rows, HELD_BYTES_MAX.saturating_mul(rows.div_ceil(HELD_ROWS_MAX)))

@@ -1,16 +1,16 @@
-//! The text form of values in tests.
+//! Text style of values, for tests.
 
 use std::sync::Arc;
 
 use types::{ObjectNames, SessionZone, SqlType};
 use value_codec::encode::TextStyle;
 
-/// Values as a session in `zone` shows them.
+/// Returns the text style of a session in `zone`.
 pub(crate) fn text_style(zone: SessionZone) -> TextStyle {
     TextStyle { zone, names: Arc::new(Numbered) }
 }
 
-/// A catalog in which object 7 of type `regclass` is called `regclass 7`.
+/// Catalog in which object 7 of type `regclass` is called `regclass 7`.
 #[derive(Debug)]
 struct Numbered;
 

@@ -1,6 +1,6 @@
-//! COPY both ways: text, CSV, binary and Parquet, from and to clients, files and URLs.
+//! COPY FROM and COPY TO: text, CSV, binary and Parquet, with clients, files and URLs.
 //!
-//! Never commits: the rows of COPY FROM are staged in the statement's transaction, by what changes rows.
+//! Never commits: `dml` stages the rows of COPY FROM in the statement's transaction.
 //!
 //! Start at [`Copier`], then at `from/` for loading and `to/` for unloading.
 

@@ -1,4 +1,4 @@
-//! The service that runs statements that change rows.
+//! The service that runs statements that change or lock rows.
 
 use std::sync::Arc;
 
@@ -6,7 +6,9 @@ use bulk_load::Loader;
 use executor::Executor;
 use scan::KeyLookup;
 
-/// Runs INSERT, UPDATE, DELETE, MERGE and queries that lock rows: what they change it stages; the commit is the session's.
+/// Service that runs INSERT, UPDATE, DELETE, MERGE and queries that lock rows.
+///
+/// It stages changes in the statement's transaction; the session commits.
 #[derive(Debug)]
 pub struct Dml {
     pub(crate) executor: Arc<Executor>,
@@ -15,7 +17,7 @@ pub struct Dml {
 }
 
 impl Dml {
-    /// A service whose plans run on `executor`, and whose shards `loader` writes.
+    /// Creates a service that runs plans on `executor`, finds rows with `lookup` and writes shards with `loader`.
     #[must_use]
     pub fn new(executor: Arc<Executor>, lookup: Arc<KeyLookup>, loader: Loader) -> Self {
         Self { executor, lookup, loader }

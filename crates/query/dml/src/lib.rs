@@ -1,8 +1,9 @@
-//! Statements that change rows, run: INSERT, UPDATE, DELETE, MERGE, and queries that lock rows.
+//! Execution of INSERT, UPDATE, DELETE, MERGE and of queries that lock rows.
 //!
-//! Never commits and never knows a session: what a statement changes is staged in its transaction.
+//! Never commits and knows no session: the changes of a statement are staged in its transaction.
 //!
-//! Start at [`Dml`]; `write/` puts new rows into tables (`gathered.rs` with ON CONFLICT), `modify/` changes those that are there and those that refer to them.
+//! Start at [`Dml`]; `write/` inserts rows (`gathered.rs` with ON CONFLICT), `modify/` changes existing rows and runs
+//! referential actions.
 
 mod dml;
 mod modify;

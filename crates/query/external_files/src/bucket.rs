@@ -1,4 +1,4 @@
-//! The objects that a URL names.
+//! Resolves URLs to objects in object storage.
 
 use objects::{Object, Objects};
 use storage_error::from_objects;
@@ -6,10 +6,10 @@ use types::{Condition, SqlError, SqlResult};
 
 use crate::glob::matches;
 
-/// The URL of the bucket that a URL is of, and the rest of it.
+/// Splits a URL into the URL of its bucket and the object's name.
 ///
 /// # Errors
-/// `58P01` where there is no rest.
+/// `58P01` if there is no object name.
 pub fn bucket_of(url: &str) -> SqlResult<(String, &str)> {
     let parts = url.split_once("://").and_then(|(scheme, path)| Some((scheme, path.split_once('/')?)));
     match parts {
@@ -18,10 +18,10 @@ pub fn bucket_of(url: &str) -> SqlResult<(String, &str)> {
     }
 }
 
-/// The objects that a name means, in their order; its parts may be patterns as for files.
+/// Returns the objects that a name denotes, sorted; its components may be patterns, as for files.
 ///
 /// # Errors
-/// `58P01` where there are none, and what the storage reports.
+/// `58P01` if none matches; errors of the storage.
 pub async fn objects_in(objects: &Objects, name: &str) -> SqlResult<Vec<Object>> {
     let Some(first_sign) = name.find(['*', '?', '[']) else {
         return Ok(vec![objects.head(name).await.map_err(from_objects)?]);
@@ -37,7 +37,7 @@ fn no_object(url: &str) -> SqlError {
     SqlError::new(Condition::UndefinedFile, format!("no object matches \"{url}\""))
 }
 
-/// Whether a name matches a pattern, part by part: a `*` does not reach over a slash.
+/// Returns whether a name matches a pattern, component by component: `*` does not match a slash.
 fn is_match(pattern: &str, name: &str) -> bool {
     let (mut patterns, mut names) = (pattern.split('/'), name.split('/'));
     loop {

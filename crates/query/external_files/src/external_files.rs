@@ -1,4 +1,4 @@
-//! The files of external tables: listed for every statement that reads them, and opened where they are not what they were before.
+//! The files of external tables: listed for every statement that reads them, and opened if they are new or changed.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use types::{Clock, Condition, Random, ShardId, SqlError, SqlResult};
 
 use crate::known::KnownFiles;
 
-/// Files that are opened at once.
+/// Number of files that are opened concurrently.
 const OPENED_AT_ONCE: usize = 8;
 
-/// Lists and opens the files of external tables.
+/// Service that lists and opens the files of external tables.
 #[derive(Debug)]
 pub struct ExternalFiles {
     pub(crate) known: KnownFiles,
@@ -27,29 +27,30 @@ pub struct ExternalFiles {
 }
 
 impl ExternalFiles {
-    /// None of which is known yet.
+    /// Creates a service with an empty cache.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
         Self { known: KnownFiles::default(), clock, random }
     }
 
-    /// Those that were opened lately.
+    /// Returns the cache of opened files.
     #[must_use]
     pub fn known(&self) -> &KnownFiles {
         &self.known
     }
 
-    /// The files of an external table as they are now.
+    /// Lists the present files of an external table and opens them.
     ///
     /// # Errors
-    /// `58P01` where there are none, what the storage reports, and what is wrong with a file: `42703` and `42804` where it does not have
-    /// the table's columns, `XX001` where it is no Parquet file.
+    /// `58P01` if there are none; errors of the storage; `42703` and `42804` for a file without the table's columns,
+    /// `XX001` for one that is not a Parquet file.
     pub fn list<'a>(&'a self, table: &'a Arc<Table>) -> BoxFuture<'a, SqlResult<ListedFiles>> {
         Box::pin(self.list_unboxed(table))
     }
 
     async fn list_unboxed(&self, table: &Arc<Table>) -> SqlResult<ListedFiles> {
-        let external = table.external.as_ref().ok_or_else(|| SqlError::internal("a table without a location"))?;
+        let external =
+            table.external.as_ref().ok_or_else(|| SqlError::internal("an external table has no location"))?;
         let places = self.places(&external.location).await?;
         let columns: Arc<[ColumnDef]> = column_defs(table).into();
         let readers =
@@ -60,10 +61,10 @@ impl ExternalFiles {
         Ok(ListedFiles::new(readers))
     }
 
-    /// The columns that all files at a location have, in the order of the first file.
+    /// Returns the columns of the files at a location, in the order of the first file.
     ///
     /// # Errors
-    /// As [`ExternalFiles::list`]; `42804` where files differ, `0A000` for columns that a table cannot have.
+    /// As [`ExternalFiles::list`]; `42804` if the files differ, `0A000` for columns of unsupported types.
     pub fn columns_at<'a>(&'a self, location: &'a str) -> BoxFuture<'a, SqlResult<Arc<[FileColumn]>>> {
         Box::pin(self.columns_at_unboxed(location))
     }
@@ -72,7 +73,7 @@ impl ExternalFiles {
         let places = self.places(location).await?;
         let schemas = stream::iter(places).map(columns_of).buffered(OPENED_AT_ONCE);
         let mut schemas: Vec<(String, Vec<FileColumn>)> = schemas.try_collect().await?;
-        let (first_name, first) = schemas.drain(..1).next().ok_or_else(|| SqlError::internal("no file at all"))?;
+        let (first_name, first) = schemas.drain(..1).next().ok_or_else(|| SqlError::internal("no file listed"))?;
         for (name, columns) in schemas {
             let other = |column: &FileColumn| columns.iter().find(|other| other.name == column.name);
             for column in &first {
@@ -105,7 +106,7 @@ impl ExternalFiles {
             return Ok(known);
         }
         let is_settled = place.is_settled(self.clock.now_us());
-        // What may change again without a trace is another file each time, and asked again.
+        // A file that may still change unnoticed gets a new id each time, so that nothing of it is reused from caches.
         let id = if is_settled { place.id(table.oid, columns) } else { ShardId(self.random.uuid()) };
         let (opened, columns) = (place.clone(), Arc::clone(columns));
         let reader = guarded(async move { ShardReader::open_foreign(opened, id, &columns).await }).await?;
@@ -113,7 +114,7 @@ impl ExternalFiles {
     }
 }
 
-/// The columns of a file as those of a table.
+/// Returns the name of a file, and its columns as those of a table.
 async fn columns_of(place: ForeignPlace) -> SqlResult<(String, Vec<FileColumn>)> {
     let name = place.name();
     let file = guarded(async move { ForeignFile::open_place(&place).await }).await?;
@@ -134,12 +135,12 @@ async fn columns_of(place: ForeignPlace) -> SqlResult<(String, Vec<FileColumn>)>
     Ok((name, columns))
 }
 
-/// Runs what reads bytes of others where a panic ends nothing else.
+/// Runs work on untrusted bytes in a task of its own, so that a panic becomes an error.
 async fn guarded<T: Send + 'static>(work: impl Future<Output = shards::Result<T>> + Send + 'static) -> SqlResult<T> {
     let done = AbortOnDropHandle::new(tokio::spawn(work)).await;
     match done {
         Ok(result) => result.map_err(from_shards),
-        Err(error) => Err(SqlError::internal(format!("reading a file stopped: {error}"))),
+        Err(error) => Err(SqlError::internal(format!("the task that reads a file failed: {error}"))),
     }
 }
 

@@ -1,24 +1,24 @@
-//! Files that cannot be opened, read or written, in PostgreSQL's words.
+//! Errors of opening, reading and writing files, in PostgreSQL's words.
 
 use std::io;
 use std::path::Path;
 
 use types::{Condition, SqlError};
 
-/// What was to be done with a file that failed.
+/// Operation on a file that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Reading,
     Writing,
 }
 
-/// PostgreSQL's complaint about a file that cannot be read.
+/// Returns PostgreSQL's error for a file that cannot be opened for reading.
 #[must_use]
 pub fn cannot_read(path: &Path, error: &io::Error) -> SqlError {
     cannot_open(path, Purpose::Reading, error)
 }
 
-/// PostgreSQL's complaint about a file that cannot be opened.
+/// Returns PostgreSQL's error for a file that cannot be opened.
 #[must_use]
 pub fn cannot_open(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError {
     let path = path.display();
@@ -49,7 +49,7 @@ pub fn cannot_open(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError
     }
 }
 
-/// A failure in the middle of a file.
+/// Returns PostgreSQL's error for a failure while an open file is read or written.
 #[must_use]
 pub fn broken(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError {
     let condition = if error.kind() == io::ErrorKind::StorageFull { Condition::DiskFull } else { Condition::IoError };
@@ -60,7 +60,7 @@ pub fn broken(path: &Path, purpose: Purpose, error: &io::Error) -> SqlError {
     SqlError::new(condition, format!("could not {doing} file \"{}\": {}", path.display(), reason(error)))
 }
 
-/// The system's words without the number that Rust adds.
+/// Returns the system's message without the error number that Rust appends.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

@@ -1,4 +1,4 @@
-//! `'/data/*.csv'`: the files a pattern names, in the order of their names.
+//! Expands file patterns such as `/data/*.csv`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use types::{Condition, SqlError, SqlResult};
 
 use crate::file_error::{Purpose, cannot_open};
 
-/// The files that `pattern` names: itself if it has no `*`, `?` or `[` or exists as it is, else all matches, sorted.
+/// Returns the files that match `pattern`, sorted; the path itself if it has no `*`, `?` or `[`, or exists as written.
 ///
 /// # Errors
-/// 58P01 when nothing matches; what the system says when a folder on the way cannot be read.
+/// 58P01 if nothing matches; errors of the system for a folder that cannot be read.
 pub fn expand(pattern: &str) -> SqlResult<Vec<PathBuf>> {
     let path = PathBuf::from(pattern);
     if !is_pattern(pattern) || path.exists() {
@@ -58,8 +58,9 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Whether `name` matches `pattern`: `*` any run, `?` any one character, `[a-z]` and `[!a-z]` one of a set. As in a shell,
-/// a leading dot has to be written.
+/// Returns whether `name` matches `pattern`: `*` matches any run, `?` any character, `[a-z]` and `[!a-z]` one of a set.
+///
+/// As in a shell, a leading dot must be matched explicitly.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
@@ -67,7 +68,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
-    // Where to try again when what follows the last `*` does not match: behind one character more.
+    // Backtracking point: after the last `*` in the pattern, and the start of the text tried behind it.
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
         let step = match pattern.get(p) {
@@ -79,7 +80,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
             Some('?') => Some(p + 1),
             Some('[') => match set(&pattern[p..], name[n]) {
                 Some((length, is_member)) => is_member.then_some(p + length),
-                // No closing bracket: the sign itself.
+                // Without a closing bracket, `[` matches itself.
                 None => (name[n] == '[').then_some(p + 1),
             },
             Some(literal) => (*literal == name[n]).then_some(p + 1),
@@ -101,11 +102,12 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|rest| *rest == '*')
 }
 
-/// Length of the set that `pattern` starts with, and whether `character` is in it; `None` if no bracket closes it.
+/// Returns the length of the set at the start of `pattern`, and whether it has `character`; `None` without a closing
+/// bracket.
 fn set(pattern: &[char], character: char) -> Option<(usize, bool)> {
     let is_negated = matches!(pattern.get(1), Some('!' | '^'));
     let first = if is_negated { 2 } else { 1 };
-    // A bracket right at the start is a member.
+    // A closing bracket at the start is a member.
     let close = first + 1 + pattern.get(first + 1..)?.iter().position(|sign| *sign == ']')?;
     let members = &pattern[first..close];
     let mut is_member = false;

@@ -1,5 +1,7 @@
-//! Files of external tables that were opened lately: what their footers say is read again only when they have changed. And which files tables
-//! had when they were listed last: what is cached of those stays, whether they are still open or not.
+//! Cache of opened files of external tables, whose footers are read again only after a change.
+//!
+//! It also records the files of each table at the last listing: their cached blocks are retained, even if the files are
+//! no longer in this cache.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,10 +10,10 @@ use parking_lot::Mutex;
 use shards::{CacheWishes, ForeignPlace, ShardReader};
 use types::{Oid, ShardId, SqlResult};
 
-/// Memory that opened files may take.
+/// Maximum memory of opened files.
 const MEMORY_BYTES_MAX: usize = 128 << 20;
 
-/// Opened files, by their tables and names; those used least lately go first.
+/// LRU cache of opened files by table and name, and of the buckets they are in.
 #[derive(Debug, Default)]
 pub struct KnownFiles {
     files: Mutex<Files>,
@@ -22,30 +24,31 @@ pub struct KnownFiles {
 #[derive(Debug, Default)]
 struct Files {
     entries: HashMap<(Oid, String), Entry>,
-    /// Counts uses.
+    /// Number of lookups so far, the clock of the LRU order.
     clock: u64,
     bytes: usize,
 }
 
-/// Under which ids columns of files are cached, by the tables that have them.
+/// Ids of the files of each table at the last listing; blocks of files are cached under these ids.
 #[derive(Debug, Default)]
 struct Listed {
     tables: HashMap<Oid, HashSet<ShardId>>,
-    /// Counts listings that were not as the one before.
+    /// Number of listings that differed from the one before.
     changes: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// What the file was when it was opened.
+    /// Identity and version of the file when it was opened.
     place: ForeignPlace,
     reader: ShardReader,
+    /// Value of the clock at the last use.
     used: u64,
     bytes: usize,
 }
 
 impl KnownFiles {
-    /// The opened file, if it is still what it was.
+    /// Returns the opened file, if it is unchanged.
     pub(crate) fn get(&self, table: Oid, place: &ForeignPlace) -> Option<ShardReader> {
         let mut files = self.files.lock();
         files.clock += 1;
@@ -55,7 +58,8 @@ impl KnownFiles {
         Some(entry.reader.clone())
     }
 
-    /// Keeps a file that was opened, unless somebody else has opened it meanwhile: all are to share the blocks of one.
+    /// Caches an opened file and returns it, or the one that another statement has cached meanwhile, so that all share
+    /// its blocks.
     pub(crate) fn put(&self, table: Oid, place: ForeignPlace, reader: ShardReader) -> ShardReader {
         if let Some(known) = self.get(table, &place) {
             return known;
@@ -70,7 +74,7 @@ impl KnownFiles {
         reader
     }
 
-    /// Notes which files a table has now, by the ids under which their columns are cached.
+    /// Records the ids of a table's present files.
     pub(crate) fn note(&self, table: Oid, ids: HashSet<ShardId>) {
         let mut listed = self.listed.lock();
         if listed.tables.get(&table) != Some(&ids) {
@@ -79,14 +83,14 @@ impl KnownFiles {
         }
     }
 
-    /// How often a table was found to have other files than before.
+    /// Returns how often a listing differed from the one before.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.listed.lock().changes
     }
 
-    /// Adds what is known of the files of external tables: the ids of those that were listed, or that a table's were not yet. Of other tables
-    /// nothing is known from now on.
+    /// Adds the file ids of `tables` to the shards that caches retain, and the tables whose files were not listed yet
+    /// to the unlisted ones; removes the records of all other tables.
     pub fn add_to(&self, wishes: &mut CacheWishes, tables: &HashSet<Oid>) {
         let mut listed = self.listed.lock();
         listed.tables.retain(|table, _| tables.contains(table));
@@ -94,7 +98,7 @@ impl KnownFiles {
         wishes.unlisted.extend(tables.iter().filter(|table| !listed.tables.contains_key(table)));
     }
 
-    /// The storage at a URL, opened once.
+    /// Returns the object storage at a URL, which is opened on first use.
     pub(crate) fn bucket(&self, url: &str, open: impl FnOnce() -> SqlResult<Objects>) -> SqlResult<Objects> {
         if let Some(known) = self.buckets.lock().get(url) {
             return Ok(known.clone());
@@ -106,6 +110,7 @@ impl KnownFiles {
 }
 
 impl Files {
+    /// Evicts the least recently used files until at most `bytes_max` are left.
     fn shrink(&mut self, bytes_max: usize) {
         while bytes_max < self.bytes {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());

@@ -1,8 +1,11 @@
-//! Files that are not Kiln's own: which of them a location names, and those of external tables, opened like shards.
+//! External files: resolution of locations, and the files of external tables, opened like shards.
 //!
-//! Never reads rows: an opened file is scanned as a shard is.
+//! Never reads rows: an opened file is scanned like a shard.
 //!
-//! Start at [`ExternalFiles`]; `place.rs` says which files a location names, `known.rs` keeps those that were opened lately.
+//! - `external_files.rs`: [`ExternalFiles`], which lists and opens the files of external tables; start here.
+//! - `place.rs`: resolves a location to files, `glob.rs` on the local disk, `bucket.rs` in object storage.
+//! - `known.rs`: [`KnownFiles`], the cache of opened files.
+//! - `file_error.rs`: file errors in PostgreSQL's words.
 
 mod bucket;
 mod external_files;

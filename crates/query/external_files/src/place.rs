@@ -1,4 +1,5 @@
-//! Which files a location names: a file, all Parquet files of a folder, or those that match a pattern; of this machine or in a bucket.
+//! Resolves a location to files: one file, the Parquet files of a folder, or those that match a pattern, on the local
+//! disk or in object storage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use crate::bucket::{bucket_of, objects_in};
 use crate::external_files::ExternalFiles;
 use crate::glob::expand;
 
-/// The files of a folder that are read.
+/// Pattern of the files that are read of a folder.
 const FILES_OF_FOLDER: &str = "*.parquet";
 
 impl ExternalFiles {
-    /// The files at a location as they are now, in the order of their names.
+    /// Lists the files at a location, sorted by name.
     pub(crate) async fn places(&self, location: &str) -> SqlResult<Vec<ForeignPlace>> {
         if location.starts_with('/') {
             return on_disk(location.to_owned()).await;
@@ -36,14 +37,15 @@ impl ExternalFiles {
     }
 }
 
+/// Lists the files at a location on the local disk.
 async fn on_disk(location: String) -> SqlResult<Vec<ForeignPlace>> {
     let found = tokio::task::spawn_blocking(move || {
         let is_folder = Path::new(&location).is_dir();
         let pattern =
             if is_folder { format!("{}/{FILES_OF_FOLDER}", location.trim_end_matches('/')) } else { location };
-        // What COPY would advise is of no use here.
+        // The hint is about COPY.
         let paths = expand(&pattern).map_err(|error| SqlError { hint: None, ..error })?;
         paths.into_iter().map(|path| ForeignPlace::of_path(path).map_err(from_shards)).collect()
     });
-    found.await.unwrap_or_else(|error| Err(SqlError::internal(format!("listing files stopped: {error}"))))
+    found.await.unwrap_or_else(|error| Err(SqlError::internal(format!("the task that lists files failed: {error}"))))
 }

@@ -15,7 +15,7 @@ use types::{CachePolicy, Clock, ColumnId, Condition, Oid, SqlResult, SqlType, Sy
 
 use crate::ExternalFiles;
 
-/// `t (a integer, b text)`.
+/// Returns the table `t (a integer, b text)`.
 fn table() -> Arc<Table> {
     let column = |id, name: &str, sql_type, not_null| Column {
         id: ColumnId(id),
@@ -48,7 +48,7 @@ fn table() -> Arc<Table> {
     })
 }
 
-/// Rows of `t`, `b` being the text of `a`.
+/// Returns rows of `t`, in which `b` is the text of `a`.
 fn batch(values: Range<i32>) -> RecordBatch {
     let a = Int32Array::from_iter_values(values);
     let b: StringViewArray = a.iter().map(|value| value.map(|value| value.to_string())).collect();
@@ -59,7 +59,7 @@ fn files() -> ExternalFiles {
     ExternalFiles::new(Arc::new(SystemClock::new()), Arc::new(SystemRandom))
 }
 
-/// A file with the columns of the tests' table, written long ago.
+/// Writes a file with the columns of `t` and an old modification time.
 async fn put(path: &Path, rows: Range<i32>) {
     let columns = column_defs(&table());
     let mut encoder = Encoder::new("a file", &columns, WriteOptions::default());
@@ -71,7 +71,7 @@ async fn put(path: &Path, rows: Range<i32>) {
     file.set_modified(UNIX_EPOCH + Duration::from_secs(u64::from(rows_seconds(path)))).unwrap();
 }
 
-/// Some time of its own for each file.
+/// Returns a modification time that differs from file to file.
 fn rows_seconds(path: &Path) -> u32 {
     path.to_string_lossy().bytes().map(u32::from).sum()
 }
@@ -126,13 +126,13 @@ async fn a_file_is_opened_again_when_it_has_changed() {
     let second = ids().await;
     assert!(second[0] != first[0] && second[1] == first[1]);
     assert_eq!(ids().await, second);
-    // Modified a moment ago, it may be modified again and look the same.
+    // A file modified just now may change again within the same timestamp.
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(now()).unwrap();
     let third = ids().await;
     assert!(third[0] != second[0] && third[0] != ids().await[0]);
 }
 
-/// What is cached of a file is found under its id after a restart, by its own table alone.
+/// Checks that cached blocks of a file are found by its id after a restart, and only for its own table.
 #[tokio::test]
 async fn the_id_of_a_file_follows_from_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -177,7 +177,7 @@ async fn files_are_wanted_in_the_cache_as_they_were_listed_last() {
     let now = files.list(&table).await.unwrap();
     assert_eq!(wishes().shards, HashSet::from([now.readers[0].meta().id]));
     assert_eq!(known.changes(), 2);
-    // Dropped, and made again.
+    // The table is dropped and created anew.
     known.add_to(&mut shards::CacheWishes::default(), &[].into());
     assert_eq!((wishes().shards.len(), wishes().unlisted.len()), (0, 1));
 }

@@ -1,4 +1,4 @@
-//! What the caches of columns and of groups go on holding: of shards that tables have, as the tables' parameters say.
+//! Tells the block cache and the fragment cache which shards exist and which retention policies tables have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use shards::{BlockCache, CacheWishes};
 use txn::Transactions;
 use types::{Clock, CommitTs};
 
-/// The catalog is looked at so often.
+/// Interval between checks of the catalog.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Tells the caches what tables have and want.
+/// Background service that keeps the caches' view of shards and retention policies up to date.
 #[derive(Debug)]
 pub struct CacheKeeper {
     transactions: Arc<Transactions>,
@@ -25,7 +25,7 @@ pub struct CacheKeeper {
 }
 
 impl CacheKeeper {
-    /// Keeps the caches of columns and of groups.
+    /// Creates the service for the block cache and the fragment cache.
     #[must_use]
     pub fn new(
         transactions: Arc<Transactions>,
@@ -37,7 +37,7 @@ impl CacheKeeper {
         Self { transactions, external, blocks, fragments, clock }
     }
 
-    /// Tells the caches what tables have and want, for as long as the server runs.
+    /// Updates the caches after each change of the catalog, for as long as the server runs.
     pub fn keep(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.keep_unboxed())
     }
@@ -54,8 +54,8 @@ impl CacheKeeper {
         }
     }
 
-    /// What tables want, files of external ones among them; `None` where nothing was committed since it was looked at, and no table was found
-    /// to have other files.
+    /// Returns the shards and policies of all tables, files of external tables included; `None` if since `looked_at`
+    /// nothing was committed and no external table's files changed.
     fn new_wishes(&self, looked_at: &mut Option<(CommitTs, u64)>) -> Option<CacheWishes> {
         let snapshot = self.transactions.current();
         let now = (snapshot.ts, self.external.known().changes());
@@ -69,6 +69,7 @@ impl CacheKeeper {
     }
 }
 
+/// Collects the shards of all tables, and the policies of tables whose policy is not the default.
 fn wishes(state: &CatalogState) -> CacheWishes {
     let shards = state.tables().flat_map(|table| state.shards(table.oid).shards.ids()).collect();
     let special = state.tables().filter(|table| !table.cache.is_normal());

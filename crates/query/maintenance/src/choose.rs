@@ -1,20 +1,20 @@
-//! Which shards are worth writing anew. Pure.
+//! Selects the shards to compact; pure functions.
 
 use bulk_load::SMALL_BUCKET_BYTES;
 use catalog::TableShards;
 use shards::BucketKeys;
 use types::ShardId;
 
-/// A smaller shard is better off together with others.
+/// Size, in bytes, below which a shard counts as small and is worth merging with others.
 const SMALL_BYTES: u64 = 25 << 20;
-/// So many small shards are left alone.
+/// Number of small shards of a table that is tolerated; with more they are compacted.
 const SMALL_COUNT: usize = 8;
-/// Of so many rows one may be deleted before a shard is written anew.
+/// Reciprocal of the fraction of deleted rows that a shard tolerates: with more than one in five it is compacted.
 const DELETED_PART: u64 = 5;
-/// What one compaction reads at most.
+/// Maximum bytes that one compaction reads.
 const READ_BYTES_MAX: u64 = 512 << 20;
 
-/// The shards that one compaction puts together: those with many deleted rows, and small ones once there are many.
+/// Returns the shards that the next compaction merges: those with many deleted rows, and small ones if there are many.
 pub(crate) fn shards(shards: &TableShards, have_buckets: bool) -> Vec<ShardId> {
     let small_bytes = if have_buckets { SMALL_BUCKET_BYTES } else { SMALL_BYTES };
     let deleted = |id: ShardId| shards.deleted.get(&id).map_or(0, |deleted| deleted.places.len());
@@ -32,7 +32,8 @@ pub(crate) fn shards(shards: &TableShards, have_buckets: bool) -> Vec<ShardId> {
     chosen
 }
 
-/// The next shards whose rows have no buckets by `keys`: they were written before the table was distributed on them.
+/// Returns the next shards whose rows are not in buckets by `keys`: they were written before the table was distributed
+/// on these keys.
 pub(crate) fn unbucketed(shards: &TableShards, keys: &BucketKeys) -> Vec<ShardId> {
     let mut bytes = 0;
     let mut chosen = Vec::new();

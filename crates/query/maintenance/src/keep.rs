@@ -1,4 +1,4 @@
-//! When to settle and compact.
+//! The background loop that flushes and compacts tables as they become due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use types::{Health, Oid, SqlResult};
 use crate::maintenance::Maintenance;
 use crate::patience::Patience;
 
-/// When fresh rows settle.
+/// Thresholds that trigger a flush of fresh rows to shards.
 #[derive(Debug, Clone, Copy)]
 pub struct SettleSettings {
-    /// Between looks.
+    /// Interval between checks of all tables.
     pub every: Duration,
-    /// So many fresh rows of a table settle at once …
+    /// Fresh rows of a table that trigger its flush.
     pub rows: usize,
-    /// … or so much memory of them.
+    /// Memory of a table's fresh rows, in bytes, that triggers its flush.
     pub bytes: u64,
-    /// Where all tables' fresh rows take so much memory, they settle however few they are.
+    /// Memory of the fresh rows of all tables together, in bytes, from which every table with fresh rows is flushed.
     pub bytes_of_all: u64,
-    /// Fewer settle when the first of them has waited for so long.
+    /// Age of a table's oldest fresh row that triggers its flush, however few rows there are.
     pub age: Duration,
 }
 
 impl Default for SettleSettings {
     fn default() -> Self {
-        // Rows are found quickest while they are fresh, and a shard of few rows is soon written anew: so few wait.
+        // Key lookups are fastest in fresh rows, and small shards are soon compacted: few rows are not flushed at once.
         Self {
             every: Duration::from_secs(1),
             rows: 100_000,
@@ -40,7 +40,7 @@ impl Default for SettleSettings {
 }
 
 impl Maintenance {
-    /// Settles and compacts for as long as the server runs.
+    /// Flushes and compacts tables until the server stops or its transactions are poisoned.
     pub fn keep_settled<'a>(self: Arc<Self>, settings: SettleSettings, health: &'a Health) -> BoxFuture<'a, ()> {
         Box::pin(self.keep_settled_unboxed(settings, health))
     }
@@ -53,7 +53,7 @@ impl Maintenance {
             let state = self.transactions.current().state;
             patience.retain(|table| state.table(table).is_some());
             let due = due(&state, &mut waiting, now, settings);
-            // A state that is looked at keeps what it names.
+            // A catalog state pins the shards it names: release it before the slow work.
             drop(state);
             for table in due.into_iter().filter(|table| patience.is_over(*table, now)).collect::<Vec<_>>() {
                 let done = match self.settle(table).await {
@@ -75,22 +75,22 @@ impl Maintenance {
         match done {
             Ok(()) => {
                 if patience.succeeded(table) {
-                    tracing::info!(table = table.0, "fresh rows settle again");
+                    tracing::info!(table = table.0, "flushing fresh rows works again after failures");
                 }
             }
             Err(error) => {
                 if patience.failed(table, &error.message, self.clock.monotonic()) {
-                    tracing::warn!(table = table.0, error = %error.message, "fresh rows cannot settle; it is tried again");
+                    tracing::warn!(table = table.0, error = %error.message, "could not flush fresh rows; will retry");
                 }
             }
         }
     }
 }
 
-/// Since when a table has had fresh rows of a generation.
+/// For each table with fresh rows, their generation and the moment since which it has had rows of that generation.
 type Waiting = HashMap<Oid, (u64, Duration)>;
 
-/// The tables whose fresh rows are to settle at the moment `now`.
+/// Returns the tables whose fresh rows must be flushed at the moment `now`.
 fn due(state: &CatalogState, waiting: &mut Waiting, now: Duration, settings: SettleSettings) -> Vec<Oid> {
     waiting.retain(|table, _| state.table(*table).is_some());
     let of_rows = |table: &&Arc<Table>| table.storage != Storage::Row;

@@ -1,8 +1,16 @@
-//! Background maintenance of tables: fresh rows into shards, shards into better ones, and what the caches go on holding.
+//! Background maintenance of tables: flush of fresh rows to shards, compaction of shards, and retention in the caches.
 //!
-//! Never changes what a query answers: rows move, in commits of their own.
+//! Never changes the result of a query: rows only move, in transactions of the maintenance itself.
 //!
-//! Start at [`Maintenance`] and `settle.rs`; `pace.rs` is how writers are slowed where fresh rows come quicker than they settle.
+//! In reading order:
+//! - `maintenance.rs`: [`Maintenance`], the service.
+//! - `keep.rs`: the background loop that decides which tables are due; `patience.rs` delays retries after failures.
+//! - `settle.rs`: one flush or one compaction of a table, as a transaction.
+//! - `rewrite.rs`: writes rows to new shards and keeps their row ids.
+//! - `choose.rs`: selects the shards to compact.
+//! - `redistribute.rs`: rewrites shards that were written before the table was distributed on its present key.
+//! - `pace.rs`: [`WriteThrottle`], the backpressure on writers while flushing falls behind.
+//! - `cache_keeper.rs`: [`CacheKeeper`], which tells the caches the shards and retention policies of all tables.
 
 mod cache_keeper;
 mod choose;

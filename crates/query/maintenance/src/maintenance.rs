@@ -1,4 +1,4 @@
-//! The service that settles fresh rows and compacts shards.
+//! The service that flushes fresh rows and compacts shards.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use types::Clock;
 
 use crate::pace::WriteThrottle;
 
-/// Settles fresh rows and compacts shards, one table at a time.
+/// Service that flushes fresh rows to shards and compacts shards, one table at a time.
 #[derive(Debug)]
 pub struct Maintenance {
     pub(crate) transactions: Arc<Transactions>,
@@ -20,12 +20,12 @@ pub struct Maintenance {
     pub(crate) loader: Loader,
     pub(crate) throttle: Arc<WriteThrottle>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Held while a table settles or is compacted.
+    /// Lock held while a table is flushed or compacted.
     pub(crate) turn: Mutex<()>,
 }
 
 impl Maintenance {
-    /// A service that reads rows by `scans` on threads of `executor` and writes them by `loader`.
+    /// Creates a service that reads rows with `scans` on the threads of `executor` and writes them with `loader`.
     #[must_use]
     pub fn new(
         transactions: Arc<Transactions>,

@@ -1,4 +1,4 @@
-//! How fast writers may go on while fresh rows wait to settle: as they like, slower the more rows wait, or not at all.
+//! Backpressure on writers: statements are delayed the more fresh rows wait for a flush, and stopped at a limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -9,34 +9,35 @@ use parking_lot::Mutex;
 use txn::Transactions;
 use types::{Clock, Oid};
 
-/// As long as nobody is slowed the fresh rows are counted so often.
+/// Interval between counts of the fresh rows while no writer is delayed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Settling has caught up once nobody was slowed for so long.
+/// Time without any delay after which flushing counts as caught up.
 const QUIET: Duration = Duration::from_secs(60);
-/// What a statement waits at most as long as there is any room.
+/// Longest delay of a statement below the limit.
 const DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// How many fresh rows there may be before writers wait until some have settled; from half of it on they are slowed.
+/// Limits of fresh rows at which writers wait for a flush; from half of a limit on they are delayed.
 #[derive(Debug, Clone, Copy)]
 pub struct FreshLimits {
-    /// Of one table.
+    /// Fresh rows of one table.
     pub rows: u64,
-    /// Memory of all tables' together, but for those that keep their rows as rows.
+    /// Memory of the fresh rows of all tables together, in bytes, without tables with row storage.
     pub bytes: u64,
 }
 
-/// How a statement that writes may go on.
+/// Verdict on a statement that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Pace {
+    /// Proceeds at once.
     #[default]
     Free,
-    /// Once so much time has passed.
+    /// Proceeds after this delay.
     After(Duration),
-    /// When others have settled.
+    /// Waits until rows have been flushed.
     Stop,
 }
 
-/// The pace where there is so much and may be no more than `limit`.
+/// Returns the verdict for `amount` of at most `limit`: the delay grows linearly from half of the limit on.
 fn pace(amount: u64, limit: u64) -> Pace {
     let free = limit / 2;
     if limit <= amount {
@@ -46,37 +47,43 @@ fn pace(amount: u64, limit: u64) -> Pace {
         return Pace::Free;
     }
     let thousandths = u128::from(amount - free) * 1_000 / u128::from(limit - free);
-    Pace::After(DELAY_MAX * u32::try_from(thousandths).expect("less than the whole") / 1_000)
+    Pace::After(DELAY_MAX * u32::try_from(thousandths).expect("the fraction is below 1,000 thousandths") / 1_000)
 }
 
-/// Slows writers where fresh rows come quicker than they settle. It looks at most so often, and knows the paces as they were then.
+/// Backpressure on writers of tables whose fresh rows arrive faster than they are flushed.
+///
+/// Verdicts are cached for 50 ms while no writer is delayed.
 #[derive(Debug)]
 pub struct WriteThrottle {
     transactions: Arc<Transactions>,
     clock: Arc<dyn Clock>,
-    /// Without them all go on as they like.
+    /// Limits of the server; no writer is delayed before they are set.
     limits: OnceLock<FreshLimits>,
     seen: Mutex<Seen>,
 }
 
+/// Verdicts of the last count of fresh rows.
 #[derive(Debug, Default)]
 struct Seen {
+    /// Moment of the count; `None` before the first.
     at: Option<Duration>,
+    /// Verdict for every table, from the memory of all tables.
     all: Pace,
-    /// The tables whose own rows slow their writers.
+    /// Verdicts from a table's own rows, for tables whose writers they delay.
     tables: HashMap<Oid, Pace>,
     told: Told,
 }
 
-/// What the log says of it.
+/// Hysteresis of the log messages about flushing that falls behind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Told {
     is_behind: bool,
+    /// Moment since which no writer has been delayed.
     free_since: Option<Duration>,
 }
 
 impl Told {
-    /// Whether settling falls behind, where that is news at the moment `now`.
+    /// Records whether no writer is delayed at the moment `now`; returns whether flushing is behind if that changed.
     fn note(&mut self, is_free: bool, now: Duration) -> Option<bool> {
         if !is_free {
             self.free_since = None;
@@ -90,6 +97,7 @@ impl Told {
 }
 
 impl Seen {
+    /// Counts the fresh rows of all tables but those with row storage.
     fn of(state: &CatalogState, limits: FreshLimits) -> Self {
         let mut seen = Self::default();
         let mut bytes = 0;
@@ -111,37 +119,37 @@ impl Seen {
 }
 
 impl WriteThrottle {
-    /// A throttle that slows nobody before it has limits.
+    /// Creates a throttle that delays no writer before it has limits.
     #[must_use]
     pub fn new(transactions: Arc<Transactions>, clock: Arc<dyn Clock>) -> Self {
         Self { transactions, clock, limits: OnceLock::new(), seen: Mutex::default() }
     }
 
-    /// Whether writers were slowed lately.
+    /// Returns whether writers were delayed within the last [`QUIET`].
     pub(crate) fn is_behind(&self) -> bool {
         self.seen.lock().told.is_behind
     }
 
-    /// From now on writers wait where there are too many fresh rows. Once.
+    /// Sets the limits from which on writers are delayed; only the first call has an effect.
     pub fn limit(&self, limits: FreshLimits) {
-        // The first stays: there is one server.
+        // Set once, as there is one server.
         let _ = self.limits.set(limits);
     }
 
-    /// How statements that write to the table may go on at this moment.
+    /// Returns whether and how long a statement that writes to the table must wait at this moment.
     #[must_use]
     pub fn pace(&self, table: &Table) -> Pace {
         let Some(limits) = self.limits.get().filter(|_| table.storage != Storage::Row) else { return Pace::Free };
         let mut seen = self.seen.lock();
         let now = self.clock.monotonic();
-        // Who is slowed anyway can look himself.
+        // A delayed statement can afford a new count.
         if !seen.is_free() || seen.at.is_none_or(|at| LOOK_EVERY <= now.saturating_sub(at)) {
             let told = seen.told;
             *seen = Seen { at: Some(now), told, ..Seen::of(&self.transactions.current().state, *limits) };
             let is_free = seen.is_free();
             match seen.told.note(is_free, now) {
-                Some(true) => tracing::warn!("settling falls behind: writers are slowed"),
-                Some(false) => tracing::info!("settling has caught up: writers go on as they like"),
+                Some(true) => tracing::warn!("flushing of fresh rows falls behind: delaying writers"),
+                Some(false) => tracing::info!("flushing of fresh rows has caught up: writers are not delayed"),
                 None => {}
             }
         }

@@ -1,35 +1,39 @@
-//! After a failure: when it is a table's turn again, and what is said of it. Pure.
+//! Exponential backoff per table after failed flushes, and detection of new failure reasons; pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use types::Oid;
 
-/// Between the first two attempts; each further pause is twice as long …
+/// Pause after the first failure; it doubles with each further one, up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
-/// … but no longer than this.
+/// Longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// The tables whose last attempt failed.
+/// Backoff state of the tables whose last attempt failed.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     failed: HashMap<Oid, Failed>,
 }
 
+/// Backoff state of one table.
 #[derive(Debug)]
 struct Failed {
+    /// Present pause between attempts.
     pause: Duration,
+    /// Moment of the next attempt.
     until: Duration,
+    /// Reason of the last failure.
     told: String,
 }
 
 impl Patience {
-    /// Whether it is the table's turn at the moment `now`.
+    /// Returns whether the table may be tried at the moment `now`.
     pub(crate) fn is_over(&self, table: Oid, now: Duration) -> bool {
         self.failed.get(&table).is_none_or(|failed| failed.until <= now)
     }
 
-    /// An attempt failed; whether that is news.
+    /// Records a failed attempt, and returns whether its reason differs from that of the last one.
     pub(crate) fn failed(&mut self, table: Oid, reason: &str, now: Duration) -> bool {
         let known = self.failed.remove(&table);
         let pause = known.as_ref().map_or(PAUSE_FIRST, |known| (known.pause * 2).min(PAUSE_MAX));
@@ -38,12 +42,12 @@ impl Patience {
         is_news
     }
 
-    /// An attempt succeeded; whether others had failed before.
+    /// Records a successful attempt, and returns whether the one before had failed.
     pub(crate) fn succeeded(&mut self, table: Oid) -> bool {
         self.failed.remove(&table).is_some()
     }
 
-    /// Why one of the tables that fail does.
+    /// Returns the failure reason of the failing table with the lowest id.
     pub(crate) fn reason(&self) -> Option<String> {
         self.failed
             .iter()
@@ -51,7 +55,7 @@ impl Patience {
             .map(|(table, failed)| format!("table {}: {}", table.0, failed.told))
     }
 
-    /// Forgets the tables that are not `kept`.
+    /// Removes the tables for which `kept` returns false.
     pub(crate) fn retain(&mut self, kept: impl Fn(Oid) -> bool) {
         self.failed.retain(|table, _| kept(*table));
     }

@@ -1,4 +1,4 @@
-//! Rows of a table that was not distributed as it is when they were written.
+//! Redistribution: rewrites shards that were written before the table was distributed on its present key.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use crate::choose;
 use crate::maintenance::Maintenance;
 
 impl Maintenance {
-    /// Puts the rows of shards that have no buckets by the table's key into shards that have; how many shards went. Those of a table that is not
-    /// distributed on a key stay as they are.
+    /// Rewrites the shards that have no buckets by the table's distribution key, and returns the number of replaced
+    /// shards. Does nothing for a table that is not distributed on a key.
     ///
     /// # Errors
-    /// What the storage reports; the shards that are left then stay.
+    /// Errors of the storage; the remaining shards are then unchanged.
     pub fn redistribute(self: &Arc<Self>, table: Oid) -> BoxFuture<'_, SqlResult<usize>> {
         Box::pin(self.redistribute_unboxed(table))
     }
@@ -32,7 +32,7 @@ impl Maintenance {
             }
             let rows = snapshot.state.rows(table).shards_only(&chosen);
             match self.compact_shards(&definition, rows).await? {
-                // Others have changed the table meanwhile: the next VACUUM finds what is left.
+                // Conflict with another transaction: the next VACUUM rewrites the remaining shards.
                 0 => return Ok(count),
                 gone => count += gone,
             }

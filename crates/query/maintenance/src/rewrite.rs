@@ -1,4 +1,4 @@
-//! Rows of a table written to shards as they are, ids and all.
+//! Rewrites rows of a table to new shards, with their row ids.
 
 use std::sync::Arc;
 
@@ -21,17 +21,18 @@ use types::{RowId, SqlError, SqlResult};
 
 use crate::maintenance::Maintenance;
 
-/// What became of the rows.
+/// Result of a rewrite: the new shards and the position of each row.
 pub(crate) struct Rewritten {
     pub(crate) shards: Vec<Arc<ShardMeta>>,
-    /// In the order in which they lie in the shards: each row's id, and its place as the scan told it.
+    /// Id of each row and its previous position as the scan encodes it, in the order of the new shards.
     pub(crate) rows: Vec<(RowId, i64)>,
-    /// Some of them.
+    /// Random sample of the rows.
     pub(crate) sample: RecordBatch,
 }
 
 impl Rewritten {
-    /// For each row, in the order of `rows`, the position of its shard and its place there.
+    /// Returns for each row, in the order of `rows`, its id, its previous position, the index of its new shard and its
+    /// ordinal there.
     pub(crate) fn places(&self) -> impl Iterator<Item = (RowId, i64, u32, u32)> + '_ {
         let shards = self.shards.iter().zip(0..).flat_map(|(shard, number)| {
             let rows = u32::try_from(shard.rows).expect("a shard has fewer than 2^32 rows");
@@ -42,7 +43,7 @@ impl Rewritten {
 }
 
 impl Maintenance {
-    /// Writes all of `rows` to new shards, announced by `transaction`, in the table's order.
+    /// Writes all of `rows` to new shards in the table's order; `transaction` announces the uploads.
     pub(crate) async fn rewrite(
         self: &Arc<Self>,
         table: &Arc<Table>,
@@ -83,10 +84,11 @@ impl Maintenance {
             Ok(Rewritten { shards, rows, sample })
         };
         let ended = self.executor.threads().spawn(&Arc::new(QueryShare::new(Priority::Low)), work).await;
-        ended.map_err(|error| SqlError::internal(format!("settling stopped: {error}")))?
+        ended.map_err(|error| SqlError::internal(format!("the task that rewrites a table's rows failed: {error}")))?
     }
 }
 
+/// Appends the row ids and positions of a scanned batch, which follow its `width` table columns.
 fn add(batch: &RecordBatch, width: usize, rows: &mut Vec<(RowId, i64)>) {
     let ids = batch.column(width).as_primitive::<Int64Type>();
     let places = batch.column(width + 1).as_primitive::<Int64Type>();

@@ -1,5 +1,7 @@
-//! Fresh rows into shards, and shards into better ones, while everybody goes on: what is changed meanwhile is found at its new
-//! place when the work is committed, and no moment shows a row twice or not at all.
+//! Flush of fresh rows to shards and compaction of shards, concurrently with reads and writes.
+//!
+//! Changes made while the shards are written are mapped to the rows' new positions by the commit, so that no snapshot
+//! shows a row twice or not at all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +18,11 @@ use crate::choose;
 use crate::maintenance::Maintenance;
 
 impl Maintenance {
-    /// Puts the fresh rows of a table into shards; how many. None when the table is gone or keeps its rows as rows.
+    /// Flushes the fresh rows of a table to shards, and returns their number: 0 if the table was dropped, has row
+    /// storage, or lost a conflict with another transaction.
     ///
     /// # Errors
-    /// What the storage reports; the rows then stay where they are.
+    /// Errors of the storage; the rows then stay fresh.
     pub fn settle(self: &Arc<Self>, table: Oid) -> BoxFuture<'_, SqlResult<u64>> {
         Box::pin(self.settle_unboxed(table))
     }
@@ -43,7 +46,7 @@ impl Maintenance {
         let sample = sample::next(view.state.shards(table), &rewritten.sample, count, &definition)?;
         let settled = Arc::new(Settled { generation, shards: rewritten.shards, places, sample });
         match transaction.stage(vec![Change::Settle { table, settled }]) {
-            // Dropped or emptied meanwhile: there is nothing to settle any more.
+            // Dropped or truncated meanwhile: there is nothing to flush.
             Err(txn::Error::Catalog(_)) => return Ok(0),
             staged => staged.map_err(from_txn)?,
         }
@@ -56,7 +59,8 @@ impl Maintenance {
         }
     }
 
-    /// A snapshot in which fresh rows of the table are sealed; `None` if it has none to settle.
+    /// Seals the table's fresh rows unless sealed ones are waiting, and returns a snapshot with the sealed rows; `None`
+    /// if there are none to flush.
     async fn sealed(&self, table: Oid) -> SqlResult<Option<Snapshot>> {
         let snapshot = self.transactions.current();
         let rows = snapshot.state.rows(table);
@@ -80,16 +84,16 @@ impl Maintenance {
         }
     }
 
-    /// Puts the rows of shards that are small or have many deleted rows into fewer, better ones; how many shards went.
+    /// Merges shards that are small or have many deleted rows, and returns the number of replaced shards.
     ///
     /// # Errors
-    /// What the storage reports; the shards then stay.
+    /// Errors of the storage; the shards then stay.
     pub fn compact(self: &Arc<Self>, table: Oid) -> BoxFuture<'_, SqlResult<usize>> {
         let choose = |table: &Table, shards: &TableShards| choose::shards(shards, bucket_keys(table).is_some());
         Box::pin(self.compact_chosen(table, choose))
     }
 
-    /// As [`Self::compact`], with the shards that `choose` says.
+    /// Compacts the shards that `choose` selects; otherwise as [`Self::compact`].
     ///
     /// # Errors
     /// As [`Self::compact`].
@@ -109,6 +113,8 @@ impl Maintenance {
         self.compact_shards(&definition, rows).await
     }
 
+    /// Rewrites all shards of `rows` and commits the replacement; returns the number of replaced shards, 0 after a
+    /// conflict. The caller holds `turn`.
     pub(crate) async fn compact_shards(self: &Arc<Self>, table: &Arc<Table>, rows: TableRows) -> SqlResult<usize> {
         let old: Vec<ShardId> = rows.shards.shards.ids().collect();
         let removed = old.iter().map(|shard| {
@@ -121,8 +127,8 @@ impl Maintenance {
         let mut places: BTreeMap<ShardId, Vec<(u32, u32, u32)>> = BTreeMap::new();
         for (_, place, shard, ordinal) in rewritten.places() {
             let (number, before) = (place >> 32, place & i64::from(u32::MAX));
-            let old = old[usize::try_from(number).expect("a shard's number")];
-            let before = u32::try_from(before).expect("32 bits");
+            let old = old[usize::try_from(number).expect("the scan encodes a shard as a non-negative index")];
+            let before = u32::try_from(before).expect("an ordinal masked to 32 bits fits u32");
             places.entry(old).or_default().push((before, shard, ordinal));
         }
         places.values_mut().for_each(|places| places.sort_unstable());

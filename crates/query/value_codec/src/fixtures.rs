@@ -1,4 +1,4 @@
-//! A session's style of values, for tests.
+//! Text style of values, for tests.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use types::{ObjectNames, SessionZone, SqlType};
 
 use crate::encode::TextStyle;
 
-/// Values as a session in `zone` shows them.
+/// Returns the text style of a session in `zone`.
 pub(crate) fn text_style(zone: SessionZone) -> TextStyle {
     TextStyle { zone, names: Arc::new(Numbered) }
 }
 
-/// A catalog in which object 7 of type `regclass` is called `regclass 7`.
+/// Catalog in which object 7 of type `regclass` is called `regclass 7`.
 #[derive(Debug)]
 struct Numbered;
 

@@ -1,8 +1,8 @@
-//! Values between Arrow and PostgreSQL's formats, text and binary: rows and parameters on the wire, COPY both ways.
+//! Conversion of values between Arrow and PostgreSQL's text and binary formats, for the wire protocol and COPY.
 //!
-//! Never knows a plan, a table or a connection: a column or a value and its type go in, bytes come out, and the other way round.
+//! Knows no plan, table or connection: it converts columns or single values of an SQL type to bytes, and back.
 //!
-//! Start at [`encode::ColumnEncoder`] for a column on its way out and [`decode::ColumnBuilder`] for one that comes in.
+//! Start at [`encode::ColumnEncoder`] for output and [`decode::ColumnBuilder`] for input.
 
 pub mod decode;
 pub mod encode;

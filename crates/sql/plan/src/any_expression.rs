@@ -1,13 +1,13 @@
-//! Whether something is said anywhere in a plan.
+//! Search for an expression in a plan.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// Whether an expression of a plan, or a part of one, is such; those of subqueries are among them.
+/// Returns whether any expression of a plan, its subexpressions and subqueries included, satisfies `is_such`.
 ///
 /// # Errors
-/// None that well-formed plans meet.
+/// None for well-formed plans.
 pub fn any_expression(plan: &LogicalPlan, is_such: impl Fn(&Expr) -> bool) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {

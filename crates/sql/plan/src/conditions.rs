@@ -1,20 +1,20 @@
-//! Chains of AND, OR and `||` in few levels.
+//! Balances chains of AND, OR and `||`.
 //!
-//! DataFusion joins conditions one to the other, so that a chain of n has n levels, which recursion goes down. AND and OR are associative, NULL and the
-//! order of evaluation included: the same conditions, side by side in a tree of log n levels. So is `||`, whose left-deep chain would also copy its first
-//! text n times.
+//! DataFusion builds left-deep chains: n conditions have n levels, which recursion descends. AND and OR are
+//! associative, including NULLs and the order of evaluation, so that a balanced tree of log n levels is equivalent.
+//! So is `||`, whose left-deep chain would also copy its first text n times.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
-/// Chains of fewer levels stay as they are.
+/// Levels up to which chains stay as they are.
 const LEVELS_MAX: usize = 32;
 
-/// `operands` in order, joined by `operator` under as few levels as possible; `None` without any.
+/// Joins `operands` in order by `operator`, as a balanced tree; `None` without operands.
 pub fn balanced(operands: Vec<Expr>, operator: Operator) -> Option<Expr> {
     let mut joined = operands;
-    // Neighbours become one, until there is one.
+    // Join neighbours until one expression is left.
     while joined.len() > 1 {
         let mut operands = joined.into_iter();
         let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
@@ -29,10 +29,10 @@ pub fn balanced(operands: Vec<Expr>, operator: Operator) -> Option<Expr> {
     joined.pop()
 }
 
-/// Gives the concatenations of texts in an expression few levels.
+/// Balances long chains of `||` in an expression.
 ///
 /// # Errors
-/// None that well-formed expressions meet.
+/// None for well-formed expressions.
 pub fn flatten_concatenations(expr: Expr) -> Result<Expr> {
     let flattened = expr.transform_down(|mut part| {
         let is_changed = flatten(&mut part, |operator| operator == Operator::StringConcat);
@@ -41,7 +41,7 @@ pub fn flatten_concatenations(expr: Expr) -> Result<Expr> {
     flattened.map(|flattened| flattened.data)
 }
 
-/// Gives the conditions of a node few levels; those of its inputs stay.
+/// Balances long chains in the condition of a filter or a join; its inputs stay as they are.
 pub fn flatten_chains(plan: &mut LogicalPlan) {
     match plan {
         LogicalPlan::Filter(filter) => {
@@ -60,7 +60,7 @@ fn joins_conditions(operator: Operator) -> bool {
     matches!(operator, Operator::And | Operator::Or)
 }
 
-/// Puts the operands of a long chain of one of these operators side by side; whether it was one.
+/// Balances a long chain of one of these operators; returns whether it was one.
 fn flatten(expr: &mut Expr, is_meant: fn(Operator) -> bool) -> bool {
     let Expr::BinaryExpr(BinaryExpr { op: operator, .. }) = expr else { return false };
     let operator = *operator;
@@ -73,7 +73,7 @@ fn flatten(expr: &mut Expr, is_meant: fn(Operator) -> bool) -> bool {
     true
 }
 
-/// The operands of a chain in order.
+/// Returns the operands of a chain, in order.
 fn operands(chain: Expr, operator: Operator) -> Vec<Expr> {
     let mut operands = Vec::new();
     let mut open = vec![chain];
@@ -86,7 +86,7 @@ fn operands(chain: Expr, operator: Operator) -> Vec<Expr> {
     operands
 }
 
-/// Levels of a chain at its left side.
+/// Returns the depth of a chain along its left side.
 fn levels(mut expr: &Expr, operator: Operator) -> usize {
     let mut levels = 0;
     while let Expr::BinaryExpr(BinaryExpr { left, op, .. }) = expr

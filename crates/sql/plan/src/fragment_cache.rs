@@ -1,5 +1,5 @@
-//! What a session says of the cache of fragments.
+//! The mark of a session that does not use the fragment cache.
 
-/// In a session's configuration: its queries make all groups anew.
+/// Extension of a session's configuration: its queries neither read nor fill the fragment cache.
 #[derive(Debug)]
 pub struct NoFragmentCache;

@@ -1,8 +1,8 @@
-//! Bounds on plans before libraries recurse over them.
+//! Limits of a plan's depth and size, checked before libraries recurse over it.
 //!
-//! DataFusion goes over plans and expressions by recursion that measures no stack, and twice over a part that lies in a plan twice. What has more
-//! levels than [`PLAN_LEVELS`], or more nodes than [`NODES_MAX`], is refused: when it has been bound, analysed, optimized, and made into operators.
-//! The walks here need no stack.
+//! DataFusion recurses over plans and expressions without measuring the stack, and visits a shared part once for each
+//! use. Plans with more levels than [`PLAN_LEVELS`], or more nodes than [`NODES_MAX`], are rejected after binding,
+//! analysis, optimization and physical planning. The walks here are iterative.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use functions::error::to_datafusion;
 use types::stack::{PLAN_LEVELS, too_complex};
 
-/// Nodes of a plan, each counted as often as it is reached; expressions are not among them.
+/// Maximum nodes of a plan, each counted as often as it is reached; expressions do not count.
 pub const NODES_MAX: usize = 1 << 17;
 
-/// Levels of `< ANY (subquery)` and the like, each of which DataFusion writes two or three times.
+/// Maximum nesting of `< ANY (subquery)` and the like, whose subqueries DataFusion copies two or three times each.
 const COMPARISONS_MAX: usize = 6;
 
-/// Whether a comparison with a subquery's rows is IN, or NOT IN if so told; `None` for others.
+/// Returns whether a comparison with a subquery's rows is NOT IN (`true`) or IN (`false`); `None` for others.
 pub fn is_membership(op: Operator, quantifier: &SetQuantifier) -> Option<bool> {
     match (op, quantifier) {
         (Operator::Eq, SetQuantifier::Any) => Some(false),
@@ -30,10 +30,10 @@ pub fn is_membership(op: Operator, quantifier: &SetQuantifier) -> Option<bool> {
     }
 }
 
-/// Levels of subqueries that DataFusion's own optimizer is given.
+/// Maximum nesting of subqueries in plans for DataFusion's optimizer.
 const SUBQUERIES_MAX: usize = 12;
 
-/// `plan`, unless it has too many levels or nodes.
+/// Checks a plan as [`check`] does, and returns it.
 ///
 /// # Errors
 /// `54001`.
@@ -42,7 +42,7 @@ pub fn bounded(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan)
 }
 
-/// Checks that a logical plan, the expressions in it and their subqueries have few enough levels and nodes.
+/// Checks that a logical plan, its expressions and their subqueries stay within the limits of levels and nodes.
 ///
 /// # Errors
 /// `54001`.
@@ -50,7 +50,7 @@ pub fn check(plan: &LogicalPlan) -> Result<()> {
     check_below(plan, 1, 0, &mut 0)
 }
 
-/// As [`check`], of a plan at `level` and in so many comparisons; goes deeper by recursion for subqueries alone.
+/// Checks a plan that lies at `level` within so many comparisons; recurses for subqueries only.
 fn check_below(plan: &LogicalPlan, level: usize, comparisons: usize, nodes: &mut usize) -> Result<()> {
     let mut open = vec![(plan, level)];
     while let Some((plan, level)) = open.pop() {
@@ -92,7 +92,7 @@ fn check_expr(expr: &Expr, level: usize, comparisons: usize, nodes: &mut usize) 
     Ok(())
 }
 
-/// Checks that subqueries in expressions lie in each other in few enough levels for DataFusion's own optimizer.
+/// Checks that subqueries in expressions are not nested too deeply for DataFusion's optimizer.
 ///
 /// # Errors
 /// `54001`.
@@ -111,7 +111,7 @@ fn check_subqueries_below(plan: &LogicalPlan, level: usize) -> Result<()> {
     Ok(())
 }
 
-/// Checks that operators and the expressions in them have few enough levels.
+/// Checks that physical operators and their expressions stay within the limits of levels and nodes.
 ///
 /// # Errors
 /// `54001`.

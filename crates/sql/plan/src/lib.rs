@@ -1,16 +1,16 @@
-//! What plans are made of beside DataFusion's nodes: the tables that they scan, estimates as plain data, and bounds on their depth and size.
+//! Parts of plans beside DataFusion's nodes: tables that plans scan, estimates, and limits of depth and size.
 //!
 //! Never chooses between plans and never runs one.
 //!
-//! Start at `shard_table.rs`, a table of the catalog as a plan scans it.
-//!
-//! - `stream_table.rs` is a leaf whose rows are pushed from outside,
-//! - `estimate/` is what is believed about rows and columns: the optimizer finds it out,
-//! - `levels.rs` refuses plans that are too deep or too large,
-//! - `conditions.rs` gives long chains of AND and OR few levels, `any_expression.rs` looks for an expression anywhere in a plan,
-//! - `fragment_cache.rs` is what a session says of the cache of fragments,
-//! - `operator_planning.rs` has the physical planner that a later crate gives,
-//! - `stop.rs` lets operators be canceled where DataFusion's own go on.
+//! - `shard_table.rs`: [`ShardTable`], a table of the catalog as a plan scans it; start here.
+//! - `stream_table.rs`: [`StreamTable`], a leaf whose rows are pushed from outside.
+//! - `estimate/`: estimates of rows and columns, which the optimizer computes.
+//! - `levels.rs`: limits of a plan's depth and size.
+//! - `conditions.rs`: balances long chains of AND and OR.
+//! - `any_expression.rs`: searches a plan for an expression.
+//! - `fragment_cache.rs`: the mark of a session that does not use the fragment cache.
+//! - `operator_planning.rs`: the physical planner that a later crate supplies.
+//! - `stop.rs`: cancellation of, and yielding in, DataFusion operators that do neither.
 
 mod any_expression;
 mod conditions;

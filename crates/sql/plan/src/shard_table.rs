@@ -1,4 +1,4 @@
-//! A table of the catalog as DataFusion plans it; how its shards are read is execution's part, behind [`PlanScan`].
+//! A table of the catalog as DataFusion plans it; a later crate plans the scan of its shards, behind [`PlanScan`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,13 +17,15 @@ use types::SqlType;
 
 use crate::estimate::KnownRows;
 
-/// Turns the scan of a table into an operator.
+/// Planner of table scans.
 pub trait PlanScan: Send + Sync + fmt::Debug {
-    /// A scan of `table` that gives the columns of `projection` (all without one). `filters` are conjuncts to prune by: rows
-    /// that fail them may be left out and are filtered again above; `limit` is how many rows are enough, filters aside.
+    /// Plans a scan of `table` that returns the columns of `projection`, or all.
+    ///
+    /// `filters` are conjuncts to prune by: the scan may omit rows that fail them, and the plan filters again above it.
+    /// `limit` is the number of rows that suffice, ignoring filters.
     ///
     /// # Errors
-    /// What cannot be planned, as a `SqlError` within [`datafusion::error::DataFusionError::External`].
+    /// A `SqlError` within [`datafusion::error::DataFusionError::External`].
     fn plan_scan(
         &self,
         table: &ShardTable,
@@ -34,32 +36,32 @@ pub trait PlanScan: Send + Sync + fmt::Debug {
     ) -> DfResult<Arc<dyn ExecutionPlan>>;
 }
 
-/// A column that scans for statements that change or lock rows have after the table's own: the row's identity.
+/// Column with the row's id, which scans for statements that change or lock rows add after the table's columns.
 pub const ROW_ID: &str = "__row_id";
-/// The column after it: where the row is, -1 for a fresh one, else the number of its shard in `shards` << 32 | its number in the shard.
+/// Column with the row's position, after [`ROW_ID`]: -1 for a fresh row, else index of the shard << 32 | ordinal in it.
 pub const PLACE: &str = "__place";
 
-/// A table with the rows of one snapshot.
+/// Table with the rows of one snapshot, as a leaf of plans.
 pub struct ShardTable {
-    /// With the columns of the schema, which may be fewer than the table has.
+    /// Definition with the columns of the schema, which may be fewer than the table has.
     pub table: Arc<Table>,
-    /// As the catalog has it.
+    /// Definition in the catalog, with all columns.
     pub whole: Arc<Table>,
     pub rows: Arc<TableRows>,
-    /// Whether the schema ends in [`ROW_ID`] and [`PLACE`].
+    /// True if the schema ends in [`ROW_ID`] and [`PLACE`].
     pub places: bool,
-    /// Keeps the rows of a past state from being deleted.
+    /// Guard that keeps the rows of a historical snapshot from being deleted.
     pub pin: Option<Pin>,
-    /// The files of an external table, opened: one for each of its shards.
+    /// Opened files of an external table, one for each of its shards.
     pub files: Option<Arc<[ShardReader]>>,
-    /// Facts that rules have found out about the rows.
+    /// Cached estimates about the rows.
     pub known: KnownRows,
     schema: SchemaRef,
     planner: Arc<dyn PlanScan>,
 }
 
 impl ShardTable {
-    /// `table` with `rows`, read by scans that `planner` makes.
+    /// Creates a table with the rows of a snapshot, whose scans `planner` plans.
     #[must_use]
     pub fn new(table: Arc<Table>, rows: Arc<TableRows>, planner: Arc<dyn PlanScan>) -> Self {
         let schema = schema_of(&table.columns);
@@ -67,13 +69,13 @@ impl ShardTable {
         Self { table, whole, rows, places: false, pin: None, files: None, known: KnownRows::default(), schema, planner }
     }
 
-    /// Planned as `narrow`, which is the same with fewer columns.
+    /// Reduces the schema to the columns of `narrow`, the same table with fewer columns.
     #[must_use]
     pub fn only(self, narrow: Arc<Table>) -> Self {
         Self { schema: schema_of(&narrow.columns), table: narrow, ..self }
     }
 
-    /// The same with other rows.
+    /// Returns a copy with other rows.
     #[must_use]
     pub fn with_rows(&self, rows: Arc<TableRows>) -> Self {
         Self {
@@ -89,19 +91,19 @@ impl ShardTable {
         }
     }
 
-    /// An external `table` with the files that are `listed`.
+    /// Creates an external table with its listed files.
     #[must_use]
     pub fn of_files(table: Arc<Table>, listed: ListedFiles, planner: Arc<dyn PlanScan>) -> Self {
         Self { files: Some(listed.readers), ..Self::new(table, listed.rows, planner) }
     }
 
-    /// The table with what keeps its rows from being deleted.
+    /// Sets the guard that keeps the rows from being deleted.
     #[must_use]
     pub fn held_by(self, pin: Option<Pin>) -> Self {
         Self { pin, ..self }
     }
 
-    /// The table with the columns that say which row each is.
+    /// Adds the columns [`ROW_ID`] and [`PLACE`] to the schema.
     #[must_use]
     pub fn with_places(self) -> Self {
         let place = |name| Arc::new(SqlType::Int8.arrow_field(name, false));
@@ -110,13 +112,15 @@ impl ShardTable {
         Self { schema, places: true, ..self }
     }
 
-    /// What the shards say about the columns of the schema, or of a `projection` of it. The number of rows is exact; what is said of columns is
-    /// where all rows lie in shards, bounds where no text was cut.
+    /// Computes statistics of the columns of the schema, or of a projection of it.
+    ///
+    /// The number of rows is exact. Column statistics are exact if all rows are in shards, bounds only if no text was
+    /// truncated.
     #[must_use]
     pub fn table_statistics(&self, projection: Option<&Vec<usize>>) -> Statistics {
         let column = |index: usize| match self.table.columns.get(index) {
             Some(column) => self.column_statistics(column),
-            // Of the places of rows nothing is said.
+            // Row ids and positions have no statistics.
             None => ColumnStatistics::new_unknown(),
         };
         let (columns, bytes): (Vec<_>, _) = match projection {
@@ -137,7 +141,8 @@ impl ShardTable {
         }
     }
 
-    /// Whether all there is lies in shards that have no NULL in a column, by its place in the schema. Of no shards nobody needs to know.
+    /// Returns whether statistics prove that a column, by its position in the schema, has no NULL; false for an empty
+    /// table.
     pub fn has_no_null(&self, place: usize) -> bool {
         let column = self.table.columns.get(place);
         let is_known = self.files.is_none() && self.rows.is_settled() && self.rows.shards.live_rows() != 0;
@@ -163,13 +168,14 @@ impl ShardTable {
             byte_size: Precision::Inexact(to_usize(summary.bytes)),
         };
         if self.files.is_some() {
-            // Bounds may be cut, and how many values there are is not said.
+            // Bounds may be truncated, and files have no counts of distinct values.
             return ColumnStatistics { distinct_count: Precision::Absent, ..statistics.to_inexact() };
         }
         match (self.rows.is_settled(), self.rows.fresh.is_empty() && self.rows.own.layer.is_empty()) {
             (true, _) => statistics,
             (false, true) => statistics.to_inexact(),
-            // Fresh rows may lie beyond the bounds of shards, and bounds are believed: a column with one value between them is not sorted by.
+            // Fresh rows may lie beyond the bounds of shards, and DataFusion relies even on inexact bounds: it does not
+            // sort by a column whose bounds are equal.
             (false, false) => ColumnStatistics {
                 min_value: Precision::Absent,
                 max_value: Precision::Absent,
@@ -179,14 +185,14 @@ impl ShardTable {
     }
 }
 
-/// The Arrow schema of columns, SQL types in the fields' metadata.
+/// Returns the Arrow schema of columns, with SQL types in the fields' metadata.
 #[must_use]
 pub fn schema_of(columns: &[Column]) -> SchemaRef {
     let field = |column: &Column| column.sql_type.arrow_field(&column.name, !column.not_null);
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// A statistics value as the planner compares it; `None` where the type has no such values.
+/// Converts a statistics value to a scalar of the planner; `None` if the type has no such values.
 #[must_use]
 pub fn scalar(datum: &Datum, sql_type: &SqlType) -> Option<ScalarValue> {
     Some(match (datum, sql_type) {

@@ -1,7 +1,8 @@
-//! Operators that heed a stop, and let others have the thread, where DataFusion's own go on.
+//! Cancellation of, and yielding in, DataFusion operators that do neither.
 //!
-//! Scans hand the thread back every few batches. A join that makes many rows of one batch asks its scans for nothing in all
-//! that time, and one whose filter drops them gives nothing to its reader either: it cannot pause, and gives way as its threads say (`give_way_by`).
+//! Scans yield the thread every few batches. A join that produces many rows from one batch does not poll its scans for
+//! a long time; if its filter drops these rows it returns nothing either. Such a step cannot return to the scheduler,
+//! so it lets other tasks run through a hook of the threads ([`give_way_by`]).
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -23,27 +24,31 @@ use tokio_util::sync::CancellationToken;
 use types::SqlError;
 use types::interrupt::canceled;
 
-/// Runs a part of a step that cannot pause, and lets others have the thread meanwhile if the step is long.
+/// Hook that runs a part of a step that cannot yield, and lets other tasks have the thread if the step is long.
 pub type GivingWay = fn(&mut dyn FnMut());
 
 static GIVING_WAY: OnceLock<GivingWay> = OnceLock::new();
 
-/// Says how operators that cannot pause compute each batch. The first who says it is heeded: all warehouses of a process have threads of one
-/// kind.
+/// Installs the hook with which operators that cannot yield compute each batch.
+///
+/// Only the first call has an effect: all warehouses of a process have threads of one kind.
 pub fn give_way_by(giving_way: GivingWay) {
     GIVING_WAY.get_or_init(|| giving_way);
 }
 
-/// Operators over each other that count against one budget. A thread's runtime gives a task 128 units at a time, of which each takes one before it
-/// asks the next: where more of them than that lie over each other, the last is never asked. Those above so many give way when those below do.
+/// Maximum number of yielding operators on a path from the root to a leaf.
+///
+/// The runtime gives a task a budget of 128 units per poll, and each yielding operator takes one before it polls its
+/// input: with more of them on a path, the leaf would never be polled. Operators above the limit yield when those below
+/// do.
 const YIELDING_LEVELS_MAX: usize = 32;
 
-/// `plan` with operators that yield and, soon after `stop` fires, fail with [`canceled`].
+/// Makes the operators of a plan yield, and fail with [`canceled`] soon after `stop` fires.
 ///
 /// # Errors
-/// None that well-formed plans meet.
+/// None for well-formed plans.
 pub fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfResult<Arc<dyn ExecutionPlan>> {
-    // How many yield from each operator down to a leaf at most, of those whose parents were not seen yet.
+    // For each visited operator without a visited parent, the most yielding operators on a path to a leaf.
     let mut levels: Vec<usize> = Vec::new();
     let heeding = plan.transform_up(|operator| {
         let below =
@@ -63,7 +68,7 @@ pub fn stoppable(plan: Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfRe
     heeding.map(|plan| plan.data)
 }
 
-/// Whether an operator may give more rows than it takes.
+/// Returns whether an operator may produce more rows than it reads, and does not yield by itself.
 fn multiplies(operator: &Arc<dyn ExecutionPlan>) -> bool {
     let yields = operator.properties().scheduling_type == SchedulingType::Cooperative;
     let effect = operator.cardinality_effect();
@@ -72,7 +77,7 @@ fn multiplies(operator: &Arc<dyn ExecutionPlan>) -> bool {
         && matches!(effect, CardinalityEffect::Unknown | CardinalityEffect::GreaterEqual)
 }
 
-/// A join whose filter is watched; `None` for what is none, has no filter, or is watched already.
+/// Wraps the filter of a join; `None` for other operators, joins without a filter, and wrapped ones.
 fn watched(operator: &Arc<dyn ExecutionPlan>, stop: &CancellationToken) -> DfResult<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(join) = operator.downcast_ref::<NestedLoopJoinExec>()
         && let Some(filter) = join.filter().filter(|filter| !is_watched(filter.expression()))
@@ -93,19 +98,19 @@ fn watch(filter: &JoinFilter, stop: &CancellationToken) -> JoinFilter {
     JoinFilter::new(Arc::new(expression), filter.column_indices().to_vec(), Arc::clone(filter.schema()))
 }
 
-/// The condition of a join as it was before it was watched: for those who heed stops themselves.
+/// Returns a join's condition without the wrapper, for operators that check for cancellation themselves.
 #[must_use]
 pub fn unwatched(condition: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
     condition.downcast_ref::<Watched>().map_or(condition, |watched| &watched.inner)
 }
 
-/// Whether an expression is a condition that is watched.
+/// Returns whether a condition is wrapped.
 #[must_use]
 pub fn is_watched(condition: &Arc<dyn PhysicalExpr>) -> bool {
     condition.is::<Watched>()
 }
 
-/// An expression that gives way, and fails once the stop has fired.
+/// Wrapper of a join's condition that yields, and fails once the stop token has fired.
 #[derive(Debug)]
 struct Watched {
     inner: Arc<dyn PhysicalExpr>,
@@ -120,7 +125,7 @@ impl PhysicalExpr for Watched {
         let Some(giving_way) = GIVING_WAY.get() else { return self.inner.evaluate(batch) };
         let mut evaluated = None;
         giving_way(&mut || evaluated = Some(self.inner.evaluate(batch)));
-        evaluated.unwrap_or_else(|| Err(to_datafusion(SqlError::internal("a batch was not computed"))))
+        evaluated.unwrap_or_else(|| Err(to_datafusion(SqlError::internal("the yield hook ran no work"))))
     }
 
     fn return_field(&self, input: &Schema) -> DfResult<FieldRef> {

@@ -1,4 +1,4 @@
-//! The leaf of a plan whose rows are pushed from outside, once: what COPY FROM feeds.
+//! A leaf of plans whose rows are pushed from outside, once per run, as COPY FROM does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,21 +16,22 @@ use futures::future::{BoxFuture, ready};
 use futures::stream;
 use parking_lot::Mutex;
 
-/// A table whose rows come from streams that a run is given.
+/// Table whose rows come from streams that are supplied to each run.
 #[derive(Debug)]
 pub struct StreamTable {
     schema: SchemaRef,
 }
 
 impl StreamTable {
-    /// A table of batches with this schema.
+    /// Creates a table whose batches have this schema.
     #[must_use]
     pub fn new(schema: SchemaRef) -> Arc<Self> {
         Arc::new(Self { schema })
     }
 
-    /// A state to plan one run with, in which the table has the rows of these streams. Each stream is one partition, read in parallel with
-    /// the others, once.
+    /// Returns a session state for planning one run, in which the table has the rows of `streams`.
+    ///
+    /// Each stream is one partition, which can be read once, in parallel with the others.
     #[must_use]
     pub fn fed(&self, state: &SessionState, streams: Vec<SendableRecordBatchStream>) -> SessionState {
         let fed = |stream| Arc::new(Fed { schema: Arc::clone(&self.schema), stream: Mutex::new(Some(stream)) });
@@ -39,7 +40,7 @@ impl StreamTable {
         state
     }
 
-    /// An operator that reads the streams of the run, or none where nobody feeds it: EXPLAIN of a COPY.
+    /// Plans an operator that reads the streams of the run; an empty one without streams, as for EXPLAIN of a COPY.
     fn plan_scan(&self, session: &dyn Session, projection: Option<&Vec<usize>>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let streams = session.config().get_extension::<RunStreams>();
         let Some(streams) = streams.filter(|streams| !streams.0.is_empty()) else {
@@ -55,7 +56,7 @@ impl StreamTable {
     }
 }
 
-/// The streams of a run: an extension of the configuration that it is planned with. No plan has two such tables.
+/// Streams of a run, an extension of the configuration that the run is planned with. No plan has two stream tables.
 #[derive(Debug)]
 pub struct RunStreams(Vec<Arc<Fed>>);
 
@@ -68,8 +69,8 @@ impl TableProvider for StreamTable {
         TableType::Temporary
     }
 
-    // Without `async`: an `async fn` keeps its arguments in its future, and the compiler would prove for each implementation, in some seconds, that expressions and
-    // plans are `Send`.
+    // Without `async`: the future of an `async fn` holds its arguments, and for each implementation the compiler would
+    // spend seconds proving that expressions and plans are `Send`.
     fn scan<'a, 'b, 'c, 'd, 'e>(
         &'a self,
         session: &'b dyn Session,
@@ -88,7 +89,7 @@ impl TableProvider for StreamTable {
     }
 }
 
-/// One stream, until it is taken.
+/// One stream of a run, until it is executed.
 struct Fed {
     schema: SchemaRef,
     stream: Mutex<Option<SendableRecordBatchStream>>,

@@ -1,4 +1,4 @@
-//! Plans of queries that were asked before: a dashboard's are bound and optimized once, as long as nothing is committed.
+//! Plan cache for queries without parameters: repeated queries are bound and optimized once until the next commit.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,47 +17,53 @@ use types::{CommitTs, Oid};
 #[cfg(test)]
 mod tests;
 
-/// Plans at once; the one that was not asked for longest makes room for the next.
+/// Maximum number of cached plans; the least recently used one is evicted.
 const PLANS_MAX: usize = 256;
-/// Bytes of a text whose plan is kept.
+/// Maximum bytes of a query text whose plan is cached.
 const TEXT_BYTES_MAX: usize = 65_536;
-/// Bytes of all plans together, and of one: short texts can have large ones.
+/// Maximum estimated bytes of all plans together.
 const BYTES_MAX: usize = 64 << 20;
+/// Maximum estimated bytes of one plan, which may be large even if its text is short.
 const PLAN_BYTES_MAX: usize = BYTES_MAX / 8;
-/// Estimated memory of an operator and of an expression node in a kept plan, analysed and optimized forms together: measured on unions of tables
-/// and chains of OR, and rounded up.
+/// Estimated memory of an operator in a cached plan, analysed and optimized forms together: measured on unions of
+/// tables, and rounded up.
 const OPERATOR_BYTES: usize = 4 << 10;
+/// Estimated memory of an expression node in a cached plan, both forms together: measured on chains of OR, rounded up.
 const EXPRESSION_NODE_BYTES: usize = 256;
 /// Estimated memory of one column in an operator's schema.
 const COLUMN_BYTES: usize = 128;
 
-/// Plans by their queries' texts, all of one state of the catalog.
+/// Cache of plans by query text, all of one catalog state.
 #[derive(Debug, Default)]
 pub(crate) struct KeptPlans(Mutex<Kept>);
 
+/// Contents of the cache.
 #[derive(Debug, Default)]
 struct Kept {
+    /// Catalog state of the plans, and its newest commit; `None` while the cache is empty.
     of: Option<(CommitTs, Arc<CatalogState>)>,
     plans: HashMap<String, KeptPlan>,
     /// Estimated memory of all plans.
     bytes: usize,
-    /// Counts what is asked for.
+    /// Number of lookups so far, the clock of the LRU order.
     asked: u64,
 }
 
+/// Cached plan, with the parts of the context that it depends on.
 #[derive(Debug)]
 struct KeptPlan {
     query: QueryPlan,
     bytes: usize,
     settings: Arc<Settings>,
+    /// Current role and session role.
     roles: [Oid; 2],
     database: String,
-    /// The value of `asked` when it was asked for last.
+    /// Value of `asked` at the last use.
     last: u64,
 }
 
 impl KeptPlans {
-    /// The plan of a query without parameters as it was made for this or another session, if it would be made the same now.
+    /// Returns the cached plan of a query text, made by any session, if planning in `context` would give the same.
     pub(crate) fn get(&self, text: &str, context: &StatementContext) -> Option<QueryPlan> {
         let mut kept = self.0.lock();
         kept.forget_earlier(context);
@@ -76,7 +82,7 @@ impl KeptPlans {
         })
     }
 
-    /// Keeps the plan of a query if another statement would get the same, which is to be optimized once then.
+    /// Caches the plan of a query if other statements can share it; they also share the optimized form.
     pub(crate) fn keep(&self, text: &str, query: QueryPlan, context: &StatementContext) -> QueryPlan {
         let is_of_session = context.snapshot.schema_by_name(&context.temp_schema_name()).is_some();
         if TEXT_BYTES_MAX < text.len() || is_of_session {
@@ -114,11 +120,12 @@ impl KeptPlans {
 }
 
 impl Kept {
+    /// Returns whether the plans are of the context's catalog state.
     fn is_of(&self, context: &StatementContext) -> bool {
         self.of.as_ref().is_some_and(|(_, state)| Arc::ptr_eq(state, &context.snapshot))
     }
 
-    /// Forgets everything once there is a newer state: an old one keeps rows in memory that nobody can see any more.
+    /// Clears the cache if the context's state is newer: an old state pins rows in memory that no statement can see.
     fn forget_earlier(&mut self, context: &StatementContext) {
         if self.of.as_ref().is_some_and(|(commit, _)| *commit < context.commit) && !self.is_of(context) {
             self.of = None;
@@ -129,7 +136,7 @@ impl Kept {
 
     fn forget_oldest(&mut self) {
         let oldest = self.plans.iter().min_by_key(|(_, plan)| plan.last).map(|(text, _)| text.clone());
-        self.forget(&oldest.expect("where no plan is kept there is room for one"));
+        self.forget(&oldest.expect("a full cache has a plan to evict"));
     }
 
     fn forget(&mut self, text: &str) {
@@ -143,8 +150,10 @@ fn roles(context: &StatementContext) -> [Oid; 2] {
     [context.role.oid, context.session_role.oid]
 }
 
-/// The bytes that a plan takes, estimated; `None` where it may not be kept. What is kept means the same for every statement on its state of the
-/// catalog: it reads but rows of tables, and nothing in it tells the time, takes its chance or asks who runs it.
+/// Returns the estimated bytes of a plan; `None` if it must not be cached.
+///
+/// A cacheable plan means the same for every statement on its catalog state: it reads only committed rows of tables,
+/// and depends neither on time, nor on randomness, nor on the session.
 pub(crate) fn cacheable_bytes(query: &QueryPlan) -> Option<usize> {
     if !query.locks.is_empty() || query.has_read_now {
         return None;
@@ -171,7 +180,8 @@ pub(crate) fn cacheable_bytes(query: &QueryPlan) -> Option<usize> {
     (walked.is_ok() && is_lasting).then_some(bytes)
 }
 
-/// Whether a table's rows are those of the state: not of files, the past or the transaction.
+/// Returns whether a table's rows are committed ones of the present state: neither files, nor an earlier state, nor the
+/// transaction's own rows.
 fn is_committed(table: &ShardTable) -> bool {
     table.files.is_none() && table.pin.is_none() && table.rows.own.is_empty()
 }

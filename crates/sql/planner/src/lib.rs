@@ -1,10 +1,14 @@
-//! The way of a statement from text to plan, and plans that are kept for statements that come again.
+//! Planning of statements from text to plan, with a cache of plans for repeated statements.
 //!
-//! Never does I/O and never runs anything: what a statement needs beside the catalog is fetched before it is planned. Start at `planner.rs`: which statement goes to which crate.
+//! Never does I/O and never runs anything: inputs that a statement needs beside the catalog are fetched before it is
+//! planned.
 //!
-//! - `resolve.rs` says what has to be fetched before a statement is planned,
-//! - `kept.rs` has the plans of queries without parameters, by their texts; `prepared_plan.rs` those of prepared statements,
-//! - `session/` plans SET, SHOW and what else concerns the session alone, `explain/` reads the options of EXPLAIN.
+//! - `planner.rs`: [`Planner`], which dispatches each statement to the crate that plans it; start here.
+//! - `resolve.rs`: determines the inputs that must be fetched before a statement is planned.
+//! - `kept.rs`: the cache of plans of queries without parameters, by text; `prepared_plan.rs`: plans of prepared
+//!   statements.
+//! - `session/`: plans SET, SHOW and other statements that concern only the session.
+//! - `explain/`: reads the options of EXPLAIN.
 
 mod explain;
 mod kept;

@@ -1,4 +1,4 @@
-//! The way of a statement from text to plan. Read this first.
+//! The planner: parses statements and dispatches each to the crate that plans it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -18,7 +18,7 @@ use crate::explain;
 use crate::kept::KeptPlans;
 use crate::session;
 
-/// Makes plans. One for the server, shared by all sessions.
+/// Planner of a server, shared by all sessions.
 #[derive(Debug)]
 pub struct Planner {
     environment: Environment,
@@ -28,8 +28,10 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner whose scans `scan` makes, whose operators are planned with `operators` and whose plans run in `runtime`, in so many parts at the same
-    /// time where settings say nothing else.
+    /// Creates a planner.
+    ///
+    /// `scan` plans scans of tables and `operators` plans physical operators. Plans run in `runtime`, in `parts`
+    /// partitions unless `kiln.target_partitions` says otherwise.
     #[must_use]
     pub fn new(scan: Arc<dyn PlanScan>, operators: OperatorPlanning, runtime: Arc<RuntimeEnv>, parts: usize) -> Self {
         let environment = Environment::new(scan, operators, runtime, parts);
@@ -40,18 +42,19 @@ impl Planner {
         &self.environment
     }
 
-    /// The statements of a query string, in order; none for blanks and comments.
+    /// Parses a query string into its statements, in order; blanks and comments give none.
     ///
     /// # Errors
-    /// `42601` with the position, `54001` for what nests too deeply.
+    /// `42601` with the position, `54001` for text that nests too deeply.
     pub fn parse(&self, sql: &str) -> SqlResult<Vec<Parsed>> {
         Step::Parse.span().in_scope(|| syntax::parse(sql))
     }
 
-    /// Plans one statement. `parameter_types` are the types the client gave for `$1`, `$2`, …; those it left open are inferred.
+    /// Plans one statement. `parameter_types` are the types that the client declared for `$1`, `$2`, …; undeclared
+    /// ones are inferred.
     ///
     /// # Errors
-    /// Whatever is wrong with the statement; `0A000` for what Kiln does not do.
+    /// Errors of the statement; `0A000` for unsupported features.
     pub fn plan(
         &self,
         parsed: &Parsed,
@@ -61,7 +64,7 @@ impl Planner {
         Step::Bind.span().in_scope(|| with_planning_stack(|| self.plan_here(parsed, parameter_types, context)))
     }
 
-    /// As [`Planner::plan`], on a stack for planning.
+    /// Plans one statement as [`Planner::plan`] does; the caller provides a stack for planning.
     fn plan_here(
         &self,
         parsed: &Parsed,
@@ -110,7 +113,7 @@ impl Planner {
         }
     }
 
-    /// The plan of a query that was asked before, if it would be made the same now.
+    /// Returns the cached plan of a query, if planning would give the same plan now.
     #[must_use]
     pub fn known(
         &self,
@@ -123,7 +126,7 @@ impl Planner {
         if may_be_kept && is_query { self.kept.get(&parsed.text, context) } else { None }
     }
 
-    /// The plan of a query, which may be known.
+    /// Plans a query, or returns its cached plan.
     fn query(
         &self,
         parsed: &Parsed,
@@ -140,7 +143,7 @@ impl Planner {
         Ok(if may_be_kept { self.kept.keep(&parsed.text, plan, context) } else { plan })
     }
 
-    /// The plan of what EXPLAIN explains: of a cursor, its query.
+    /// Plans the statement under EXPLAIN; DECLARE CURSOR gives the plan of its query.
     fn explained(
         &self,
         parsed: &Parsed,
@@ -150,24 +153,24 @@ impl Planner {
         match self.plan_here(parsed, parameter_types, context)? {
             Planned::Session(SessionCommand::Declare { query, .. }) => Ok(Planned::Query(*query)),
             Planned::Session(SessionCommand::Execute { .. }) => {
-                Err(SqlError::internal("EXPLAIN EXECUTE is of the session's prepared statements"))
+                Err(SqlError::internal("EXPLAIN EXECUTE must be resolved by the session before planning"))
             }
             other => Ok(other),
         }
     }
 
-    /// Explains `inner`, what the EXECUTE in an `explained` EXPLAIN stands for.
+    /// Plans an EXPLAIN EXECUTE; `inner` is the plan of the prepared statement that EXECUTE runs.
     ///
     /// # Errors
-    /// What is wrong with the options; `0A000` for a statement that is not explained.
+    /// Invalid options; `0A000` for a statement that EXPLAIN does not support.
     pub fn explain_execute(&self, explained: &syntax::statement::Explain, inner: Planned) -> SqlResult<Planned> {
         explain::explain(&explained.options, inner).map(Planned::Explain)
     }
 
-    /// The values of EXECUTE's arguments, of the prepared statement's parameter types.
+    /// Evaluates the arguments of EXECUTE to values of the prepared statement's parameter types.
     ///
     /// # Errors
-    /// What is wrong with an argument; a wrong number of them is `42601`.
+    /// Errors of an argument; `42601` for a wrong number of them.
     pub fn arguments(
         &self,
         arguments: &[ast::Expr],
@@ -185,7 +188,7 @@ impl Planner {
     }
 }
 
-/// Whether the plan of a query may be that of another statement: it has no parameters, and the rows of its snapshot.
+/// Returns whether a query may use and fill the plan cache: it has no parameters, and its snapshot has the rows.
 fn may_be_kept(parameter_types: &[Option<SqlType>], context: &StatementContext) -> bool {
     parameter_types.is_empty() && context.arguments.is_empty() && context.has_rows && context.settings.keeps_plans()
 }

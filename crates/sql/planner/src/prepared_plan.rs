@@ -1,4 +1,4 @@
-//! Plans of prepared queries: bound once, and given the rows of the moment each time that they are executed.
+//! Plans of prepared queries: bound once, and combined with the rows of the present snapshot at each execution.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,12 +22,12 @@ use crate::kept::cacheable_bytes;
 #[cfg(test)]
 mod tests;
 
-/// Estimated bytes of all prepared plans of a server.
+/// Maximum estimated bytes of all prepared plans of a server.
 const BYTES_MAX: usize = 64 << 20;
-/// A plan of so many estimated bytes gets rows and parameters in less time than another thread takes to begin.
+/// Estimated bytes up to which adding rows and parameters to a plan is faster than handing it to another thread.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// The analysed plan of a query without rows. It holds for every state of the catalog with the definitions that it was made with.
+/// Analysed plan of a query without the rows of tables; valid for every catalog state with the same definitions.
 #[derive(Debug)]
 pub struct PreparedPlan {
     query: QueryPlan,
@@ -35,12 +35,12 @@ pub struct PreparedPlan {
 }
 
 impl PreparedPlan {
-    /// The plan of a statement that `planner` planned without rows and without values of parameters; `None` where executions may need plans that differ,
-    /// or the plans of other statements fill the memory for them.
+    /// Wraps a plan that `planner` made without rows and parameter values; `None` if executions may need different
+    /// plans, or if other prepared plans use up the memory for them.
     #[must_use]
     pub fn new(planned: Planned, planner: &Planner) -> Option<Self> {
         let Planned::Query(query) = planned else { return None };
-        // Without parameters it is cached with rows, for everybody. The digits of a number decide what a plan is.
+        // Without parameters the plan cache shares it, with its rows. Digits of a numeric parameter decide the plan.
         if query.parameters.is_empty() || query.parameters.iter().any(is_numeric) || !has_all_parameters(&query) {
             return None;
         }
@@ -48,13 +48,13 @@ impl PreparedPlan {
         Some(Self { query, memory })
     }
 
-    /// Whether [`PreparedPlan::with_rows_of`] is done sooner than another thread is asked.
+    /// Returns whether [`PreparedPlan::with_rows_of`] is faster than handing the work to another thread.
     #[must_use]
     pub fn is_small(&self) -> bool {
         self.memory.bytes <= SMALL_BYTES
     }
 
-    /// Gives the plan the rows of `context`, which has the same definitions, settings and roles.
+    /// Returns the plan with the rows of `context`, which must have the same definitions, settings and roles.
     ///
     /// # Errors
     /// `54001` for a plan that nests too deeply.
@@ -65,7 +65,7 @@ impl PreparedPlan {
     }
 }
 
-/// Whether each parameter stands in the plan: others decided what it is, such as the moment of AS OF.
+/// Returns whether every parameter occurs in the plan; one that does not has shaped it, such as the moment of AS OF.
 fn has_all_parameters(query: &QueryPlan) -> bool {
     let mut is_there = vec![false; query.parameters.len()];
     let walked = query.plan.apply_with_subqueries(|node| {
@@ -84,7 +84,7 @@ fn has_all_parameters(query: &QueryPlan) -> bool {
 }
 
 fn with_rows(plan: LogicalPlan, context: &StatementContext) -> Result<LogicalPlan> {
-    // A table that is read twice is one, as it was: what is found out about its rows is found out once.
+    // Scans that shared a source still share one, so that facts about its rows are computed once.
     let mut sources: HashMap<*const (), Arc<dyn TableSource>> = HashMap::new();
     let given = plan.transform_down_with_subqueries(|node| {
         let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
@@ -106,7 +106,7 @@ fn with_rows(plan: LogicalPlan, context: &StatementContext) -> Result<LogicalPla
     given.map(|given| given.data)
 }
 
-/// Memory that a plan has of what all prepared plans may have.
+/// Reservation of a plan from the memory of all prepared plans; returned when dropped.
 #[derive(Debug)]
 struct PlanMemory {
     bytes: usize,

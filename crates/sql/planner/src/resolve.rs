@@ -1,4 +1,4 @@
-//! Before a statement is bound: what has to be fetched that its names stand for.
+//! Determines the inputs that must be fetched before a statement is bound: states for AS OF, files of external tables.
 
 use std::sync::Arc;
 
@@ -15,20 +15,22 @@ use crate::Planner;
 #[cfg(test)]
 mod tests;
 
-/// Relations whose names are looked up sooner than another thread is asked.
+/// Number of relations up to which name lookup is faster than handing the work to another thread.
 const FEW_NAMES: usize = 16;
 
-/// Inputs that a statement may miss, judged without looking at its names.
+/// Inputs that a statement may need beside the catalog, judged without name lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MayMiss {
+    /// None.
     Nothing,
-    /// Files of a few tables: which, is found in microseconds.
+    /// Files of a few tables; determining which takes microseconds.
     FilesOfFew,
+    /// Any inputs; determining which may take long.
     Any,
 }
 
 impl Planner {
-    /// Whether a statement may need more than the catalog to be bound, without looking at its names.
+    /// Returns whether binding a statement may need inputs beside the catalog, without looking up its names.
     #[must_use]
     pub fn may_miss_inputs(parsed: &Parsed, state: &CatalogState) -> MayMiss {
         if parsed.is_light() {
@@ -52,8 +54,8 @@ impl Planner {
         }
     }
 
-    /// The inputs that a statement needs and `context` lacks: states of AS OF and UNDROP, files of external tables, under views too. Errors of the
-    /// statement are left to planning.
+    /// Returns the inputs that a statement needs and `context` lacks: states for AS OF and UNDROP, and files of
+    /// external tables, also those read through views. Errors of the statement are ignored; planning reports them.
     #[must_use]
     pub fn missing_inputs(
         &self,
@@ -71,7 +73,7 @@ impl Planner {
     }
 }
 
-/// What the statement needs for itself, beside the relations that it reads.
+/// Adds the inputs that the statement itself needs, beside those of the relations that it reads.
 fn add_missing_of_statement(binder: &Binder<'_>, statement: &Statement, missing: &mut MissingInputs) {
     let context = binder.context();
     let mut moment = None;

@@ -1,4 +1,4 @@
-//! The activity of a server, as the system tables show it; sessions know it.
+//! The activity of a server, as the system tables show it.
 
 use std::time::Duration;
 
@@ -6,33 +6,33 @@ use cluster_model::{ClusterEvent, ClusterSpec, Phase, Worker};
 use shards::TierUse;
 use types::Oid;
 
-/// The sessions and loads of this server.
+/// Source of a server's sessions, statements, clusters, workers and services, and the way to cancel statements.
 pub trait Activity: Send + Sync + std::fmt::Debug {
-    /// Every session, in the order of their process ids.
+    /// Returns all sessions, ordered by process id.
     fn sessions(&self) -> Vec<SessionRow>;
-    /// Every running COPY.
+    /// Returns all running COPY statements.
     fn copies(&self) -> Vec<CopyProgressRow>;
-    /// Cancels the statement of a session; whether there is such a session.
+    /// Cancels the statement of a session; returns whether the session exists.
     fn cancel(&self, pid: i32) -> bool;
-    /// Ends a session; whether there is one.
+    /// Ends a session; returns whether it existed.
     fn terminate(&self, pid: i32) -> bool;
-    /// When the server started: microseconds since 1970 UTC.
+    /// Returns the start of the server, in microseconds since 1970 UTC.
     fn started_us(&self) -> i64;
-    /// How the tiers of the cache of columns are used.
+    /// Returns the usage of each tier of the block cache.
     fn cache_tiers(&self) -> Vec<TierUse>;
-    /// Every cluster, oldest first.
+    /// Returns all clusters, oldest first.
     fn clusters(&self) -> Vec<ClusterRow>;
-    /// Every worker, with those that have gone lately.
+    /// Returns all workers, including those that have left recently.
     fn workers(&self) -> Vec<WorkerRow>;
-    /// What happened to clusters and workers, oldest first.
+    /// Returns the events of clusters and workers, oldest first.
     fn cluster_events(&self) -> Vec<ClusterEvent>;
-    /// Every background service of the server.
+    /// Returns all background services of the server.
     fn services(&self) -> Vec<ServiceRow>;
-    /// Statements that have ended, oldest first, as far back as they are kept.
+    /// Returns the logged statements that have ended, oldest first.
     fn log(&self) -> Vec<LogRow>;
 }
 
-/// A session: a row of `pg_stat_activity`. Times are microseconds since 1970 UTC.
+/// Row of `pg_stat_activity`: a session. Times are microseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
     pub pid: i32,
@@ -46,47 +46,50 @@ pub struct SessionRow {
     pub transaction_start_us: Option<i64>,
     pub query_start_us: Option<i64>,
     pub state_change_us: i64,
-    /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
+    /// State: `active`, `idle`, `idle in transaction` or `idle in transaction (aborted)`.
     pub state: &'static str,
     pub query_id: Option<i64>,
     pub query: String,
-    /// What the statement waits for within the server, if for anything.
+    /// Event within the server that the statement waits for, if any.
     pub wait_event: Option<&'static str>,
-    /// Bytes of memory that the statement has, and had at most.
+    /// Present memory of the statement, in bytes.
     pub memory_bytes: i64,
+    /// Peak memory of the statement, in bytes.
     pub memory_bytes_most: i64,
-    /// What it may have; `None` without a limit of its own.
+    /// Memory limit of the statement, in bytes; `None` without a limit of its own.
     pub memory_bytes_max: Option<i64>,
-    /// The running statement, or the last one; `None` before the first.
+    /// Running statement, or the last one; `None` before the first.
     pub statement: Option<StatementRow>,
 }
 
-/// Where a statement is on its way.
+/// Execution state of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementRow {
-    /// `None` where it needs none.
+    /// Cluster that runs the statement; `None` if it needs none.
     pub cluster: Option<String>,
-    /// `None` before it has one.
+    /// Worker that runs the statement; `None` before one is assigned.
     pub worker: Option<String>,
-    /// `queued` while it waits for a cluster, `running` otherwise.
+    /// State: `queued` while the statement waits for a cluster, `running` otherwise.
     pub state: &'static str,
-    /// How long it waited so far, for a cluster and for its client, and how long it did not.
+    /// Time waited so far, for a cluster and for the client.
     pub waiting: Duration,
+    /// Time not spent waiting.
     pub working: Duration,
 }
 
-/// A cluster: a row of `sys.cluster`. Times are microseconds since 1970 UTC.
+/// Row of `sys.cluster`. Times are microseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterRow {
     pub spec: ClusterSpec,
-    /// Workers that get statements now.
+    /// Number of workers that accept statements.
     pub ready: u32,
     pub state: Option<Phase>,
     pub max_running: u32,
     pub running: u32,
     pub queued: u32,
-    /// Statements that it let in since the server started; of those, how many had to wait.
+    /// Statements admitted since the server started.
     pub admitted: u64,
+    /// Admitted statements that had to wait.
     pub waited: u64,
     pub longest_wait: Duration,
     pub created_us: i64,
@@ -95,52 +98,53 @@ pub struct ClusterRow {
     pub changed_by: Option<String>,
 }
 
-/// A worker: a row of `sys.worker`.
+/// Row of `sys.worker`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerRow {
-    /// `None` where its cluster is dropped.
+    /// Name of the worker's cluster; `None` if the cluster was dropped.
     pub cluster: Option<String>,
     pub worker: Worker,
-    /// Bytes of memory that its statements have.
+    /// Memory of the worker's statements, in bytes.
     pub memory_used: u64,
-    /// How its cache was used, where it has one of its own.
+    /// Usage of the worker's cache; `None` if it has no cache of its own.
     pub cache_uses: Option<WorkerCacheUses>,
-    /// It is in this process, and reads by the one cache of it.
+    /// True if the worker runs in this process and shares its cache.
     pub shares_cache: bool,
 }
 
-/// How the cache of a worker was used since it began.
+/// Usage of a worker's cache since the worker started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerCacheUses {
-    /// How often its tasks found a block in memory, and how often they did not.
+    /// Block reads that were served from memory.
     pub hits: u64,
+    /// Block reads that were not in memory.
     pub misses: u64,
-    /// Shards that it was told of before anybody asked, and has opened.
+    /// Shards opened by pre-warming, before any query read them.
     pub ahead_shards: u64,
-    /// Blocks that it has read of them.
+    /// Blocks read by pre-warming.
     pub ahead_blocks: u64,
-    /// Shards of which it left something out, because it had enough to do or could not be told.
+    /// Shards that pre-warming skipped in part or in full, because the worker was busy or unreachable.
     pub ahead_dropped: u64,
 }
 
-/// A background service: a row of `sys.service`.
+/// Row of `sys.service`: a background service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceRow {
     pub name: &'static str,
-    /// `running`, `failing`, `restarting` or `done`.
+    /// State: `running`, `failing`, `restarting` or `done`.
     pub state: String,
-    /// Microseconds since 1970 UTC, of its last start.
+    /// Last start, in microseconds since 1970 UTC.
     pub started_us: i64,
-    /// Starts after the first.
+    /// Number of starts after the first.
     pub restarts: u64,
-    /// The failure of its work; if its work succeeds, the cause of its last restart.
+    /// Present failure of the service's work; if it succeeds, the cause of the last restart.
     pub last_error: Option<String>,
 }
 
-/// A statement that has ended: a row of `sys.log_query`.
+/// Row of `sys.log_query`: a statement that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogRow {
-    /// Microseconds since 1970 UTC.
+    /// Start of the statement, in microseconds since 1970 UTC.
     pub started_us: i64,
     pub query_id: i64,
     pub pid: i32,
@@ -149,40 +153,41 @@ pub struct LogRow {
     pub application_name: String,
     pub cluster: Option<String>,
     pub worker: Option<String>,
-    /// As much of its text as `pg_stat_activity` shows, and nothing of a password.
+    /// Statement text, truncated as in `pg_stat_activity` and without passwords.
     pub query: String,
-    /// How long it was in each state of its life, in the order of [`LIFE`].
+    /// Time spent in each phase, in the order of [`LIFE`].
     pub life: [Duration; LIFE.len()],
-    /// Time that it had of the query threads, all of them together.
+    /// Time used on query threads, summed over all threads.
     pub thread_time: Duration,
+    /// Peak memory, in bytes.
     pub memory_bytes_most: i64,
-    /// `DONE`, `CANCEL` or `ERROR`.
+    /// Outcome: `DONE`, `CANCEL` or `ERROR`.
     pub outcome: &'static str,
-    /// Of what it failed with.
+    /// SQLSTATE of the error, if it failed.
     pub sqlstate: Option<&'static str>,
 }
 
-/// The states of a statement's life, in their order. In `acquire_resources` it waits for a cluster, in `client` for its client to take rows;
-/// in the others it works.
+/// Phases of a statement, in order. In `acquire_resources` it waits for a cluster, in `client` for its client to read
+/// rows; in the others it works.
 pub const LIFE: [&str; 7] = ["parse", "plan", "assemble", "compile", "acquire_resources", "run", "client"];
 
-/// A running COPY: a row of `pg_stat_progress_copy`.
+/// Row of `pg_stat_progress_copy`: a running COPY.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyProgressRow {
     pub pid: i32,
     pub table: Oid,
-    /// `COPY FROM` or `COPY TO`.
+    /// Command: `COPY FROM` or `COPY TO`.
     pub command: &'static str,
-    /// `PIPE` or `FILE`.
+    /// Kind of source or target: `PIPE` or `FILE`.
     pub source: &'static str,
     pub bytes_processed: i64,
-    /// 0 when unknown.
+    /// Total bytes of the input; 0 if unknown.
     pub bytes_total: i64,
     pub rows_processed: i64,
     pub rows_excluded: i64,
 }
 
-/// A server with no sessions, for tests and tools.
+/// Activity of a server without sessions, for tests and tools.
 #[derive(Debug, Default)]
 pub struct NoActivity;
 

@@ -1,4 +1,4 @@
-//! Files that others write, which external tables are made of: what a statement is planned with.
+//! Files of external tables, as a statement is planned with them.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use catalog::TableRows;
 use shards::ShardReader;
 use types::SqlType;
 
-/// The rows of an external table: its files as they were listed for the statement.
+/// Rows of an external table: its files as listed for the statement.
 #[derive(Debug, Clone)]
 pub struct ListedFiles {
     pub rows: Arc<TableRows>,
-    /// The files, opened: one for each shard of `rows`.
+    /// Opened files, one for each shard of `rows`.
     pub readers: Arc<[ShardReader]>,
 }
 
 impl ListedFiles {
-    /// The rows of these files.
+    /// Creates the rows of opened files.
     #[must_use]
     pub fn new(readers: Vec<ShardReader>) -> Self {
         let files: Vec<_> = readers.iter().map(|reader| Arc::clone(reader.meta())).collect();
@@ -23,7 +23,7 @@ impl ListedFiles {
     }
 }
 
-/// A column that all files of a place have.
+/// Column that all files of a location have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileColumn {
     pub name: String,

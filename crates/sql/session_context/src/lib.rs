@@ -1,13 +1,14 @@
-//! The context of one statement: the catalog that it sees, its role, its time and its settings.
+//! The context of one statement: its catalog snapshot, role, time and settings.
 //!
-//! Never looks a name up, and never waits: states of AS OF and the files of external tables are fetched before a statement is bound.
+//! Never looks up names and never waits: states for AS OF and files of external tables are fetched before a statement
+//! is bound.
 //!
-//! Start at `statement.rs`, the context itself.
-//!
-//! - `session.rs` has the part of it that functions and casts read, wherever a plan runs,
-//! - `inputs.rs` says what has to be fetched, and has what was: earlier states of the catalog (`past.rs`), files of external tables (`files.rs`),
-//! - `sequences.rs` gives the next numbers of sequences,
-//! - `activity.rs` says which sessions and workers there are, for the system tables.
+//! - `statement.rs`: [`StatementContext`], the context itself; start here.
+//! - `session.rs`: [`Session`], the part that functions and casts read, also in worker processes.
+//! - `inputs.rs`: inputs to fetch before binding, and fetched ones: earlier catalog states (`past.rs`), files of
+//!   external tables (`files.rs`).
+//! - `sequences.rs`: the interface to the numbers of sequences.
+//! - `activity.rs`: rows of system tables about sessions, clusters and workers.
 
 mod activity;
 mod files;
@@ -17,7 +18,7 @@ mod sequences;
 mod session;
 mod statement;
 
-/// A value of a parameter or a constant, as plans have it.
+/// Value of a parameter or a constant in a plan.
 pub use datafusion::scalar::ScalarValue;
 
 pub use activity::{

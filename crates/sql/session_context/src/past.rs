@@ -1,4 +1,4 @@
-//! Earlier states of the catalog, which AS OF reads.
+//! Time travel: earlier catalog states for AS OF, drops that can be reverted, outcomes of transactions with a token.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use catalog::CatalogState;
 use types::{CommitTs, Oid, SqlResult};
 
-/// Keeps the objects of an earlier snapshot from being deleted while it lives.
+/// Guard that keeps the objects of an earlier snapshot from being deleted while it lives.
 pub type Pin = Arc<dyn Any + Send + Sync>;
 
-/// An earlier snapshot of the catalog; its objects are there as long as the pin lives.
+/// Earlier snapshot of the catalog; its objects exist at least as long as the pin lives.
 #[derive(Clone)]
 pub struct PastState {
     pub state: Arc<CatalogState>,
@@ -23,47 +23,48 @@ impl Debug for PastState {
     }
 }
 
-/// Knows what was committed and dropped before.
+/// Source of information about earlier commits: drops, the archived log, and outcomes of transactions with a token.
 pub trait Past: Debug + Send + Sync {
-    /// The latest drop of a table of that name within the retention, if there was one.
+    /// Returns the latest drop of a table of that name within the retention, if there was one.
     ///
     /// # Errors
-    /// The storage's, if the log of drops cannot be read.
+    /// Errors of the storage, if the log of drops cannot be read.
     fn last_drop(&self, schema: Oid, name: &str) -> SqlResult<Option<LastDrop>>;
 
-    /// The state of the archived log; `None` where none is kept.
+    /// Returns the state of the archived write-ahead log; `None` if there is no archive.
     fn history(&self) -> Option<HistoryRow>;
 
-    /// The outcomes of transactions with a token: those of one role and one token, or of all.
+    /// Returns the outcomes of transactions with a token, of one role and one token or of all.
     ///
     /// # Errors
-    /// The storage's, if outcomes cannot be read: no row would mean that nothing was committed.
+    /// Errors of the storage, if outcomes cannot be read: a missing row would mean that nothing was committed.
     fn statement_outcomes(&self, role: Option<Oid>, token: Option<&str>) -> SqlResult<Vec<StatementOutcomeRow>>;
 }
 
-/// A row of `sys.statement_outcome`.
+/// Row of `sys.statement_outcome`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementOutcomeRow {
     pub token: String,
     pub role: Oid,
-    /// `None` while its transaction runs.
+    /// Committed transaction; `None` while it runs.
     pub committed: Option<CommittedRow>,
 }
 
-/// A transaction that was committed under a token.
+/// Transaction that was committed under a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedRow {
-    /// The tag of the last writing statement.
+    /// Command tag of the last writing statement.
     pub command_tag: String,
-    /// Rows that all its writing statements wrote.
+    /// Rows that all writing statements wrote.
     pub rows: u64,
+    /// Number of writing statements.
     pub statements: usize,
-    /// Microseconds since 1970.
+    /// Time of the commit, in microseconds since 1970.
     pub at_us: i64,
     pub commit: CommitTs,
 }
 
-/// The row of `sys.history`. Times are microseconds since 1970.
+/// Row of `sys.history`. Times are microseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryRow {
     pub newest_record: u64,
@@ -76,15 +77,15 @@ pub struct HistoryRow {
     pub last_checkpoint_us: Option<i64>,
 }
 
-/// When a table was dropped.
+/// Latest drop of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastDrop {
     pub table: Oid,
-    /// By this commit.
+    /// Commit that dropped the table.
     pub commit: CommitTs,
 }
 
-/// No earlier snapshots, for tests and tools.
+/// Source without earlier commits, for tests and tools.
 #[derive(Debug, Default)]
 pub struct NoPast;
 

@@ -1,4 +1,4 @@
-//! The numbers of sequences as the functions of a statement ask for them.
+//! The interface to the numbers of sequences, for `nextval` and its siblings.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,25 +6,26 @@ use std::sync::Arc;
 use catalog::{Sequence, SequencePosition};
 use types::Oid;
 
-/// What gives a session its numbers. They are given at once: no transaction takes one back.
+/// Source of a session's sequence numbers. Numbers are consumed at once: a rollback does not return them.
 pub trait SequenceNumbers: Debug + Send + Sync {
-    /// The next `count` numbers; `None` where the sequence ends before. The last one is the session's current number.
+    /// Consumes the next `count` numbers, the last of which becomes the session's current one; `None` if the sequence
+    /// ends before.
     fn next(&self, sequence: &Arc<Sequence>, count: usize) -> Option<Vec<i64>>;
 
-    /// Makes the sequence go on from `value`, with the one after it if that counts as given.
+    /// Sets the sequence to `value`; the next number is the one after it if `is_called`.
     fn set(&self, sequence: &Arc<Sequence>, value: i64, is_called: bool);
 
-    /// How far the sequence has come.
+    /// Returns the present position of the sequence.
     fn position(&self, sequence: &Sequence) -> SequencePosition;
 
-    /// The number that the session was given last from the sequence.
+    /// Returns the session's last number of the sequence (`currval`).
     fn current(&self, sequence: Oid) -> Option<i64>;
 
-    /// The sequence that the session was given a number from last, with the number.
+    /// Returns the sequence that the session used last, with its number (`lastval`).
     fn last(&self) -> Option<(Oid, i64)>;
 }
 
-/// Sequences that give nothing, for tests and tools.
+/// Source without any numbers, for tests and tools.
 #[derive(Debug, Default)]
 pub struct NoNumbers;
 

@@ -1,4 +1,4 @@
-//! What the meaning of a statement depends on besides its text.
+//! The facts beside its text that a statement's meaning depends on.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -9,31 +9,33 @@ use types::{ObjectNames, Random, SessionZone, SqlResult, SystemRandom};
 
 use crate::StatementContext;
 
-/// The facts of a session and statement that functions and casts read. Plans carry them, so a plan means the same wherever it runs.
+/// Facts of a session and a statement that functions and casts read.
+///
+/// Plans carry them, so that a plan means the same in every process.
 #[derive(Debug, Clone)]
 pub struct Session {
     /// `TimeZone`.
     pub zone: SessionZone,
-    /// The second half of `DateStyle`.
+    /// Order of day, month and year in input: the second half of `DateStyle`.
     pub date_order: DateOrder,
-    /// `now()`: microseconds since 1970-01-01 UTC at the start of the transaction.
+    /// `now()`: start of the transaction, in microseconds since 1970-01-01 UTC.
     pub transaction_us: i64,
-    /// `statement_timestamp()`.
+    /// `statement_timestamp()`, in microseconds since 1970-01-01 UTC.
     pub statement_us: i64,
-    /// Catalog, role and settings of the statement; `None` in another process, which has none of these.
+    /// Catalog, role and settings of the statement; `None` in worker processes, which have none of these.
     context: Option<Arc<StatementContext>>,
-    /// Names of the objects of that catalog; `None` where there is none.
+    /// Names of the catalog's objects; `None` without a catalog.
     names: Option<Arc<dyn ObjectNames>>,
-    /// Where `random()` and `gen_random_uuid()` take their chance.
+    /// Source of randomness for `random()` and `gen_random_uuid()`.
     pub random: Arc<dyn Random>,
-    /// Whether a text was read that means something else at another time.
+    /// True if a text was read whose meaning depends on the time, such as `now`.
     has_read_now: Arc<AtomicBool>,
-    /// Nodes of expressions that the statement's plan has as copies.
+    /// Number of expression nodes that planning has duplicated.
     copies: Arc<AtomicUsize>,
 }
 
 impl Session {
-    /// The facts of a statement, with the names of the objects in its own catalog.
+    /// Creates the facts of a statement, with the names of the objects in its catalog.
     #[must_use]
     pub fn new(context: Arc<StatementContext>, names: Arc<dyn ObjectNames>) -> Self {
         Self {
@@ -49,10 +51,12 @@ impl Session {
         }
     }
 
-    /// Reads a text as this session reads dates; `now` and the like mean the transaction's start, and that there was one of them is noted.
+    /// Reads a text with this session's date settings.
+    ///
+    /// `now` and the like mean the transaction's start; their use is recorded, see [`Session::has_read_now`].
     ///
     /// # Errors
-    /// What `read` finds.
+    /// Errors of `read`.
     pub fn read_date<T>(&self, read: impl Fn(&DateContext) -> SqlResult<T>) -> SqlResult<T> {
         let timeless = DateContext { order: self.date_order, zone: self.zone, now_us: None };
         read(&timeless).or_else(|_| {
@@ -62,18 +66,18 @@ impl Session {
         })
     }
 
-    /// Notes that the statement's plan has something that means something else at another time.
+    /// Records that the statement's plan depends on the time.
     pub fn note_read_now(&self) {
         self.has_read_now.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a text that was read for this statement means something else at another time.
+    /// Returns whether the statement's plan depends on the time, because of a text such as `now`.
     #[must_use]
     pub fn has_read_now(&self) -> bool {
         self.has_read_now.load(Ordering::Relaxed)
     }
 
-    /// A session of which no more is known than these facts: it has no catalog, no role and no settings.
+    /// Creates a session without catalog, role and settings, as worker processes have it.
     #[must_use]
     pub fn without_context(zone: SessionZone, date_order: DateOrder, transaction_us: i64, statement_us: i64) -> Self {
         let (context, names, random) = (None, None, Arc::new(SystemRandom));
@@ -81,25 +85,25 @@ impl Session {
         Self { zone, date_order, transaction_us, statement_us, context, names, random, has_read_now, copies }
     }
 
-    /// The statement whose catalog, role and settings the session has; `None` in a process that has none.
+    /// Returns the context with catalog, role and settings; `None` in worker processes.
     #[must_use]
     pub fn context(&self) -> Option<&Arc<StatementContext>> {
         self.context.as_ref()
     }
 
-    /// The names of the catalog's objects, which values of the `reg…` types are shown and read by.
+    /// Returns the names of the catalog's objects, with which values of the `reg…` types are displayed and parsed.
     #[must_use]
     pub fn names(&self) -> Option<&dyn ObjectNames> {
         self.names.as_deref()
     }
 
-    /// Whether both give functions that need neither catalog nor role nor settings the same.
+    /// Returns whether functions that need neither catalog, role nor settings give the same results in both sessions.
     #[must_use]
     pub fn has_facts_of(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 
-    /// Counts `nodes` of expressions that were copied, and returns how many there are now.
+    /// Adds duplicated expression nodes to the count, and returns the new total.
     pub fn count_copies(&self, nodes: usize) -> usize {
         self.copies.fetch_add(nodes, Ordering::Relaxed) + nodes
     }

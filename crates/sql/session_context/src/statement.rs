@@ -1,4 +1,4 @@
-//! What one statement is planned with: the catalog as it sees it, who asks, and when.
+//! The context that one statement is planned with.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,55 +15,55 @@ use crate::inputs::FetchedInputs;
 use crate::past::Past;
 use crate::sequences::SequenceNumbers;
 
-/// The surroundings of one statement.
+/// Context of one statement: catalog snapshot, roles, settings, time, and services that planning and functions use.
 #[derive(Clone)]
 pub struct StatementContext {
-    /// The catalog with the transaction's own changes.
+    /// Catalog snapshot, with the transaction's own changes.
     pub snapshot: Arc<CatalogState>,
-    /// Whether the snapshot has the rows of tables. A statement is prepared without.
+    /// True if the snapshot has the rows of tables; statements are prepared without them.
     pub has_rows: bool,
-    /// The newest commit that it has.
+    /// Newest commit in the snapshot.
     pub commit: CommitTs,
-    /// Earlier commits.
+    /// Source of information about earlier commits.
     pub past: Arc<dyn Past>,
     pub settings: Arc<Settings>,
-    /// Whose privileges count: `current_user`.
+    /// Role whose privileges apply: `current_user`.
     pub role: Arc<Role>,
-    /// Who logged in: `session_user`.
+    /// Role that logged in: `session_user`.
     pub session_role: Arc<Role>,
     pub database: String,
     pub query_id: QueryId,
-    /// When the statement arrived: microseconds since 1970 UTC.
+    /// Arrival of the statement, in microseconds since 1970 UTC.
     pub statement_us: i64,
-    /// When its transaction began: `now()`.
+    /// Start of the transaction (`now()`), in microseconds since 1970 UTC.
     pub transaction_us: i64,
     pub backend_pid: i32,
-    /// Gives ids for new objects.
+    /// Allocator of ids for new objects.
     pub new_oid: Arc<dyn Fn() -> Oid + Send + Sync>,
-    /// What the server is doing, for the system tables.
+    /// Activity of the server, for the system tables.
     pub activity: Arc<dyn Activity>,
     pub random: Arc<dyn Random>,
     pub clock: Arc<dyn Clock>,
-    /// States of the past and files of external tables: all that the statement needs of them.
+    /// Earlier catalog states and files of external tables that were fetched for the statement.
     pub inputs: Arc<FetchedInputs>,
-    /// Gives the numbers of sequences.
+    /// Source of sequence numbers.
     pub sequences: Arc<dyn SequenceNumbers>,
-    /// The values of its parameters, of their types; none where they are not given yet.
+    /// Values of the parameters, cast to their types; empty before they are bound.
     pub arguments: Arc<[ScalarValue]>,
-    /// What functions of the statement want set once it has succeeded.
+    /// Settings that the statement's functions change once it has succeeded.
     pub assignments: Arc<Assignments>,
 }
 
-/// Settings that `set_config` gave new values, in order: the session takes them over after the statement.
+/// New values of settings from `set_config`, in order; the session applies them after the statement.
 #[derive(Debug, Default)]
 pub struct Assignments(Mutex<Vec<Assignment>>);
 
-/// One setting's new value, known to be valid.
+/// New value of one setting, already validated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     pub name: String,
     pub value: String,
-    /// For the transaction only.
+    /// True if the value applies to the transaction only.
     pub local: bool,
 }
 
@@ -73,7 +73,7 @@ impl Assignments {
         self.0.lock().push(assignment);
     }
 
-    /// Everything so far; nothing is left behind.
+    /// Removes and returns all assignments.
     #[must_use]
     pub fn take(&self) -> Vec<Assignment> {
         std::mem::take(&mut self.0.lock())
@@ -91,7 +91,7 @@ impl fmt::Debug for StatementContext {
 }
 
 impl StatementContext {
-    /// Whether functions that read the catalog, the role or the settings give the same in both.
+    /// Returns whether functions that read the catalog, the role or the settings give the same results in both.
     pub(crate) fn means_as(&self, other: &Self) -> bool {
         self.commit == other.commit
             && self.role.oid == other.role.oid
@@ -99,8 +99,8 @@ impl StatementContext {
             && (Arc::ptr_eq(&self.settings, &other.settings) || self.settings == other.settings)
     }
 
-    /// The schemas of `search_path` that exist, in order, `$user` and `pg_temp` resolved; before them the session's temporary objects
-    /// and `pg_catalog`, unless they are named.
+    /// Returns the effective search path: existing schemas of `search_path` in order, with `$user` and `pg_temp`
+    /// resolved, preceded by the session's temporary schema and `pg_catalog` unless they are named.
     #[must_use]
     pub fn search_path(&self) -> Vec<String> {
         let mut path = self.explicit_search_path();
@@ -114,7 +114,7 @@ impl StatementContext {
         path
     }
 
-    /// The schemas of `search_path` that exist, in order, `$user` and `pg_temp` resolved.
+    /// Returns the existing schemas of `search_path`, in order, with `$user` and `pg_temp` resolved.
     #[must_use]
     pub fn explicit_search_path(&self) -> Vec<String> {
         let mut path: Vec<String> = Vec::new();
@@ -127,22 +127,22 @@ impl StatementContext {
         path
     }
 
-    /// The name of the schema that holds the session's temporary objects; it is made for the first of them.
+    /// Returns the name of the session's temporary schema, which exists from its first temporary object on.
     #[must_use]
     pub fn temp_schema_name(&self) -> String {
         format!("{}{}", Schema::TEMPORARY_PREFIX, self.backend_pid)
     }
 
-    /// The schema that a statement calls by this name: `pg_temp` is the session's own.
+    /// Resolves a schema name as written: `pg_temp` is the session's temporary schema.
     #[must_use]
     pub fn schema_name<'n>(&self, written: &'n str) -> Cow<'n, str> {
         if written == "pg_temp" { Cow::Owned(self.temp_schema_name()) } else { Cow::Borrowed(written) }
     }
 
-    /// `0A000` for what another session made for itself.
+    /// Checks that a schema is not the temporary one of another session.
     ///
     /// # Errors
-    /// That.
+    /// `0A000` if it is.
     pub fn refuse_temporary_of_others(&self, schema: Oid) -> SqlResult<()> {
         let found = self.snapshot.schema(schema);
         if found.is_some_and(|schema| schema.is_temporary() && schema.name != self.temp_schema_name()) {
@@ -152,7 +152,7 @@ impl StatementContext {
         Ok(())
     }
 
-    /// Whether the role owns what belongs to `owner`, or may do everything.
+    /// Returns whether the current role is `owner` or a superuser.
     #[must_use]
     pub fn owns(&self, owner: Oid) -> bool {
         self.role.superuser || self.role.oid == owner

@@ -1,20 +1,20 @@
-//! Every setting there is: name, value at the start, what it can be.
+//! The definitions of all settings: name, built-in value, valid values and description.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// A setting.
+/// Definition of a setting.
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) name: &'static str,
-    /// The canonical text of the built-in value.
+    /// Built-in value, in canonical form.
     pub(super) boot: &'static str,
     pub(super) kind: Kind,
     pub(super) source: Source,
     pub(super) description: &'static str,
 }
 
-/// What values a setting can have.
+/// Values that a setting can have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Bool,
@@ -25,27 +25,28 @@ pub(super) enum Kind {
     },
     Enum(&'static [&'static str]),
     Text,
-    /// At most so many bytes.
+    /// Text of at most so many bytes.
     ShortText(usize),
-    /// A list of names.
+    /// List of names.
     Names,
     Zone,
     DateStyle,
-    /// UTF8 alone, under any of its names.
+    /// Encoding UTF8 only, under any of its names.
     Encoding,
-    /// Kiln does nothing but this: the built-in value, or another way to say it.
+    /// Only the built-in value, in one of these spellings: Kiln supports no other.
     Only(&'static [&'static str]),
 }
 
-/// Who gives a setting its value.
+/// Level at which a setting can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
+    /// By a session.
     Session,
-    /// Nobody while the server runs.
+    /// Read-only for sessions.
     Internal,
 }
 
-/// The setting with this name in lower case.
+/// Finds the setting with this name in lower case.
 pub(super) fn find(lower: &str) -> Option<&'static Definition> {
     static BY_NAME: LazyLock<HashMap<String, &'static Definition>> = LazyLock::new(|| {
         DEFINITIONS.iter().map(|definition| (definition.name.to_ascii_lowercase(), definition)).collect()
@@ -54,6 +55,7 @@ pub(super) fn find(lower: &str) -> Option<&'static Definition> {
 }
 
 impl Definition {
+    /// Returns `vartype` of `pg_settings`.
     pub(super) fn vartype(&self) -> &'static str {
         match self.kind {
             Kind::Bool => "bool",
@@ -72,6 +74,7 @@ impl Definition {
         }
     }
 
+    /// Returns `context` of `pg_settings`.
     pub(super) fn context(&self) -> &'static str {
         match self.source {
             Source::Session => "user",
@@ -118,7 +121,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     setting("default_transaction_deferrable", "off", Kind::Bool, "Of no effect here."),
     setting("default_transaction_isolation", "read committed", ISOLATION, "Isolation of new transactions."),
     setting("default_transaction_read_only", "off", Kind::Bool, "Whether new transactions may only read."),
-    setting("enable_indexscan", "on", Kind::Bool, "Whether statements find the rows of a few keys by an index."),
+    setting("enable_indexscan", "on", Kind::Bool, "Whether statements find rows of a few keys by an index."),
     setting("escape_string_warning", "on", Kind::Bool, "No such warning is given."),
     setting("extra_float_digits", "1", Kind::Integer { min: 1, max: 3, unit: None }, "Floats are shown exactly."),
     setting(
@@ -142,47 +145,47 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     setting(
         "kiln.direct_load_rows",
         "10000",
-        // Fresh rows are in memory: of more than that a statement had better not make any.
+        // The upper bound limits memory: fresh rows are held there.
         Kind::Integer { min: 0, max: 10_000_000, unit: None },
-        "Rows that one statement adds or changes as fresh ones at most; more are written to shards at once.",
+        "Most rows that one statement adds or changes in memory, as fresh rows; more are written to shards directly.",
     ),
     setting("kiln.engine", "on", Kind::Bool, "Whether queries run on Kiln's own engine where it can."),
     setting(
         "kiln.fragment_cache",
         "on",
         Kind::Bool,
-        "Whether queries use what earlier ones have grouped of a shard, and keep what they group.",
+        "Whether queries cache their aggregates of each shard and reuse those of earlier queries.",
     ),
     setting(
         "kiln.join_exchange",
         "cost",
         Kind::Enum(&["cost", "shuffle", "broadcast"]),
-        "How the rows of joins meet on the workers of a cluster: both sides by their keys, one side at all workers, or by cost.",
+        "Exchange of joins on the workers of a cluster: shuffle both sides, broadcast one side, or choose by cost.",
     ),
     setting("kiln.optimizer", "on", Kind::Bool, "Whether joins are ordered by cost."),
     setting(
         "kiln.priority",
         "normal",
         Kind::Enum(&["low", "normal", "high"]),
-        "How much of the threads a query gets beside others: one of high priority four times a normal one's, of low a quarter.",
+        "Share of the threads of a query: high priority gets four times the share of normal, low a quarter.",
     ),
     setting(
         "kiln.query_memory",
         "0",
         KILOBYTES,
-        "Most memory that the operators of one query have; what needs more goes to files. 0 is as much as all queries share.",
+        "Memory limit of the operators of one query, which spill beyond it; 0 is the memory that all queries share.",
     ),
     setting(
         super::STATEMENT_TOKEN,
         "",
         Kind::ShortText(200),
-        "The client's name for what the next transaction writes: whoever repeats it is told of the first and writes nothing.",
+        "The client's token for the next transaction: a repetition returns the first outcome and writes nothing.",
     ),
     setting(
         "kiln.target_partitions",
         "0",
         Kind::Integer { min: 0, max: 1024, unit: None },
-        "Parts of a query that run at the same time; 0 is one per thread, or fewer where kiln.query_memory has no room for them.",
+        "Partitions of a query that run in parallel; 0 is one per thread, or fewer if kiln.query_memory is small.",
     ),
     internal("lc_collate", "C", "Order of text: by code point."),
     internal("lc_ctype", "C", "Classes of characters."),
@@ -195,7 +198,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "log_min_duration_statement",
         "-1",
         Kind::Integer { min: -1, max: 2_147_483_647, unit: Some("ms") },
-        "Statements that run so long are logged; -1 is none.",
+        "Duration from which statements are logged; -1 is never.",
     ),
     internal("max_connections", "500", "Most sessions at a time."),
     internal("max_identifier_length", "63", "Longest name, in bytes."),
@@ -204,20 +207,20 @@ pub(super) const DEFINITIONS: &[Definition] = &[
         "max_snapshot_age",
         "86400000",
         MILLISECONDS,
-        "Longest time for which a transaction, a statement or a cursor may see what was committed before it; 0 is no limit.",
+        "Longest time that a transaction, a statement or a cursor may use its snapshot; 0 is no limit.",
     ),
     setting(
         "min_parallel_table_scan_size",
         "8192",
         KILOBYTES,
-        "A query that reads less is sent to one worker of a cluster as a whole.",
+        "Size from which a query's scans are divided among workers; a smaller query runs on one worker.",
     ),
-    setting("password_encryption", "scram-sha-256", Kind::Only(&["scram-sha-256"]), "How passwords are kept."),
+    setting("password_encryption", "scram-sha-256", Kind::Only(&["scram-sha-256"]), "Hash of stored passwords."),
     setting(
         "plan_cache_mode",
         "auto",
         Kind::Enum(&["auto", "force_custom_plan"]),
-        "Plans of queries without parameters are kept until something is committed, unless custom plans are forced.",
+        "Plans of queries without parameters are cached until the next commit, unless custom plans are forced.",
     ),
     setting("quote_all_identifiers", "off", OFF, "Names are quoted where they need to be."),
     setting("row_security", "on", Kind::Bool, "There are no row policies."),

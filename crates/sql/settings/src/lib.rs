@@ -1,9 +1,10 @@
-//! The settings of a session under PostgreSQL's names: what SET takes, SHOW gives and statements obey.
+//! The settings of a session under PostgreSQL's names: SET checks them, SHOW prints them, statements read them.
 //!
-//! Never knows whose session it is: a [`Settings`] is copied freely, and whoever has a copy can go back to it. A setting that Kiln does not honour
-//! accepts only the value that it has.
+//! Knows no session: a [`Settings`] is copied freely, and a copy restores an earlier state. A setting that Kiln does
+//! not honour accepts only its built-in value.
 //!
-//! Start at `definition.rs`, which lists every setting; `value.rs` reads what SET is given, `obeyed.rs` gives what statements ask for.
+//! Start at `definition.rs`, which lists every setting; `value.rs` parses and prints values, `obeyed.rs` caches parsed
+//! values of settings that every statement reads.
 
 mod definition;
 mod obeyed;
@@ -24,47 +25,48 @@ use self::value::split_list;
 #[cfg(test)]
 mod tests;
 
-/// The version of PostgreSQL that Kiln's catalogs answer as: `server_version`.
+/// PostgreSQL version that Kiln reports as `server_version` and whose catalogs it has.
 pub const SERVER_VERSION: &str = "15.14";
 
-/// The setting that says what a client calls what it writes next.
+/// Setting with the client's token for its next transaction.
 const STATEMENT_TOKEN: &str = "kiln.statement_token";
 
 /// All settings of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Canonical texts of what differs from the built-in values, by the setting's name in lower case.
+    /// Canonical texts of values that differ from the built-in ones, by the setting's name in lower case.
     current: BTreeMap<String, String>,
-    /// What RESET goes back to: from the start-up packet, the role or the configuration.
+    /// Values that RESET restores: from the start-up packet, the role or the configuration.
     reset: BTreeMap<String, String>,
+    /// Cache of parsed values.
     kept: Kept,
 }
 
-/// One setting as `pg_settings` and SHOW ALL show it.
+/// Row of `pg_settings` and SHOW ALL: one setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingRow {
     pub name: String,
-    /// Without its unit.
+    /// Value without its unit.
     pub value: String,
-    /// As SHOW prints it: with its unit.
+    /// Value with its unit, as SHOW prints it.
     pub shown: String,
     pub unit: Option<&'static str>,
     pub description: &'static str,
-    /// Who may change it: `internal`, `postmaster`, `superuser`, `user`.
+    /// Context in which the setting can be changed: `internal`, `postmaster`, `superuser` or `user`.
     pub context: &'static str,
-    /// `bool`, `integer`, `real`, `string` or `enum`.
+    /// Type of the value: `bool`, `integer`, `real`, `string` or `enum`.
     pub vartype: &'static str,
-    /// `default`, `client` or `session`.
+    /// Source of the value: `default`, `client` or `session`.
     pub source: &'static str,
     pub boot_value: String,
     pub reset_value: String,
 }
 
 impl Settings {
-    /// The name as PostgreSQL spells it.
+    /// Returns the name of a setting in PostgreSQL's spelling.
     ///
     /// # Errors
-    /// `42704` for a name that is no setting and cannot be one of an application (two words joined by a dot).
+    /// `42704` for an unknown name that is not a custom one (words joined by a dot).
     pub fn canonical_name(name: &str) -> SqlResult<String> {
         let lower = name.to_ascii_lowercase();
         if let Some(definition) = definition::find(&lower) {
@@ -76,7 +78,7 @@ impl Settings {
         Err(unknown(name))
     }
 
-    /// The value as SHOW prints it.
+    /// Returns the value as SHOW prints it.
     ///
     /// # Errors
     /// `42704` for an unknown name.
@@ -88,11 +90,11 @@ impl Settings {
         }
     }
 
-    /// Gives a setting a new value.
+    /// Sets a setting to a new value.
     ///
     /// # Errors
-    /// `42704` for an unknown name, `22023` for a value it cannot have, `0A000` for one that Kiln does not honour, `55P02` for a
-    /// setting that sessions cannot change.
+    /// `42704` for an unknown name, `22023` for an invalid value, `0A000` for a value that Kiln does not support,
+    /// `55P02` for a setting that sessions cannot change.
     pub fn set(&mut self, name: &str, value: &str) -> SqlResult<()> {
         self.kept.forget();
         let lower = name.to_ascii_lowercase();
@@ -108,7 +110,7 @@ impl Settings {
         Ok(())
     }
 
-    /// As [`Settings::set`], for RESET to go back to: what a start-up packet, a role or the configuration says.
+    /// Sets a value that RESET restores: from the start-up packet, a role or the configuration.
     ///
     /// # Errors
     /// As [`Settings::set`].
@@ -121,7 +123,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Tells clients what they cannot set: `is_superuser`, `session_authorization` and their like.
+    /// Sets a read-only setting, such as `is_superuser` and `session_authorization`.
     pub fn set_internal(&mut self, name: &str, value: &str) {
         self.kept.forget();
         let lower = name.to_ascii_lowercase();
@@ -129,33 +131,33 @@ impl Settings {
         self.current.insert(lower, value.to_owned());
     }
 
-    /// Whether the setting, which is known to exist, has this value.
+    /// Returns whether a setting has this value; panics for a name that does not exist.
     #[must_use]
     pub fn is(&self, name: &'static str, value: &str) -> bool {
         self.known(name) == value
     }
 
-    /// Whether statements mean the same under both: all is equal but what tells of the transaction.
+    /// Returns whether statements have the same plans under both: all settings are equal but those of the transaction.
     #[must_use]
     pub fn plan_as(&self, other: &Self) -> bool {
         self.of_plans().eq(other.of_plans())
     }
 
-    /// All but what tells of the transaction.
+    /// Returns all changed settings but those of the transaction.
     fn of_plans(&self) -> impl Iterator<Item = (&String, &String)> {
         self.current.iter().filter(|(name, _)| !name.starts_with("transaction_") && *name != STATEMENT_TOKEN)
     }
 
-    /// `kiln.statement_token`: what the client calls what it writes next; `None` where it does not matter.
+    /// Returns `kiln.statement_token`, the client's token for its next transaction; `None` if it is empty.
     #[must_use]
     pub fn statement_token(&self) -> Option<&str> {
         self.obeyed().has_statement_token.then(|| self.known(STATEMENT_TOKEN))
     }
 
-    /// Whether a setting can be fixed for all sessions of a role or database.
+    /// Checks that a setting can be set for all sessions of a role or database.
     ///
     /// # Errors
-    /// `55P02` for one that belongs to a session alone.
+    /// `55P02` for a setting that only a session can have.
     pub fn check_common(name: &str) -> SqlResult<()> {
         if name != STATEMENT_TOKEN {
             return Ok(());
@@ -165,7 +167,7 @@ impl Settings {
             .with_hint("A token is of one transaction: set it in the session."))
     }
 
-    /// RESET of one setting.
+    /// Restores the default value of one setting (RESET).
     ///
     /// # Errors
     /// `42704` for an unknown name, `55P02` for one that sessions cannot change.
@@ -184,13 +186,13 @@ impl Settings {
         Ok(())
     }
 
-    /// RESET ALL.
+    /// Restores the default values of all settings (RESET ALL).
     pub fn reset_all(&mut self) {
         self.kept.forget();
         self.current = self.reset.clone();
     }
 
-    /// Every setting, by name without regard to case.
+    /// Returns every setting, sorted by name without regard to case.
     #[must_use]
     pub fn all(&self) -> Vec<SettingRow> {
         let mut rows: Vec<SettingRow> = DEFINITIONS.iter().map(|definition| self.row(definition)).collect();
@@ -211,6 +213,7 @@ impl Settings {
         rows
     }
 
+    /// Returns the row of one setting.
     fn row(&self, definition: &'static Definition) -> SettingRow {
         let key = definition.name.to_ascii_lowercase();
         let value = self.text(definition);
@@ -234,6 +237,7 @@ impl Settings {
         }
     }
 
+    /// Returns the canonical text of a setting's value.
     fn text<'a>(&'a self, definition: &'static Definition) -> &'a str {
         let name = definition.name;
         let value = if name.bytes().any(|letter| letter.is_ascii_uppercase()) {
@@ -244,175 +248,176 @@ impl Settings {
         value.map_or(definition.boot, String::as_str)
     }
 
-    /// The canonical text of a setting that is known to exist.
+    /// Returns the canonical text of a built-in setting; panics for a name that does not exist.
     fn known(&self, name: &'static str) -> &str {
-        let definition = definition::find(name).expect("the name is one of the definitions");
+        let definition = definition::find(name).expect("built-in settings are looked up by names from DEFINITIONS");
         self.text(definition)
     }
 
-    /// Names of schemas, in order, as written: `$user` among them.
+    /// Returns the schema names of `search_path`, in order, as written; `$user` is not resolved.
     #[must_use]
     pub fn search_path(&self) -> Vec<String> {
         split_list(self.known("search_path")).unwrap_or_default()
     }
 
-    /// `TimeZone`.
+    /// Returns `TimeZone`.
     #[must_use]
     pub fn zone(&self) -> SessionZone {
         self.obeyed().zone
     }
 
-    /// `DateStyle` and `TimeZone`, as dates are read.
+    /// Returns `DateStyle`, in canonical form.
     #[must_use]
     pub fn date_style(&self) -> &str {
         self.known("datestyle")
     }
 
-    /// How texts of dates and times are read, with `now_us` for words like `today`.
+    /// Returns the context for parsing dates and times, with `now_us` as the time for words like `today`.
     #[must_use]
     pub fn date_context(&self, now_us: i64) -> DateContext {
         DateContext { order: self.obeyed().date_order, zone: self.zone(), now_us: Some(now_us) }
     }
 
-    /// `None` is no limit.
+    /// Returns `statement_timeout`; `None` is no limit.
     #[must_use]
     pub fn statement_timeout(&self) -> Option<Duration> {
         self.obeyed().statement_timeout
     }
 
-    /// How long a statement may wait for each lock; `None` is no limit.
+    /// Returns `lock_timeout`, the longest wait for each lock; `None` is no limit.
     #[must_use]
     pub fn lock_timeout(&self) -> Option<Duration> {
         self.obeyed().lock_timeout
     }
 
-    /// How long a session may wait for its client within a transaction; `None` is no limit.
+    /// Returns the longest time that a session may idle within a transaction; `None` is no limit.
     #[must_use]
     pub fn idle_in_transaction_session_timeout(&self) -> Option<Duration> {
         self.obeyed().idle_in_transaction_session_timeout
     }
 
-    /// How long a session may wait for its client outside of transactions; `None` is no limit.
+    /// Returns the longest time that a session may idle outside of transactions; `None` is no limit.
     #[must_use]
     pub fn idle_session_timeout(&self) -> Option<Duration> {
         self.obeyed().idle_session_timeout
     }
 
-    /// For how long anyone may go on seeing what was committed before; `None` is no limit.
+    /// Returns the longest time that a transaction, statement or cursor may use a snapshot; `None` is no limit.
     #[must_use]
     pub fn max_snapshot_age(&self) -> Option<Duration> {
         self.obeyed().max_snapshot_age
     }
 
-    /// From how long on a statement is logged; `None` is never.
+    /// Returns the duration from which a statement is logged; `None` is never.
     #[must_use]
     pub fn log_min_duration_statement(&self) -> Option<Duration> {
         self.obeyed().log_min_duration_statement
     }
 
+    /// Returns the parsed values, from the cache.
     fn obeyed(&self) -> &Obeyed {
         self.kept.of(self)
     }
 
-    /// `application_name`.
+    /// Returns `application_name`.
     #[must_use]
     pub fn application_name(&self) -> &str {
         self.known("application_name")
     }
 
-    /// `client_min_messages`, in lower case.
+    /// Returns `client_min_messages`, in lower case.
     #[must_use]
     pub fn client_min_messages(&self) -> &str {
         self.known("client_min_messages")
     }
 
-    /// `default_transaction_isolation`.
+    /// Returns `default_transaction_isolation`.
     #[must_use]
     pub fn default_isolation(&self) -> IsolationLevel {
         self.obeyed().default_isolation
     }
 
-    /// `default_transaction_read_only`.
+    /// Returns `default_transaction_read_only`.
     #[must_use]
     pub fn default_read_only(&self) -> bool {
         self.obeyed().default_read_only
     }
 
-    /// `kiln.engine`: what the engine can run is its own.
+    /// Returns `kiln.engine`: whether the engine runs the plans that it supports.
     #[must_use]
     pub fn engine(&self) -> bool {
         self.known("kiln.engine") == "on"
     }
 
-    /// `kiln.fragment_cache`: what was grouped of shards is kept and used again.
+    /// Returns `kiln.fragment_cache`: whether aggregates of shards are cached and reused.
     #[must_use]
     pub fn fragment_cache(&self) -> bool {
         self.known("kiln.fragment_cache") == "on"
     }
 
-    /// `kiln.optimizer`: join order by cost.
+    /// Returns `kiln.optimizer`: whether joins are ordered by cost.
     #[must_use]
     pub fn optimizer(&self) -> bool {
         self.known("kiln.optimizer") == "on"
     }
 
-    /// `kiln.priority`: `low`, `normal` or `high`.
+    /// Returns `kiln.priority`: `low`, `normal` or `high`.
     #[must_use]
     pub fn priority(&self) -> &str {
         self.known("kiln.priority")
     }
 
-    /// `enable_indexscan`: whether rows of a few keys are found by an index.
+    /// Returns `enable_indexscan`: whether statements find the rows of a few keys by an index.
     #[must_use]
     pub fn index_scan(&self) -> bool {
         self.obeyed().index_scan
     }
 
-    /// `plan_cache_mode`: whether plans may be those of earlier statements.
+    /// Returns whether `plan_cache_mode` allows cached plans.
     #[must_use]
     pub fn keeps_plans(&self) -> bool {
         self.known("plan_cache_mode") == "auto"
     }
 
-    /// `kiln.query_memory`: the bytes that one query may have; `None` is no limit of its own.
+    /// Returns `kiln.query_memory`, the memory limit of one query in bytes; `None` is no limit of its own.
     #[must_use]
     pub fn query_memory(&self) -> Option<usize> {
         let kilobytes = self.known("kiln.query_memory").parse::<usize>().ok().filter(|kilobytes| *kilobytes > 0);
         kilobytes.map(|kilobytes| kilobytes.saturating_mul(1024))
     }
 
-    /// `min_parallel_table_scan_size`: the bytes that a query has to read to be divided among workers.
+    /// Returns `min_parallel_table_scan_size`, the bytes from which a query's scan is divided among workers.
     #[must_use]
     pub fn min_parallel_bytes(&self) -> u64 {
         self.known("min_parallel_table_scan_size").parse().unwrap_or(8192_u64).saturating_mul(1024)
     }
 
-    /// `kiln.join_exchange`: `cost`, `shuffle` or `broadcast`.
+    /// Returns `kiln.join_exchange`: `cost`, `shuffle` or `broadcast`.
     #[must_use]
     pub fn join_exchange(&self) -> &str {
         self.known("kiln.join_exchange")
     }
 
-    /// `kiln.target_partitions`: how many parts of a query run at the same time; `None` is one per thread.
+    /// Returns `kiln.target_partitions`, the partitions of a query that run in parallel; `None` is one per thread.
     #[must_use]
     pub fn target_partitions(&self) -> Option<usize> {
         self.known("kiln.target_partitions").parse().ok().filter(|count| *count > 0)
     }
 
-    /// `kiln.direct_load_rows`: rows that one statement adds as fresh ones at most.
+    /// Returns `kiln.direct_load_rows`, the most rows that one statement writes as fresh rows.
     #[must_use]
     pub fn direct_load_rows(&self) -> usize {
         self.known("kiln.direct_load_rows").parse().unwrap_or(10_000)
     }
 
-    /// `kiln.batch_size`: rows per batch between operators.
+    /// Returns `kiln.batch_size`, the rows per batch between operators.
     #[must_use]
     pub fn batch_size(&self) -> usize {
         self.known("kiln.batch_size").parse().unwrap_or(8192)
     }
 }
 
-/// Whether a name of no setting is one that applications may use for their own: `word.word`, not Kiln's.
+/// Returns whether a name may be a custom setting of an application: words joined by dots, without the prefix `kiln.`.
 fn is_custom(lower: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()

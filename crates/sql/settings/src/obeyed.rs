@@ -1,4 +1,4 @@
-//! The settings that every statement asks for, read from their texts once.
+//! Cache of parsed values of the settings that every statement reads.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use types::text::DateOrder;
 use super::value::date_order;
 use super::{STATEMENT_TOKEN, Settings};
 
-/// What the texts mean.
+/// Parsed values of settings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Obeyed {
     pub(super) statement_timeout: Option<Duration>,
@@ -27,16 +27,17 @@ pub(super) struct Obeyed {
     pub(super) has_statement_token: bool,
 }
 
-/// What was read; it adds nothing to the texts that it is of.
+/// Lazily filled cache of parsed values; ignored when settings are compared, as it follows from their texts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kept(OnceLock<Obeyed>);
 
 impl Kept {
+    /// Returns the parsed values of `settings`, which must own this cache.
     pub(super) fn of(&self, settings: &Settings) -> &Obeyed {
         self.0.get_or_init(|| Obeyed::of(settings))
     }
 
-    /// To be called whenever a text changes.
+    /// Invalidates the cache; must be called whenever a text changes.
     pub(super) fn forget(&mut self) {
         self.0.take();
     }

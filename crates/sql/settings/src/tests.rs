@@ -2,7 +2,7 @@ use types::Condition;
 
 use super::Settings;
 
-/// Sets a setting and gives what SHOW prints, or the condition and message of the refusal.
+/// Sets a setting and returns the output of SHOW, or the condition and message of the error.
 fn check(name: &str, value: &str, expected: Result<&str, (Condition, &str)>) {
     let mut settings = Settings::default();
     let result = settings.set(name, value).map_err(|error| (error.condition, error.message));

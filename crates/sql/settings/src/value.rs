@@ -1,4 +1,4 @@
-//! Texts of settings: read, checked, brought to one form, and shown.
+//! Values of settings: parsing, checks, canonical form and display.
 
 use syntax::quote_list;
 use types::text::DateOrder;
@@ -6,11 +6,11 @@ use types::{Condition, SessionZone, SqlError, SqlResult};
 
 use super::definition::{Definition, Kind};
 
-/// Names longer than this are cut, as PostgreSQL cuts identifiers.
+/// Bytes after which names are truncated, as PostgreSQL truncates identifiers.
 const NAME_BYTES_MAX: usize = 63;
 
 impl Definition {
-    /// `value` in canonical form, if the setting can have it.
+    /// Checks that the setting can have a value, and returns the value in canonical form.
     pub(super) fn check(&self, value: &str) -> SqlResult<String> {
         self.check_changeable()?;
         match self.kind {
@@ -88,7 +88,7 @@ impl Definition {
         }
     }
 
-    /// A canonical text with its unit, as SHOW prints it.
+    /// Formats a canonical text with its unit, as SHOW prints it.
     pub(super) fn shown(&self, text: &str) -> String {
         const TIMES: [(&str, i64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)];
         const SIZES: [(&str, i64); 3] = [("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10)];
@@ -111,7 +111,7 @@ impl Definition {
     }
 }
 
-/// `on`, `off` and what else PostgreSQL takes for them: unique beginnings of the words, without regard to case.
+/// Parses a Boolean as PostgreSQL does: `on`, `true`, `yes`, `1` and their opposites, or unique prefixes, in any case.
 pub fn parse_bool(text: &str) -> Option<bool> {
     let lower = text.trim().to_ascii_lowercase();
     let begins = |word: &str, least: usize| lower.len() >= least && word.starts_with(&lower);
@@ -124,7 +124,7 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number, with a unit of time or of memory where the setting has one; fractions round.
+/// Parses an integer, with a unit of time or memory if the setting has one; fractions are rounded.
 fn parse_integer(text: &str, unit: Option<&str>) -> Option<i64> {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
@@ -149,7 +149,7 @@ fn parse_integer(text: &str, unit: Option<&str>) -> Option<i64> {
     (value.abs() < 9e15).then_some(value as i64)
 }
 
-/// Names separated by commas, those in double quotes exact and others in lower case; `None` where quotes do not match.
+/// Splits a comma-separated list of names, folding unquoted ones to lower case; `None` for invalid syntax.
 pub(super) fn split_list(text: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = text.trim();
@@ -185,6 +185,7 @@ pub(super) fn split_list(text: &str) -> Option<Vec<String>> {
     }
 }
 
+/// Truncates a name to [`NAME_BYTES_MAX`] bytes, between characters.
 fn cut(mut name: String) -> String {
     let mut end = name.len().min(NAME_BYTES_MAX);
     while !name.is_char_boundary(end) {
@@ -194,13 +195,13 @@ fn cut(mut name: String) -> String {
     name
 }
 
-/// PostgreSQL keeps `application_name` printable.
+/// Replaces characters that are not printable ASCII by `?`, as PostgreSQL does for `application_name`.
 fn ascii(value: &str) -> String {
     let printable = value.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
     cut(printable)
 }
 
-/// `DateStyle`: the outer `None` for nonsense, the inner for a style Kiln does not show.
+/// Parses `DateStyle`: the outer `None` for an invalid value, the inner for an output style that Kiln does not support.
 fn date_style(value: &str) -> Option<Option<String>> {
     let mut order = "MDY";
     let mut iso = true;
@@ -217,7 +218,7 @@ fn date_style(value: &str) -> Option<Option<String>> {
     Some(iso.then(|| format!("ISO, {order}")))
 }
 
-/// How dates are read under a canonical `DateStyle`.
+/// Returns the order of day, month and year of a canonical `DateStyle`.
 pub(super) fn date_order(style: &str) -> DateOrder {
     match style.rsplit(", ").next() {
         Some("DMY") => DateOrder::DayMonthYear,

@@ -8,7 +8,7 @@ use super::*;
 
 const ROWS: i64 = 3_000;
 
-/// Batches of so many rows of a number and a text; the number has the bucket.
+/// Returns batches of [`ROWS`] rows with a number, the distribution key, and a text.
 fn batches(count: i64) -> Vec<RecordBatch> {
     let schema =
         Arc::new(Schema::new(vec![Field::new("k", DataType::Int64, true), Field::new("t", DataType::Utf8View, true)]));
@@ -21,7 +21,7 @@ fn batches(count: i64) -> Vec<RecordBatch> {
     (0..count).map(batch).collect()
 }
 
-/// By the number.
+/// Returns the bucketing by the number.
 fn bucketing() -> Bucketing {
     let key = Column {
         id: ColumnId(1),
@@ -66,7 +66,8 @@ async fn through(batches: Vec<RecordBatch>, memory: &Arc<dyn MemoryPool>, bytes_
     given
 }
 
-/// Fails unless all rows are there, each batch of one bucket, and a bucket's rows in order; how many rounds there were.
+/// Asserts that all rows are present, each batch has one bucket, and rows of a bucket are in order; returns the number
+/// of rounds.
 fn check(given: &[RecordBatch], count: i64) -> usize {
     let bucketing = bucketing();
     let (mut rounds, mut last, mut lasts) = (1, 0, [-1; BUCKETS]);
@@ -103,7 +104,7 @@ async fn what_does_not_comes_in_rounds() {
     let count = i64::try_from(3 * ROUND_BYTES_MIN / all).expect("a few");
     let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
     assert!((3..=5).contains(&check(&through(batches(count), &memory, ROUND_BYTES_MIN).await, count)));
-    // A pool that gives nothing.
+    // A pool without any memory.
     let memory: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(0));
     assert!((3..=5).contains(&check(&through(batches(count), &memory, usize::MAX).await, count)));
     assert_eq!(memory.reserved(), 0);

@@ -1,4 +1,4 @@
-//! Files of the server: read by COPY FROM, written by COPY TO.
+//! Reads and writes files of the server for COPY.
 
 mod read;
 mod write;

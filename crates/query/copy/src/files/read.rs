@@ -1,4 +1,4 @@
-//! Reads files one after the other on a thread of its own, a little ahead of who parses them.
+//! Reads files one after the other on a thread of its own, slightly ahead of the parser.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,15 +13,15 @@ use types::{Condition, SqlError, SqlResult};
 
 use crate::from::{Piece, Pieces};
 
-/// Bytes read at once.
+/// Bytes of one read.
 const PIECE_BYTES: usize = 1 << 20;
-/// Pieces read ahead.
+/// Number of pieces read ahead.
 const AHEAD: usize = 2;
 
-/// Bytes of all files together.
+/// Returns the total bytes of all files.
 ///
 /// # Errors
-/// PostgreSQL's for a file that is not there, not readable or a directory.
+/// PostgreSQL's errors for a file that is missing, not readable or a directory.
 pub(crate) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
     let mut total = 0;
     for path in paths {
@@ -34,14 +34,14 @@ pub(crate) fn total_bytes(paths: &[PathBuf]) -> SqlResult<u64> {
     Ok(total)
 }
 
-/// The files' bytes in order, each file opened by a piece with its name. Reading stops when the stream is dropped.
+/// Reads the files in order; each starts with a [`Piece::Open`]. Reading stops when the stream is dropped.
 pub(crate) fn read_files(paths: Vec<PathBuf>) -> Pieces {
     let (sender, receiver) = mpsc::channel(AHEAD);
     tokio::task::spawn_blocking(move || {
         for path in &paths {
             match read_file(path, &sender) {
                 Ok(true) => {}
-                // Nobody listens any more.
+                // The stream was dropped.
                 Ok(false) => return,
                 Err(error) => {
                     let _ = sender.blocking_send(Err(error));
@@ -53,7 +53,7 @@ pub(crate) fn read_files(paths: Vec<PathBuf>) -> Pieces {
     ReceiverStream::new(receiver).boxed()
 }
 
-/// Sends the file piece by piece; `false` once nobody listens.
+/// Sends a file piece by piece; returns `false` if the receiver was dropped.
 fn read_file(path: &Path, sender: &mpsc::Sender<SqlResult<Piece>>) -> SqlResult<bool> {
     let mut file = File::open(path).map_err(|error| cannot_open(path, Purpose::Reading, &error))?;
     if sender.blocking_send(Ok(Piece::Open(Some(path.display().to_string())))).is_err() {

@@ -1,4 +1,5 @@
-//! Writes a file beside its place and moves it there whole, so that a failed COPY leaves what was there before.
+//! Writes a file under a temporary name and renames it at the end, so that a failed COPY leaves an existing file
+//! unchanged.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use external_files::{Purpose, broken, cannot_open};
 use types::{Condition, QueryId, SqlError, SqlResult};
 
-/// A file under construction; dropped without [`FileWriter::finish`] it leaves nothing.
+/// Writer of a file that appears atomically; dropped without [`FileWriter::finish`] it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct FileWriter {
     target: PathBuf,
@@ -16,10 +17,10 @@ pub(crate) struct FileWriter {
 }
 
 impl FileWriter {
-    /// Starts the file that will be at `target`, an absolute path.
+    /// Creates the temporary file for `target`, an absolute path.
     ///
     /// # Errors
-    /// PostgreSQL's for a relative path or a place that cannot be written.
+    /// PostgreSQL's errors for a relative path or a path that cannot be written.
     pub(crate) fn create(target: &Path, query: QueryId) -> SqlResult<FileWriter> {
         if !target.is_absolute() {
             return Err(SqlError::new(Condition::InvalidName, "relative path not allowed for COPY to file"));
@@ -45,18 +46,18 @@ impl FileWriter {
     /// Appends bytes.
     ///
     /// # Errors
-    /// 53100 when the disk is full, 58030 for other failures.
+    /// 53100 if the disk is full, 58030 for other failures.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> SqlResult<()> {
-        let file = self.file.as_mut().expect("a file is written before it is finished");
+        let file = self.file.as_mut().expect("`finish` consumes the writer, so the file is open");
         file.write_all(bytes).map_err(|error| broken(&self.target, Purpose::Writing, &error))
     }
 
-    /// Makes the bytes durable and moves the file to its place.
+    /// Syncs the file and renames it to its target.
     ///
     /// # Errors
     /// As [`FileWriter::write`].
     pub(crate) fn finish(mut self) -> SqlResult<()> {
-        let file = self.file.take().expect("a file is finished once");
+        let file = self.file.take().expect("`finish` consumes the writer, so the file is open");
         let moved = file.sync_all().and_then(|()| std::fs::rename(&self.temporary, &self.target)).and_then(|()| {
             let folder = self.target.parent().expect("an absolute path of a file has a folder");
             File::open(folder)?.sync_all()

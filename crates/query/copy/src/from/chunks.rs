@@ -1,4 +1,4 @@
-//! The pieces of all inputs, one after the other, as chunks of whole records.
+//! Cuts the bytes of all inputs, one after the other, into chunks of complete records.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use super::context::{Origin, Part};
 use super::cut::{Chunk, Cutter};
 use super::layout::Layout;
 
-/// What a source gives.
+/// Item of an input stream.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// A new input begins: a file or URL by name, a client's stream without one.
+    /// Start of an input, with the name of its file or URL; a client's stream has none.
     Open(Option<String>),
-    /// The next bytes of the input that was opened last.
+    /// Next bytes of the current input.
     Bytes(Bytes),
 }
 
-/// The inputs of a COPY in order, read as fast as they are asked for.
+/// Stream of the inputs of a COPY, in order, read on demand.
 pub(crate) type Pieces = BoxStream<'static, SqlResult<Piece>>;
 
-/// Cuts `pieces` into chunks, in order; ends at the first failure.
+/// Cuts `pieces` into chunks, in order; the stream ends after the first error.
 pub(super) fn chunks(
     layout: Arc<Layout>,
     pieces: Pieces,
@@ -37,6 +37,7 @@ pub(super) fn chunks(
     unfold(state, |mut state| async move { state.next().await.map(|chunk| (chunk, state)) })
 }
 
+/// State of the stream of chunks.
 struct Chunks {
     layout: Arc<Layout>,
     pieces: Pieces,
@@ -44,7 +45,7 @@ struct Chunks {
     cancel: CancellationToken,
     origin: Arc<Origin>,
     cutter: Option<Cutter>,
-    /// What is wrong behind the last chunk of an input that has been closed.
+    /// Error behind the last chunk of a finished input, to be returned next.
     failure: Option<SqlError>,
     ended: bool,
 }
@@ -106,7 +107,7 @@ impl Chunks {
         }
     }
 
-    /// Puts `next` in the place of the cutter, whose last chunk it gives; what is wrong behind that chunk comes next.
+    /// Finishes the present input and returns its last chunk; an error behind that chunk is returned next.
     fn close(&mut self, next: Option<Cutter>) -> Option<Chunk> {
         let mut last = std::mem::replace(&mut self.cutter, next)?;
         let chunk = last.finish();

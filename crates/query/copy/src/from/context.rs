@@ -1,33 +1,33 @@
-//! Where in the input a failure lies, as PostgreSQL says it.
+//! The context of errors: table, input, line and column, in PostgreSQL's words.
 
 use types::SqlError;
 
-/// The most bytes of a line or value that a context shows.
+/// Maximum bytes of a line or value in a context.
 const SHOWN_BYTES: usize = 100;
 
-/// The input a chunk belongs to.
+/// Input that a chunk belongs to.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
     pub(super) table: String,
-    /// File or URL; a client's stream has no name.
+    /// Name of the file or URL; `None` for a client's stream.
     pub(super) input: Option<String>,
 }
 
-/// What of the input a failure is about.
+/// Part of a line that an error is about.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part<'a> {
-    /// The line alone.
+    /// The line, by number only.
     Line,
-    /// The line with its text.
+    /// The line, with its text.
     Text(&'a str),
-    /// A column, whose value is not shown.
+    /// A column, without its value.
     Column(&'a str),
-    /// A column's value, `None` for NULL.
+    /// A column and its value, `None` for NULL.
     Value(&'a str, Option<&'a str>),
 }
 
 impl Origin {
-    /// `COPY t, line 3, column b: "abc"`, with `file "…"` before the line where the input has a name.
+    /// Formats a context such as `COPY t, line 3, column b: "abc"`, with `file "…"` if the input has a name.
     pub(super) fn context(&self, line: u64, part: Part<'_>) -> String {
         let input = match &self.input {
             Some(name) => format!(", file \"{name}\""),
@@ -43,12 +43,13 @@ impl Origin {
         }
     }
 
-    /// `error` with its place, unless it says one already.
+    /// Adds the context to an error, unless it has one.
     pub(super) fn place(&self, error: SqlError, line: u64, part: Part<'_>) -> SqlError {
         if error.context.is_some() { error } else { error.with_context(self.context(line, part)) }
     }
 }
 
+/// Truncates a text to [`SHOWN_BYTES`].
 fn clip(text: &str) -> String {
     if text.len() <= SHOWN_BYTES {
         return text.to_owned();

@@ -1,10 +1,10 @@
-//! CSV as PostgreSQL reads it: quotes may open anywhere in a field, only unquoted fields can be NULL.
+//! Splits CSV as PostgreSQL does: quotes may open anywhere in a field, and only unquoted fields can be NULL.
 
 use super::cut::Eol;
 use super::fields::{Failure, Fields, Span};
 use super::layout::Marks;
 
-/// Splits CSV text into records and fields.
+/// Splitter of CSV text into records and fields.
 #[derive(Debug)]
 pub(super) struct CsvSplitter<'a> {
     text: &'a str,
@@ -26,12 +26,12 @@ impl<'a> CsvSplitter<'a> {
         Self { text, at: 0, marks, quote, escape, eol, is_special }
     }
 
-    /// Where the next record starts.
+    /// Returns the start of the next record.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// Splits one record off the front: its number of fields, `None` at the end of the text.
+    /// Splits off the next record, and returns its number of fields; `None` at the end of the text.
     pub(super) fn record(&mut self, fields: &mut Fields) -> Result<Option<usize>, Failure> {
         let bytes = self.text.as_bytes();
         if self.at >= bytes.len() {
@@ -59,7 +59,7 @@ impl<'a> CsvSplitter<'a> {
         }
     }
 
-    /// NULL or DEFAULT if the raw field says so; a quoted field is never NULL.
+    /// Returns NULL or DEFAULT if the raw field is such a marker; a quoted field is never NULL.
     fn marked(&self, raw: &str, is_quoted: bool) -> Option<Span> {
         if !is_quoted && raw == self.marks.null {
             return Some(Span::NULL);
@@ -67,10 +67,10 @@ impl<'a> CsvSplitter<'a> {
         self.marks.default.as_deref().filter(|default| *default == raw).map(|_| Span::DEFAULT)
     }
 
-    /// Reads a field that starts at `start` and has its first quote at `quote`; leaves `self.at` behind it.
+    /// Reads a field that starts at `start` and has its first quote at `quote`; sets `self.at` to its end.
     fn quoted(&mut self, start: usize, quote: usize, fields: &mut Fields) -> Result<Span, Failure> {
         let bytes = self.text.as_bytes();
-        // Most quoted fields are quoted whole and hold no quote: nothing to rewrite.
+        // Most quoted fields are quoted as a whole and contain no quote: nothing to rewrite.
         if start == quote {
             let inner = quote + 1;
             let close = memchr::memchr2(self.quote, self.escape, &bytes[inner..]).map(|length| inner + length);
@@ -85,7 +85,7 @@ impl<'a> CsvSplitter<'a> {
             }
         }
         let from = fields.rewritten.len();
-        // Text since `kept` is not yet in the rewritten text.
+        // Text from `kept` on is not yet copied to the rewritten text.
         let (mut at, mut kept, mut in_quotes) = (quote, start, false);
         while let Some(byte) = bytes.get(at).copied() {
             if !in_quotes {
@@ -103,7 +103,7 @@ impl<'a> CsvSplitter<'a> {
             let next = bytes.get(at + 1).copied();
             if byte == self.escape && next.is_some_and(|next| next == self.quote || next == self.escape) {
                 fields.rewritten.push_str(&self.text[kept..at]);
-                // The escaped sign itself is plain text.
+                // The escaped character itself is plain text.
                 kept = at + 1;
                 at += 2;
             } else {
@@ -123,7 +123,7 @@ impl<'a> CsvSplitter<'a> {
         Ok(Span::of_rewritten(from, fields.rewritten.len()))
     }
 
-    /// Length of the line end at `at`, 0 at the end of the text; anything else than the input's own line end is refused.
+    /// Returns the length of the line end at `at`, 0 at the end of the text; other line endings are an error.
     fn line_end(&self, at: usize) -> Result<usize, Failure> {
         let bytes = self.text.as_bytes();
         match (bytes.get(at), self.eol) {

@@ -1,4 +1,4 @@
-//! Cuts a stream of bytes into chunks at record boundaries, one fast pass in order, so that chunks can be parsed side by side.
+//! Cuts the bytes of one input into chunks at record boundaries, in one fast sequential pass, for parallel parsing.
 
 use bytes::{Bytes, BytesMut};
 use types::{Condition, SqlError};
@@ -8,12 +8,12 @@ use super::cut_csv::CsvCut;
 use super::cut_text::TextCut;
 use super::layout::{Dialect, Layout};
 
-/// Bytes a chunk has at least, unless the input ends: large enough that handing it to a core costs nothing beside parsing it.
+/// Minimum bytes of a chunk but the last: large enough that the handover to a thread is cheap compared to parsing.
 pub(crate) const CHUNK_BYTES: usize = 1 << 20;
-/// The longest record, as long as PostgreSQL's longest.
+/// Maximum bytes of a record, as in PostgreSQL.
 const RECORD_MAX: usize = 1 << 30;
 
-/// How lines end; the first line of each input decides.
+/// Line ending of an input, determined by its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Eol {
     #[default]
@@ -23,7 +23,7 @@ pub(super) enum Eol {
 }
 
 impl Eol {
-    /// The byte that ends a line, last.
+    /// Returns the last byte of the line ending.
     pub(super) fn last_byte(self) -> u8 {
         match self {
             Eol::Lf | Eol::CrLf => b'\n',
@@ -32,31 +32,31 @@ impl Eol {
     }
 }
 
-/// Whole records of one input.
+/// Complete records of one input.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     pub(super) bytes: Bytes,
     /// Number of the first line (text, CSV) or record (binary), from 1.
     pub(super) first_line: u64,
-    /// Whether the input starts here, with its header if it has one.
+    /// True for the first chunk of an input, which has the header if there is one.
     pub(super) is_first: bool,
     pub(super) eol: Eol,
 }
 
-/// What a pass over new bytes found.
+/// State of the search for record boundaries in the pending bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Progress {
-    /// Bytes looked at; what follows waits for more.
+    /// Bytes scanned; the bytes behind them can only be decided with more input.
     pub(super) scanned: usize,
-    /// End of the last whole record.
+    /// End of the last complete record.
     pub(super) boundary: usize,
-    /// Lines (records, in binary) that end up to the boundary.
+    /// Lines (records, in binary) that end before the boundary.
     pub(super) lines: u64,
-    /// The end-of-data marker starts at the boundary: nothing behind it counts.
+    /// True if the end-of-data marker starts at the boundary: bytes behind it are ignored.
     pub(super) ended: bool,
 }
 
-/// Finds record boundaries in bytes that arrive piece by piece.
+/// Incremental scanner for record boundaries.
 #[derive(Debug)]
 enum Scan {
     Text(TextCut),
@@ -64,21 +64,21 @@ enum Scan {
     Binary(BinaryCut),
 }
 
-/// Takes pieces of one input and gives chunks.
+/// Cutter of one input: takes bytes and returns chunks.
 #[derive(Debug)]
 pub(super) struct Cutter {
     scan: Scan,
     chunk_bytes: usize,
     pending: BytesMut,
     progress: Progress,
-    /// Line of the first pending byte.
+    /// Line number of the first pending byte.
     line: u64,
     is_first: bool,
     failure: Option<SqlError>,
 }
 
 impl Cutter {
-    /// For an input laid out as `layout`; `from_client` inputs may end with `\.` in CSV too.
+    /// Creates a cutter for an input in the format of `layout`; CSV from a client may also end with `\.`.
     pub(super) fn new(layout: &Layout, from_client: bool) -> Cutter {
         let scan = match &layout.dialect {
             Dialect::Text(_) => Scan::Text(TextCut::default()),
@@ -96,7 +96,7 @@ impl Cutter {
         }
     }
 
-    /// Adds bytes; call [`Cutter::next_chunk`] until it gives none before adding more.
+    /// Adds bytes; the caller must drain [`Cutter::next_chunk`] before adding more.
     pub(super) fn push(&mut self, piece: &[u8]) {
         if self.progress.ended {
             if let (Scan::Binary(scan), None) = (&self.scan, &self.failure) {
@@ -111,7 +111,7 @@ impl Cutter {
         }
     }
 
-    /// A chunk, once there is enough for one.
+    /// Returns the next chunk, if there are enough bytes for one.
     pub(super) fn next_chunk(&mut self) -> Option<Chunk> {
         if self.progress.boundary >= self.chunk_bytes || (self.progress.ended && self.progress.boundary > 0) {
             return Some(self.take(self.progress.boundary));
@@ -119,7 +119,7 @@ impl Cutter {
         None
     }
 
-    /// The last chunk, whole or not, once no more bytes come.
+    /// Returns the last chunk at the end of the input, even if its last record is incomplete.
     pub(super) fn finish(&mut self) -> Option<Chunk> {
         if !self.progress.ended {
             self.scan(true);
@@ -130,13 +130,13 @@ impl Cutter {
         (rest > 0 || lacks_header).then(|| self.take(rest))
     }
 
-    /// What is wrong behind the last chunk, and on which line: 54000 for a record beyond 1 GB; 22P04 for a malformed
-    /// end-of-data marker, a header that is none, or bytes behind a binary trailer.
+    /// Takes the error behind the last chunk, with its line: 54000 for a record beyond 1 GB; 22P04 for a malformed
+    /// end-of-data marker, an invalid header, or bytes behind a binary trailer.
     pub(super) fn failure(&mut self) -> Option<(SqlError, u64)> {
         self.failure.take().map(|error| (error, self.line))
     }
 
-    /// Nothing behind the boundary counts any more.
+    /// Records an error, after which bytes behind the boundary are ignored.
     fn fail(&mut self, error: SqlError) {
         self.failure = Some(error);
         self.progress.ended = true;

@@ -1,19 +1,19 @@
-//! Record boundaries in binary COPY: a signature, then counted fields, then a trailer.
+//! Record boundaries in binary COPY: a header, records with counted fields, and a trailer.
 
 use types::{Condition, SqlError, SqlResult};
 
 use super::cut::Progress;
 
-/// What every binary COPY starts with.
+/// Signature at the start of every binary COPY.
 pub(crate) const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
-/// Field count that stands for the end of the data.
+/// Field count that marks the end of the data.
 pub(crate) const TRAILER: i16 = -1;
-/// Flags that a reader must know; none is known.
+/// Mask of critical header flags, which a reader must support; Kiln supports none.
 const CRITICAL_FLAGS: i32 = 0x7fff_0000;
-/// The old form with object ids in each record.
+/// Header flag of the old format with object ids in each record.
 const HAS_OIDS: i32 = 1 << 16;
 
-/// Hops from record to record.
+/// Scanner for record boundaries in binary COPY.
 #[derive(Debug)]
 pub(super) struct BinaryCut {
     width: usize,
@@ -25,7 +25,7 @@ impl BinaryCut {
         BinaryCut { width, header_read: false }
     }
 
-    /// Goes on from the last boundary. A record that cannot be right ends the hopping: its parser will say why.
+    /// Scans on from the last boundary. Stops at a malformed record, whose error the parser reports.
     pub(super) fn scan(&mut self, bytes: &[u8], progress: &mut Progress) -> SqlResult<()> {
         if !self.header_read {
             let Some(length) = header_length(bytes)? else { return Ok(()) };
@@ -48,20 +48,20 @@ impl BinaryCut {
         }
     }
 
-    /// Nothing may follow the trailer.
+    /// Checks that nothing follows the trailer.
     pub(super) fn after_end(&self, behind: &[u8]) -> SqlResult<()> {
         if behind.is_empty() { Ok(()) } else { Err(bad_format("received copy data after EOF marker")) }
     }
 }
 
-/// What the bytes at a record's start are.
+/// Verdict on the bytes at the start of a record.
 pub(super) enum Record {
-    /// A record of so many bytes.
+    /// Complete record, with its length in bytes.
     Whole(usize),
     Trailer,
-    /// More bytes are needed.
+    /// Incomplete record: more bytes are needed.
     Partial,
-    /// A wrong field count or a negative length.
+    /// Record with a wrong field count or a negative length.
     Malformed,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn record_length(bytes: &[u8], width: usize) -> Record {
     if at > bytes.len() { Record::Partial } else { Record::Whole(at) }
 }
 
-/// Bytes before the first record; `None` until they are all there.
+/// Checks the header and returns its length; `None` if it has not arrived completely.
 pub(super) fn header_length(bytes: &[u8]) -> SqlResult<Option<usize>> {
     let seen = bytes.len().min(SIGNATURE.len());
     if bytes[..seen] != SIGNATURE[..seen] {
@@ -111,7 +111,7 @@ pub(super) fn header_length(bytes: &[u8]) -> SqlResult<Option<usize>> {
     Ok((bytes.len() >= length).then_some(length))
 }
 
-/// 22P04 with PostgreSQL's message.
+/// Returns 22P04 with PostgreSQL's message.
 pub(super) fn bad_format(message: impl Into<String>) -> SqlError {
     SqlError::new(Condition::BadCopyFileFormat, message)
 }

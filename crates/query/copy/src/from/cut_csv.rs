@@ -4,22 +4,23 @@ use memchr::{memchr, memchr_iter, memchr2_iter, memchr3, memrchr};
 
 use super::cut::{Eol, Progress};
 
-/// Knows, between pieces, whether a quote is open.
+/// Scanner for record boundaries in CSV.
 #[derive(Debug)]
 pub(super) struct CsvCut {
     quote: u8,
     escape: u8,
     knows_marker: bool,
     eol: Option<Eol>,
-    /// Bytes in vain searched for the first line end.
+    /// Bytes searched for the first line end without success.
     eol_missing: usize,
+    /// True if a quote is open at `scanned`.
     in_quotes: bool,
-    /// Lines that end up to `scanned`, but not yet up to the boundary: those within quotes.
+    /// Line ends between the boundary and `scanned`, which are within quotes.
     open_lines: u64,
 }
 
 impl CsvCut {
-    /// `knows_marker`: a line of only `\.` ends the input.
+    /// Creates a scanner; with `knows_marker`, a line with only `\.` ends the input.
     pub(super) fn new(quote: u8, escape: u8, knows_marker: bool) -> CsvCut {
         CsvCut { quote, escape, knows_marker, eol: None, eol_missing: 0, in_quotes: false, open_lines: 0 }
     }
@@ -28,7 +29,7 @@ impl CsvCut {
         self.eol.unwrap_or_default()
     }
 
-    /// Goes on from `progress.scanned`, as far as can be decided.
+    /// Scans on from `progress.scanned`, up to the first byte that can only be decided with more input.
     pub(super) fn scan(&mut self, bytes: &[u8], progress: &mut Progress, at_end: bool) {
         let eol = match self.eol {
             Some(eol) => eol,
@@ -63,7 +64,7 @@ impl CsvCut {
         progress.scanned = bytes.len();
     }
 
-    /// The slow way, sign by sign: for an escape other than the quote, and where `\.` occurs.
+    /// Scans byte by byte: the slow path, for an escape other than the quote, and if `\.` occurs.
     fn walk(&mut self, bytes: &[u8], progress: &mut Progress, newline: u8, at_end: bool) {
         let mut at = progress.scanned;
         loop {
@@ -78,7 +79,7 @@ impl CsvCut {
                         progress.scanned = at;
                         return;
                     }
-                    // In CSV a line may well start with `\.`: it is data then.
+                    // In CSV a longer line that starts with `\.` is data.
                     Marker::Broken(_) | Marker::None => {}
                 }
             }
@@ -107,6 +108,7 @@ impl CsvCut {
         }
     }
 
+    /// Counts a line end at `at`, which ends a record unless it is within quotes.
     fn line_end(&mut self, at: usize, progress: &mut Progress) {
         self.open_lines += 1;
         if !self.in_quotes {
@@ -115,9 +117,9 @@ impl CsvCut {
         }
     }
 
-    /// The first line end outside quotes; `None` until it is there.
+    /// Finds the first line end outside quotes; `None` if it has not arrived yet.
     fn find_eol(&mut self, bytes: &[u8], progress: &mut Progress, at_end: bool) -> Option<Eol> {
-        // Looking again only when there is twice as much keeps the work proportional to the input.
+        // Searching anew only when the input has doubled keeps the work linear.
         if bytes.len() < 2 * self.eol_missing && !at_end {
             return None;
         }
@@ -140,7 +142,7 @@ impl CsvCut {
             }
             at += 1;
         }
-        // A marker may be all there is, without a line end.
+        // The input may consist of the marker alone, without a line end.
         if at_end && self.knows_marker && bytes == b"\\." {
             progress.ended = true;
         }
@@ -148,19 +150,19 @@ impl CsvCut {
     }
 }
 
-/// What starts with a backslash at the start of a line.
+/// Verdict on a backslash at the start of a line.
 pub(super) enum Marker {
-    /// `\.` alone on its line.
+    /// End-of-data marker: `\.` alone on its line.
     Whole,
-    /// More bytes decide.
+    /// Undecided without more bytes.
     Undecided,
-    /// `\.` and something else: what is wrong with it, a 22P04.
+    /// Malformed marker, with PostgreSQL's message for 22P04.
     Broken(&'static str),
-    /// An ordinary escape.
+    /// Ordinary escape.
     None,
 }
 
-/// Whether `rest`, which starts with a backslash at the start of a line, is the end-of-data marker.
+/// Decides whether `rest`, a line that starts with a backslash, is the end-of-data marker.
 pub(super) fn marker(rest: &[u8], eol: Eol, at_end: bool) -> Marker {
     match (rest, eol) {
         ([b'\\'], _) if !at_end => Marker::Undecided,

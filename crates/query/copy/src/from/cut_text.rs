@@ -1,4 +1,4 @@
-//! Record boundaries in text format: line ends without a backslash before them, and the end-of-data marker.
+//! Record boundaries in text format: line ends that are not escaped, and the end-of-data marker.
 
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 use types::SqlResult;
@@ -7,11 +7,11 @@ use super::cut::{Eol, Progress};
 use super::cut_binary::bad_format;
 use super::cut_csv::{Marker, marker};
 
-/// Finds line ends; between pieces it only remembers how lines end.
+/// Scanner for record boundaries in text format.
 #[derive(Debug, Default)]
 pub(super) struct TextCut {
     eol: Option<Eol>,
-    /// Bytes in vain searched for the first line end.
+    /// Bytes searched for the first line end without success.
     eol_missing: usize,
 }
 
@@ -20,15 +20,15 @@ impl TextCut {
         self.eol.unwrap_or_default()
     }
 
-    /// Goes on from `progress.scanned`, as far as can be decided.
+    /// Scans on from `progress.scanned`, up to the first byte that can only be decided with more input.
     pub(super) fn scan(&mut self, bytes: &[u8], progress: &mut Progress, at_end: bool) -> SqlResult<()> {
         let eol = match self.eol {
             Some(eol) => eol,
-            // Looking again only when there is twice as much keeps the work proportional to the input.
+            // Searching anew only when the input has doubled keeps the work linear.
             None if bytes.len() < 2 * self.eol_missing && !at_end => return Ok(()),
             None => match find_eol(bytes, at_end) {
                 Some(eol) => *self.eol.insert(eol),
-                // One line without an end, which may be the marker.
+                // A single line without an end, which may be the end-of-data marker.
                 None if at_end => Eol::default(),
                 None => {
                     self.eol_missing = bytes.len();
@@ -71,7 +71,7 @@ impl TextCut {
                 }
             }
             if at + 1 == bytes.len() && !at_end {
-                // What it escapes is still to come.
+                // The escaped byte has not arrived yet.
                 progress.scanned = at;
                 return Ok(());
             }
@@ -82,7 +82,7 @@ impl TextCut {
     }
 }
 
-/// The first line end that no backslash escapes; `None` until it is there.
+/// Finds the first line end that is not escaped; `None` if it has not arrived yet.
 fn find_eol(bytes: &[u8], at_end: bool) -> Option<Eol> {
     let mut at = 0;
     while let Some(found) = memchr::memchr3(b'\\', b'\n', b'\r', &bytes[at..]) {

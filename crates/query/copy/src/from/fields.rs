@@ -1,8 +1,8 @@
-//! Where the fields of a chunk's records lie: the outcome of splitting, before any value is read.
+//! Positions of the fields of a chunk's records: the result of splitting, before values are parsed.
 
 use types::{Condition, SqlError};
 
-/// The fields of consecutive records, `width` to a record.
+/// Fields of consecutive records, `width` per record.
 #[derive(Debug)]
 pub(super) struct Fields {
     width: usize,
@@ -11,18 +11,18 @@ pub(super) struct Fields {
     pub(super) rewritten: String,
     /// Start and end of each record in the chunk, without its line end.
     records: Vec<(u32, u32)>,
-    /// Fields of the record under construction.
+    /// Number of fields of the record under construction.
     count: usize,
 }
 
-/// A field: a range of the chunk or of the rewritten text, a NULL, or the DEFAULT marker.
+/// Position of a field: a range of the chunk or of the rewritten text, NULL, or the DEFAULT marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     start: u32,
     end: u32,
 }
 
-/// Set in `start` of a span of rewritten text.
+/// Bit set in `start` of a span of rewritten text.
 const REWRITTEN: u32 = 1 << 31;
 
 impl Span {
@@ -38,7 +38,7 @@ impl Span {
     }
 }
 
-/// A field's value.
+/// Value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field<T> {
     Null,
@@ -46,23 +46,23 @@ pub(super) enum Field<T> {
     Value(T),
 }
 
-/// Why splitting stopped before the end of the chunk. The failed record is the last of the fields.
+/// Error that stopped splitting before the end of the chunk. The failed record is the last one of the fields.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: SqlError,
-    /// Fields of the failed record that were still read, and are converted before the failure is reported.
+    /// Number of complete fields of the failed record, which are converted before the failure is reported.
     pub(super) usable: usize,
-    /// End of the failed record where it is known, so that the error can show the line.
+    /// End of the failed record if known, so that the error can show the line.
     pub(super) line_end: Option<usize>,
 }
 
 impl Failure {
-    /// `error`, with nothing of the record usable or known.
+    /// Creates a failure without usable fields.
     pub(super) fn new(error: SqlError) -> Failure {
         Failure { error, usable: 0, line_end: None }
     }
 
-    /// 22P04 with nothing of the record usable or known.
+    /// Creates a failure with 22P04 and without usable fields.
     pub(super) fn bad_format(message: impl Into<String>) -> Failure {
         Failure::new(SqlError::new(Condition::BadCopyFileFormat, message))
     }
@@ -84,9 +84,9 @@ impl Failure {
 }
 
 impl Fields {
-    /// No records yet; about `bytes` of them will come.
+    /// Creates fields without records, with capacity for about `bytes` of input.
     pub(super) fn new(width: usize, bytes: usize) -> Fields {
-        // A guess: eight bytes to a field.
+        // Assumes eight bytes per field.
         Fields {
             width,
             spans: Vec::with_capacity(bytes / 8 + width),
@@ -96,7 +96,7 @@ impl Fields {
         }
     }
 
-    /// Adds a field to the record under construction; beyond the width it is only counted.
+    /// Adds a field to the record under construction; fields beyond the width are only counted.
     pub(super) fn push(&mut self, span: Span) {
         if self.count < self.width {
             self.spans.push(span);
@@ -104,12 +104,12 @@ impl Fields {
         self.count += 1;
     }
 
-    /// Number of the field that comes next in the record under construction, from 0.
+    /// Returns the index of the next field in the record under construction.
     pub(super) fn next_field(&self) -> usize {
         self.count
     }
 
-    /// Ends the record that lies at `start..end` and says how many fields it had.
+    /// Ends the record at `start..end`, and returns its number of fields.
     pub(super) fn end_record(&mut self, start: usize, end: usize) -> usize {
         if self.count < self.width {
             self.spans.resize((self.records.len() + 1) * self.width, Span::NULL);
@@ -122,13 +122,13 @@ impl Fields {
         self.records.len()
     }
 
-    /// Where record `record` lies in the chunk.
+    /// Returns the range of a record in the chunk.
     pub(super) fn record(&self, record: usize) -> std::ops::Range<usize> {
         let (start, end) = self.records[record];
         to_usize(start)..to_usize(end)
     }
 
-    /// Field `column` of record `record` as text; `chunk` is what was split.
+    /// Returns a field as text; `chunk` is the text that was split.
     pub(super) fn text<'a>(&'a self, chunk: &'a str, record: usize, column: usize) -> Field<&'a str> {
         let span = self.spans[record * self.width + column];
         if span.start == u32::MAX {
@@ -141,7 +141,7 @@ impl Fields {
         })
     }
 
-    /// Field `column` of record `record` as bytes of `chunk`.
+    /// Returns a field as bytes of `chunk`, `None` for NULL.
     pub(super) fn bytes<'a>(&self, chunk: &'a [u8], record: usize, column: usize) -> Option<&'a [u8]> {
         let span = self.spans[record * self.width + column];
         (span.start != u32::MAX).then(|| &chunk[to_usize(span.start)..to_usize(span.end)])
@@ -149,7 +149,7 @@ impl Fields {
 }
 
 fn offset(position: usize) -> u32 {
-    let position = u32::try_from(position).expect("a chunk is at most RECORD_MAX and one piece long");
+    let position = u32::try_from(position).expect("a chunk is at most RECORD_MAX plus one piece");
     debug_assert!(position < REWRITTEN, "the top bit marks rewritten text");
     position
 }

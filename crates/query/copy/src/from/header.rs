@@ -1,4 +1,4 @@
-//! HEADER match: the first line must name our columns, in order.
+//! HEADER match: checks that the first line names the target columns, in order.
 
 use types::{SqlError, SqlResult};
 
@@ -6,7 +6,7 @@ use super::cut_binary::bad_format;
 use super::fields::{Field, Fields};
 use super::layout::Target;
 
-/// Checks the `count` names of the only record of `names`, which was split from `text`.
+/// Checks the header line, the only record of `names`, which has `count` fields and was split from `text`.
 pub(super) fn check(names: &Fields, text: &str, count: usize, columns: &[Target], null: &str) -> SqlResult<()> {
     if count != columns.len() {
         return Err(bad_format(format!(

@@ -1,41 +1,41 @@
-//! What the incoming data looks like and which columns it fills.
+//! Format, options and target columns of the input.
 
 use arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
 use types::SqlType;
 use types::text::DateContext;
 
-/// Everything a parser has to know; the same for all chunks of a COPY.
+/// Parameters of parsing, the same for all chunks of a COPY.
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// The table's name, for error contexts.
+    /// Name of the table, for error contexts.
     pub(crate) table: String,
-    /// The columns of a record, in order.
+    /// Columns of a record, in order.
     pub(crate) columns: Vec<Target>,
     pub(crate) dialect: Dialect,
-    /// How dates are read.
+    /// Context for parsing dates.
     pub(crate) dates: DateContext,
-    /// ON_ERROR ignore: a record with a value its type does not take is left out.
+    /// True for ON_ERROR ignore: records with an invalid value are skipped.
     pub(crate) skips_bad_records: bool,
-    /// Bytes a chunk has at least, unless the input ends; [`CHUNK_BYTES`](super::cut::CHUNK_BYTES) but in tests.
+    /// Minimum bytes of a chunk but the last; [`CHUNK_BYTES`](super::cut::CHUNK_BYTES) except in tests.
     pub(crate) chunk_bytes: usize,
     pub(crate) schema: SchemaRef,
 }
 
-/// A column that records fill.
+/// Target column of a field.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) sql_type: SqlType,
-    /// FORCE_NULL: a quoted null marker is NULL too.
+    /// True for FORCE_NULL: a quoted null marker is NULL too.
     pub(crate) force_null: bool,
-    /// FORCE_NOT_NULL: the null marker is text.
+    /// True for FORCE_NOT_NULL: the null marker is text.
     pub(crate) force_not_null: bool,
-    /// What the DEFAULT marker stands for, as text (`None` for NULL); outer `None` where the column has no default.
+    /// Default value as text, for the DEFAULT marker (`None` for NULL); outer `None` if the column has no default.
     pub(crate) default: Option<Option<String>>,
 }
 
-/// How bytes become records and fields.
+/// Record format of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Text(Marks),
@@ -43,7 +43,7 @@ pub(crate) enum Dialect {
     Binary,
 }
 
-/// The signs that text and CSV share.
+/// Format options that text and CSV share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Marks {
     pub(crate) delimiter: u8,
@@ -52,20 +52,20 @@ pub(crate) struct Marks {
     pub(crate) header: Header,
 }
 
-/// What the first line of each input is.
+/// Treatment of the first line of each input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Header {
-    /// Data.
+    /// The first line is data.
     #[default]
     Absent,
-    /// Skipped.
+    /// The first line is skipped.
     Skip,
-    /// Column names that must equal ours, in order.
+    /// The first line must have the names of the target columns, in order.
     Match,
 }
 
 impl Layout {
-    /// The batch schema of `columns`: every column may be NULL here, constraints are checked where rows are written.
+    /// Returns the schema of batches; all columns are nullable, because constraints are checked when rows are written.
     pub(crate) fn schema_of(columns: &[Target]) -> SchemaRef {
         Arc::new(Schema::new(
             columns.iter().map(|column| column.sql_type.arrow_field(&column.name, true)).collect::<Vec<_>>(),

@@ -1,7 +1,15 @@
-//! COPY FROM: bytes are cut into chunks at record boundaries by one fast pass in order, chunks are parsed side by side on
-//! several cores, and their batches flow in the order of the input into the write plan.
+//! COPY FROM: one sequential pass cuts bytes into chunks at record boundaries, chunks are parsed in parallel, and their
+//! batches enter the write plan in the order of the input.
 //!
-//! Start at `chunks.rs` for the bytes and `parse.rs` for what becomes of a chunk.
+//! In reading order:
+//! - `run.rs`: one COPY FROM; `source.rs`: its inputs.
+//! - `layout.rs`: format, columns and options of the input.
+//! - `chunks.rs`, `cut.rs`: cut the bytes of all inputs into chunks; `cut_text.rs`, `cut_csv.rs`, `cut_binary.rs`: find
+//!   record boundaries in each format.
+//! - `rows.rs`: parses chunks in parallel, to a stream of batches; `parse.rs`: parses one chunk.
+//! - `text.rs`, `csv.rs`: split chunks into fields (`fields.rs`); `header.rs` checks header lines.
+//! - `context.rs`: the context of errors.
+//! - `parquet.rs`: reads Parquet files instead.
 
 mod chunks;
 mod context;

@@ -1,5 +1,4 @@
-//! COPY FROM in format parquet: columns are found by name and brought to the table's types where that loses nothing but
-//! what assignment may lose.
+//! COPY FROM in format parquet: columns are matched by name and cast to the table's types as in an assignment.
 
 use std::sync::Arc;
 
@@ -22,10 +21,10 @@ use value_codec::decode::ColumnBuilder;
 
 use super::source::Inputs;
 
-/// The largest file that a client may send: it is kept in memory, for a Parquet file is read from its end.
+/// Maximum bytes of a file from a client, which is buffered in memory because Parquet is read from its end.
 const STDIN_BYTES_MAX: usize = 1 << 30;
 
-/// The rows of all files, in their order, as batches of the columns of `plan`.
+/// Reads the rows of all files, in order, as batches of the columns of `plan`.
 pub(super) fn rows(
     plan: &CopyFromPlan,
     inputs: Inputs,
@@ -60,7 +59,7 @@ pub(super) fn rows(
         })
         .try_flatten()
         .take_until(cancel.clone().cancelled_owned())
-        // A stream that is cut off must not look like one that ended.
+        // A canceled stream must end with an error, as it would otherwise look complete.
         .chain(
             stream::once(async move { if cancel.is_cancelled() { Some(Err(canceled())) } else { None } })
                 .filter_map(std::future::ready),
@@ -93,7 +92,7 @@ fn files(inputs: Inputs) -> BoxStream<'static, SqlResult<ForeignFile>> {
     }
 }
 
-/// What is wrong with a file of somebody else is the data's fault, not ours: `22P04`.
+/// Converts an error of a file: a malformed file is bad data, `22P04`.
 fn unreadable(error: shards::Error) -> SqlError {
     let is_format = matches!(error, shards::Error::Decode { .. });
     let mut told = from_shards(error);
@@ -103,6 +102,7 @@ fn unreadable(error: shards::Error) -> SqlError {
     told
 }
 
+/// Buffers the file that a client sends.
 async fn collect(mut data: BoxStream<'static, SqlResult<Bytes>>) -> SqlResult<Bytes> {
     let mut all = BytesMut::new();
     while let Some(bytes) = data.next().await {
@@ -115,18 +115,18 @@ async fn collect(mut data: BoxStream<'static, SqlResult<Bytes>>) -> SqlResult<By
     Ok(all.freeze())
 }
 
-/// A column to be filled.
+/// Target column.
 struct Target {
     name: String,
     sql_type: SqlType,
 }
 
-/// How the batches of one file become ours.
+/// Conversion of the batches of one file to the target columns.
 struct Reading {
     columns: Arc<[Target]>,
-    /// Positions in the file, ascending.
+    /// Positions of the columns to read from the file, ascending.
     read: Vec<usize>,
-    /// For each column its place in `read`.
+    /// Index in `read` of each target column.
     places: Vec<usize>,
     dates: DateContext,
 }
@@ -163,7 +163,7 @@ impl Reading {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::new(arrow::datatypes::Schema::new(fields)), values, &options)
-            .map_err(|error| SqlError::internal(format!("rows of a Parquet file: {error}")))
+            .map_err(|error| SqlError::internal(format!("converting rows of a Parquet file: {error}")))
     }
 
     fn convert(&self, values: &ArrayRef, target: &Target) -> SqlResult<ArrayRef> {
@@ -185,7 +185,7 @@ impl Reading {
                     .with_column(&target.name)
             });
         }
-        // Text is read as a literal of the type would be: checked, padded, brought into its form.
+        // Text is parsed like a literal of the type: checked, padded, normalized.
         let text = cast(values, &DataType::Utf8View).map_err(|error| SqlError::internal(error.to_string()))?;
         if is_in_form(text.as_string_view(), &target.sql_type) {
             return Ok(text);
@@ -201,7 +201,7 @@ impl Reading {
     }
 }
 
-/// The file's column called `name`; written otherwise only in the case of its letters where that is the only one.
+/// Finds the file's column called `name`, or the only one whose name differs only in case.
 fn position(file: &SchemaRef, name: &str) -> SqlResult<usize> {
     if let Some((position, _)) = file.fields().find(name) {
         return Ok(position);
@@ -214,7 +214,7 @@ fn position(file: &SchemaRef, name: &str) -> SqlResult<usize> {
     }
 }
 
-/// Whether values of a file's column may be put into a column of the table.
+/// Returns whether values of a file's column can be assigned to a column of the table.
 fn is_assignable(from: &SqlType, data_type: &DataType, to: &SqlType) -> bool {
     if is_text(data_type) {
         return !matches!(to, SqlType::Array(_));
@@ -236,12 +236,12 @@ fn is_assignable(from: &SqlType, data_type: &DataType, to: &SqlType) -> bool {
     fits && can_cast_types(data_type, &to.arrow_type())
 }
 
-/// Whether strings are values of the type as they are, by what their lengths say.
+/// Returns whether strings are valid values of a type as they are, judged by their lengths.
 fn is_in_form(texts: &StringViewArray, sql_type: &SqlType) -> bool {
     let mut lengths = texts.iter().flatten().map(str::len);
     match sql_type {
         SqlType::Varchar(Some(most)) => lengths.all(|length| length <= *most as usize),
-        // Of ASCII a byte is a character.
+        // In ASCII, a byte is a character.
         SqlType::Char(Some(length)) => texts.is_ascii() && lengths.all(|bytes| bytes == *length as usize),
         _ => false,
     }

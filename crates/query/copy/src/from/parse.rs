@@ -1,4 +1,4 @@
-//! One chunk of text, CSV or binary to one batch; runs on any core, knows nothing of its neighbours.
+//! Parses one chunk of text, CSV or binary to one batch, independently of other chunks.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use super::header;
 use super::layout::{Dialect, Header, Layout, Marks, Target};
 use super::text::TextSplitter;
 
-/// What a chunk held.
+/// Result of parsing a chunk.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) batch: RecordBatch,
-    /// Records left out for values their type does not take.
+    /// Records skipped because of an invalid value.
     pub(super) skipped: Vec<Skipped>,
-    /// The records that became rows, where not all did.
+    /// Indices of the records that became rows; `None` for all.
     pub(super) kept: Option<Vec<usize>>,
 }
 
-/// A record left out.
+/// Skipped record, with its first invalid value.
 #[derive(Debug)]
 pub(super) struct Skipped {
     pub(super) line: u64,
@@ -35,7 +35,7 @@ pub(super) struct Skipped {
     pub(super) value: Option<String>,
 }
 
-/// Parses `chunk`, which comes from `origin`.
+/// Parses a chunk of the input `origin`.
 pub(super) fn parse(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Parsed> {
     match &layout.dialect {
         Dialect::Binary => parse_binary(layout, origin, chunk),
@@ -43,7 +43,7 @@ pub(super) fn parse(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResul
     }
 }
 
-/// Where a record of `chunk`, which is well formed, stands: its line, with its text if it is one.
+/// Returns the error context of a record in a chunk that parsed without errors: its line, with its text unless binary.
 pub(super) fn place(layout: &Layout, origin: &Origin, chunk: &Chunk, record: usize) -> String {
     let (text, _) = readable(&chunk.bytes);
     let (Dialect::Text(marks) | Dialect::Csv { marks, .. }) = &layout.dialect else {
@@ -52,7 +52,7 @@ pub(super) fn place(layout: &Layout, origin: &Origin, chunk: &Chunk, record: usi
     let mut splitter = Splitter::new(layout, text, marks, chunk.eol);
     let has_header = chunk.is_first && marks.header != Header::Absent;
     if has_header {
-        // It was checked when the chunk was parsed.
+        // The header was checked when the chunk was parsed.
         let _ = splitter.record(&mut Fields::new(usize::from(u16::MAX), 0));
     }
     let mut fields = Fields::new(layout.columns.len(), text.len());
@@ -62,7 +62,7 @@ pub(super) fn place(layout: &Layout, origin: &Origin, chunk: &Chunk, record: usi
     origin.context(lines.line(record, &fields, has_header), Part::Text(&text[fields.record(record)]))
 }
 
-/// Either splitter; chosen once per chunk, asked once per record.
+/// Splitter of text or CSV.
 enum Splitter<'a> {
     Text(TextSplitter<'a>),
     Csv(CsvSplitter<'a>),
@@ -98,7 +98,7 @@ fn parse_lines(layout: &Layout, origin: &Origin, chunk: &Chunk, marks: &Marks) -
     let lines = Lines { chunk, text, counts_newlines: is_csv };
     let has_header = chunk.is_first && marks.header != Header::Absent;
     if has_header {
-        // As many fields as it likes: how many is part of what is checked.
+        // With any number of fields, because the check includes their number.
         let mut names = Fields::new(usize::from(u16::MAX), 0);
         let end = splitter.record(&mut names).map_err(|failure| origin.place(failure.error, 1, Part::Line))?;
         if let (Header::Match, Some(count)) = (marks.header, end) {
@@ -127,7 +127,7 @@ fn parse_lines(layout: &Layout, origin: &Origin, chunk: &Chunk, marks: &Marks) -
         }
     };
     if let Some(error) = broken {
-        // The last record may have been cut by the broken bytes; what is wrong with it is those bytes.
+        // Invalid bytes may have truncated the last record: report them instead of the record's error.
         let reaches_break = fields.len() > 0 && fields.record(fields.len() - 1).end == text.len();
         if failure.is_none() || reaches_break {
             if !reaches_break {
@@ -174,13 +174,13 @@ fn parse_lines(layout: &Layout, origin: &Origin, chunk: &Chunk, marks: &Marks) -
     }
 }
 
-/// The part of `bytes` that is text, and what is wrong behind it.
+/// Returns the valid text at the start of `bytes`, and the error of the first invalid byte.
 fn readable(bytes: &[u8]) -> (&str, Option<SqlError>) {
     let (text, mut broken) = match std::str::from_utf8(bytes) {
         Ok(text) => (text, None),
         Err(error) => {
             let at = error.valid_up_to();
-            let text = std::str::from_utf8(&bytes[..at]).expect("validated up to here");
+            let text = std::str::from_utf8(&bytes[..at]).expect("bytes before valid_up_to are UTF-8");
             (text, Some(invalid_utf8(bytes, at)))
         }
     };
@@ -193,7 +193,7 @@ fn readable(bytes: &[u8]) -> (&str, Option<SqlError>) {
     }
 }
 
-/// PostgreSQL's complaint about a record of `count` fields.
+/// Returns PostgreSQL's error for a record with a wrong number of fields.
 fn wrong_width(count: usize, columns: &[Target]) -> Failure {
     match columns.get(count) {
         Some(missing) => {
@@ -203,16 +203,16 @@ fn wrong_width(count: usize, columns: &[Target]) -> Failure {
     }
 }
 
-/// Numbers the lines of a chunk; asked only when something is wrong.
+/// Line numbers of a chunk, computed only for errors.
 struct Lines<'a> {
     chunk: &'a Chunk,
     text: &'a str,
-    /// CSV counts the newlines within quotes too; in text format a record is a line.
+    /// True for CSV, which counts newlines within quotes too; in text format a record is a line.
     counts_newlines: bool,
 }
 
 impl Lines<'_> {
-    /// The line on which `record` ends.
+    /// Returns the number of the line on which `record` ends.
     fn line(&self, record: usize, fields: &Fields, has_header: bool) -> u64 {
         let before = if self.counts_newlines {
             let newline = if self.chunk.eol == Eol::Cr { b'\r' } else { b'\n' };
@@ -259,7 +259,7 @@ fn parse_binary(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Pa
                 at = start + length;
                 fields.end_record(start, at);
             }
-            // The trailer never becomes part of a chunk.
+            // The cutter leaves the trailer out, so this is the end of a truncated input.
             Record::Trailer | Record::Partial => {
                 failure = Some(bad_format("unexpected EOF in COPY data"));
                 break;
@@ -284,7 +284,7 @@ fn parse_binary(layout: &Layout, origin: &Origin, chunk: &Chunk) -> SqlResult<Pa
     }
 }
 
-/// What is wrong with a binary record that has a wrong field count or a negative length.
+/// Returns the error of a malformed binary record: a wrong field count or a negative length.
 fn malformed(bytes: &[u8], width: usize) -> SqlError {
     match bytes.first_chunk::<2>().map(|count| i16::from_be_bytes(*count)) {
         Some(count) if usize::try_from(count).ok() != Some(width) => {
@@ -294,10 +294,10 @@ fn malformed(bytes: &[u8], width: usize) -> SqlError {
     }
 }
 
-/// A value its column does not take.
+/// Value that its column does not accept.
 struct Rejected {
     error: SqlError,
-    /// The value, where it can be shown.
+    /// Text of the value, if it can be shown.
     value: Option<String>,
 }
 
@@ -307,9 +307,10 @@ impl From<SqlError> for Rejected {
     }
 }
 
-/// Converts column by column, so that each loop stays in one type. Of several failures the one that comes first in the input is reported.
+/// Converts records to a batch, column by column, so that each loop handles one type.
 ///
-/// `last_usable`: the last record is incomplete, only so many of its fields count.
+/// Reports the error of the first record in the input. With `last_usable`, the last record is incomplete, and only so
+/// many of its fields are converted.
 fn convert(
     layout: &Layout,
     origin: &Origin,
@@ -320,7 +321,7 @@ fn convert(
 ) -> SqlResult<Parsed> {
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(layout.columns.len());
     let mut first_failure: Option<SqlError> = None;
-    // Records before this one are still of interest.
+    // First record with an error so far, or the end: later columns only need the records before it.
     let mut limit = records;
     let mut is_skipped = Vec::new();
     let mut skipped = Vec::new();
@@ -356,7 +357,7 @@ fn convert(
         return Err(error);
     }
     if last_usable.is_some() {
-        // The columns are of unequal length and the caller has a failure to report.
+        // The columns have different lengths, and the caller reports an error anyway.
         return Ok(Parsed { batch: RecordBatch::new_empty(Arc::clone(&layout.schema)), skipped, kept: None });
     }
     let options = RecordBatchOptions::new().with_row_count(Some(records));
@@ -367,13 +368,13 @@ fn convert(
         let kept = BooleanBuffer::collect_bool(records, |record| !is_skipped[record]);
         filter_record_batch(&batch, &BooleanArray::new(kept, None))
     });
-    let batch = built.map_err(|error| SqlError::internal(format!("a chunk of COPY as a batch: {error}")))?;
+    let batch = built.map_err(|error| SqlError::internal(format!("columns of a COPY chunk: {error}")))?;
     skipped.sort_by_key(|record| record.line);
     let kept = (!is_skipped.is_empty()).then(|| (0..records).filter(|record| !is_skipped[*record]).collect());
     Ok(Parsed { batch, skipped, kept })
 }
 
-/// What the DEFAULT marker stands for in a column.
+/// Returns the value of the DEFAULT marker in a column.
 fn default_of(target: &Target) -> SqlResult<Option<&str>> {
     match &target.default {
         Some(text) => Ok(text.as_deref()),

@@ -1,4 +1,4 @@
-//! Pieces in, batches out: the whole of parsing as one stream.
+//! Parses the inputs to a stream of batches: cuts chunks, parses them in parallel, and applies ON_ERROR.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -17,30 +17,30 @@ use super::cut::Chunk;
 use super::layout::Layout;
 use super::parse::{Parsed, parse, place};
 
-/// What came of the records so far.
+/// Progress of parsing that the COPY reads at its end.
 #[derive(Debug, Default)]
 pub(crate) struct RowCount {
-    /// Records left out by ON_ERROR ignore.
+    /// Number of records that ON_ERROR ignore skipped.
     pub(crate) skipped: u64,
-    /// One line for each of them, when LOG_VERBOSITY asks for it.
+    /// Notice for each skipped record, with LOG_VERBOSITY verbose.
     pub(crate) notices: Vec<String>,
-    /// What was given last: where its rows stand is asked when one of them violates a constraint.
+    /// Last batch, for the context of a row that violates a constraint.
     pub(crate) last: Option<Given>,
 }
 
-/// A batch that was given, and the chunk it came from.
+/// Parsed batch with its chunk.
 #[derive(Debug)]
 pub(crate) struct Given {
     pub(crate) batch: RecordBatch,
     layout: Arc<Layout>,
     origin: Arc<Origin>,
     chunk: Chunk,
-    /// The records that became rows, where not all did.
+    /// Indices of the records that became rows; `None` for all.
     kept: Option<Vec<usize>>,
 }
 
 impl Given {
-    /// Where a row of the batch stands in the input, as errors say it.
+    /// Returns the error context of a row of the batch.
     pub(crate) fn place(&self, row: usize) -> String {
         let record = self.kept.as_ref().map_or(row, |kept| kept[row]);
         place(&self.layout, &self.origin, &self.chunk, record)
@@ -50,13 +50,13 @@ impl Given {
 /// Limits of ON_ERROR ignore.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tolerance {
-    /// REJECT_LIMIT: more records left out than this fail the COPY.
+    /// REJECT_LIMIT: number of skipped records beyond which the COPY fails.
     pub(crate) reject_limit: Option<u64>,
-    /// LOG_VERBOSITY verbose: each record left out is told.
+    /// True for LOG_VERBOSITY verbose: each skipped record gets a notice.
     pub(crate) is_verbose: bool,
 }
 
-/// The batches of all inputs, in the order of the input; the next chunks are parsed while a batch is being used.
+/// Parses all inputs to a stream of batches in input order; the next chunks are parsed while a batch is consumed.
 pub(crate) fn rows(
     layout: Arc<Layout>,
     pieces: Pieces,
@@ -77,10 +77,10 @@ pub(crate) fn rows(
                     Ok::<_, SqlError>((Given { batch, layout, origin, chunk, kept }, skipped))
                 })
                 .await
-                .map_err(|error| SqlError::internal(format!("a parser of COPY stopped: {error}")))?
+                .map_err(|error| SqlError::internal(format!("a parser task of COPY: {error}")))?
             }
         })
-        // One more than cores, so that none waits while the oldest chunk's batch is handed over.
+        // One more than cores, so that no core idles while the oldest chunk's batch is consumed.
         .buffered(cores + 1);
     let counted = parsed.map(move |parsed| {
         let (given, skipped) = parsed?;
@@ -110,7 +110,7 @@ pub(crate) fn rows(
         }
         Ok(batch)
     });
-    // After a failure nothing more may come.
+    // The stream must end after an error.
     counted
         .scan(false, |failed, batch| {
             let next = (!*failed).then_some(batch);

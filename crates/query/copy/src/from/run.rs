@@ -1,4 +1,4 @@
-//! A whole COPY FROM: inputs are found, parsed and written by the plan's write.
+//! One COPY FROM: resolves the inputs, parses them, and writes their rows with the plan's write.
 
 use std::sync::Arc;
 
@@ -31,21 +31,21 @@ use super::source::Inputs;
 use super::{Dialect, Header, Layout, Marks, RowCount, Target, Tolerance, parquet, rows};
 use crate::Copier;
 
-/// What a COPY FROM did.
+/// Outcome of a COPY FROM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// Rows added to the table.
+    /// Number of rows added to the table.
     pub rows: u64,
-    /// How many rows ON_ERROR ignore left out.
+    /// Notices for the client: the number of rows that ON_ERROR ignore skipped.
     pub notices: Vec<SqlError>,
 }
 
 impl Copier {
-    /// COPY FROM: the rows are staged once this returns. `stdin` is the client's data for COPY FROM STDIN; an error in it
-    /// ends the COPY.
+    /// Runs COPY FROM and stages its rows. `stdin` is the client's data for COPY FROM STDIN; an error in it ends the
+    /// COPY.
     ///
     /// # Errors
-    /// What is wrong with the data, with file, line and column in the error's context; as [`Dml::write`](dml::Dml::write).
+    /// Errors of the data, with file, line and column in the context; errors of [`Dml::write`](dml::Dml::write).
     pub fn copy_from<'a>(
         &'a self,
         plan: &'a CopyFromPlan,
@@ -99,7 +99,7 @@ impl Copier {
 }
 
 impl Copier {
-    /// The error with the place of the row that violates a constraint: the first of those given last that fails alone.
+    /// Adds the context of the row that violates a constraint, found by bisecting the last batch.
     async fn place_violation(
         &self,
         plan: &CopyFromPlan,
@@ -112,7 +112,7 @@ impl Copier {
             return error;
         }
         let Some(last) = last else { return error };
-        // All rows before `first` are good, and one of those from there up to `end` is bad.
+        // All rows before `first` are valid, and one of `first..end` is not.
         let (mut first, mut end) = (0, last.batch.num_rows());
         while 1 < end - first {
             let middle = first + (end - first) / 2;
@@ -127,7 +127,10 @@ impl Copier {
         }
     }
 
-    /// Whether rows pass all that the write checks.
+    /// Runs rows through the checks of the write.
+    ///
+    /// # Errors
+    /// The first violated constraint.
     async fn try_rows(&self, plan: &CopyFromPlan, rows: RecordBatch, context: &RunContext) -> SqlResult<()> {
         let schema = plan.input.schema();
         let rows = with_schema(&rows, &schema)?;
@@ -147,13 +150,14 @@ impl Copier {
     }
 }
 
-/// The client's data cannot be read twice.
+/// Returns `40001` for a statement that would have to run again: the client's data cannot be read twice.
 fn busy(plan: &CopyFromPlan) -> SqlError {
     let message = format!("table \"{}\" was changed by another transaction while COPY waited for it", plan.table.name);
     SqlError::new(Condition::SerializationFailure, message).with_hint("The transaction might succeed if retried.")
 }
 
-/// The write of these rows, with operators that keep their order: each shard is a contiguous range of it.
+/// Returns the plan's write with `rows` as input, in one partition: rows keep their order, so that each shard is a
+/// contiguous range of the input.
 fn fed_in_order(plan: &CopyFromPlan, rows: SendableRecordBatchStream) -> WritePlan {
     let mut write = plan.write.clone();
     if let Some(input) = &mut write.input {
@@ -167,10 +171,10 @@ fn fed_in_order(plan: &CopyFromPlan, rows: SendableRecordBatchStream) -> WritePl
 fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> SqlResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options)
-        .map_err(|error| SqlError::internal(format!("rows of COPY for their plan: {error}")))
+        .map_err(|error| SqlError::internal(format!("rows of COPY do not match the schema of their plan: {error}")))
 }
 
-/// How bytes become records; `None` for Parquet, which has none.
+/// Returns the record format of the options; `None` for Parquet, which has no records.
 fn dialect(options: &CopyOptions) -> Option<Dialect> {
     let marks = Marks {
         delimiter: options.delimiter,
@@ -214,7 +218,7 @@ fn layout(plan: &CopyFromPlan, dialect: Dialect, dates: DateContext) -> SqlResul
     })
 }
 
-/// As PostgreSQL tells it at the end.
+/// Returns PostgreSQL's notice about skipped rows, if there were any.
 fn skipped_notice(skipped: u64) -> Option<SqlError> {
     let message = match skipped {
         0 => return None,

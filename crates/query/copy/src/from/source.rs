@@ -1,4 +1,4 @@
-//! Where COPY FROM gets its bytes: a client, files of the server, objects behind a URL.
+//! Inputs of COPY FROM: a client's stream, files of the server, or objects at a URL.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{Piece, Pieces};
 use crate::Copier;
 use crate::files::{read_files, total_bytes};
 
-/// The inputs of a COPY, found but not yet read.
+/// Inputs of a COPY, resolved but not yet read.
 pub(crate) enum Inputs {
     Client(BoxStream<'static, SqlResult<Bytes>>),
     Files(Vec<PathBuf>),
@@ -23,10 +23,10 @@ pub(crate) enum Inputs {
 }
 
 impl Inputs {
-    /// Finds what `source` names. `stdin` is the client's data.
+    /// Resolves `source` to its inputs. `stdin` is the client's data.
     ///
     /// # Errors
-    /// `58P01` and its kin where there is nothing, what the storage reports.
+    /// `58P01` and related conditions if nothing matches; errors of the storage.
     pub(crate) async fn find(
         copier: &Copier,
         source: &CopySource,
@@ -35,7 +35,7 @@ impl Inputs {
         let files = |pattern: String| async move { blocking(move || expand(&pattern)).await.map(Inputs::Files) };
         match source {
             CopySource::Stdin => {
-                stdin.map(Inputs::Client).ok_or_else(|| SqlError::internal("COPY FROM STDIN without a client's data"))
+                stdin.map(Inputs::Client).ok_or_else(|| SqlError::internal("COPY FROM STDIN got no client stream"))
             }
             CopySource::File(pattern) => files(pattern.clone()).await,
             CopySource::Url(url) => match url.strip_prefix("file://") {
@@ -45,7 +45,7 @@ impl Inputs {
         }
     }
 
-    /// Bytes of all inputs; 0 where that is not known.
+    /// Returns the total bytes of all inputs; 0 if unknown.
     pub(crate) async fn bytes(&mut self) -> SqlResult<u64> {
         match self {
             Inputs::Client(_) => Ok(0),
@@ -57,7 +57,7 @@ impl Inputs {
         }
     }
 
-    /// All bytes in order, each input opened by a piece with its name.
+    /// Reads all inputs in order; each starts with a [`Piece::Open`].
     pub(crate) fn pieces(self) -> Pieces {
         match self {
             Inputs::Client(data) => {
@@ -87,8 +87,8 @@ async fn objects_at(copier: &Copier, url: &str) -> SqlResult<Inputs> {
     Ok(Inputs::Objects(objects, found))
 }
 
-/// Runs what waits for a disk on a thread that may.
+/// Runs blocking disk work on a thread for blocking work.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> SqlResult<T> + Send + 'static) -> SqlResult<T> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(SqlError::internal(format!("COPY stopped: {error}"))))
+    done.unwrap_or_else(|error| Err(SqlError::internal(format!("a file task of COPY failed: {error}"))))
 }

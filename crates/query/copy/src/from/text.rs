@@ -1,4 +1,4 @@
-//! PostgreSQL's own text format: one line a record, backslash escapes, `\N` for NULL unless said otherwise.
+//! Splits PostgreSQL's text format: one record per line, backslash escapes, `\N` for NULL by default.
 
 use value_codec::decode::utf8;
 
@@ -6,7 +6,7 @@ use super::cut::Eol;
 use super::fields::{Failure, Fields, Span};
 use super::layout::Marks;
 
-/// Splits text format into records and fields.
+/// Splitter of text format into records and fields.
 #[derive(Debug)]
 pub(super) struct TextSplitter<'a> {
     text: &'a str,
@@ -26,12 +26,12 @@ impl<'a> TextSplitter<'a> {
         Self { text, at: 0, marks, eol, is_special }
     }
 
-    /// Where the next record starts.
+    /// Returns the start of the next record.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// Splits one record off the front: its number of fields, `None` at the end of the text.
+    /// Splits off the next record, and returns its number of fields; `None` at the end of the text.
     pub(super) fn record(&mut self, fields: &mut Fields) -> Result<Option<usize>, Failure> {
         let bytes = self.text.as_bytes();
         if self.at >= bytes.len() {
@@ -62,7 +62,7 @@ impl<'a> TextSplitter<'a> {
         }
     }
 
-    /// End of the field that starts at `start`, and whether it has escapes.
+    /// Returns the end of the field that starts at `start`, and whether it has escapes.
     fn field_end(&self, start: usize) -> Result<(usize, bool), Failure> {
         let bytes = self.text.as_bytes();
         let mut at = start;
@@ -79,13 +79,13 @@ impl<'a> TextSplitter<'a> {
                 return Err(Failure::bad_format("end-of-copy marker is not alone on its line"));
             }
             has_escapes = true;
-            // What follows a backslash ends nothing; a lone one at the very end escapes nothing.
+            // An escaped character never ends a field; a backslash at the very end escapes nothing.
             let escaped = self.text[at + 1..].chars().next().map_or(0, char::len_utf8);
             at += 1 + escaped;
         }
     }
 
-    /// Length of the line end at `at`, 0 at the end of the text; anything else than the input's own line end is refused.
+    /// Returns the length of the line end at `at`, 0 at the end of the text; other line endings are an error.
     fn line_end(&self, at: usize) -> Result<usize, Failure> {
         let bytes = self.text.as_bytes();
         match (bytes.get(at), self.eol) {
@@ -101,7 +101,7 @@ impl<'a> TextSplitter<'a> {
     }
 }
 
-/// Resolves the escapes of one field. Octal and hexadecimal ones name bytes, so the whole has to be checked again.
+/// Resolves the escapes of one field. If some are octal or hexadecimal, the result is checked to be UTF-8.
 fn unescape(raw: &str, fields: &mut Fields) -> Result<Span, Failure> {
     let from = fields.rewritten.len();
     let mut rest = raw;
@@ -128,7 +128,7 @@ fn unescape(raw: &str, fields: &mut Fields) -> Result<Span, Failure> {
     Ok(Span::of_rewritten(from, fields.rewritten.len()))
 }
 
-/// Resolves the escapes of a field in which some name bytes.
+/// Resolves the escapes of a field with octal or hexadecimal ones, and checks that the result is UTF-8.
 fn unescape_bytes(raw: &str, from: usize, fields: &mut Fields) -> Result<Span, Failure> {
     fields.rewritten.truncate(from);
     let raw = raw.as_bytes();

@@ -1,4 +1,4 @@
-//! COPY TO: batches to rows of text, CSV or binary, or to a Parquet file.
+//! COPY TO: encodes batches as text, CSV, binary or a Parquet file.
 
 mod parquet;
 mod rows;

@@ -1,4 +1,4 @@
-//! COPY TO in format parquet: the rows as a file that any Parquet reader opens, encoded as shards are.
+//! COPY TO in format parquet: writes a standard Parquet file with the encoder of shards.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use types::{ColumnId, Condition, SqlError, SqlResult};
 
 use super::run::CopyPiece;
 
-/// The bytes of the file.
+/// Encodes the rows of a query as a stream of the file's bytes.
 ///
 /// # Errors
-/// `42701` for columns of one name, which a file cannot have.
+/// `42701` for columns with the same name, which a file cannot have.
 pub(super) fn pieces(rows: RowStream, progress: Arc<Progress>) -> SqlResult<BoxStream<'static, SqlResult<CopyPiece>>> {
     let columns = columns(&rows.columns)?;
     let encoder = Some(Encoder::new("the file", &columns, WriteOptions::default()));
@@ -47,10 +47,11 @@ fn columns(output: &[OutputColumn]) -> SqlResult<Vec<ColumnDef>> {
     Ok(columns)
 }
 
+/// State of the stream.
 struct Pieces {
     rows: RowStream,
     columns: Vec<ColumnDef>,
-    /// `None` once the file is whole, or failed.
+    /// Encoder; `None` after the end of the file or an error.
     encoder: Option<Encoder>,
     progress: Arc<Progress>,
 }
@@ -75,7 +76,7 @@ impl Pieces {
     }
 }
 
-/// The bytes of the file that `batch` completes.
+/// Encodes a batch, and returns the bytes of the file that are complete.
 async fn encode(columns: &[ColumnDef], encoder: &mut Encoder, batch: &RecordBatch) -> SqlResult<Bytes> {
     let mut values = Vec::with_capacity(columns.len());
     let mut fields = Vec::with_capacity(columns.len());
@@ -95,5 +96,5 @@ fn joined(parts: impl IntoIterator<Item = Bytes>) -> Bytes {
 }
 
 fn failed(error: ArrowError) -> SqlError {
-    SqlError::internal(format!("rows for a Parquet file: {error}"))
+    SqlError::internal(format!("rows of a query do not match the columns of their Parquet file: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Batches as rows of text, CSV or binary COPY.
+//! Encodes batches as rows of text, CSV or binary COPY.
 
 use arrow::array::RecordBatch;
 use bytes::{BufMut, BytesMut};
@@ -7,7 +7,7 @@ use value_codec::encode::{BinaryEncoder, TextEncoder, TextStyle};
 
 use crate::from::{SIGNATURE, TRAILER};
 
-/// How rows are written; the same for all batches of a COPY.
+/// Format of the output, the same for all batches of a COPY.
 #[derive(Debug)]
 pub(crate) struct RowFormat {
     pub(crate) columns: Vec<Column>,
@@ -15,16 +15,16 @@ pub(crate) struct RowFormat {
     pub(crate) text_style: TextStyle,
 }
 
-/// A column of the output.
+/// Column of the output.
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) sql_type: SqlType,
-    /// FORCE_QUOTE: every value but NULL is quoted.
+    /// True for FORCE_QUOTE: every value but NULL is quoted.
     pub(crate) force_quote: bool,
 }
 
-/// The three formats.
+/// Row format with its options.
 #[derive(Debug)]
 pub(crate) enum Style {
     Text { delimiter: u8, null: String, header: bool },
@@ -32,7 +32,7 @@ pub(crate) enum Style {
     Binary,
 }
 
-/// Bytes of whole rows, and where each ends.
+/// Encoded rows, with the end of each.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) bytes: BytesMut,
@@ -40,7 +40,7 @@ pub(crate) struct Rows {
 }
 
 impl RowFormat {
-    /// What comes before the first row: a line of names as a row of its own, or the signature, which joins the first row.
+    /// Appends the header: a line of names as a row of its own, or the binary signature as part of the first row.
     pub(crate) fn start(&self, rows: &mut Rows) {
         let names = |rows: &mut Rows, delimiter: u8, write: &dyn Fn(&str, &mut BytesMut)| {
             for (index, column) in self.columns.iter().enumerate() {
@@ -102,7 +102,7 @@ impl RowFormat {
         Ok(())
     }
 
-    /// What comes after the last row.
+    /// Appends the trailer, in binary.
     pub(crate) fn finish(&self, rows: &mut Rows) {
         if matches!(self.style, Style::Binary) {
             rows.bytes.put_i16(TRAILER);
@@ -147,7 +147,7 @@ impl Rows {
     }
 }
 
-/// What stands behind the backslash for each byte that text format escapes, 0 for the others.
+/// Returns for each byte that text format escapes the byte behind the backslash, and 0 for all others.
 fn text_escapes(delimiter: u8) -> [u8; 256] {
     let mut escapes = [0; 256];
     escapes[usize::from(delimiter)] = delimiter;
@@ -170,7 +170,7 @@ fn write_escaped(text: &str, escapes: &[u8; 256], out: &mut BytesMut) {
     out.put_slice(rest);
 }
 
-/// When and how CSV quotes a value.
+/// CSV quoting rules.
 struct Quoting<'a> {
     quote: u8,
     escape: u8,
@@ -192,7 +192,7 @@ impl<'a> Quoting<'a> {
         let is_quoted = force
             || text == self.null
             || text.bytes().any(|byte| self.needs_quotes[usize::from(byte)])
-            // Alone on a line it would end the data.
+            // Unquoted and alone on a line, it would be the end-of-data marker.
             || (self.is_single_column && text == "\\.");
         if !is_quoted {
             out.put_slice(text.as_bytes());

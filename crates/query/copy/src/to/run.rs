@@ -1,4 +1,4 @@
-//! A whole COPY TO: messages for a client, or a file on the server or in object storage.
+//! One COPY TO: a stream for a client, or a file on the server or in object storage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,31 +20,31 @@ use super::rows::{Column, RowFormat, Rows, Style};
 use crate::Copier;
 use crate::files::FileWriter;
 
-/// Rows on their way to a client.
+/// Running COPY TO STDOUT.
 pub struct CopyOut {
-    /// Text for text and CSV.
+    /// Format in the message that starts the copy; CSV counts as text.
     pub format: Format,
-    /// Columns of a row.
+    /// Number of columns of a row.
     pub columns: usize,
-    /// Made as they are asked for; dropping it stops the query.
+    /// Encoded rows, produced on demand; dropping the stream cancels the query.
     pub pieces: BoxStream<'static, SqlResult<CopyPiece>>,
 }
 
-/// Some rows, encoded.
+/// Encoded rows of one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyPiece {
     pub bytes: Bytes,
-    /// Where each message ends: a row, a header, a trailer.
+    /// End of each message in `bytes`: a row, a header or a trailer.
     pub ends: Vec<usize>,
-    /// Rows of the query in it.
+    /// Number of rows of the query.
     pub rows: u64,
 }
 
 impl Copier {
-    /// COPY TO STDOUT: starts the query.
+    /// Starts the query of COPY TO STDOUT.
     ///
     /// # Errors
-    /// As [`Executor::query`](executor::Executor::query); `0A000` for a format that clients cannot be sent.
+    /// As [`Executor::query`](executor::Executor::query); `0A000` for format parquet.
     pub fn copy_out<'a>(&'a self, plan: &'a CopyToPlan, context: &'a RunContext) -> BoxFuture<'a, SqlResult<CopyOut>> {
         Box::pin(self.copy_out_unboxed(plan, context))
     }
@@ -60,10 +60,10 @@ impl Copier {
         })
     }
 
-    /// COPY TO a file or a URL, which is there once this returns: the number of rows.
+    /// Runs COPY TO a file or a URL, and returns the number of rows; the file is complete then.
     ///
     /// # Errors
-    /// As [`Executor::query`](executor::Executor::query), and what is wrong with the file.
+    /// As [`Executor::query`](executor::Executor::query); errors of the file.
     pub fn copy_to_file<'a>(&'a self, plan: &'a CopyToPlan, context: &'a RunContext) -> BoxFuture<'a, SqlResult<u64>> {
         Box::pin(self.copy_to_file_unboxed(plan, context))
     }
@@ -93,7 +93,7 @@ impl Copier {
     fn sink(&self, plan: &CopyToPlan, context: &RunContext) -> SqlResult<Sink> {
         let file = |path: &str| FileWriter::create(Path::new(path), context.query_id).map(Sink::File);
         match &plan.target {
-            CopyTarget::Stdout => Err(SqlError::internal("STDOUT is no file")),
+            CopyTarget::Stdout => Err(SqlError::internal("COPY TO STDOUT has no sink")),
             CopyTarget::File(path) => file(path),
             CopyTarget::Url(url) => match url.strip_prefix("file://") {
                 Some(path) => file(path),
@@ -112,7 +112,7 @@ impl Copier {
     }
 }
 
-/// Where the bytes go when they do not go to the client.
+/// Target of a COPY TO other than a client.
 enum Sink {
     File(FileWriter),
     Object(Box<Writer>),
@@ -172,7 +172,7 @@ fn style(options: &CopyOptions) -> SqlResult<Style> {
     }
 }
 
-/// Batches as bytes, with what comes before the first row and after the last.
+/// Encodes the rows of a query, with header and trailer.
 fn pieces(rows: RowStream, format: RowFormat, progress: Arc<Progress>) -> BoxStream<'static, SqlResult<CopyPiece>> {
     let mut encoded = Rows::default();
     format.start(&mut encoded);
@@ -180,11 +180,12 @@ fn pieces(rows: RowStream, format: RowFormat, progress: Arc<Progress>) -> BoxStr
     stream::unfold(state, async |mut state| Some((state.next().await?, state))).boxed()
 }
 
+/// State of the stream.
 struct Pieces {
     rows: RowStream,
     format: RowFormat,
     progress: Arc<Progress>,
-    /// Not yet given: the start, until the first batch comes.
+    /// Encoded bytes that were not returned yet: the header, before the first batch.
     encoded: Rows,
     ended: bool,
 }
@@ -210,7 +211,7 @@ impl Pieces {
                 return Some(Err(error));
             }
         };
-        // Bytes behind the last end belong to the next row: a binary signature waits for one.
+        // Bytes behind the last end belong to the next row: the binary signature is part of the first one.
         let end = self.encoded.ends.last().copied().unwrap_or(0);
         let bytes = self.encoded.bytes.split_to(end).freeze();
         let ends = std::mem::take(&mut self.encoded.ends);

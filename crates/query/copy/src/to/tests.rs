@@ -1,4 +1,4 @@
-//! Claims about COPY TO: columns in, bytes out; and that COPY FROM reads back what was written.
+//! Tests of COPY TO: encoded bytes of columns.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn text(header: bool) -> Style {
     Style::Text { delimiter: b'\t', null: "\\N".to_owned(), header }
 }
 
-/// Columns of `format` with the given rows.
+/// Builds a batch of the columns of `format`.
 fn batch(format: &RowFormat, rows: &[&[Option<&str>]]) -> RecordBatch {
     let mut fields = Vec::new();
     let mut columns: Vec<ArrayRef> = Vec::new();
@@ -46,7 +46,7 @@ fn batch(format: &RowFormat, rows: &[&[Option<&str>]]) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
 }
 
-/// The messages of a whole COPY.
+/// Returns the messages of a complete COPY.
 fn messages(format: &RowFormat, data: &[&[Option<&str>]]) -> Vec<Vec<u8>> {
     let mut rows = Rows::default();
     format.start(&mut rows);

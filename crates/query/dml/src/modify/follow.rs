@@ -1,6 +1,8 @@
-//! Referential actions: rows that refer to keys that are gone are refused, deleted or changed, and then those that refer to these.
+//! Referential actions: when referenced keys vanish, referring rows raise an error, are deleted or are updated,
+//! recursively.
 //!
-//! Works on rows that are written already: what a row refers to is looked for among all that is committed and what the transaction made of it.
+//! Runs after the statement's own rows are written: references are looked up in everything committed, with the
+//! transaction's changes applied.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,23 +25,23 @@ use types::{ColumnId, Condition, Oid, RowId, SqlError, SqlResult};
 use super::Targets;
 use crate::dml::Dml;
 
-/// Rows of a table that were changed or deleted.
+/// Rows of a table that were updated or deleted.
 pub(crate) struct Changed {
     pub(crate) table: Arc<Table>,
-    /// Their keys as they were.
+    /// Previous values of the referenced columns.
     pub(crate) old: Vec<NewRow>,
-    /// Those of them that are still there.
+    /// New versions of the rows that still exist.
     pub(crate) new: Vec<NewRow>,
 }
 
-/// Changed rows that are about to be written, if foreign keys refer to them.
+/// Referential actions to run after rows are written; empty if no foreign key refers to them.
 pub(crate) struct Following(Option<Changed>);
 
-/// Where the transaction goes back to if all has to be done again.
+/// Savepoint to which the transaction rolls back if the statement must run again.
 const BEFORE: &str = "\u{1}before references";
 
 impl Following {
-    /// To be called before the rows are written.
+    /// Sets a savepoint and copies the changed rows; must be called before the rows are written.
     pub(crate) fn of(table: &Arc<Table>, targets: &Targets, transaction: &mut Transaction) -> Self {
         if targets.old_rows.is_empty() {
             return Self(None);
@@ -49,10 +51,10 @@ impl Following {
         Self(Some(Changed { table: Arc::clone(table), old, new }))
     }
 
-    /// To be called once they are written.
+    /// Runs the referential actions; must be called after the rows are written.
     ///
     /// # Errors
-    /// `23503`, and what the changes of referring rows violate.
+    /// `23503`, and constraints that changes of referring rows violate.
     pub(crate) async fn follow(
         self,
         dml: &Dml,
@@ -70,21 +72,22 @@ impl Following {
     }
 }
 
-/// A foreign key to the rows of a [`Changed`].
+/// Foreign key that refers to the rows of a [`Changed`].
 struct Reference {
     changed: Arc<Changed>,
     referring: Arc<Table>,
+    /// Position of the constraint among those of `referring`.
     constraint: usize,
 }
 
-/// A key that no longer is what it was.
+/// Referenced key that was deleted or changed.
 struct Gone<'a> {
     old: &'a Tuple,
-    /// The row as it is now, if it is still there.
+    /// New version of the row, if it still exists.
     new: Option<&'a Tuple>,
 }
 
-/// Everything that acting on references needs beside the transaction.
+/// Executor of referential actions: everything they need beside the transaction.
 struct Actor<'a> {
     dml: &'a Dml,
     plans: &'a BTreeMap<Oid, ReferencePlan>,
@@ -92,11 +95,13 @@ struct Actor<'a> {
     context: &'a RunContext,
 }
 
-/// Does what the foreign keys say that refer to the changed rows. Where it has to be done again on a newer view the transaction has to go
-/// back to before the rows were written.
+/// Runs the actions of all foreign keys that refer to the changed rows, and recursively of those that refer to rows
+/// changed by the actions.
+///
+/// After [`Attempt::Again`] the caller rolls the transaction back to before the rows were written.
 ///
 /// # Errors
-/// `23503`, and what the changes of referring rows violate.
+/// `23503`, and constraints that changes of referring rows violate.
 async fn follow(
     dml: &Dml,
     changed: Changed,
@@ -118,7 +123,7 @@ async fn follow(
     Ok(Attempt::Done(()))
 }
 
-/// The foreign keys to the table, the one that was made first last: it is acted on first.
+/// Returns the enforced foreign keys to the changed table, newest first: the caller pops the oldest first.
 fn references(changed: Changed, transaction: &Transaction) -> Vec<Reference> {
     let changed = Arc::new(changed);
     let view = transaction.view();
@@ -141,7 +146,7 @@ impl Reference {
         &self.referring.constraints[self.constraint]
     }
 
-    /// The keys that were deleted, or changed, by their bytes.
+    /// Returns the deleted (`is_delete`) or changed keys, by their encoded form.
     fn gone(&self, referenced: &[ColumnId], is_delete: bool) -> SqlResult<BTreeMap<Vec<u8>, Gone<'_>>> {
         let Changed { table, old, new } = &*self.changed;
         let now: BTreeMap<RowId, &Tuple> = new.iter().filter_map(|row| Some((row.id?, &row.tuple))).collect();
@@ -162,6 +167,7 @@ impl Reference {
 }
 
 impl Actor<'_> {
+    /// Runs the action of one foreign key for deleted or for changed keys; returns the referring rows that it changed.
     async fn act(
         &self,
         reference: &Reference,
@@ -217,7 +223,7 @@ impl Actor<'_> {
             .plans
             .get(&constraint.oid)
             .and_then(|plan| if is_delete { &plan.delete } else { &plan.update }.as_ref());
-        let plan = plan.ok_or_else(|| SqlError::internal("a referential action without a plan"))?;
+        let plan = plan.ok_or_else(|| SqlError::internal("the plan lacks a referential action"))?;
         let parents: Vec<&Tuple> = owned.iter().filter_map(|(_, new)| *new).collect();
         let excluded = if action == ReferentialAction::Cascade {
             Some(KeysOf { table, referenced, columns, parents })
@@ -237,7 +243,10 @@ impl Actor<'_> {
         Ok(Attempt::Done(Some(Changed { table: Arc::clone(referring), old, new })))
     }
 
-    /// `23503` where rows fall back to a key that is just what they have lost.
+    /// Checks that no row was set by SET DEFAULT to a key that has just vanished.
+    ///
+    /// # Errors
+    /// `23503` for such a row.
     async fn refuse_fallen_back(
         &self,
         reference: &Reference,
@@ -259,7 +268,7 @@ impl Actor<'_> {
         Ok(())
     }
 
-    /// Locks the rows; whether the transaction sees them as they are.
+    /// Locks the referring rows; returns whether the transaction's snapshot shows their newest versions.
     async fn hold(
         &self,
         referring: &Table,
@@ -282,7 +291,7 @@ impl Actor<'_> {
         Ok(found.iter().all(|(found, _)| is_seen(seen, rows, found)))
     }
 
-    /// What an action makes of the rows.
+    /// Computes the new versions of referring rows under an action that updates them.
     async fn updated(
         &self,
         referring: &Arc<Table>,
@@ -315,23 +324,23 @@ impl Actor<'_> {
     }
 }
 
-/// The keys that referring rows get.
+/// Keys that ON UPDATE CASCADE copies into referring rows.
 struct KeysOf<'a> {
     table: &'a Table,
     referenced: &'a [ColumnId],
-    /// One for each of `referenced`.
+    /// Referring columns, one for each of `referenced`.
     columns: &'a [ColumnId],
-    /// For each referring row the row that it refers to.
+    /// Referenced row of each referring row.
     parents: Vec<&'a Tuple>,
 }
 
 impl KeysOf<'_> {
-    /// Puts the keys in the place of the old ones, as values of the referring columns' types.
+    /// Replaces the referring columns of `rows` by the new keys, cast to the referring columns' types.
     fn put(&self, referring: &Table, rows: &mut [ArrayRef]) -> SqlResult<()> {
         let definitions = column_defs(self.table);
         for (key, column) in self.referenced.iter().zip(self.columns) {
             let position = |table: &Table, id: &ColumnId| table.columns.iter().position(|column| column.id == *id);
-            let missing = || SqlError::internal("a foreign key's column is not there");
+            let missing = || SqlError::internal("a foreign key names a column that its table does not have");
             let from = position(self.table, key).ok_or_else(missing)?;
             let to = position(referring, column).ok_or_else(missing)?;
             let stored = [stored_column(&definitions[from])?];
@@ -344,6 +353,7 @@ impl KeysOf<'_> {
     }
 }
 
+/// Stages the deletion of referring rows.
 fn delete(
     referring: &Arc<Table>,
     found: &[Found],
@@ -357,7 +367,7 @@ fn delete(
     Ok(Changed { table: Arc::clone(referring), old: old.collect(), new: Vec::new() })
 }
 
-/// Whether a row that was found in `rows` is there in what the transaction sees.
+/// Returns whether the snapshot `seen` has the same version of a row that was found in `rows`.
 pub(crate) fn is_seen(seen: &TableRows, rows: &TableRows, found: &Found) -> bool {
     match found.place {
         RowPlace::Fresh => match (seen.fresh_row(found.row), rows.fresh_row(found.row)) {
@@ -371,5 +381,5 @@ pub(crate) fn is_seen(seen: &TableRows, rows: &TableRows, found: &Found) -> bool
 }
 
 fn internal(error: &arrow::error::ArrowError) -> SqlError {
-    SqlError::internal(format!("referring rows: {error}"))
+    SqlError::internal(format!("referring rows do not match their plan's schema: {error}"))
 }

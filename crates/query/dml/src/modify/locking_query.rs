@@ -1,4 +1,4 @@
-//! SELECT … FOR UPDATE and its like: rows are locked in the order of the result, until LIMIT has enough of them.
+//! SELECT … FOR UPDATE and the weaker row locks: rows are locked in the order of the result, until LIMIT is reached.
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
@@ -18,10 +18,10 @@ use super::targets::{place_of, were_changed};
 use crate::dml::Dml;
 
 impl Dml {
-    /// Runs the query, locks the rows it asks for and gives the visible columns of those that it got.
+    /// Runs the query, locks its rows, and returns the visible columns of the locked ones.
     ///
     /// # Errors
-    /// What the query finds; `55P03`, `40P01`, `40001`; `57014` when cancelled.
+    /// Errors of the query; `55P03`, `40P01`, `40001`; `57014` when cancelled.
     pub fn query_locked<'a>(
         &'a self,
         plan: &'a QueryPlan,
@@ -41,7 +41,8 @@ impl Dml {
         lock_rows(plan, rows, transaction, &Waits::of(context)).await
     }
 
-    /// As [`Dml::query_locked`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+    /// Locks and returns rows that a compiled key-lookup plan finds for its parameters; `None` if the plan must be run
+    /// by operators instead.
     ///
     /// # Errors
     /// As [`Dml::query_locked`].
@@ -77,12 +78,13 @@ impl Dml {
     }
 }
 
-/// Which rows of a result are given.
+/// Progress of OFFSET and LIMIT over rows that are being locked.
 struct Wanted {
-    /// Rows that OFFSET leaves out still.
+    /// Rows that OFFSET has still to skip.
     skip: u64,
-    /// Rows that LIMIT lets through still.
+    /// Rows that LIMIT still admits.
     left: u64,
+    /// For each row so far, whether it is part of the result.
     rows: Vec<bool>,
 }
 
@@ -92,12 +94,12 @@ impl Wanted {
         Ok(Self { skip, left: limit.unwrap_or(u64::MAX), rows: Vec::new() })
     }
 
-    /// Whether no further row is given, so that none is locked.
+    /// Returns whether LIMIT is reached, so that no further row is locked.
     fn is_full(&self) -> bool {
         self.left == 0
     }
 
-    /// What became of the next row; `false` where the query has to run again.
+    /// Records the outcome of the next row; returns `false` if the query must run again.
     fn note(&mut self, outcome: &Outcome) -> bool {
         let is_had = match outcome {
             Outcome::Locked => true,
@@ -112,7 +114,7 @@ impl Wanted {
     }
 }
 
-/// Locks the rows of `batches` that the query asks for and gives the visible columns of those that it got.
+/// Locks the rows of `batches` and returns the visible columns of the locked ones.
 async fn lock_rows(
     plan: &QueryPlan,
     batches: Vec<RecordBatch>,
@@ -140,19 +142,22 @@ async fn lock_rows(
         }
         let visible = columns_from(&batch, 0, plan.columns.len())?;
         let visible = filter_record_batch(&visible, &BooleanArray::from(wanted.rows.clone()));
-        given.push(visible.map_err(|error| SqlError::internal(format!("locked rows: {error}")))?);
+        given.push(visible.map_err(|error| SqlError::internal(format!("filtering locked rows: {error}")))?);
     }
     Ok(Attempt::Done(given))
 }
 
+/// Outcome of locking one row.
 enum Outcome {
+    /// The row is locked and unchanged.
     Locked,
-    /// SKIP LOCKED, and another transaction has it.
+    /// Another transaction holds a lock, and the query says SKIP LOCKED.
     Skipped,
-    /// It was changed before it was locked.
+    /// Another transaction changed the row before it was locked.
     Changed,
 }
 
+/// Locks the row that `locks` refers to in row `row` of a batch.
 async fn lock_row(
     locks: &RowLocks,
     batch: &RecordBatch,
@@ -162,7 +167,7 @@ async fn lock_row(
 ) -> SqlResult<Outcome> {
     let ids = batch.column(locks.column).as_primitive::<Int64Type>();
     if ids.is_null(row) {
-        // An outer join has no row of the table here.
+        // The null-extended side of an outer join has no row to lock.
         return Ok(Outcome::Locked);
     }
     let id = RowId(ids.value(row).cast_unsigned());
@@ -199,7 +204,7 @@ async fn lock(
     Ok(if changed { Outcome::Changed } else { Outcome::Locked })
 }
 
-/// With the table's name, as PostgreSQL tells it.
+/// Adds the table's name to the error of a row lock, as PostgreSQL does.
 fn named(mut error: SqlError, table: &str) -> SqlError {
     if error.message == "could not obtain lock on row in relation" {
         error.message = format!("could not obtain lock on row in relation \"{table}\"");

@@ -1,7 +1,12 @@
-//! UPDATE, DELETE and MERGE: the plan says which rows become what; they are locked, looked at again, checked and staged.
+//! UPDATE, DELETE and MERGE: the plan computes the changes of rows, which are locked, verified, checked and staged.
 //!
-//! A statement runs whole before it locks. Where another transaction has changed one of its rows meanwhile it has to run again on
-//! a newer view ([`Attempt::Again`]), its locks kept: so no plan needs to know how to judge a row anew.
+//! A statement's plan runs to its end before rows are locked. If another transaction has changed one of the rows
+//! meanwhile, the statement runs again on a newer snapshot ([`Attempt::Again`]) and keeps its locks; so no plan has to
+//! re-evaluate single rows, as PostgreSQL's EvalPlanQual does.
+//!
+//! - `targets.rs`: the rows that a statement changes, read from the plan's output.
+//! - `follow.rs`: referential actions (ON DELETE, ON UPDATE).
+//! - `locking_query.rs`: SELECT … FOR UPDATE and the weaker locks.
 
 use std::sync::Arc;
 
@@ -25,12 +30,12 @@ mod targets;
 pub(crate) use follow::{Following, is_seen};
 pub use targets::{Many, Targets, place_of};
 
-/// What a statement that changes rows did.
+/// Outcome of a statement that changes rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Modified {
-    /// Rows that were added, changed or deleted.
+    /// Number of rows that were inserted, updated or deleted.
     pub rows: u64,
-    /// What RETURNING gives; nothing without one.
+    /// Rows of RETURNING; empty without one.
     pub returning: Vec<RecordBatch>,
 }
 
@@ -41,11 +46,12 @@ impl Modified {
 }
 
 impl Dml {
-    /// Runs the plan and stages what it changes.
+    /// Runs the plan and stages its changes.
     ///
     /// # Errors
-    /// What the plan and its rows' constraints find; `40001` under REPEATABLE READ for rows that others have changed, `40P01`, `55P03`;
-    /// `57014` when cancelled. The transaction then has to be rolled back to where it was.
+    /// Errors of the plan and violated constraints; `40001` under REPEATABLE READ for rows that another transaction has
+    /// changed; `40P01`, `55P03`; `57014` when cancelled. The transaction must then be rolled back to its state before
+    /// the statement.
     pub fn modify<'a>(
         &'a self,
         plan: &'a ModifyPlan,
@@ -68,7 +74,8 @@ impl Dml {
         self.modify_rows(plan, rows, transaction, context).await
     }
 
-    /// As [`Dml::modify`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+    /// Changes rows that a compiled key-lookup plan finds for its parameters; `None` if the plan must be run by
+    /// operators instead.
     ///
     /// # Errors
     /// As [`Dml::modify`].
@@ -132,7 +139,7 @@ impl Dml {
         Ok(Attempt::Done(Modified { rows, returning }))
     }
 
-    /// Puts many rows into shards and takes away what they were; what RETURNING gives of them.
+    /// Writes the new versions of many rows to shards, deletes the old versions, and returns the rows of RETURNING.
     ///
     /// # Errors
     /// Errors of the storage.
@@ -158,10 +165,11 @@ impl Dml {
         Ok(many.returning)
     }
 
-    /// Locks the rows, looks at them again and at the constraints of what they become.
+    /// Locks the rows, verifies that no other transaction has changed them, and checks the constraints of their new
+    /// versions.
     ///
     /// # Errors
-    /// Those of locks and of constraints: `23505`, `23503`, `40P01`, `55P03`, `57014`.
+    /// Errors of locks and of constraints: `23505`, `23503`, `40P01`, `55P03`, `57014`.
     pub async fn claim(
         &self,
         table: &Arc<Table>,
@@ -181,7 +189,7 @@ impl Dml {
     }
 }
 
-/// How many rows one statement may change to fresh ones; more are written to shards at once.
+/// Returns the number of rows up to which a statement writes new versions as fresh rows; more go to shards directly.
 fn changed_rows_max(storage: Storage, context: &RunContext) -> usize {
     match storage {
         Storage::Row => usize::MAX,

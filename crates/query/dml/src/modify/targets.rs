@@ -1,4 +1,4 @@
-//! What a plan's rows say: which rows of the table are changed, to what, and what RETURNING gives of them.
+//! The rows that a statement changes: decodes a plan's output into row changes and rows of RETURNING.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use txn::locks::RowLock;
 use txn::{RowChange, RowNow, Transaction};
 use types::{ColumnId, Condition, Mutation, Oid, RowId, SqlError, SqlResult};
 
-/// Columns of a plan before those of the table.
+/// Columns of a plan before those of the table: action, row id, position.
 const LEADING: usize = 3;
 
 /// The rows that a statement changes.
 pub struct Targets {
     table: Oid,
-    /// The plan's rows without those that do nothing; of rows that are patched what RETURNING gives alone.
+    /// Rows of the plan without those whose action is nothing; for patched rows only the columns of RETURNING.
     batches: Vec<RecordBatch>,
-    /// For each row of `batches` what happens, and where the statement saw a row that was there.
+    /// Action of each row of `batches`, with the id and position of the existing row if there is one.
     actions: Vec<(Action, Option<(RowId, RowPlace)>)>,
-    /// What is put into the table.
+    /// New rows and new versions of rows.
     pub(crate) new_rows: Vec<NewRow>,
-    /// Old keys that foreign keys of others may refer to, with the columns they are of.
+    /// Previous values of changed and deleted rows in the columns that foreign keys may refer to.
     pub(crate) old_rows: Vec<NewRow>,
-    /// The columns of `new_rows` that are not as they were; `None` where that is not known.
+    /// Columns of `new_rows` that may differ from the old versions; `None` if unknown.
     pub(super) set: Option<Arc<[ColumnId]>>,
-    /// What is put into the table goes to shards at once: `new_rows` are there only where constraints ask for them.
+    /// True if new rows go directly to shards; `new_rows` is then filled only if constraints need it.
     pub are_many: bool,
 }
 
 impl Targets {
-    /// The changes to rows of `table` in `batches`, whose columns are those of [`binder::ModifyPlan`]. With `once`, two changes to one row are an
-    /// error.
+    /// Reads the changes to rows of `table` from `batches`, whose columns are those of [`binder::ModifyPlan`]. With
+    /// `once`, two changes to one row are an error.
     pub(crate) fn of(
         table: &Table,
         old: &[ColumnId],
@@ -50,7 +50,7 @@ impl Targets {
         Self::of_at_most(usize::MAX, table, old, once, batches, transaction)
     }
 
-    /// Rows that an UPDATE by key changes.
+    /// Creates the targets of an UPDATE by key lookup, whose rows are patched in their stored form.
     pub(super) fn patched(table: &Table, patched: Patched) -> Self {
         let Patched { found, rows, columns, returning } = patched;
         let actions = found.iter().map(|found| (Action::Update, Some((found.row, found.place)))).collect();
@@ -59,7 +59,7 @@ impl Targets {
         Self { table: table.oid, batches, actions, new_rows, old_rows, set: Some(columns), are_many: false }
     }
 
-    /// As [`Targets::of`]; more than `fresh_rows_max` rows that are put into the table are many.
+    /// Reads the changes as [`Targets::of`] does; more than `fresh_rows_max` new rows go to shards.
     ///
     /// # Errors
     /// `21000` for a row that is changed twice, `40001`.
@@ -99,7 +99,7 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Takes note of what happens to the rows of a batch; which of them count, if not all.
+    /// Adds the actions of a batch's rows, and returns a filter for the rows that have one, unless all have.
     fn add_actions(
         &mut self,
         batch: &RecordBatch,
@@ -112,7 +112,8 @@ impl Targets {
         let places = batch.column(2).as_primitive::<Int64Type>();
         let mut kept = Vec::with_capacity(batch.num_rows());
         for row in 0..batch.num_rows() {
-            let action = Action::of(actions.value(row)).ok_or_else(|| SqlError::internal("an unknown action"))?;
+            let action =
+                Action::of(actions.value(row)).ok_or_else(|| SqlError::internal("unknown action in a plan"))?;
             let known = match action {
                 Action::Nothing => None,
                 Action::Insert => Some(None),
@@ -135,6 +136,7 @@ impl Targets {
         Ok(kept.contains(&false).then(|| BooleanArray::from(kept)))
     }
 
+    /// Fills `new_rows` and `old_rows` from the batches.
     fn read_rows(&mut self, table: &Table, old_columns: &[ColumnId]) -> SqlResult<()> {
         let mut actions = self.actions.iter();
         for batch in &self.batches {
@@ -147,7 +149,7 @@ impl Targets {
                 ordered_rows(old_columns, &batch.columns()[start..start + old_columns.len()])?
             };
             for (row, tuple) in tuples.into_iter().enumerate() {
-                let (action, known) = actions.next().ok_or_else(|| SqlError::internal("a row without an action"))?;
+                let (action, known) = actions.next().ok_or_else(|| SqlError::internal("a row lacks an action"))?;
                 let id = known.map(|(id, _)| id);
                 if let Some(old) = old.get(row).filter(|_| id.is_some()) {
                     self.old_rows.push(NewRow { id, tuple: old.clone() });
@@ -160,19 +162,19 @@ impl Targets {
         Ok(())
     }
 
-    /// The rows that were there, each once.
+    /// Returns the existing rows that are changed or deleted, without duplicates.
     fn known(&self) -> impl Iterator<Item = (RowId, RowPlace)> + '_ {
         self.actions.iter().filter_map(|(_, known)| *known)
     }
 
-    /// The rows that are changed or deleted, in the order in which everyone locks.
+    /// Returns the ids of the rows that are changed or deleted, in the order in which all statements lock.
     pub(super) fn locked_rows(&self) -> Vec<RowId> {
         let mut rows: Vec<RowId> = self.known().map(|(id, _)| id).collect();
         rows.sort_unstable();
         rows
     }
 
-    /// How strongly they are locked: keys that others may refer to change only under the strongest lock.
+    /// Returns the lock mode for the rows: keys that foreign keys may refer to change only under the strongest lock.
     pub(super) fn lock(&self, table: &Table, old: &[ColumnId]) -> RowLock {
         let is_update = self.actions.iter().all(|(action, _)| *action != Action::Delete);
         let has_key = table.constraints.iter().any(|key| {
@@ -181,7 +183,7 @@ impl Targets {
         if is_update && (!has_key || old.is_empty()) { RowLock::NoKeyUpdate } else { RowLock::Update }
     }
 
-    /// Whether another transaction has changed one of the rows since the statement saw it.
+    /// Returns whether another transaction has changed one of the rows since the statement's snapshot.
     pub(super) fn were_changed(&self, transaction: &Transaction) -> SqlResult<bool> {
         were_changed(self.known(), self.table, transaction)
     }
@@ -190,10 +192,10 @@ impl Targets {
         self.actions.len() as u64
     }
 
-    /// What is staged, and what RETURNING gives: its columns are the last `returning` ones.
+    /// Returns the changes to stage and the rows of RETURNING, whose columns are the last `returning` ones.
     ///
     /// # Errors
-    /// A plan whose rows are not what it promised.
+    /// `XX000` if the plan's rows do not fit its actions.
     pub fn changes(
         self,
         returning: Option<usize>,
@@ -204,7 +206,7 @@ impl Targets {
         let mut new_rows = self.new_rows.into_iter();
         let mut new_row = || {
             let row = new_rows.next().map(|row| row.tuple);
-            row.ok_or_else(|| SqlError::internal("a row without values"))
+            row.ok_or_else(|| SqlError::internal("a change has fewer new rows than actions"))
         };
         let mut changes = Vec::with_capacity(self.actions.len());
         for (action, known) in &self.actions {
@@ -227,21 +229,22 @@ impl Targets {
     }
 }
 
-/// Changed and new rows on their way to shards.
+/// Changed and new rows that are written to shards.
 pub struct Many {
     table: Oid,
     /// The table's columns, then [`plan::ROW_ID`].
     pub(crate) rows: Vec<RecordBatch>,
-    /// For each row what happens, as [`Targets`] has it.
+    /// Action of each row, as in [`Targets`].
     actions: Vec<(Action, Option<(RowId, RowPlace)>)>,
+    /// Rows of RETURNING.
     pub(super) returning: Vec<RecordBatch>,
 }
 
 impl Targets {
-    /// The same for rows that go to shards, ids and all.
+    /// Returns the rows to write to shards, with their ids, and the rows of RETURNING.
     ///
     /// # Errors
-    /// A plan whose rows are not what it promised.
+    /// `XX000` if the plan's rows do not fit its actions.
     pub fn many(self, table: &Table, returning: Option<usize>, transaction: &Transaction) -> SqlResult<Many> {
         let inserted = self.actions.iter().filter(|(action, _)| *action == Action::Insert).count() as u64;
         let mut next = if 0 < inserted { transaction.allocate_row_ids(inserted) } else { RowId(0) };
@@ -270,7 +273,7 @@ impl Targets {
 }
 
 impl Many {
-    /// Takes away the versions that were there.
+    /// Stages the deletion of the old versions.
     pub(crate) fn take_away(&self, transaction: &mut Transaction) -> SqlResult<()> {
         let known = self.actions.iter().filter_map(|(_, known)| *known);
         let gone = known.map(|(id, place)| RowChange { id, was: Some(place), now: None });
@@ -278,7 +281,7 @@ impl Many {
     }
 }
 
-/// The columns of the table of a batch, then its rows' ids.
+/// Returns the table's columns of a batch, followed by the row ids.
 fn with_ids(batch: &RecordBatch, width: usize, ids: Vec<i64>) -> SqlResult<RecordBatch> {
     let schema = batch.schema();
     let mut fields: Vec<FieldRef> = schema.fields()[LEADING..LEADING + width].to_vec();
@@ -288,14 +291,17 @@ fn with_ids(batch: &RecordBatch, width: usize, ids: Vec<i64>) -> SqlResult<Recor
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(internal)
 }
 
-/// Whether keys or references of the table are enforced.
+/// Returns whether the table has enforced unique keys or foreign keys.
 fn has_checked_keys(table: &Table) -> bool {
     let is_reference = |kind: &ConstraintKind| matches!(kind, ConstraintKind::ForeignKey { .. });
     table.row_indexes().any(|index| index.unique)
         || table.constraints.iter().any(|constraint| constraint.enforced && is_reference(&constraint.kind))
 }
 
-/// Whether another transaction has changed or deleted one of these rows since this one's view; `40001` where it may not look again.
+/// Returns whether another transaction has changed or deleted one of these rows since this transaction's snapshot.
+///
+/// # Errors
+/// `40001` if the isolation level does not allow a newer snapshot.
 pub(crate) fn were_changed(
     rows: impl IntoIterator<Item = (RowId, RowPlace)>,
     table: Oid,
@@ -319,26 +325,28 @@ pub(crate) fn were_changed(
     Ok(false)
 }
 
-/// Where the value of `__place` says that a row is.
+/// Decodes a value of the column `__place` into the position of a row.
 ///
 /// # Errors
-/// A shard that `rows` does not have.
+/// `XX000` for a shard that `rows` does not have.
 pub fn place_of(place: i64, rows: &TableRows) -> SqlResult<RowPlace> {
     if place < 0 {
         return Ok(RowPlace::Fresh);
     }
     let place = place.cast_unsigned();
     let shard = usize::try_from(place >> 32).ok().and_then(|number| rows.shards.shards.id(number));
-    let shard = shard.ok_or_else(|| SqlError::internal("a row of a shard that is not there"))?;
-    let ordinal = u32::try_from(place & u64::from(u32::MAX)).expect("32 bits");
+    let shard =
+        shard.ok_or_else(|| SqlError::internal("a row's position names a shard that the table does not have"))?;
+    let ordinal = u32::try_from(place & u64::from(u32::MAX)).expect("an ordinal masked to 32 bits fits u32");
     Ok(RowPlace::Shard { shard, ordinal })
 }
 
+/// Returns PostgreSQL's `21000` for a row that one MERGE would change twice.
 fn twice() -> SqlError {
     SqlError::new(Condition::CardinalityViolation, "MERGE command cannot affect row a second time")
         .with_hint("Ensure that not more than one source row matches any one target row.")
 }
 
 fn internal(error: arrow::error::ArrowError) -> SqlError {
-    SqlError::internal(format!("changed rows: {error}"))
+    SqlError::internal(format!("changed rows do not match their schema: {error}"))
 }

@@ -1,4 +1,5 @@
-//! The rows of a program, which come as one stream, dealt to as many streams as there are threads: packing them takes longer than making them.
+//! Deals the rows of a single stream round-robin to several writers, because encoding rows takes longer than computing
+//! them.
 
 use std::sync::Arc;
 
@@ -11,8 +12,10 @@ use exchange::is_distributed;
 use functions::error::from_datafusion;
 use types::SqlResult;
 
-/// `rows` in so many streams if they are a program's, or come from other processes, and in no order: those of operators lie together as they were read, which is of use
-/// to who reads them later.
+/// Repartitions `rows` round-robin to `threads` streams if they come from a compiled plan or from other processes, in
+/// no order.
+///
+/// Rows of operators keep their partitions: rows that were read together stay together, which helps later readers.
 pub(super) fn dealt(rows: Arc<dyn ExecutionPlan>, threads: usize) -> SqlResult<Arc<dyn ExecutionPlan>> {
     if threads < 2 || !is_of_program(&rows) || rows.output_ordering().is_some() {
         return Ok(rows);
@@ -21,6 +24,7 @@ pub(super) fn dealt(rows: Arc<dyn ExecutionPlan>, threads: usize) -> SqlResult<A
     Ok(Arc::new(dealt))
 }
 
+/// Returns whether the rows come from a compiled plan of the engine or from other processes.
 fn is_of_program(rows: &Arc<dyn ExecutionPlan>) -> bool {
     match rows.downcast_ref::<ProjectionExec>() {
         Some(projection) => is_of_program(projection.input()),

@@ -1,5 +1,5 @@
-//! An INSERT whose rows are looked at together before any is written: for keys and references that are enforced, for ON CONFLICT,
-//! and for RETURNING.
+//! INSERT of collected rows: enforced keys and references, ON CONFLICT and RETURNING need all rows before any is
+//! written.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -27,14 +27,15 @@ use types::{Condition, RowId, SqlError, SqlResult};
 use crate::dml::Dml;
 use crate::modify::{Following, Modified, Targets, is_seen};
 
-/// The rows of an INSERT.
+/// Collected rows of an INSERT.
 pub(super) struct Gathered {
     rows: Vec<NewRow>,
-    /// The same as columns, with those of RETURNING behind them; none where the rows alone are enough.
+    /// The same rows as columns, followed by those of RETURNING; empty if nothing needs columns.
     batches: Vec<RecordBatch>,
 }
 
 impl Gathered {
+    /// Collects the rows of batches whose first columns are the table's.
     pub(super) fn of_batches(table: &Table, batches: Vec<RecordBatch>) -> SqlResult<Self> {
         let width = table.columns.len();
         let mut rows = Vec::new();
@@ -45,7 +46,7 @@ impl Gathered {
         Ok(Self { rows, batches })
     }
 
-    /// Rows that become fresh ones, and of which nothing is given back.
+    /// Collects rows that are inserted as fresh ones, without RETURNING.
     pub(super) fn of_rows(rows: Vec<Tuple>) -> Self {
         let rows = rows.into_iter().map(|tuple| NewRow { id: None, tuple }).collect();
         Self { rows, batches: Vec::new() }
@@ -53,7 +54,7 @@ impl Gathered {
 }
 
 impl Dml {
-    /// Of the rows that the plan gives, finds conflicts and violations, and stages what remains.
+    /// Resolves conflicts, checks constraints, and stages the remaining rows and the updates of DO UPDATE.
     pub(super) async fn write_gathered(
         &self,
         plan: &WritePlan,
@@ -113,7 +114,7 @@ impl Dml {
         Ok(Attempt::Done(Modified { rows: count, returning }))
     }
 
-    /// Adds new rows: few as fresh ones, many as shards.
+    /// Stages new rows: few as fresh rows, many as shards.
     async fn put(
         &self,
         table: &Arc<Table>,
@@ -138,7 +139,7 @@ impl Dml {
         loaded.stage(transaction).map(drop)
     }
 
-    /// Which of the proposed rows have a key that is taken, and by which row.
+    /// Finds the proposed rows whose key exists already, and the existing row of each.
     async fn conflicts(
         &self,
         table: &Arc<Table>,
@@ -179,6 +180,7 @@ impl Dml {
         Ok(Conflicts { free, taken: taken_by })
     }
 
+    /// Looks up the keys in a unique index, and returns the position and the existing row of those that exist.
     async fn taken_of(
         &self,
         table: &Arc<Table>,
@@ -194,7 +196,7 @@ impl Dml {
         Ok(positions.into_iter().zip(found).filter_map(|(position, found)| Some((position, *found.first()?))).collect())
     }
 
-    /// Runs DO UPDATE over the rows that have the keys.
+    /// Locks the existing rows of conflicting keys and computes what DO UPDATE makes of them.
     #[expect(clippy::too_many_arguments, reason = "a statement, its rows, and where they go")]
     async fn update_taken(
         &self,
@@ -211,7 +213,7 @@ impl Dml {
         ids.sort_unstable();
         let locked = transaction.lock_rows(table.oid, &ids, RowLock::Update, waits.wait());
         if waits.interruptibly(locked).await?.waited {
-            // Whatever has happened to them, nobody changes them any more.
+            // The lock had to be waited for, so the rows may have changed: run the statement on a newer snapshot.
             return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
         }
         let rows = newest(transaction, table)?;
@@ -220,7 +222,7 @@ impl Dml {
         let view = transaction.view();
         let seen = view.state.rows(table.oid);
         if !found.iter().all(|found| is_seen(seen, &rows, found)) {
-            // PostgreSQL updates what its snapshot does not show; here the statement looks again and then sees it.
+            // PostgreSQL updates rows that its snapshot does not show; here the statement runs on a newer snapshot.
             return refused(transaction.isolation(), "update").map_or(Ok(Attempt::Again), Err);
         }
         let columns = column_defs(table).iter().map(stored_column).collect::<SqlResult<Vec<_>>>()?;
@@ -252,15 +254,15 @@ impl Dml {
     }
 }
 
-/// What became of the rows of an INSERT … ON CONFLICT.
+/// Conflicts of the rows of an INSERT … ON CONFLICT.
 struct Conflicts {
-    /// For each proposed row whether its keys are free.
+    /// For each proposed row, whether none of its keys exists.
     free: Vec<bool>,
-    /// Positions of proposed rows, and the row that has the key.
+    /// Positions of conflicting proposed rows, each with the existing row that has the key.
     taken: Vec<(usize, Found)>,
 }
 
-/// Whether an INSERT into the table needs to see all of its rows before it writes one.
+/// Returns whether an INSERT must collect all of its rows before it writes one.
 pub(super) fn is_gathered(plan: &WritePlan) -> bool {
     let table = &plan.table;
     let is_checked = table.row_indexes().any(|index| index.unique)
@@ -270,6 +272,7 @@ pub(super) fn is_gathered(plan: &WritePlan) -> bool {
     plan.returning.is_some() || plan.conflict.is_some() || is_checked || table.storage == Storage::Row
 }
 
+/// Returns PostgreSQL's `21000` for a row that one ON CONFLICT DO UPDATE would affect twice.
 fn twice() -> SqlError {
     let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
     SqlError::new(Condition::CardinalityViolation, message).with_hint(
@@ -278,5 +281,5 @@ fn twice() -> SqlError {
 }
 
 fn internal(error: arrow::error::ArrowError) -> SqlError {
-    SqlError::internal(format!("inserted rows: {error}"))
+    SqlError::internal(format!("rows of an INSERT do not match their schema: {error}"))
 }

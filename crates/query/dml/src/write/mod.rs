@@ -1,4 +1,8 @@
-//! INSERT: rows of a plan are looked at together where they have to be, or go to shards as they come.
+//! INSERT: rows are collected where constraints, ON CONFLICT or RETURNING need it, and streamed to shards otherwise.
+//!
+//! - `gathered.rs`: inserts rows that were collected, with ON CONFLICT.
+//! - `dealt.rs`: deals the rows of one stream to several writers.
+//! - `with_ids.rs`: writes changed rows, which have ids already, to shards.
 
 mod dealt;
 mod gathered;
@@ -22,11 +26,11 @@ use dealt::dealt;
 use gathered::Gathered;
 
 impl Dml {
-    /// Runs a write and stages what it adds to the table; how many rows that is.
+    /// Runs an INSERT and stages its rows.
     ///
     /// # Errors
-    /// What a row violates (`23502`, `23514`, …), what the query finds, `57014` when cancelled; the transaction then has to
-    /// be rolled back to where it was.
+    /// Violated constraints (`23502`, `23514`, …), errors of the query, `57014` when cancelled. The transaction must
+    /// then be rolled back to its state before the statement.
     pub fn write<'a>(
         &'a self,
         plan: &'a WritePlan,
@@ -58,7 +62,7 @@ impl Dml {
             let rows = dealt(prepared.operators, prepared.task.session_config().target_partitions())?;
             load.run(rows, prepared.task).await
         };
-        // What it has written stays announced where it fails, and is removed with what is not committed.
+        // After a failure the uploads stay announced, and are removed like all that are not committed.
         let loaded = self.executor.run(context, loading.instrument(Step::Run.span())).await?;
         let rows = loaded.stage(transaction)?;
         Ok(Attempt::Done(Modified { rows, returning: Vec::new() }))
@@ -66,7 +70,8 @@ impl Dml {
 }
 
 impl Dml {
-    /// As [`Dml::write`], of rows that the program of a plan gives for these parameters; `None` where the plan has to be run.
+    /// Inserts rows that a compiled key-lookup plan computes for its parameters; `None` if the plan must be run by
+    /// operators instead.
     ///
     /// # Errors
     /// As [`Dml::write`].
@@ -93,7 +98,7 @@ impl Dml {
     }
 }
 
-/// How many rows one statement may add as fresh ones; more become shards at once.
+/// Returns the number of rows up to which a statement inserts fresh rows; more are written to shards directly.
 fn fresh_rows_max(storage: Storage, context: &RunContext) -> usize {
     match storage {
         Storage::Row => usize::MAX,

@@ -1,4 +1,4 @@
-//! Rows that have their ids already, into shards: what a statement has changed of many rows.
+//! Writes rows that already have ids to shards: the new versions of many changed rows.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use types::{SqlError, SqlResult};
 use crate::dml::Dml;
 
 impl Dml {
-    /// Writes rows, in the columns of the table and then their ids, to shards and stages these.
+    /// Writes rows to shards and stages the shards; the columns are those of the table, then the row id.
     ///
     /// # Errors
-    /// What the storage reports; `57014` when cancelled.
+    /// Errors of the storage; `57014` when cancelled.
     pub(crate) async fn write_with_ids(
         &self,
         table: &Arc<Table>,
@@ -56,7 +56,7 @@ impl Dml {
     }
 }
 
-/// The rows with exactly the table's columns, and their ids.
+/// Converts the columns to exactly the table's types and appends the ids.
 fn conformed(table: &Arc<Table>, rows: Vec<RecordBatch>) -> SqlResult<Vec<RecordBatch>> {
     let (conform, width) = (Conform::new(table), table.columns.len());
     let with_ids = |rows: RecordBatch| {
@@ -65,7 +65,7 @@ fn conformed(table: &Arc<Table>, rows: Vec<RecordBatch>) -> SqlResult<Vec<Record
         let fields: Vec<FieldRef> = conformed.schema().fields().iter().map(Arc::clone).chain([id]).collect();
         let columns: Vec<ArrayRef> = conformed.columns().iter().chain([rows.column(width)]).map(Arc::clone).collect();
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
-            .map_err(|error| SqlError::internal(format!("changed rows: {error}")))
+            .map_err(|error| SqlError::internal(format!("changed rows do not match the table's columns: {error}")))
     };
     rows.into_iter().map(with_ids).collect()
 }

@@ -1,11 +1,11 @@
-//! Arrays in PostgreSQL's binary form, of one dimension.
+//! Decodes one-dimensional arrays in PostgreSQL's binary form.
 
 use types::{Condition, SqlError, SqlResult, SqlType};
 
 use super::binary::Reader;
 use super::column::{ColumnBuilder, left_over, too_short};
 
-/// The elements of a binary array, and what its header says of them.
+/// Binary array with its header read.
 pub(super) struct BinaryArray<'a> {
     count: usize,
     elements: Reader<'a>,
@@ -39,7 +39,7 @@ impl<'a> BinaryArray<'a> {
                 let _lower_bound = reader.i32()?;
                 let count = usize::try_from(count)
                     .map_err(|_| SqlError::new(Condition::InvalidBinaryRepresentation, "invalid array length"))?;
-                // Each element brings at least its length, so a forged count cannot make us reserve memory.
+                // Each element has at least its length field, so a forged count cannot reserve memory.
                 if count > reader.0.len() / 4 {
                     return Err(too_short());
                 }
@@ -53,7 +53,7 @@ impl<'a> BinaryArray<'a> {
         }
     }
 
-    /// Gives each element's bytes (`None` for NULL) to `visit`; nothing may be left over.
+    /// Calls `visit` with each element's bytes (`None` for NULL); excess bytes are an error.
     pub(super) fn each(mut self, mut visit: impl FnMut(Option<&'a [u8]>) -> SqlResult<()>) -> SqlResult<()> {
         for _ in 0..self.count {
             match self.elements.i32()? {

@@ -1,4 +1,4 @@
-//! One value in PostgreSQL's binary form into a column.
+//! Appends values in PostgreSQL's binary form to a column.
 
 use types::text::{
     DATE_DAYS_MAX, DATE_DAYS_MIN, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN, US_PER_DAY, check_json, normalize_jsonb,
@@ -11,10 +11,10 @@ use super::{array, numeric, utf8};
 use crate::encode::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US};
 
 impl ColumnBuilder {
-    /// Appends the value that `typreceive` would read from `bytes`.
+    /// Decodes `bytes` as the type's `typreceive` function does, and appends the value.
     ///
     /// # Errors
-    /// 22P03 for bytes left over or malformed, 08P01 for bytes missing, else what the type reports for a value it cannot hold.
+    /// 22P03 for excess or malformed bytes, 08P01 for missing bytes, and the type's errors for values out of range.
     pub fn push_binary(&mut self, bytes: &[u8]) -> SqlResult<()> {
         match &mut self.values {
             Values::Bool(values) => values.append(fixed::<1>(bytes)? != [0]),
@@ -82,7 +82,7 @@ impl ColumnBuilder {
     }
 }
 
-/// Bytes read from the front; 08P01 when they run out.
+/// Reader of big-endian values from the front of bytes; fails with 08P01 at their end.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> SqlResult<[u8; N]> {
-        Ok(self.take(N)?.try_into().expect("exactly as many bytes were taken"))
+        Ok(self.take(N)?.try_into().expect("take(N) returns N bytes"))
     }
 
     pub(super) fn u16(&mut self) -> SqlResult<u16> {
@@ -117,12 +117,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// All of `bytes`, which must be exactly `N`.
+/// Returns `bytes` as an array of exactly `N` bytes.
 fn fixed<const N: usize>(bytes: &[u8]) -> SqlResult<[u8; N]> {
     bytes.try_into().map_err(|_| if bytes.len() < N { too_short() } else { left_over() })
 }
 
-/// Days since 2000-01-01 as days since 1970-01-01, within the years Kiln holds.
+/// Converts days since 2000-01-01 to days since 1970-01-01, within the range of Kiln's dates.
 fn date(days: i32) -> SqlResult<i32> {
     refuse_infinity("date", days, i32::MIN, i32::MAX)?;
     days.checked_add(POSTGRES_EPOCH_DAYS)
@@ -130,12 +130,12 @@ fn date(days: i32) -> SqlResult<i32> {
         .ok_or_else(|| out_of_range("date"))
 }
 
-/// Microseconds of a day, 24:00 included.
+/// Checks that microseconds are within a day, including 24:00.
 fn time(us: i64) -> SqlResult<i64> {
     if (0..=US_PER_DAY).contains(&us) { Ok(us) } else { Err(out_of_range("time")) }
 }
 
-/// Microseconds since 2000-01-01 as microseconds since 1970-01-01, within the years Kiln holds.
+/// Converts microseconds since 2000-01-01 to microseconds since 1970-01-01, within the range of Kiln's timestamps.
 fn timestamp(us: i64) -> SqlResult<i64> {
     refuse_infinity("timestamp", us, i64::MIN, i64::MAX)?;
     us.checked_add(POSTGRES_EPOCH_US)
@@ -143,7 +143,7 @@ fn timestamp(us: i64) -> SqlResult<i64> {
         .ok_or_else(|| out_of_range("timestamp"))
 }
 
-/// The ends of the number range stand for the ends of time: `date.min` and `date.max` of asyncpg.
+/// Rejects the smallest and the largest number, which encode -infinity and infinity (asyncpg's `date.min`, `date.max`).
 fn refuse_infinity<T: PartialEq>(what: &str, value: T, past: T, future: T) -> SqlResult<()> {
     let name = if value == future {
         "infinity"

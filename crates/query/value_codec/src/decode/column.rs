@@ -1,4 +1,4 @@
-//! A column under construction, fed with PostgreSQL's text or binary values.
+//! A column under construction, to which PostgreSQL values in text or binary are appended.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use arrow::datatypes::{
 use types::text::DateContext;
 use types::{Condition, SqlError, SqlResult, SqlType};
 
-/// Message of 22P03 for bytes that a value's type did not take.
+/// Message of 22P03 for a value with excess bytes.
 pub(crate) const LEFT_OVER: &str = "incorrect binary data format";
 
-/// Builds one column in the Arrow form of its SQL type. Type modifiers apply as in an assignment: numbers are rounded,
-/// `char(n)` is padded, text too long is an error.
+/// Builder of one column in the Arrow form of its SQL type.
 ///
-/// A push that fails appends nothing; the caller may push NULL in its place and go on.
+/// Type modifiers apply as in an assignment: numbers are rounded, `char(n)` is padded, text that is too long is an
+/// error. A push that fails appends nothing; the caller may push NULL instead and continue.
 #[derive(Debug)]
 pub struct ColumnBuilder {
     pub(super) sql_type: SqlType,
@@ -29,7 +29,7 @@ pub struct ColumnBuilder {
     nulls: NullBufferBuilder,
 }
 
-/// Values so far; what stands for a NULL is the type's zero.
+/// Values so far; NULLs have the type's zero.
 #[derive(Debug)]
 pub(super) enum Values {
     Bool(BooleanBufferBuilder),
@@ -48,7 +48,7 @@ pub(super) enum Values {
 }
 
 impl ColumnBuilder {
-    /// An empty column of `sql_type` with room for `capacity` values; `dates` says how dates are read.
+    /// Creates an empty column of `sql_type` with capacity for `capacity` values; `dates` is used to parse dates.
     #[must_use]
     pub fn new(sql_type: &SqlType, dates: &DateContext, capacity: usize) -> Self {
         let values = match sql_type {
@@ -91,19 +91,19 @@ impl ColumnBuilder {
         Values::List { offsets: first_offset(capacity), items: Box::new(Self::new(element, dates, capacity)) }
     }
 
-    /// The type of the values.
+    /// Returns the type of the values.
     #[must_use]
     pub fn sql_type(&self) -> &SqlType {
         &self.sql_type
     }
 
-    /// Values so far, NULLs among them.
+    /// Returns the number of values so far, including NULLs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nulls.len()
     }
 
-    /// Whether nothing was pushed yet.
+    /// Returns whether no value was pushed yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -124,18 +124,18 @@ impl ColumnBuilder {
             Values::Text(values) => values.append_null(),
             Values::Bytes { offsets, data } => offsets.push(arrow_offset(data.len())),
             Values::Uuid(values) => values.extend_from_slice(&[0; 16]),
-            // Elements of a list that failed half-way lie under this NULL, where nothing reads them.
+            // Elements of a list whose push failed stay in `items`, covered by this NULL.
             Values::List { offsets, items } => offsets.push(arrow_offset(items.len())),
         }
         self.nulls.append_null();
     }
 
-    /// Counts the value just appended to `values`.
+    /// Marks the value just appended to `values` as not NULL.
     pub(super) fn accept(&mut self) {
         self.nulls.append_non_null();
     }
 
-    /// The column, in the Arrow form of its SQL type.
+    /// Finishes the column, in the Arrow form of its SQL type.
     #[must_use]
     pub fn finish(mut self) -> ArrayRef {
         let nulls = self.nulls.finish();
@@ -180,30 +180,32 @@ impl ColumnBuilder {
     }
 }
 
-/// Offsets of `capacity` values to come.
+/// Returns offsets with a leading zero and capacity for `capacity` values.
 fn first_offset(capacity: usize) -> Vec<i32> {
     let mut offsets = Vec::with_capacity(capacity + 1);
     offsets.push(0);
     offsets
 }
 
-/// An Arrow offset; a batch of COPY holds a few megabytes and a parameter less than 1 GB.
+/// Converts a length to an Arrow offset; a batch of COPY has a few megabytes and a parameter less than 1 GB.
 pub(super) fn arrow_offset(length: usize) -> i32 {
     i32::try_from(length).expect("a column under construction stays below 2 GB")
 }
 
-/// 22P03: the value has more bytes than its type takes.
+/// Returns 22P03 for a value with more bytes than its type takes.
 pub(super) fn left_over() -> SqlError {
     SqlError::new(Condition::InvalidBinaryRepresentation, LEFT_OVER)
 }
 
-/// 08P01: the value has fewer bytes than its type takes.
+/// Returns 08P01 for a value with fewer bytes than its type takes.
 pub(super) fn too_short() -> SqlError {
     SqlError::new(Condition::ProtocolViolation, "insufficient data left in message")
 }
 
-/// Checks and shapes text for `varchar(n)` and `char(n)` as their input functions do: blanks beyond the length are dropped,
-/// anything else beyond it is 22001, and `char` is padded.
+/// Fits text to `varchar(n)` and `char(n)` as their input functions do: excess blanks are dropped and `char` is padded.
+///
+/// # Errors
+/// 22001 for other excess characters.
 pub(super) fn fit_text<'a>(text: &'a str, sql_type: &SqlType, padded: &'a mut String) -> SqlResult<&'a str> {
     let (limit, is_char) = match sql_type {
         SqlType::Varchar(Some(limit)) => (*limit, false),
@@ -235,7 +237,7 @@ pub(super) fn fit_text<'a>(text: &'a str, sql_type: &SqlType, padded: &'a mut St
     Ok(padded)
 }
 
-/// A parameter is one text: it gets no more room than that takes.
+/// Creates a text builder; for a single value, such as a parameter, with a small block.
 fn text_builder(capacity: usize) -> StringViewBuilder {
     let builder = StringViewBuilder::with_capacity(capacity);
     if capacity == 1 { builder.with_fixed_block_size(128) } else { builder }

@@ -1,6 +1,8 @@
-//! PostgreSQL value bytes, text and binary, to Arrow: parameters of a statement, and the columns COPY FROM reads.
+//! Decodes PostgreSQL values, text and binary, to Arrow, for parameters of statements and for COPY FROM.
 //!
-//! Start at [`ColumnBuilder`]: a parameter is a column of one value.
+//! - `column.rs`: [`ColumnBuilder`], a column under construction; a parameter is a column of one value. Start here.
+//! - `text.rs`, `binary.rs`: append one value in either format; `array.rs`: binary arrays.
+//! - `numeric.rs`: binary `numeric`, and the precision and scale of numeric parameters.
 
 mod array;
 mod binary;
@@ -20,14 +22,15 @@ pub use column::ColumnBuilder;
 use self::numeric::Sent;
 use crate::encode::Format;
 
-/// The value of parameter `number` (from 1), sent as `bytes` (`None` for NULL) for a parameter of `sql_type`, in that type's Arrow form.
+/// Decodes parameter `number` (from 1) of `sql_type` from `bytes` (`None` for NULL) to that type's Arrow form.
 ///
-/// A `numeric` keeps the precision and scale it was sent with, as a literal would; parameters carry no modifier. One of more digits than
-/// Kiln's numerics have is its text, which is rounded where it becomes a column's value, and refused where it would have to be a value by
-/// itself. NULL has the least digits.
+/// A `numeric` gets the precision and scale of its digits, as a literal does, because parameters have no type
+/// modifier; NULL gets the smallest. A number with more digits than Kiln's numerics is returned as text: an assignment
+/// to a column rounds it, and any other use rejects it.
 ///
 /// # Errors
-/// 22P02 and its kin for text that is no such value, 22P03 for bytes left over, 08P01 for bytes missing, 22021 for text that is not UTF-8.
+/// 22P02 and related conditions for invalid text, 22P03 for excess bytes, 08P01 for missing bytes, 22021 for text that
+/// is not UTF-8.
 pub fn parameter(
     number: usize,
     bytes: Option<&[u8]>,
@@ -62,7 +65,7 @@ pub fn parameter(
         .map_err(|error| SqlError::internal(format!("parameter ${number} of type {sql_type}: {error}")))
 }
 
-/// The value of a parameter of a type that most are of, as it is most often sent; `None` for all others, and those that are not right.
+/// Decodes a parameter of a common type without a [`ColumnBuilder`]; `None` for other types, NULL, and wrong lengths.
 fn single(bytes: Option<&[u8]>, format: Format, sql_type: &SqlType) -> SqlResult<Option<ScalarValue>> {
     let Some(bytes) = bytes else { return Ok(None) };
     Ok(match (sql_type, format) {
@@ -82,10 +85,10 @@ fn number<const N: usize, T>(bytes: &[u8], read: impl FnOnce([u8; N]) -> T) -> O
     bytes.try_into().ok().map(read)
 }
 
-/// `bytes` as text, or 22021 in PostgreSQL's words; a zero byte is no text either.
+/// Checks that bytes are UTF-8 without zero bytes, and returns them as text.
 ///
 /// # Errors
-/// 22021 with the first offending bytes in hexadecimal.
+/// 22021 with the first offending bytes in hexadecimal, in PostgreSQL's words.
 pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
     let text = std::str::from_utf8(bytes);
     let valid = text.map_or_else(|error| error.valid_up_to(), str::len);
@@ -95,8 +98,10 @@ pub fn utf8(bytes: &[u8]) -> SqlResult<&str> {
     }
 }
 
-/// 22021 for the sequence that starts at `at`: as many bytes as its first byte announces, up to the end or to a line end, so
-/// that it says the same wherever lines were cut apart.
+/// Returns 22021 for the invalid sequence at `at`.
+///
+/// It names as many bytes as the first one announces, up to a line end, so that the message does not depend on how COPY
+/// cuts its input.
 #[must_use]
 pub fn invalid_utf8(bytes: &[u8], at: usize) -> SqlError {
     let announced = match bytes.get(at) {

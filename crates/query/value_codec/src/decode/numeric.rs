@@ -1,4 +1,4 @@
-//! `numeric` in PostgreSQL's binary form, and the digits a numeric parameter brings along.
+//! Decodes `numeric` in PostgreSQL's binary form, and determines the precision and scale of numeric parameters.
 
 use types::numeric::{digit_count, power_of_ten};
 use types::sql_type::NUMERIC_PRECISION_MAX;
@@ -15,13 +15,13 @@ const NEGATIVE: u16 = 0x4000;
 const NOT_A_NUMBER: u16 = 0xc000;
 const INFINITY: u16 = 0xd000;
 const MINUS_INFINITY: u16 = 0xf000;
-/// PostgreSQL keeps the scale in 14 bits.
+/// Maximum display scale, which PostgreSQL stores in 14 bits.
 const SCALE_MAX: u16 = 0x3fff;
 const BASE: u16 = 10_000;
-/// Decimal digits in one digit to base 10,000.
+/// Decimal digits in one base-10,000 digit.
 const GROUP: i32 = 4;
 
-/// A number as it came: digits to base 10,000, the first worth 10,000^`weight`, of which `scale` decimals after the point count.
+/// Number on the wire: base-10,000 digits, the first worth 10,000^`weight`, with `scale` significant decimals.
 pub(super) struct Wire<'a> {
     digits: &'a [u8],
     weight: i16,
@@ -59,23 +59,26 @@ pub(super) fn read(bytes: &[u8]) -> SqlResult<Wire<'_>> {
 }
 
 impl Wire<'_> {
-    /// The value times 10^`scale`, rounded half away from zero; 22003 beyond `precision` digits.
+    /// Returns the value times 10^`scale`, rounded half away from zero.
+    ///
+    /// # Errors
+    /// 22003 for more than `precision` digits.
     pub(super) fn value(&self, precision: u8, scale: u8) -> SqlResult<i128> {
         match self.scaled(scale).filter(|value| digit_count(*value) <= precision) {
             Some(value) => Ok(value),
-            // Rounding, cut digits and errors are rare and have one home.
+            // Rounding, truncated digits and errors are rare: the text parser handles them.
             None => parse_numeric(&self.to_text(), precision, scale),
         }
     }
 
-    /// The value times 10^`scale` where that is a whole number of 128 bits and no digit lies beyond the wire's own scale.
+    /// Returns the value times 10^`scale` if that is an integer of 128 bits and no digit lies beyond the wire's scale.
     fn scaled(&self, scale: u8) -> Option<i128> {
         let mut value: i128 = 0;
         let mut exponent = (i32::from(self.weight) + 1) * GROUP;
         let mut digits = self.groups().peekable();
         while let Some(mut group) = digits.next() {
             let mut length = GROUP;
-            // The last group is often padded on its right, which 38 digits would not survive.
+            // The last group often has padding zeros, which could overflow 38 digits.
             while digits.peek().is_none() && length > 0 && group % 10 == 0 {
                 group /= 10;
                 length -= 1;
@@ -130,17 +133,17 @@ impl Wire<'_> {
     }
 }
 
-/// A parameter as it was sent.
+/// Form of a parameter as sent.
 pub(super) enum Sent {
-    /// A value of another type than numeric.
+    /// Value of a type other than numeric.
     AsDeclared,
-    /// A value of this type, which has its digits.
+    /// Numeric value, or array of them, with the type that its digits need.
     WithDigits(SqlType),
-    /// A number of more digits than a numeric has.
+    /// Text of a number with more digits than Kiln's numerics have.
     Whole(String),
 }
 
-/// The type of a NULL that is sent for a numeric, or an array of them; `None` for other types.
+/// Returns the type of a NULL parameter of type numeric, or an array of it; `None` for other types.
 pub(super) fn without_digits(sql_type: &SqlType) -> Option<SqlType> {
     match sql_type {
         SqlType::Numeric { .. } => Some(Digits { whole: 1, scale: 0 }.sql_type()),
@@ -149,7 +152,7 @@ pub(super) fn without_digits(sql_type: &SqlType) -> Option<SqlType> {
     }
 }
 
-/// The form in which a numeric parameter was sent; of an array, that of its widest element.
+/// Determines the form of a numeric parameter; for an array, from its widest element.
 pub(super) fn own_digits(bytes: &[u8], format: Format, sql_type: &SqlType) -> SqlResult<Sent> {
     match sql_type {
         SqlType::Numeric { .. } => match digits_of(bytes, format) {
@@ -182,7 +185,7 @@ pub(super) fn own_digits(bytes: &[u8], format: Format, sql_type: &SqlType) -> Sq
     }
 }
 
-/// Digits before and after the point.
+/// Number of digits before and after the decimal point.
 #[derive(Clone, Copy)]
 struct Digits {
     whole: u8,

@@ -17,7 +17,7 @@ fn a_null_of_any_type_is_a_null_of_that_type() {
     for sql_type in SqlType::scalars().chain([SqlType::Array(Box::new(SqlType::Int4))]) {
         let value = parameter(1, None, Format::Text, &sql_type, &DateContext::default()).unwrap();
         assert!(value.is_null(), "{sql_type}");
-        // Beside any other numeric it asks for no digits.
+        // A NULL has the fewest digits, so that it never widens the type of another numeric.
         let is_numeric = matches!(sql_type, SqlType::Numeric { .. });
         let expected = if is_numeric { SqlType::Numeric { precision: 1, scale: 0 } } else { sql_type };
         assert_eq!(value.data_type(), expected.arrow_type());

@@ -1,4 +1,4 @@
-//! One value in PostgreSQL's text form into a column.
+//! Appends values in PostgreSQL's text form to a column.
 
 use arrow::datatypes::IntervalMonthDayNano;
 use types::text;
@@ -7,10 +7,10 @@ use types::{Condition, Interval, SqlError, SqlResult, SqlType};
 use super::column::{ColumnBuilder, Values, arrow_offset, fit_text};
 
 impl ColumnBuilder {
-    /// Appends the value that `text` spells.
+    /// Parses `text` and appends the value.
     ///
     /// # Errors
-    /// What the type's input function reports, in PostgreSQL's words.
+    /// Errors of the type's input function, in PostgreSQL's words.
     pub fn push_text(&mut self, text: &str) -> SqlResult<()> {
         match &mut self.values {
             Values::Int16(values) => values.push(text::parse_int2(text)?),
@@ -74,12 +74,12 @@ impl ColumnBuilder {
 /// Bytes of a `name` without its terminator.
 const NAME_BYTES: usize = 63;
 
-/// At most `limit` bytes, cut between characters.
+/// Returns at most `limit` bytes of a text, cut between characters.
 fn prefix(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }
 
-/// The object of a `reg` type by number; finding one by name needs the catalog, which a value does not carry.
+/// Parses the number of an object; a name of a `reg…` type is not supported, because lookup needs the catalog.
 fn parse_oid(text: &str, sql_type: &SqlType) -> SqlResult<u32> {
     match sql_type {
         SqlType::Oid => text::parse_oid(text),
@@ -88,7 +88,10 @@ fn parse_oid(text: &str, sql_type: &SqlType) -> SqlResult<u32> {
     }
 }
 
-/// Arrow's interval counts nanoseconds in 64 bits; 22008 beyond them.
+/// Converts an interval to Arrow's form.
+///
+/// # Errors
+/// 22008 if its time exceeds 64 bits of nanoseconds.
 pub(super) fn month_day_nano(interval: Interval) -> SqlResult<IntervalMonthDayNano> {
     let nanoseconds = interval
         .microseconds

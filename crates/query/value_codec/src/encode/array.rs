@@ -1,4 +1,4 @@
-//! Arrays of one dimension, as `array_out` and `array_send` write them.
+//! Encodes one-dimensional arrays as `array_out` and `array_send` do.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::prepare::ListForm;
 use super::text::TextEncoder;
 use super::wire_length;
 
-/// The elements of list `row`.
+/// Returns the range of elements of list `row`.
 pub(super) fn range(offsets: &OffsetBuffer<i32>, row: usize) -> Range<usize> {
     let at = |index: usize| usize::try_from(offsets[index]).expect("Arrow offsets are never negative");
     at(row)..at(row + 1)
@@ -38,7 +38,7 @@ pub(super) fn write_text(items: &mut TextEncoder, form: ListForm, range: Range<u
     writer.finish();
 }
 
-/// Appends dimensions, a flag for NULLs, the element type, length, lower bound, then each element with its length.
+/// Appends the binary form: dimensions, NULL flag, element type, length, lower bound, elements with their lengths.
 pub(super) fn write_binary(
     items: &mut BinaryEncoder,
     element_oid: u32,

@@ -1,4 +1,4 @@
-//! Values as PostgreSQL's `typsend` functions send them.
+//! Encodes values in binary, as PostgreSQL's `typsend` functions do.
 
 use arrow::array::ArrayRef;
 use arrow::buffer::NullBuffer;
@@ -9,19 +9,19 @@ use super::numeric::write_numeric;
 use super::prepare::{Values, prepare};
 use super::{NULL_LENGTH, array, wire_length};
 
-/// Days from 1970-01-01 to 2000-01-01, where PostgreSQL counts from.
+/// Days from 1970-01-01 to 2000-01-01, PostgreSQL's epoch.
 pub(crate) const POSTGRES_EPOCH_DAYS: i32 = 10_957;
 /// Microseconds from 1970-01-01 to 2000-01-01.
 pub(crate) const POSTGRES_EPOCH_US: i64 = 946_684_800_000_000;
-/// The only version of `jsonb`'s binary form: this byte, then the text.
+/// Version byte of `jsonb`'s binary form, which precedes the text.
 pub(crate) const JSONB_VERSION: u8 = 1;
 
-/// One column of a batch, ready to be written row by row in binary.
+/// Encoder of one column of a batch in binary.
 #[derive(Debug)]
 pub struct BinaryEncoder {
     values: Values,
     nulls: Option<NullBuffer>,
-    /// Encoder of a list's elements and their type's number.
+    /// Encoder of a list's elements, and their type's OID.
     items: Option<(Box<BinaryEncoder>, u32)>,
 }
 
@@ -29,7 +29,7 @@ impl BinaryEncoder {
     /// Prepares `column`, whose values are of `sql_type`.
     ///
     /// # Errors
-    /// When the column's Arrow type cannot be sent as `sql_type`, or a value does not fit it.
+    /// `XX000` if the column's Arrow type cannot be cast to that of `sql_type`, or a value does not fit it.
     pub fn new(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<Self> {
         let (values, nulls) = prepare(column, sql_type)?;
         let items = match &values {
@@ -39,13 +39,13 @@ impl BinaryEncoder {
         Ok(Self { values, nulls, items })
     }
 
-    /// Whether `row` is NULL.
+    /// Returns whether `row` is NULL.
     #[must_use]
     pub fn is_null(&self, row: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// Appends the value of `row` with its length before it, -1 for NULL.
+    /// Appends the value of `row`, preceded by its length, or -1 for NULL.
     pub fn write_field(&mut self, row: usize, out: &mut BytesMut) {
         if self.is_null(row) {
             out.put_i32(NULL_LENGTH);
@@ -113,7 +113,7 @@ impl BinaryEncoder {
             Values::Bytea(values) => write_bytes(values.value(row), out),
             Values::Uuid(values) => write_bytes(values.value(row), out),
             Values::List { offsets, form, .. } => {
-                let (items, oid) = self.items.as_mut().expect("a list is prepared with its elements");
+                let (items, oid) = self.items.as_mut().expect("BinaryEncoder::new prepares the elements of lists");
                 let range = array::range(offsets, row);
                 with_length(out, |out| array::write_binary(items, *oid, *form, range, out));
             }
@@ -126,7 +126,7 @@ fn write_bytes(bytes: &[u8], out: &mut BytesMut) {
     out.put_slice(bytes);
 }
 
-/// Appends what `write` appends with its length before it.
+/// Appends the output of `write`, preceded by its length.
 pub(super) fn with_length(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) {
     let start = out.len();
     out.put_i32(0);

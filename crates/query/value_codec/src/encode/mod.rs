@@ -1,6 +1,10 @@
-//! Arrow columns as PostgreSQL value bytes, text and binary: for rows on the wire and for COPY TO.
+//! Encodes Arrow columns as PostgreSQL values, text and binary, for rows on the wire and for COPY TO.
 //!
 //! A column is prepared once per batch (one downcast, one zone), then each value costs one match and no allocation.
+//!
+//! - `prepare.rs`: casts and downcasts a column to the Arrow form of its SQL type.
+//! - `text.rs`: [`TextEncoder`]; `binary.rs`: [`BinaryEncoder`]; `array.rs` and `numeric.rs`: values of these types.
+//! - `stored.rs`: [`StoredEncoder`], which encodes rows of the row store directly.
 
 mod array;
 mod binary;
@@ -26,36 +30,36 @@ pub use text::TextEncoder;
 /// The two forms of a value in PostgreSQL's protocol and in COPY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// What people type and read.
+    /// Text, as input and output functions read and write it.
     #[default]
     Text,
-    /// What `typsend` and `typreceive` exchange: big-endian, fixed width where the type is.
+    /// Binary, as `typsend` and `typreceive` exchange it: big-endian, of fixed width for fixed-width types.
     Binary,
 }
 
-/// What the text of a value depends on besides the value.
+/// Session state that the text of a value depends on.
 #[derive(Debug, Clone)]
 pub struct TextStyle {
-    /// Shows `timestamptz`.
+    /// Time zone in which `timestamptz` is printed.
     pub zone: SessionZone,
-    /// Shows `regclass` and its like.
+    /// Names of objects, with which `regclass` and the like are printed.
     pub names: Arc<dyn ObjectNames>,
 }
 
-/// One column of a batch, ready to be written row by row in either format.
+/// Encoder of one column of a batch, in either format.
 #[derive(Debug)]
 pub enum ColumnEncoder {
-    /// Values as text.
+    /// Encoder of text.
     Text(TextEncoder),
-    /// Values as `typsend` would send them.
+    /// Encoder of the binary format of `typsend`.
     Binary(BinaryEncoder),
 }
 
 impl ColumnEncoder {
-    /// Prepares `column`, whose values are of `sql_type`, for text in `style`.
+    /// Prepares `column`, whose values are of `sql_type`; `style` applies to text.
     ///
     /// # Errors
-    /// When the column's Arrow type cannot be shown as `sql_type`, or a value does not fit it.
+    /// `XX000` if the column's Arrow type cannot be cast to that of `sql_type`, or a value does not fit it.
     pub fn new(format: Format, column: &ArrayRef, sql_type: &SqlType, style: &TextStyle) -> SqlResult<Self> {
         Ok(match format {
             Format::Text => Self::Text(TextEncoder::new(column, sql_type, style)?),
@@ -63,7 +67,7 @@ impl ColumnEncoder {
         })
     }
 
-    /// Appends the value of `row` as DataRow and binary COPY carry it: four bytes of length (-1 for NULL), then the bytes.
+    /// Appends the value of `row` as in DataRow and binary COPY: four bytes of length (-1 for NULL), then the value.
     pub fn write_field(&mut self, row: usize, out: &mut BytesMut) {
         match self {
             Self::Text(encoder) => encoder.write_field(row, out),
@@ -75,7 +79,7 @@ impl ColumnEncoder {
 /// Length field of a NULL.
 const NULL_LENGTH: i32 = -1;
 
-/// A value's length as the protocol counts it; a value is part of a message and messages stay below 2 GB.
+/// Converts a length to the protocol's 32 bits; values are parts of messages, which stay below 2 GB.
 fn wire_length(length: usize) -> i32 {
     i32::try_from(length).expect("a value is shorter than 2 GB, as Arrow's offsets are")
 }

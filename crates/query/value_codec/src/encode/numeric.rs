@@ -1,14 +1,14 @@
-//! `numeric` in PostgreSQL's binary form: digits to base 10,000 around a decimal point.
+//! Encodes `numeric` in PostgreSQL's binary form: base-10,000 digits aligned to the decimal point.
 
 use bytes::{BufMut, BytesMut};
 
 const NEGATIVE: u16 = 0x4000;
 const POSITIVE: u16 = 0;
 const BASE: u128 = 10_000;
-/// Decimal digits in one digit to base 10,000.
+/// Decimal digits in one base-10,000 digit.
 const GROUP: u8 = 4;
 
-/// Appends `value` · 10^-`scale`: digit count, weight of the first digit, sign, decimal digits shown, then the digits.
+/// Appends `value` · 10^-`scale`: digit count, weight of the first digit, sign, display scale, then the digits.
 pub(super) fn write_numeric(value: i128, scale: u8, out: &mut BytesMut) {
     let mut rest = value.unsigned_abs();
     // Least significant first; 39 decimal digits and a split at the point make at most 11 groups.
@@ -18,7 +18,7 @@ pub(super) fn write_numeric(value: i128, scale: u8, out: &mut BytesMut) {
         digits[count] = u16::try_from(digit).expect("a remainder of 10,000 is below it");
         count += 1;
     };
-    // Groups line up with the decimal point, so the last one may lack digits on its right.
+    // Groups are aligned to the decimal point, so the last one may need zeros on its right.
     let odd = scale % GROUP;
     if odd != 0 {
         let part = 10u128.pow(u32::from(odd));

@@ -1,4 +1,4 @@
-//! A column brought to the one Arrow form its SQL type has, and downcast, once per batch.
+//! Casts a column to the Arrow form of its SQL type and downcasts it, once per batch.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use arrow::datatypes::{
 };
 use types::{SqlError, SqlResult, SqlType};
 
-/// The values of a column in the form its SQL type has in every batch.
+/// Downcast column in the Arrow form of its SQL type.
 #[derive(Debug)]
 pub(super) enum Values {
     Null,
@@ -23,7 +23,7 @@ pub(super) enum Values {
     Int4(Int32Array),
     Int8(Int64Array),
     Oid(UInt32Array),
-    /// Shown by name in text; the number is sent in binary.
+    /// Object of a `reg…` type: its name in text, its number in binary.
     Object(UInt32Array, SqlType),
     Numeric(Decimal128Array, u8),
     Float4(Float32Array),
@@ -45,16 +45,16 @@ pub(super) enum Values {
     },
 }
 
-/// How a list is written as text.
+/// Text form and lower bound of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListForm {
-    /// `{1,2}`, counted from 1.
+    /// Array `{1,2}`, with lower bound 1.
     Braces,
-    /// `1 2`, counted from 0: the vectors of the system catalog.
+    /// Vector `1 2` of the system catalog, with lower bound 0.
     Blanks,
 }
 
-/// Brings `column` to the form of `sql_type`: free where it has it already, one cast of the batch otherwise.
+/// Prepares `column` for encoding as `sql_type`: free if it has that form already, else one cast of the column.
 pub(super) fn prepare(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<(Values, Option<NullBuffer>)> {
     if *column.data_type() == DataType::Null {
         return Ok((Values::Null, Some(NullBuffer::new_null(column.len()))));
@@ -76,7 +76,7 @@ pub(super) fn prepare(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<(Value
         | SqlType::Regoperator => Values::Object(column.as_primitive::<UInt32Type>().clone(), sql_type.clone()),
         SqlType::Numeric { .. } => {
             let values = column.as_primitive::<Decimal128Type>().clone();
-            let scale = u8::try_from(values.scale()).expect("normalise casts a negative scale away");
+            let scale = u8::try_from(values.scale()).expect("normalise casts decimals of negative scale");
             Values::Numeric(values, scale)
         }
         SqlType::Float4 => Values::Float4(column.as_primitive::<Float32Type>().clone()),
@@ -108,7 +108,7 @@ fn list(column: &ArrayRef, element: &SqlType, form: ListForm) -> Values {
     Values::List { offsets: list.offsets().clone(), items: Arc::clone(list.values()), element: element.clone(), form }
 }
 
-/// The column in its SQL type's Arrow form. A decimal keeps its own scale, and a list its own item field.
+/// Casts a column to its SQL type's Arrow form. Decimals keep their scale, and lists their item field.
 fn normalise(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<ArrayRef> {
     let wanted = match (sql_type, column.data_type()) {
         (SqlType::Numeric { .. }, DataType::Decimal128(_, scale)) if *scale >= 0 => return Ok(Arc::clone(column)),
@@ -136,6 +136,6 @@ fn normalise(column: &ArrayRef, sql_type: &SqlType) -> SqlResult<ArrayRef> {
     };
     let strict = arrow::compute::CastOptions { safe: false, ..Default::default() };
     arrow::compute::cast_with_options(column, &wanted, &strict).map_err(|error| {
-        SqlError::internal(format!("a column of {} cannot be sent as {sql_type}: {error}", column.data_type()))
+        SqlError::internal(format!("casting a column of {} to send it as {sql_type}: {error}", column.data_type()))
     })
 }

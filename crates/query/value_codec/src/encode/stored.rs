@@ -1,4 +1,4 @@
-//! Values of stored rows as PostgreSQL value bytes: for the few rows that an index finds, without columns in between.
+//! Encodes rows of the row store directly as PostgreSQL values, without Arrow columns, for the primary-key fast path.
 
 use arrow::datatypes::DataType;
 use bytes::{BufMut, BytesMut};
@@ -9,19 +9,20 @@ use super::binary::{JSONB_VERSION, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_US, with_
 use super::numeric::write_numeric;
 use super::{Format, NULL_LENGTH, wire_length};
 
-/// Columns of stored rows, ready to be written row by row.
+/// Encoder of columns of stored rows.
 #[derive(Debug)]
 pub struct StoredEncoder {
     fields: Vec<Field>,
     zone: SessionZone,
-    /// The value that is being formatted.
+    /// Buffer for the value that is being formatted.
     scratch: String,
 }
 
+/// Column of the output.
 #[derive(Debug)]
 struct Field {
     column: StoredColumn,
-    /// Where the last row had the column.
+    /// Position of the column in the last row, where it is tried first in the next.
     position: usize,
     sql_type: SqlType,
     scale: u8,
@@ -29,7 +30,8 @@ struct Field {
 }
 
 impl StoredEncoder {
-    /// For `columns`, each sent as its type and in its format; `None` where one of them is sent as a column only.
+    /// Creates an encoder for `columns`, each with the type and format in which it is sent; `None` if one has a type
+    /// that this encoder does not support.
     #[must_use]
     pub fn new<'a>(
         columns: &[StoredColumn],
@@ -48,7 +50,7 @@ impl StoredEncoder {
         Some(Self { fields, zone, scratch: String::new() })
     }
 
-    /// Appends the row's values, each with its length before it, -1 for NULL.
+    /// Appends the row's values, each preceded by its length, or -1 for NULL.
     pub fn write_row(&mut self, row: &Tuple, out: &mut BytesMut) {
         let row = row.reader();
         for field in &mut self.fields {
@@ -67,14 +69,14 @@ impl StoredEncoder {
         }
     }
 
-    /// How many columns a row has.
+    /// Returns the number of columns.
     #[must_use]
     pub fn width(&self) -> usize {
         self.fields.len()
     }
 }
 
-/// Whether values of the type are written here. Lists and what is shown by its name are not.
+/// Returns whether the encoder supports a type: all but lists and types whose values are printed by name.
 fn is_written(sql_type: &SqlType) -> bool {
     match sql_type {
         SqlType::Regclass
@@ -114,9 +116,10 @@ fn is_written(sql_type: &SqlType) -> bool {
 }
 
 impl Field {
+    /// Returns the value of the column in rows that were written before it was added.
     fn missing(&self) -> Value<'_> {
         let value = self.column.missing.as_ref().map(|array| Value::of(array.as_ref(), 0));
-        value.map_or(Value::Null, |value| value.expect("a column that rows lack has a value that rows can have"))
+        value.map_or(Value::Null, |value| value.expect("the default of an added column has a stored form"))
     }
 
     fn write_binary(&self, value: Value<'_>, out: &mut BytesMut) {
@@ -186,6 +189,7 @@ impl Field {
     }
 }
 
+/// Appends bytes, preceded by their length.
 fn sized(out: &mut BytesMut, bytes: &[u8]) {
     out.put_i32(wire_length(bytes.len()));
     out.put_slice(bytes);

@@ -48,7 +48,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A type and some of its values in canonical text.
+/// Type with some of its values in canonical text.
 fn examples() -> Vec<(SqlType, Vec<&'static str>)> {
     let array = |element: SqlType| SqlType::Array(Box::new(element));
     vec![
@@ -98,7 +98,7 @@ fn a_stored_row_is_written_as_its_column_is() {
         let stored = |id, missing| StoredColumn { id: ColumnId(id), sql_type: sql_type.clone(), missing };
         let rows = rows_of(std::slice::from_ref(&column), &[ColumnId(3)]).unwrap();
         for format in [Format::Text, Format::Binary] {
-            // The column itself, and one that is younger than the row.
+            // The column itself, and two that were added after the row was written.
             let columns = [stored(3, None), stored(4, missing.clone()), stored(5, None)];
             let Some(mut encoder) = StoredEncoder::new(&columns, [(&sql_type, format); 3], style.zone) else {
                 continue;
@@ -192,7 +192,7 @@ fn numeric_and_interval_are_what_postgresql_sends() {
         let field = binary(&column(&sql_type, &[Some(text)]), &sql_type, 0);
         let mut expected = expected.to_owned();
         if text == "12345.678" {
-            // 2345 and 6780 follow.
+            // The digits 2345 and 6780 follow.
             expected.push_str("09291a7c");
         }
         assert_eq!(hex(&field[4..]), expected, "{text}");

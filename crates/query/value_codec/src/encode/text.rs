@@ -1,4 +1,4 @@
-//! Values as PostgreSQL's output functions print them.
+//! Encodes values in text, as PostgreSQL's output functions do.
 
 use arrow::array::ArrayRef;
 use arrow::buffer::NullBuffer;
@@ -8,7 +8,7 @@ use types::{Interval, SqlResult, SqlType, text};
 use super::prepare::{Values, prepare};
 use super::{NULL_LENGTH, TextStyle, array, wire_length};
 
-/// One column of a batch, ready to be read row by row as text.
+/// Encoder of one column of a batch in text.
 #[derive(Debug)]
 pub struct TextEncoder {
     values: Values,
@@ -16,7 +16,7 @@ pub struct TextEncoder {
     style: TextStyle,
     /// Encoder of a list's elements.
     items: Option<Box<TextEncoder>>,
-    /// The last value that had to be formatted.
+    /// Buffer with the last formatted value.
     scratch: String,
 }
 
@@ -24,7 +24,7 @@ impl TextEncoder {
     /// Prepares `column`, whose values are of `sql_type`, for text in `style`.
     ///
     /// # Errors
-    /// When the column's Arrow type cannot be shown as `sql_type`, or a value does not fit it.
+    /// `XX000` if the column's Arrow type cannot be cast to that of `sql_type`, or a value does not fit it.
     pub fn new(column: &ArrayRef, sql_type: &SqlType, style: &TextStyle) -> SqlResult<Self> {
         let (values, nulls) = prepare(column, sql_type)?;
         let items = match &values {
@@ -34,7 +34,7 @@ impl TextEncoder {
         Ok(Self { values, nulls, style: style.clone(), items, scratch: String::new() })
     }
 
-    /// The value of `row`, `None` for NULL; valid until the next call.
+    /// Returns the text of `row`, `None` for NULL; valid until the next call.
     pub fn text(&mut self, row: usize) -> Option<&str> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             return None;
@@ -65,18 +65,18 @@ impl TextEncoder {
             }
             Values::Bytea(values) => text::format_bytea(values.value(row), out),
             Values::Uuid(values) => {
-                let bytes = values.value(row).try_into().expect("a uuid column holds 16 bytes a value");
+                let bytes = values.value(row).try_into().expect("a uuid column has 16 bytes per value");
                 text::format_uuid(bytes, out);
             }
             Values::List { offsets, form, .. } => {
-                let items = self.items.as_mut().expect("a list is prepared with its elements");
+                let items = self.items.as_mut().expect("TextEncoder::new prepares the elements of lists");
                 array::write_text(items, *form, array::range(offsets, row), out);
             }
         }
         Some(&self.scratch)
     }
 
-    /// Appends the value of `row` with its length before it, -1 for NULL.
+    /// Appends the value of `row`, preceded by its length, or -1 for NULL.
     pub fn write_field(&mut self, row: usize, out: &mut BytesMut) {
         match self.text(row) {
             None => out.put_i32(NULL_LENGTH),

@@ -1,37 +1,37 @@
-//! What is believed about the values of one column.
+//! Estimates of the values of one column.
 
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 
-/// The values of a column of a plan.
+/// Estimate of the values of one column of a plan.
 #[derive(Debug, Clone)]
 pub struct ColumnFacts {
-    /// Distinct values that are not NULL among the plan's rows.
+    /// Number of distinct non-NULL values among the plan's rows.
     pub distinct: f64,
-    /// Distinct values before rows were left out for reasons other than this column's value: the set that the partner of a
-    /// join draws from.
+    /// Number of distinct values without conditions on other columns: the set that the other side of a join draws from.
     pub domain: f64,
-    /// Share of rows that are NULL.
+    /// Fraction of rows that are NULL.
     pub nulls: f64,
-    /// Bounds, for types whose values lie on a line.
+    /// Lower bound, for types whose values can be placed on a line.
     pub min: Option<f64>,
+    /// Upper bound, likewise.
     pub max: Option<f64>,
-    /// Frequent values with their share of the rows.
+    /// Frequent values, each with its fraction of the rows.
     pub frequent: Arc<[(ScalarValue, f64)]>,
     /// Bytes of a value in memory.
     pub width: f64,
 }
 
 impl ColumnFacts {
-    /// A column of `rows` rows of which nothing is known: most values differ.
+    /// Creates the estimate of a column of `rows` rows without statistics: all values are distinct.
     #[must_use]
     pub fn unknown(rows: f64) -> Self {
         let distinct = rows.max(1.0);
         Self { distinct, domain: distinct, nulls: 0.0, min: None, max: None, frequent: Arc::new([]), width: 8.0 }
     }
 
-    /// What remains when `after` of `before` rows are kept without regard to this column (Cardenas' formula).
+    /// Reduces the distinct values for a random selection of `after` out of `before` rows (Cardenas' formula).
     pub fn thin(&mut self, before: f64, after: f64) {
         if before <= 0.0 || self.distinct <= 0.0 {
             return;
@@ -41,14 +41,14 @@ impl ColumnFacts {
         self.distinct = (self.distinct * (1.0 - (1.0 - kept).powf(rows_per_value))).min(after.max(1.0)).max(1.0);
     }
 
-    /// Keeps this share of the values themselves.
+    /// Reduces the distinct values to a fraction, for a condition on the column itself.
     pub fn narrow(&mut self, share: f64) {
         self.distinct = (self.distinct * share).max(1.0);
         self.domain = (self.domain * share).max(1.0);
         self.frequent = Arc::new([]);
     }
 
-    /// Lets the bounds be no wider than these: the values outside are not counted any more, see [`ColumnFacts::narrow`].
+    /// Intersects the bounds with a range; the distinct values must be reduced separately, see [`ColumnFacts::narrow`].
     pub fn limit(&mut self, low: f64, high: f64) {
         if let (Some(min), Some(max)) = (self.min, self.max)
             && low.max(min) <= high.min(max)
@@ -57,7 +57,7 @@ impl ColumnFacts {
         }
     }
 
-    /// Keeps the values between two bounds, of those there were `before` any condition.
+    /// Restricts the column to a range; `before` is its estimate without any condition.
     pub fn confine(&mut self, before: &ColumnFacts, low: f64, high: f64) {
         if let (Some(min), Some(max)) = (before.min, before.max)
             && min < max
@@ -70,7 +70,7 @@ impl ColumnFacts {
         (self.min, self.max) = if min <= max { (Some(min), Some(max)) } else { (Some(low), Some(high)) };
     }
 
-    /// The values of several inputs, one after the other.
+    /// Estimates the column of a UNION ALL of several inputs.
     #[must_use]
     pub fn union<'a>(inputs: impl Iterator<Item = &'a ColumnFacts>) -> ColumnFacts {
         inputs
@@ -89,7 +89,7 @@ impl ColumnFacts {
     }
 }
 
-/// A value's place on a line, for types that have one.
+/// Returns the position of a value on a line; `None` for NULL and types without one.
 #[must_use]
 pub fn position(value: &ScalarValue) -> Option<f64> {
     Some(match value {

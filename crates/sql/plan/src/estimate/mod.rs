@@ -1,4 +1,4 @@
-//! What is believed about the rows of a plan, as plain data: the optimizer finds it out.
+//! Estimates of the rows of a plan, as plain data; the optimizer computes them.
 
 mod column;
 
@@ -12,37 +12,37 @@ use parking_lot::Mutex;
 
 pub use self::column::{ColumnFacts, position};
 
-/// An estimate of the rows of a plan. Counts are fractions of rows where that is what arithmetic gives.
+/// Estimate of the rows of a plan. Counts may be fractional.
 #[derive(Debug, Clone)]
 pub struct Relation {
-    /// Their number.
+    /// Number of rows.
     pub rows: f64,
-    /// One per field of the plan's schema, in its order.
+    /// Estimates of the columns, one per field of the plan's schema.
     pub columns: Vec<ColumnFacts>,
 }
 
-/// Rows that are believed to be there where nothing is known.
+/// Estimated number of rows without any statistics.
 pub const UNKNOWN_ROWS: f64 = 1_000.0;
 
-/// Facts about the rows of a statement's table, found out once: rules ask for them again and again.
+/// Cache of estimates about the rows of one table in a statement, because many rules need them.
 #[derive(Debug, Default)]
 pub struct KnownRows {
-    /// The facts of all columns.
+    /// Estimates of all columns.
     pub facts: OnceLock<Vec<ColumnFacts>>,
-    /// By the filter: what passes it, with all columns.
+    /// Estimates of the rows that pass a filter, with all columns, by filter.
     pub filtered: Mutex<HashMap<Expr, Arc<Relation>>>,
-    /// The rows of the sample.
+    /// Decoded rows of the table's sample.
     pub sample: OnceLock<Option<RecordBatch>>,
 }
 
 impl Relation {
-    /// Rows of which nothing but their number is known.
+    /// Creates the estimate of a plan of which only the number of rows is known.
     #[must_use]
     pub fn unknown(plan: &LogicalPlan, rows: f64) -> Relation {
         Relation { rows, columns: vec![ColumnFacts::unknown(rows); plan.schema().fields().len()] }
     }
 
-    /// As many columns as the plan has, for nodes that add some to their input's.
+    /// Extends the columns to those of `plan`, for nodes that add columns to their input's.
     #[must_use]
     pub fn with_width(mut self, plan: &LogicalPlan) -> Relation {
         let unknown = ColumnFacts::unknown(self.rows);
@@ -50,7 +50,7 @@ impl Relation {
         self
     }
 
-    /// The same columns in fewer rows, taken without regard to their values.
+    /// Sets the number of rows; a smaller one is assumed to be a random selection.
     #[must_use]
     pub fn with_rows(mut self, rows: f64) -> Relation {
         if rows < self.rows {
@@ -61,7 +61,7 @@ impl Relation {
         self
     }
 
-    /// The facts about the values of an expression over the columns of `schema`.
+    /// Estimates the values of an expression over the columns of `schema`.
     #[must_use]
     pub fn facts(&self, expr: &Expr, schema: &DFSchema) -> ColumnFacts {
         match expr {
@@ -86,7 +86,7 @@ impl Relation {
         }
     }
 
-    /// Bytes of a row in memory, roughly.
+    /// Returns the approximate bytes of a row in memory.
     #[must_use]
     pub fn row_bytes(&self) -> f64 {
         self.columns.iter().map(|column| column.width).sum::<f64>().max(8.0)

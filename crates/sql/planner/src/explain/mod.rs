@@ -1,4 +1,4 @@
-//! EXPLAIN's options.
+//! Options of EXPLAIN.
 
 use binder::{ExplainFormat, ExplainPlan, Planned};
 use settings::parse_bool;
@@ -8,11 +8,11 @@ use types::{Condition, SqlError, SqlResult};
 #[cfg(test)]
 mod tests;
 
-/// What to explain and how.
+/// Builds the plan of an EXPLAIN of `inner` from its options.
 ///
 /// # Errors
-/// `42601` for an option that does not exist or has no such value, `22023` for options that do not go together, `0A000` for those Kiln
-/// does not have.
+/// `42601` for an unknown option or an invalid value, `22023` for options that contradict each other, `0A000` for
+/// options that Kiln does not support.
 pub(crate) fn explain(options: &[StatementOption], inner: Planned) -> SqlResult<ExplainPlan> {
     let is_explained = matches!(
         inner,
@@ -59,7 +59,7 @@ pub(crate) fn explain(options: &[StatementOption], inner: Planned) -> SqlResult<
     })
 }
 
-/// On unless something else is said.
+/// Reads a Boolean option; without a value it is on.
 fn switch(option: &StatementOption) -> SqlResult<bool> {
     let Some(value) = &option.value else { return Ok(true) };
     value

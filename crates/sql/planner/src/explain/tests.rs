@@ -6,7 +6,7 @@ use types::Condition;
 
 use super::explain;
 
-/// EXPLAIN with these options, of an INSERT that writes nothing.
+/// Plans EXPLAIN with these options, of an INSERT that writes nothing.
 fn planned(options: &str) -> Result<ExplainPlan, types::SqlError> {
     let parsed = parse(&format!("EXPLAIN ({options}) SELECT 1"))?.remove(0);
     let Statement::Explain(statement) = parsed.statement else { panic!("{options}") };

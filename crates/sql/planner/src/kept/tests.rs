@@ -1,4 +1,4 @@
-//! What is kept, for whom, and until when.
+//! Tests of the plan cache: cached plans, their users and their lifetime.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn query(fixture: &Fixture, sql: &str, context: &Arc<StatementContext>) -> Query
     }
 }
 
-/// Whether a query that was asked in one context gets the same plan in another.
+/// Returns whether a query gets the plan that was made in another context.
 fn is_kept(fixture: &Fixture, sql: &str, change: impl FnOnce(&mut StatementContext)) -> bool {
     let first = query(fixture, sql, &fixture.context);
     let mut context = StatementContext::clone(&fixture.context);
@@ -38,7 +38,7 @@ fn plans_that_mean_the_same_for_every_statement_are_kept() {
         ("SELECT count(*), sum(id) OVER () FROM t WHERE id IN (SELECT id FROM t) GROUP BY id", true),
         ("SELECT date '2024-01-31' - 1, timestamp 'epoch', timestamptz '2024-01-31 10:00'", true),
         ("SELECT 't'::regclass", true),
-        // The time, in whatever way it is told.
+        // Plans that depend on the time, in any form.
         ("SELECT id FROM t WHERE d < now()", false),
         ("SELECT id FROM t WHERE d < current_date", false),
         ("SELECT id FROM t WHERE d < 'today'", false),
@@ -47,7 +47,7 @@ fn plans_that_mean_the_same_for_every_statement_are_kept() {
         ("SELECT '{now}'::timestamp[]", false),
         ("SELECT id FROM v", false),
         ("SELECT name::date FROM t", false),
-        // Chance, the session, what is counted, and tables that are none.
+        // Plans that depend on randomness, the session or sequences, or read system tables or lock rows.
         ("SELECT random()", false),
         ("SELECT id FROM t ORDER BY random()", false),
         ("SELECT current_user", false),
@@ -83,7 +83,7 @@ fn plans_hold_for_the_same_rows_role_and_settings() {
     let custom = Arc::new(custom);
     assert!(!query(&fixture, sql, &custom).is_optimized_with(&query(&fixture, sql, &custom)));
     assert!(!is_kept(&fixture, sql, |context| context.database.push('2')));
-    // The same rows, but another commit's, or what a transaction sees of its own.
+    // The same rows, but of another commit, or of a transaction's own snapshot.
     let other = |context: &StatementContext| Arc::new(CatalogState::clone(&context.snapshot));
     assert!(!is_kept(&fixture, sql, |context| context.snapshot = other(context)));
     assert!(!is_kept(&fixture, sql, |context| (context.snapshot, context.commit) = (other(context), CommitTs(2))));

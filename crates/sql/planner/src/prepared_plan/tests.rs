@@ -1,4 +1,4 @@
-//! Which plans are made once for all executions, and what they read.
+//! Tests of prepared plans: plans that are made once for all executions, and the rows that they read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ fn prepared(fixture: &Fixture, sql: &str) -> Option<PreparedPlan> {
     let parsed = fixture.planner.parse(sql).expect("it is SQL").remove(0);
     let mut context = StatementContext::clone(&fixture.context);
     context.snapshot = Arc::new(context.snapshot.without_rows());
-    // Everything was as it is now.
+    // Earlier states are equal to the present one.
     let state = PastState { state: Arc::clone(&context.snapshot), pin: Arc::new(()) };
     let moments = [Moment::Newest, Moment::Commit(CommitTs(1))];
     let states = moments.into_iter().map(|moment| (moment, Ok(state.clone()))).collect();
@@ -46,7 +46,7 @@ fn plans_that_no_parameter_and_no_moment_decides_are_made_once() {
         // The digits of a value decide the plan.
         ("SELECT id FROM t WHERE n < $1", false),
         ("SELECT id + $1::numeric FROM t", false),
-        // A value decides which table it is that is read.
+        // A value decides which snapshot is read.
         ("SELECT 1 FROM t AS OF SNAPSHOT $1", false),
         ("SELECT id FROM t WHERE d < 'today' AND id = $1", false),
         ("SELECT id FROM t WHERE d < current_date AND id = $1", false),

@@ -1,4 +1,4 @@
-//! Which inputs statements need before they are planned, and that they need no others while they are.
+//! Tests of the inputs that statements need before planning, and that planning needs no others.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const TABLES: &str = "CREATE TABLE t (id int PRIMARY KEY, name text); \
 const VIEWS: &str = "CREATE VIEW plain AS SELECT id FROM t; CREATE VIEW over AS SELECT id FROM e WHERE id > 1; \
                      CREATE VIEW twice AS SELECT o.id FROM over o JOIN plain p ON o.id = p.id";
 
-/// The tables and the views; views are defined without rows.
+/// Creates the tables and the views; views are defined without rows.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::of(TABLES);
     let mut context = StatementContext::clone(&fixture.context);
@@ -44,7 +44,7 @@ fn missing(fixture: &Fixture, context: &Arc<StatementContext>, sql: &str) -> Mis
     missing
 }
 
-/// What is missing, spelled: commits, tables and places.
+/// Formats missing inputs: commits, tables and locations.
 fn spelled(missing: &MissingInputs) -> String {
     let moments = missing.moments.iter().map(|moment| match moment {
         Moment::Commit(CommitTs(commit)) => commit.to_string(),
@@ -57,7 +57,7 @@ fn spelled(missing: &MissingInputs) -> String {
     all.join(" ")
 }
 
-/// As if everything had been fetched.
+/// Returns the context with all missing inputs filled in.
 fn fetched(context: &Arc<StatementContext>, missing: MissingInputs) -> Arc<StatementContext> {
     let mut inputs = FetchedInputs::default();
     for moment in missing.moments {
@@ -110,7 +110,7 @@ fn a_statement_is_planned_once_all_that_it_misses_is_fetched() {
         ("DECLARE c CURSOR FOR SELECT e.id FROM e, t AS OF SNAPSHOT 7", "7 e"),
         ("DROP TABLE e CASCADE", ""),
         ("COMMENT ON TABLE e IS 'files'", ""),
-        // A WITH query of that name is not told from the table.
+        // A WITH query with the name of a table is not distinguished from the table.
         ("WITH e AS (SELECT 1 AS id) SELECT id FROM e", "e"),
     ] {
         let found = missing(&fixture, &fixture.context, sql);

@@ -1,4 +1,4 @@
-//! Statements that concern the session or its transaction alone, checked.
+//! Planning of statements that concern only the session or its transaction.
 
 mod plan;
 mod show;

@@ -1,4 +1,4 @@
-//! From a command as written to one that a session can run: settings checked, types found, queries planned.
+//! Turns a parsed command into one that a session can run: checks settings, resolves types, plans queries.
 
 use binder::{Binder, SessionCommand};
 use catalog::Relation;
@@ -8,10 +8,10 @@ use types::{SqlResult, SqlType};
 
 use super::show;
 
-/// The command, checked.
+/// Plans a session command.
 ///
 /// # Errors
-/// `42704` for an unknown setting, `22023` for a value it cannot have; what is wrong with a query.
+/// `42704` for an unknown setting, `22023` for an invalid value; errors of a query.
 pub(crate) fn plan(
     binder: &Binder<'_>,
     command: &Command,
@@ -19,7 +19,7 @@ pub(crate) fn plan(
 ) -> SqlResult<SessionCommand> {
     let settings = &binder.context().settings;
     Ok(match command.clone() {
-        // Roles are settings by another name.
+        // PostgreSQL also accepts SET ROLE and SET SESSION AUTHORIZATION as settings.
         Command::Set { name, value, local } if name == "role" => {
             SessionCommand::SetRole { role: value.filter(|role| role != "none"), local }
         }
@@ -82,7 +82,7 @@ pub(crate) fn plan(
     })
 }
 
-/// The setting's own spelling, if it can have the value.
+/// Checks that a setting can have the value (or be reset), and returns its canonical name.
 fn checked(settings: &Settings, name: &str, value: Option<&str>) -> SqlResult<String> {
     let canonical = Settings::canonical_name(name)?;
     let mut settings = settings.clone();

@@ -1,4 +1,4 @@
-//! SHOW as a query over constants.
+//! SHOW, planned as a query over constants.
 
 use binder::{Binder, QueryPlan};
 use datafusion::sql::sqlparser::ast::Query;
@@ -6,10 +6,10 @@ use settings::Settings;
 use syntax::{Statement, parse};
 use types::{SqlError, SqlResult};
 
-/// One setting: one row and one column of its name.
+/// Plans SHOW of one setting: one row with one column, named after the setting.
 ///
 /// # Errors
-/// `42704` for a name that is no setting.
+/// `42704` for an unknown setting.
 pub(super) fn one(binder: &Binder<'_>, name: &str) -> SqlResult<QueryPlan> {
     let context = binder.context();
     let (column, value) = match name.to_ascii_lowercase().as_str() {
@@ -26,7 +26,7 @@ pub(super) fn one(binder: &Binder<'_>, name: &str) -> SqlResult<QueryPlan> {
     binder.query(&*query(&text)?, &[])
 }
 
-/// All settings: name, value and what it is about.
+/// Plans SHOW ALL: name, value and description of every setting.
 ///
 /// # Errors
 /// None that a client could cause.
@@ -43,7 +43,7 @@ pub(super) fn all(binder: &Binder<'_>) -> SqlResult<QueryPlan> {
 fn query(text: &str) -> SqlResult<Box<Query>> {
     match parse(text)?.pop().map(|parsed| parsed.statement) {
         Some(Statement::Query(query)) => Ok(query),
-        _ => Err(SqlError::internal("SHOW is a query")),
+        _ => Err(SqlError::internal("the text of SHOW did not parse as a query")),
     }
 }
 

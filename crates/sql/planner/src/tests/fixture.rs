@@ -1,4 +1,4 @@
-//! A planner over a catalog whose tables nobody reads.
+//! Fixture: a planner over a catalog whose tables are never read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ use types::{Oid, QueryId, SqlResult};
 
 use crate::Planner;
 
-/// A planner and the catalog that some definitions made.
+/// Planner with the catalog that some definitions created.
 pub(crate) struct Fixture {
     pub(crate) planner: Planner,
     pub(crate) context: Arc<StatementContext>,
@@ -71,7 +71,7 @@ impl Fixture {
     }
 }
 
-/// A planner whose plans are looked at and not run.
+/// Creates a planner whose plans are only inspected, never run.
 pub(crate) fn planner_without_rows() -> Planner {
     let operators = OperatorPlanning { planner: Arc::new(NoOperators), rules: |_| Vec::new() };
     Planner::new(Arc::new(NoScans), operators, Arc::default(), 2)

@@ -1,4 +1,4 @@
-//! Statements as text over small catalogs: what they become.
+//! Tests of planning statements, given as text, over small catalogs.
 
 mod define;
 pub(crate) mod fixture;

@@ -140,7 +140,7 @@ fn bytes_that_are_no_text_are_refused_where_they_stand() {
     let error = copy.fails(b"1,a\n2,\xff\n", "invalid byte sequence for encoding \"UTF8\": 0xff", "COPY t, line 2");
     assert_eq!(error.condition, Condition::CharacterNotInRepertoire);
     copy.fails(b"1,a\n2,b\n3,\0\n", "invalid byte sequence for encoding \"UTF8\": 0x00", "COPY t, line 3");
-    // The same wherever the bytes were cut.
+    // The error does not depend on the sizes of pieces and chunks.
     copy.fails(b"1,\0\n2,\xff\n", "invalid byte sequence for encoding \"UTF8\": 0x00", "COPY t, line 1");
     copy.fails(b"1,\xef\n\xdf", "invalid byte sequence for encoding \"UTF8\": 0xef 0x0a", "COPY t, line 1");
     copy.fails(b"1,\xc3(\n", "invalid byte sequence for encoding \"UTF8\": 0xc3 0x28", "COPY t, line 1");

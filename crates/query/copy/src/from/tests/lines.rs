@@ -1,4 +1,4 @@
-//! What holds for any input.
+//! Property tests for arbitrary input, and contexts of rows.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However the bytes are cut, the outcome is the same, and nothing panics.
+    /// Checks that sizes of pieces and chunks do not change the outcome, and that nothing panics.
     #[test]
     fn cutting_changes_nothing(input in "[a1,\"\\\\.\t\n\r]{0,24}", escape in prop::sample::select(vec![b'"', b'\\'])) {
         let csv = Copy::new(Dialect::Csv { marks: marks(b',', ""), quote: b'"', escape }, &[TEXT, TEXT]);

@@ -1,5 +1,5 @@
-//! Claims about COPY FROM as data: options and input on one side, rows or the failure on the other. Each runs with the
-//! input cut into pieces and chunks of several sizes, which must change nothing.
+//! Table-driven tests of COPY FROM: options and input, and the expected rows or error. Each runs with several sizes of
+//! pieces and chunks, which must not change the outcome.
 
 mod binary;
 mod csv;
@@ -20,7 +20,7 @@ use value_codec::encode::TextEncoder;
 use super::*;
 use crate::fixtures::text_style;
 
-/// A COPY under test.
+/// COPY FROM under test.
 pub(super) struct Copy {
     dialect: Dialect,
     columns: Vec<Target>,
@@ -29,7 +29,7 @@ pub(super) struct Copy {
     tolerance: Tolerance,
 }
 
-/// What came out: rows as text (`NULL` for NULL) joined by `|`, and how many records were skipped.
+/// Outcome: rows as text (`NULL` for NULL) joined by `|`, the number of skipped records, and notices.
 #[derive(Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) rows: Vec<String>,
@@ -85,7 +85,7 @@ impl Copy {
         self
     }
 
-    /// Runs with every way of cutting and claims that all agree.
+    /// Runs with all sizes of pieces and chunks, and asserts that the outcomes are equal.
     #[track_caller]
     pub(super) fn run(&self, input: impl AsRef<[u8]>) -> Result<Outcome, SqlError> {
         let input = input.as_ref();
@@ -97,7 +97,7 @@ impl Copy {
         whole
     }
 
-    /// Where each row stands in `input`, which is cut into the smallest chunks.
+    /// Returns the error context of each row of `input`, cut into the smallest chunks.
     pub(super) fn places(&self, input: impl AsRef<[u8]>) -> Vec<String> {
         let pieces = [Ok(Piece::Open(self.input.clone())), Ok(Piece::Bytes(Bytes::copy_from_slice(input.as_ref())))];
         let count = Arc::new(Mutex::new(RowCount::default()));
@@ -168,14 +168,14 @@ impl Copy {
         Ok(Outcome { rows, skipped: count.skipped, notices: count.notices.clone() })
     }
 
-    /// Claims that `input` gives exactly `rows`.
+    /// Asserts that `input` gives exactly `rows`.
     #[track_caller]
     pub(super) fn gives(&self, input: impl AsRef<[u8]>, rows: &[&str]) {
         let outcome = self.run(input).unwrap_or_else(|error| panic!("failed: {error:?}"));
         assert_eq!(outcome.rows, rows);
     }
 
-    /// Claims that `input` fails with a message and a context.
+    /// Asserts that `input` fails with a message and a context.
     #[track_caller]
     pub(super) fn fails(&self, input: impl AsRef<[u8]>, message: &str, context: &str) -> SqlError {
         let error = self.run(input).expect_err("the input is wrong");

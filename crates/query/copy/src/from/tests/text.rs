@@ -39,7 +39,7 @@ fn the_end_marker_ends_the_data() {
     copy.fails("1\n\\.x\n", "end-of-copy marker is not alone on its line", "COPY t, line 2");
     copy.fails("1\n\\.\r\n", "end-of-copy marker does not match previous newline style", "COPY t, line 2");
     Copy::text(&[TEXT]).fails("1\nx\\.\n", "end-of-copy marker is not alone on its line", "COPY t, line 2");
-    // Found only when the input ends, behind a last chunk.
+    // The error is found only at the end of the input, behind the last chunk.
     Copy::text(&[TEXT]).fails("abcdefgh\n\\.xy", "end-of-copy marker is not alone on its line", "COPY t, line 2");
     // An escaped backslash before the point makes no marker.
     Copy::text(&[TEXT]).gives("1\n\\\\.\n", &["1", "\\."]);

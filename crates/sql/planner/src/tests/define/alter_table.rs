@@ -126,7 +126,7 @@ fn renamed_tables_are_renamed_in_views() {
         "ALTER SCHEMA s RENAME TO \"S 2\"",
     ]);
     assert!(database.view("v2").definition.contains("\"S 2\".u"), "{}", database.view("v2").definition);
-    // The views still mean the same.
+    // The views keep their meaning.
     database.run("CREATE VIEW x AS SELECT a FROM w");
     database.run("CREATE TABLE t (b int)");
     assert_eq!(database.refusal("ALTER TABLE t RENAME TO w").message, "relation \"w\" already exists");

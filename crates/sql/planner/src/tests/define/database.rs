@@ -1,4 +1,4 @@
-//! A catalog that statements change, as sessions would.
+//! Fixture: a catalog that statements change, as in sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use types::{Oid, QueryId, ShardId, SqlError};
 use crate::Planner;
 use crate::tests::fixture::planner_without_rows;
 
-/// A warehouse without rows that anyone could read.
+/// Catalog without readable rows, with a planner.
 pub(super) struct Database {
     planner: Planner,
     pub(super) state: CatalogState,
@@ -34,7 +34,7 @@ impl Database {
         }
     }
 
-    /// After these statements.
+    /// Creates a catalog and runs these statements.
     pub(super) fn with(statements: &[&str]) -> Self {
         let mut database = Self::new();
         for sql in statements {
@@ -43,7 +43,7 @@ impl Database {
         database
     }
 
-    /// Statements from now on come from this role.
+    /// Runs further statements as this role.
     pub(super) fn set_role(&mut self, role: &str) {
         role.clone_into(&mut self.role);
     }
@@ -75,7 +75,7 @@ impl Database {
         })
     }
 
-    /// Plans one statement that defines something, and makes its changes.
+    /// Plans one DDL statement, and applies its changes.
     pub(super) fn try_run(&mut self, sql: &str) -> Result<DefinePlan, SqlError> {
         let parsed = self.planner.parse(sql)?;
         let [statement] = parsed.as_slice() else { panic!("one statement: {sql}") };
@@ -92,7 +92,7 @@ impl Database {
         self.try_run(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"))
     }
 
-    /// The message of a statement that is refused.
+    /// Returns the message of a statement that fails.
     pub(super) fn refusal(&mut self, sql: &str) -> SqlError {
         let before = self.state.clone();
         let error = self.try_run(sql).err().unwrap_or_else(|| panic!("refused: {sql}"));
@@ -100,7 +100,7 @@ impl Database {
         error
     }
 
-    /// The notices of a statement that succeeds.
+    /// Returns the notices of a statement that succeeds.
     pub(super) fn notices(&mut self, sql: &str) -> Vec<String> {
         self.run(sql).notices.into_iter().map(|notice| notice.message).collect()
     }
@@ -117,12 +117,12 @@ impl Database {
         Arc::clone(self.state.role_by_name(name).expect("the role is there"))
     }
 
-    /// Names of a table's constraints, in order.
+    /// Returns the names of a table's constraints, in order.
     pub(super) fn constraints(&self, table: &str) -> Vec<String> {
         self.table(table).constraints.iter().map(|constraint| constraint.name.clone()).collect()
     }
 
-    /// Gives the table three rows, of which `nulls` lack a value in every column.
+    /// Adds three rows to the table, of which `nulls` have NULL in every column.
     pub(super) fn load(&mut self, table: &str, nulls: u64) {
         let table = self.table(table);
         let columns = table.columns.iter().map(|column| ColumnStats {
@@ -156,7 +156,7 @@ impl Database {
     }
 }
 
-/// The text of a CHECK.
+/// Returns the text of a CHECK constraint.
 pub(super) fn check_text(constraint: &Constraint) -> &str {
     match &constraint.kind {
         ConstraintKind::Check { expression, .. } => expression,

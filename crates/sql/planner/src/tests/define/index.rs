@@ -1,4 +1,4 @@
-//! CREATE INDEX, DROP INDEX, constraints that are enforced, and how a table is stored.
+//! CREATE INDEX, DROP INDEX, enforced constraints, and storage parameters of tables.
 
 use catalog::Storage;
 use types::Condition;

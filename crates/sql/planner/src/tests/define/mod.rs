@@ -1,4 +1,4 @@
-//! Statements as text, each applied to the catalog that the earlier ones left.
+//! Tests of DDL statements as text, each applied to the catalog that the earlier ones created.
 
 mod alter_table;
 mod create;
