@@ -1,5 +1,6 @@
 //! Chores of the project: `cargo xtask tidy` checks the house's rules that neither rustc nor clippy can,
-//! `cargo xtask map` shows how its crates hang together.
+//! `cargo xtask map` shows how its crates hang together, `cargo xtask words` lists words that readers stumble over,
+//! `cargo xtask sample` draws some for a stranger to explain.
 
 mod architecture;
 mod dependencies;
@@ -7,6 +8,7 @@ mod files;
 mod map;
 mod members;
 mod selections;
+mod words;
 mod workspace;
 
 use std::path::Path;
@@ -14,14 +16,25 @@ use std::process::ExitCode;
 
 use crate::workspace::Workspace;
 
+const USAGE: &str = "usage: cargo xtask tidy | map [crate] | words [crate | --lower] | sample --seed N";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments[..] {
         ["tidy"] => read_workspace().map(|workspace| tidy(&workspace)),
-        ["map"] => read_workspace().and_then(|workspace| show_map(&workspace, None)),
-        ["map", name] => read_workspace().and_then(|workspace| show_map(&workspace, Some(name))),
-        _ => Err("usage: cargo xtask tidy | cargo xtask map [crate]".to_owned()),
+        ["map"] => read_workspace().and_then(|workspace| show(&map::show(&workspace, None)?)),
+        ["map", name] => read_workspace().and_then(|workspace| show(&map::show(&workspace, Some(name))?)),
+        ["words"] => read_workspace().and_then(|workspace| show(&words::list(&workspace, None)?)),
+        ["words", "--lower"] => {
+            read_workspace().and_then(|workspace| words::lower(&workspace).map(|()| ExitCode::SUCCESS))
+        }
+        ["words", name] => read_workspace().and_then(|workspace| show(&words::list(&workspace, Some(name))?)),
+        ["sample", "--seed", seed] => read_workspace().and_then(|workspace| {
+            let seed = seed.parse().map_err(|_| format!("{seed} is no seed: give a whole number"))?;
+            show(&words::sample(&workspace, seed)?)
+        }),
+        _ => Err(USAGE.to_owned()),
     };
     outcome.unwrap_or_else(|problem| {
         complain(&problem);
@@ -48,6 +61,7 @@ fn tidy(workspace: &Workspace) -> ExitCode {
     problems.extend(architecture::check_paths(workspace));
     problems.extend(files::check_lengths(workspace));
     problems.extend(files::check_crate_docs(workspace));
+    problems.extend(words::check_words(workspace));
     for problem in &problems {
         complain(&format!("tidy: {problem}"));
     }
@@ -55,8 +69,8 @@ fn tidy(workspace: &Workspace) -> ExitCode {
 }
 
 #[expect(clippy::print_stdout, reason = "a command-line chore answers its user")]
-fn show_map(workspace: &Workspace, crate_name: Option<&str>) -> Result<ExitCode, String> {
-    print!("{}", map::show(workspace, crate_name)?);
+fn show(text: &str) -> Result<ExitCode, String> {
+    print!("{text}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,0 +1,139 @@
+//! Words that a reader stumbles over, counted by rule and crate.
+//!
+//! - `prose.rs`: doc comments and their sentences
+//! - `declarations.rs`: types, functions, fields and the texts of logs and errors
+//! - `baseline.rs`: the numbers of today, which only fall
+//! - `sample.rs`: names and texts drawn at random, for a stranger to explain
+
+mod baseline;
+mod declarations;
+mod prose;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use self::baseline::Baseline;
+pub(crate) use self::sample::sample;
+use crate::workspace::Workspace;
+
+/// A rule of plain words that can be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rule {
+    /// A doc comment opens with a noun, an article or a verb, not with What, Who, Of, Where or How.
+    DocOpening,
+    /// No two types that a whole crate sees have one name.
+    SameName,
+    /// A log text begins with what it is about.
+    LogSubject,
+    /// A sentence of a doc comment has at most 40 words.
+    LongSentence,
+}
+
+impl Rule {
+    const ALL: [Self; 4] = [Self::DocOpening, Self::SameName, Self::LogSubject, Self::LongSentence];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::DocOpening => "doc-opening",
+            Self::SameName => "same-name",
+            Self::LogSubject => "log-subject",
+            Self::LongSentence => "long-sentence",
+        }
+    }
+}
+
+/// A breach of a rule, at a line of a file.
+struct Offence {
+    rule: Rule,
+    crate_name: String,
+    place: String,
+    text: String,
+}
+
+impl fmt::Display for Offence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.place, self.rule.name(), self.text)
+    }
+}
+
+/// Number of offences by rule and crate.
+type Counts = BTreeMap<Rule, BTreeMap<String, usize>>;
+
+/// Compares the offences with the baseline: none may be new, and a baseline that is too high must be lowered.
+pub(crate) fn check_words(workspace: &Workspace) -> Vec<String> {
+    let baseline = match Baseline::read(&workspace.root) {
+        Ok(baseline) => baseline,
+        Err(problem) => return vec![problem],
+    };
+    match offences(workspace) {
+        Ok(offences) => baseline.compare(&count(&offences), &offences),
+        Err(problem) => vec![problem],
+    }
+}
+
+/// Lists the offences, those of one crate if it is named.
+pub(crate) fn list(workspace: &Workspace, crate_name: Option<&str>) -> Result<String, String> {
+    let offences = offences(workspace)?;
+    let wanted = offences.iter().filter(|offence| crate_name.is_none_or(|name| offence.crate_name == name));
+    Ok(wanted.map(|offence| format!("{offence}\n")).collect())
+}
+
+/// Writes a baseline in which no number is higher than before.
+pub(crate) fn lower(workspace: &Workspace) -> Result<(), String> {
+    let counts = count(&offences(workspace)?);
+    Baseline::read(&workspace.root)?.lowered(&counts).write(&workspace.root)
+}
+
+fn offences(workspace: &Workspace) -> Result<Vec<Offence>, String> {
+    let mut offences = Vec::new();
+    for (path, text) in &workspace.sources {
+        let Some(member) = workspace.crates.iter().find(|member| path.starts_with(&member.folder)) else { continue };
+        let offence = |rule, line: usize, text: String| Offence {
+            rule,
+            crate_name: member.name.clone(),
+            place: format!("{}:{line}", workspace.shown(path)),
+            text,
+        };
+        for comment in prose::doc_comments(text) {
+            if let Some(word) = prose::banned_opening(&comment.text) {
+                offences.push(offence(Rule::DocOpening, comment.line, format!("a doc comment opens with {word:?}")));
+            }
+            for sentence in prose::long_sentences(&comment.text) {
+                offences.push(offence(Rule::LongSentence, comment.line, sentence));
+            }
+        }
+    }
+    let declared = declarations::read(workspace)?;
+    offences.extend(declared.iter().flat_map(|(name, declared)| {
+        let texts = declared.logs.iter().filter(|log| prose::lacks_subject(&log.text)).map(|log| Offence {
+            rule: Rule::LogSubject,
+            crate_name: name.clone(),
+            place: log.place.clone(),
+            text: format!("{:?} does not begin with what it is about", log.text),
+        });
+        texts.chain(declared.same_names().map(|(place, text)| Offence {
+            rule: Rule::SameName,
+            crate_name: name.clone(),
+            place,
+            text,
+        }))
+    }));
+    Ok(offences)
+}
+
+fn count(offences: &[Offence]) -> Counts {
+    let mut counts = Counts::new();
+    for offence in offences {
+        *counts.entry(offence.rule).or_default().entry(offence.crate_name.clone()).or_default() += 1;
+    }
+    counts
+}
+
+/// Test sources state claims in their names and are read beside what they test.
+fn is_test(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
+}
