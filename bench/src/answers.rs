@@ -1,4 +1,4 @@
-//! Compares answers as result sets: rows in any order, numbers to five significant digits.
+//! Compares query results as multisets of rows: in any order, with numbers equal to five significant digits.
 
 use std::cmp::Ordering;
 
@@ -8,12 +8,12 @@ mod tests;
 /// A row as text, `None` for NULL.
 pub type Row = Vec<Option<String>>;
 
-/// Digits two engines must share: averages of decimals differ in their last digit between engines.
+/// Significant digits that must agree: engines differ in the last digits of averages of decimals.
 const SIGNIFICANT_DIGITS: i32 = 5;
 
-/// Whether two answers are the same; if not, the first difference in words.
+/// Compares two results and returns the first difference as an error text.
 ///
-/// Order is left to ORDER BY's ties: both sides are sorted before they are compared.
+/// Both sides are sorted first, so that ties in ORDER BY do not matter.
 pub fn compare(expected: &[Row], found: &[Row]) -> Result<(), String> {
     if expected.len() != found.len() {
         return Err(format!("{} rows expected, {} found", expected.len(), found.len()));
@@ -28,7 +28,9 @@ pub fn compare(expected: &[Row], found: &[Row]) -> Result<(), String> {
     Ok(())
 }
 
-/// The exact comparison: for columns that are neither averages nor quotients, text for text once numbers lose their trailing zeros.
+/// Compares two results exactly, as text without the trailing zeros of numbers.
+///
+/// For columns that are neither averages nor quotients. The numbers of rows are not compared.
 pub fn compare_exactly(expected: &[Row], found: &[Row]) -> Result<(), String> {
     let exact = |rows: &[Row]| {
         let mut rows: Vec<Row> =
@@ -42,7 +44,7 @@ pub fn compare_exactly(expected: &[Row], found: &[Row]) -> Result<(), String> {
     }
 }
 
-/// `file` in the reference form: `|`-separated under a header line, NULL is empty.
+/// Parses a reference answer: `|`-separated fields under a header line, an empty field for NULL.
 #[must_use]
 pub fn read_reference(file: &str) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -52,7 +54,7 @@ pub fn read_reference(file: &str) -> Vec<Row> {
     rows
 }
 
-/// Splits the reference form into records; a field may be quoted where it holds `|`, a quote or a line break.
+/// Splits a reference answer into records; a field that holds `|`, a quote or a line break is quoted.
 fn records(file: &str) -> impl Iterator<Item = Row> {
     let mut characters = file.chars().peekable();
     std::iter::from_fn(move || {
@@ -92,7 +94,7 @@ fn sorted(rows: &[Row]) -> Vec<&Row> {
 }
 
 fn compare_rows(a: &Row, b: &Row) -> Ordering {
-    // Exact values first: a rounded number must not decide the order where a name can.
+    // Sort by exact values first: rounded numbers must not decide the order where other columns can.
     let key = |row: &Row| -> Vec<Option<String>> {
         row.iter()
             .map(|value| value.clone().filter(|text| text.parse::<f64>().is_err() || !text.contains('.')))
@@ -110,7 +112,7 @@ fn compare_rows(a: &Row, b: &Row) -> Ordering {
 fn same_value(a: &Option<String>, b: &Option<String>) -> bool {
     let (a, b) = match (a, b) {
         (Some(a), Some(b)) => (a.trim_end(), b.trim_end()),
-        // The reference form cannot tell NULL from an empty text.
+        // Reference answers do not distinguish NULL from an empty string.
         (None, other) | (other, None) => return other.as_deref().unwrap_or("").is_empty(),
     };
     if a == b {

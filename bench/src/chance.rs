@@ -1,4 +1,4 @@
-//! Numbers by chance as benchmarks draw them: uniform, Zipfian, text.
+//! Random numbers and texts for benchmarks: uniform and Zipfian distributions.
 
 use types::Random;
 use types::random::SeededRandom;
@@ -6,7 +6,7 @@ use types::random::SeededRandom;
 #[cfg(test)]
 mod tests;
 
-/// One client's chance, from its seed.
+/// Random number generator of one client, seeded.
 #[derive(Debug)]
 pub(crate) struct Chance(SeededRandom);
 
@@ -16,25 +16,25 @@ impl Chance {
         Self(SeededRandom::new(seed))
     }
 
-    /// From 0 to below `end`.
+    /// Returns a uniform number from 0 to below `end`.
     pub(crate) fn below(&self, end: u64) -> u64 {
         let wide = u128::from(self.0.next_u64()) * u128::from(end);
         (wide >> 64) as u64
     }
 
-    /// From `first` to `last`, both included.
+    /// Returns a uniform number from `first` to `last`, both included.
     pub(crate) fn between(&self, first: i64, last: i64) -> i64 {
         let width = u64::try_from(last - first + 1).unwrap_or(1);
         first + i64::try_from(self.below(width)).unwrap_or(0)
     }
 
-    /// From 0 to below 1.
+    /// Returns a uniform number from 0 to below 1.
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub(crate) fn unit(&self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Letters and digits, so many.
+    /// Returns a text of `length` letters, digits, `-` and `_`.
     pub(crate) fn text(&self, length: usize) -> String {
         const SIGNS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
         let mut text = String::with_capacity(length);
@@ -48,13 +48,13 @@ impl Chance {
         text
     }
 
-    /// Letters and digits, from `first` to `last` of them.
+    /// Returns a text of `first` to `last` characters.
     pub(crate) fn text_between(&self, first: i64, last: i64) -> String {
         self.text(usize::try_from(self.between(first, last)).unwrap_or(0))
     }
 }
 
-/// Numbers from 0 of which few are frequent: as YCSB draws them, by Gray's method, with exponent 0.99.
+/// Zipfian distribution over numbers from 0, by Gray's method with exponent 0.99, as in YCSB.
 #[derive(Debug, Clone)]
 pub(crate) struct Zipf {
     items: u64,
@@ -63,11 +63,11 @@ pub(crate) struct Zipf {
     eta: f64,
 }
 
-/// The exponent of YCSB's distributions.
+/// Exponent of YCSB's Zipfian distributions.
 const THETA: f64 = 0.99;
 
 impl Zipf {
-    /// Numbers below `items`.
+    /// Creates a distribution over the numbers below `items`.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "the items are far fewer than 2^53")]
     pub(crate) fn new(items: u64) -> Self {
@@ -77,7 +77,7 @@ impl Zipf {
         Self { items, zeta: all, alpha: 1.0 / (1.0 - THETA), eta }
     }
 
-    /// A number; 0 is the most frequent.
+    /// Draws a number; 0 is the most frequent.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -97,13 +97,13 @@ impl Zipf {
         (rank as u64).min(self.items - 1)
     }
 
-    /// A number; the frequent ones lie anywhere.
+    /// Draws a number; the frequent ones are spread over the whole range by hashing.
     pub(crate) fn scrambled(&self, chance: &Chance) -> u64 {
         fnv(self.draw(chance)) % self.items
     }
 }
 
-/// The FNV-1a hash of a number's bytes.
+/// Returns the FNV-1a hash of a number's bytes.
 #[must_use]
 pub(crate) fn fnv(number: u64) -> u64 {
     number

@@ -1,4 +1,4 @@
-//! Queries on clusters of worker processes: what it costs to divide them, beside the server alone on the same cores.
+//! Measures queries on clusters of worker processes against the same server without workers, on the same cores.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::measure::server::{Server, batch};
 use crate::run::{chosen, compute_all, timed};
 use crate::{Error, Options, answers, figure};
 
-/// How often it is looked whether workers are there, and how often at most.
+/// Polling interval and maximum number of polls while waiting for workers to become ready.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOKS_MAX: usize = 1200;
 
-/// Clusters that a benchmark made, by name.
+/// Clusters created by a benchmark, by name.
 pub struct Clusters {
     names: Vec<String>,
 }
 
 impl Clusters {
-    /// Makes so many clusters of so many worker processes each, and waits until all workers are ready.
+    /// Creates `count` clusters of `workers` worker processes each and waits until all workers are ready.
     ///
     /// # Errors
-    /// What the server says, or that workers do not come.
+    /// Server errors, and [`Error::Peer`] if the workers are not ready after a minute.
     pub async fn make(client: &Client, count: usize, workers: usize, clock: &dyn Clock) -> Result<Self, Error> {
         let names: Vec<String> = (1..=count).map(|number| format!("bench_{number}")).collect();
         for name in &names {
@@ -45,16 +45,16 @@ impl Clusters {
         Err(Error::Peer { peer: "clusters".to_owned(), reason: format!("{wanted} workers did not come") })
     }
 
-    /// Their names.
+    /// Names of the clusters.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Drops them.
+    /// Drops the clusters.
     ///
     /// # Errors
-    /// What the server says.
+    /// Server errors.
     pub async fn drop(self, client: &Client) -> Result<(), Error> {
         for name in &self.names {
             batch(client, "dropping a cluster", &format!("DROP CLUSTER {name}")).await?;
@@ -63,10 +63,11 @@ impl Clusters {
     }
 }
 
-/// Has a role's sessions run on these clusters, the least busy first; on its usual ones where there are none.
+/// Makes `clusters` the current role's default, of which a session uses the least busy; an empty list resets the
+/// default.
 ///
 /// # Errors
-/// What the server says.
+/// Server errors.
 pub(crate) async fn send_role_to(client: &Client, clusters: &[String]) -> Result<(), Error> {
     let failed = |source| Error::Server { doing: "asking for the role".to_owned(), source };
     let role: String = client.query_one("SELECT quote_ident(current_user)", &[]).await.map_err(failed)?.get(0);
@@ -78,10 +79,10 @@ pub(crate) async fn send_role_to(client: &Client, clusters: &[String]) -> Result
     batch(client, "choosing clusters", &sql).await
 }
 
-/// Each query on the server alone and on a cluster of so many processes in turn; the answers are compared.
+/// Runs each query alternately on the server alone and on a cluster of `workers` processes, and compares the answers.
 ///
 /// # Errors
-/// What the server says.
+/// Server errors.
 pub async fn beside(
     server: &Server,
     options: &Options,
@@ -107,7 +108,7 @@ pub async fn beside(
     for number in chosen(options) {
         let sql = options.suite.queries()[number - 1];
         let mut least = [Duration::MAX; 2];
-        // The first pair fills caches.
+        // The first pair of runs fills the caches and does not count.
         for run in 0..=options.runs.max(1) {
             let mut answer = Vec::new();
             for (at, client) in [&alone, &divided].into_iter().enumerate() {

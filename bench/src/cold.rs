@@ -1,4 +1,5 @@
-//! Queries on servers that remember nothing: each run by one that has just started, and by a peer that knows its Parquet files only by name.
+//! Measures queries with cold caches: each run on a server that has just started, and on peers that read Parquet
+//! files directly.
 
 use std::future::Future;
 
@@ -10,17 +11,18 @@ use crate::report::{Entry, Report};
 use crate::run::{Options, chosen, compute_all, show, start_peers, timed};
 use crate::{Error, answers};
 
-/// Servers over the tables that [`crate::prepare`] has loaded, one after the other.
+/// Starts servers, one after the other, over the tables that [`crate::prepare`] has loaded.
 pub trait Servers {
-    /// A connection to a server that has just started, its caches empty; the one before has stopped.
+    /// Stops the previous server, starts a new one with empty caches, and returns a connection to it.
     fn start(&mut self) -> impl Future<Output = Result<Client, Error>> + Send;
 
-    /// Stops the last one: it is busy for a while with what it has read.
+    /// Stops the current server, which would otherwise use the CPU for a while after a query.
     fn stop(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-/// Runs the queries, each run on a server and on peers of its own that have just started: memory is as new to all of them. Files may be in
-/// the operating system's, for all alike.
+/// Runs the queries, each run on a newly started server and on newly started peers.
+///
+/// The operating system's page cache is not cleared, for any of them.
 pub async fn run(
     servers: &mut impl Servers,
     options: &Options,

@@ -1,4 +1,4 @@
-//! A dashboard that is looked at again and again: what the cache of fragments is worth, by the same queries with it and without.
+//! Measures the fragment cache: the repeated queries of a dashboard, with the cache and without.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::figure::geometric_mean;
 use crate::measure::Report;
 use crate::run::{Options, compute_all, prepare, rest, timed};
 
-/// What the tiles of a dashboard over TPC-H's `lineitem` ask.
+/// Tiles of a dashboard over TPC-H's `lineitem`: name and query.
 const TILES: &[(&str, &str)] = &[
     ("totals", "SELECT count(*), sum(l_extendedprice * (1 - l_discount)), avg(l_quantity) FROM lineitem"),
     (
@@ -57,8 +57,10 @@ const TILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Asks all tiles, each pass after the other: without the cache, then with it; of each tile's times the least counts, and the passes
-/// before these warm. The first pass with the cache, which fills it, is told apart.
+/// Runs all tiles in passes, first without the cache, then with it; the fastest run of each tile counts.
+///
+/// Unmeasured passes warm the page cache first. The first pass with the fragment cache, which fills it, is reported
+/// separately.
 pub async fn run(
     client: &Client,
     options: &Options,
@@ -74,7 +76,7 @@ pub async fn run(
         figures: Vec::new(),
         violations: Vec::new(),
     };
-    // What is read twice is kept when nobody reads.
+    // A page that is read twice enters the cache while the server is idle.
     compute_all(client).await?;
     for _ in 0..2 {
         pass(client, clock).await?;
@@ -118,7 +120,7 @@ pub async fn run(
 
 type Tiles = Vec<(Duration, Vec<answers::Row>)>;
 
-/// All tiles so often: the least time of each, and its last answer.
+/// Runs all tiles `count` times; returns the fastest time of each tile and its last answer.
 async fn passes(client: &Client, count: usize, clock: &dyn Clock) -> Result<Tiles, Error> {
     let mut least = pass(client, clock).await?;
     for _ in 1..count.max(1) {

@@ -1,11 +1,11 @@
-//! The one figure of a run, as UnixBench makes it.
+//! The single score of a benchmark run, computed as UnixBench does.
 
 use std::time::Duration;
 
 #[cfg(test)]
 mod tests;
 
-/// Drops the slowest third of the runs and gives the geometric mean of the rest; `None` without runs.
+/// Computes the geometric mean of the runs without the slowest third; `None` without runs.
 #[must_use]
 pub fn figure(runs: &[Duration]) -> Option<Duration> {
     let mut runs = runs.to_vec();
@@ -14,11 +14,11 @@ pub fn figure(runs: &[Duration]) -> Option<Duration> {
     geometric_mean(runs.get(..kept)?.iter().map(Duration::as_secs_f64)).map(Duration::from_secs_f64)
 }
 
-/// Geometric mean; `None` without values.
+/// Computes the geometric mean; `None` without values.
 pub fn geometric_mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0u32);
     for value in values {
-        // A nanosecond keeps a run too short for the clock from making the mean zero.
+        // A floor of one nanosecond: a run too short for the clock would make the mean zero.
         sum += value.max(1e-9).ln();
         count += 1;
     }

@@ -1,4 +1,4 @@
-//! How fast rows come in: COPY, INSERT of many VALUES, INSERT of arrays, and one row at a time with 1, 8 and 64 clients.
+//! Ingestion benchmark: COPY, multi-row VALUES, INSERT from arrays, and single-row INSERT with 1, 8 and 64 clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,24 +11,24 @@ use crate::chance::Chance;
 use crate::measure::server::{CopyIn, Server, Storage, Value, batch, execute, prepare};
 use crate::measure::{self, Done, Report, Span, drive};
 
-/// Rows of one COPY.
+/// Rows per COPY.
 const COPY_ROWS: i64 = 100_000;
-/// Rows of one INSERT of many.
+/// Rows per multi-row INSERT.
 const BATCH_ROWS: i64 = 1_000;
-/// Clients that insert one row at a time.
+/// Numbers of clients for single-row INSERT.
 const SINGLE_CLIENTS: [usize; 3] = [1, 8, 64];
 
-/// What to run.
+/// Options of the ingestion benchmark.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// For each way.
+    /// Warm-up and measured time of each method.
     pub span: Span,
-    /// Clients of the ways with many rows at a time.
+    /// Clients of the methods that insert many rows at a time.
     pub clients: usize,
     pub storage: Storage,
 }
 
-/// A way for rows to come in.
+/// Method of inserting rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Copy,
@@ -37,7 +37,7 @@ enum Way {
     Single,
 }
 
-/// Measures every way into an empty table; `say` gets a line whenever something is done.
+/// Measures every method on an empty table; `say` receives progress lines.
 pub async fn run(
     server: &Server,
     options: &Options,
@@ -95,17 +95,17 @@ async fn measure(
     Ok(outcome)
 }
 
-/// One client.
+/// Client that inserts rows.
 struct Source {
     client: Client,
     way: Way,
     next: Arc<AtomicI64>,
     chance: Chance,
-    /// All but COPY's.
+    /// Prepared INSERT; `None` for COPY.
     insert: Option<Statement>,
 }
 
-/// A row of readings.
+/// Row of the table `readings`.
 struct Reading {
     id: i64,
     device: i32,
@@ -179,7 +179,7 @@ impl Source {
     }
 }
 
-/// An INSERT of so many rows.
+/// Returns an INSERT of `rows` rows of parameters.
 fn values(rows: i64) -> String {
     let row = |row: i64| {
         let place = |column: i64| row * 5 + column;

@@ -1,10 +1,14 @@
-//! The benchmark driver: makes TPC-H and TPC-DS data, loads it over the wire, runs the queries on Kiln and its peers, and compares;
-//! and drives any server of PostgreSQL's protocol with many clients at once: YCSB, TPC-C, ingestion.
+//! Benchmark driver: generates and loads TPC-H and TPC-DS data, runs the queries on Kiln and its peers, and compares
+//! the answers; drives any PostgreSQL-compatible server with concurrent clients for YCSB, TPC-C and ingestion.
 //!
-//! Never measures without checking answers, and never starts a server: it is given an address.
+//! Never measures without checking answers, and never starts a server: it connects to an address.
 //!
-//! Start at `run.rs` for one benchmark of queries from data to figure, `suite.rs` has the tables and queries; `cold.rs` runs them on servers that
-//! remember nothing, `streams.rs` many at once, `clusters.rs` on clusters of processes, `dashboard.rs` the same again and again, `loads.rs` measures how the tables come in, `plans.rs` how long queries take to be planned, `planning.rs` how long those that are long or deep (`shapes.rs`); at `measure/mod.rs` for how clients are driven.
+//! - `run.rs`: one query benchmark, from data to score; `suite.rs` has the tables and queries, `figure.rs` the score.
+//! - Variants: `cold.rs` (cold caches), `streams.rs` (concurrent streams), `clusters.rs` (worker processes),
+//!   `dashboard.rs` (repeated queries, fragment cache), `unsettled.rs` (scans of unflushed rows), `loads.rs` (loading
+//!   files), `plans.rs` (planning time of the suites' queries), `planning.rs` (planning time of the long and deep
+//!   statements of `shapes.rs`).
+//! - `measure/mod.rs`: concurrent clients; `ycsb/`, `tpcc/` and `ingest.rs` use it.
 
 pub mod answers;
 mod chance;
@@ -33,7 +37,7 @@ pub mod ycsb;
 pub use run::{Options, prepare, run};
 pub use suite::Suite;
 
-/// What can go wrong in a benchmark.
+/// Error of a benchmark.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{doing} failed: {}", server_message(.source))]
@@ -48,7 +52,8 @@ pub enum Error {
     File { path: String, source: std::io::Error },
 }
 
-/// The server's own words where there are any: `tokio_postgres::Error` alone says only "db error".
+/// Returns the server's message and SQLSTATE if there are any: `tokio_postgres::Error` alone displays only "db
+/// error".
 fn server_message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(told) => format!("{} ({})", told.message(), told.code().code()),

@@ -8,7 +8,7 @@ use types::Clock;
 
 use crate::{Error, Suite, generate};
 
-/// What loading one table took.
+/// Statistics of loading one table.
 #[derive(Debug, Clone)]
 pub struct LoadedTable {
     pub table: &'static str,
@@ -17,7 +17,7 @@ pub struct LoadedTable {
     pub elapsed: Duration,
 }
 
-/// Creates the tables of `suite` in `schema` and loads scale factor `scale`; tells `progress` of each table when it is done.
+/// Creates the tables of `suite`, loads scale factor `scale`, and calls `progress` after each table.
 pub async fn load(
     client: &Client,
     suite: Suite,
@@ -30,7 +30,7 @@ pub async fn load(
     fill(client, suite, scale, clock, progress).await
 }
 
-/// As [`load`], of tables that are distributed by the keys on which they are joined.
+/// Like [`load`], with tables distributed by their join keys.
 pub async fn load_distributed(
     client: &Client,
     suite: Suite,

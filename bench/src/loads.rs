@@ -1,4 +1,4 @@
-//! How long the tables take to come in from files: CSV and Parquet, on Kiln and its peers, the same files for all.
+//! Measures loading the tables from CSV and Parquet files, on Kiln and its peers, from the same files.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -14,10 +14,10 @@ use crate::peers::Mode;
 use crate::run::{Options, export, start_peers};
 use crate::{Error, Suite, generate};
 
-/// The files' formats, as COPY calls them.
+/// File formats, as COPY names them.
 const FORMATS: [&str; 2] = ["csv", "parquet"];
 
-/// Loads the tables from each kind of file; a server that has them already loses them.
+/// Loads the tables from files of each format; existing tables are dropped.
 pub async fn run(
     client: &Client,
     options: &Options,
@@ -60,7 +60,7 @@ pub async fn run(
     Ok(report)
 }
 
-/// Creates the tables anew and loads them one after the other; how long loading took, and the rows.
+/// Recreates the tables and loads them one after the other; returns the loading time and the number of rows.
 async fn load(
     client: &Client,
     suite: Suite,
@@ -84,14 +84,14 @@ async fn load(
     Ok((clock.monotonic() - start, rows))
 }
 
-/// Writes a table's rows, unless an earlier run has.
+/// Writes a table's rows as CSV, unless an earlier run has done so.
 async fn write_csv(options: &Options, table: &'static str, path: &Path) -> Result<(), Error> {
     if path.exists() {
         return Ok(());
     }
     let failed = |source| Error::File { path: path.display().to_string(), source };
     let parallelism = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    // What is cut off has another name.
+    // Written under another name first, so that an interrupted run leaves no incomplete file.
     let part = path.with_extension("part");
     let mut file = File::create(&part).map_err(failed)?;
     let mut rows = std::pin::pin!(generate::csv(options.suite, table, options.scale, parallelism));

@@ -1,4 +1,5 @@
-//! Peers from PyPI, each in a Python process of its own that reads one query a line and answers with times and rows.
+//! Peer engines from PyPI, each in a Python process that reads one JSON request per line and answers with times and
+//! rows.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -12,24 +13,24 @@ use crate::answers::Row;
 use crate::report::PeerRuns;
 use crate::{Error, Options};
 
-/// The driver that runs inside the peer's process.
+/// Python driver that runs in the peer's process.
 const DRIVER: &str = include_str!("peer_driver.py");
 
-/// Peers by name and the PyPI package each comes from.
+/// Names of the peers and the PyPI package of each.
 const PACKAGES: &[(&str, &str)] = &[("duckdb", "duckdb"), ("datafusion", "datafusion"), ("clickhouse", "chdb")];
 
-/// What a peer is to be asked.
+/// Kind of benchmark that a peer runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Queries on tables that it has loaded.
+    /// Queries on tables that the peer has loaded.
     Hot,
-    /// Queries on the Parquet files, each by a peer that remembers nothing.
+    /// Queries on Parquet files, each in a new process with cold caches.
     Cold,
-    /// To load the files.
+    /// Loading of files.
     Load,
 }
 
-/// A running peer.
+/// Running peer process.
 pub struct Peer {
     name: String,
     described: String,
@@ -39,7 +40,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Installs the peer's package into a private environment under the workspace; a [`Mode::Hot`] one loads the Parquet files of `folder`.
+    /// Starts a peer; its package is installed into a private Python environment under the workspace.
+    ///
+    /// With [`Mode::Hot`] it loads the Parquet files of `folder`.
     pub fn start(name: &str, options: &Options, mode: Mode, folder: &Path) -> Result<Self, Error> {
         let failed = |reason: String| Error::Peer { peer: name.to_owned(), reason };
         let (_, package) = PACKAGES
@@ -69,19 +72,19 @@ impl Peer {
         Ok(peer)
     }
 
-    /// The name it was started by.
+    /// Name of the peer.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Version and load time, for people.
+    /// Version and load time, as text.
     #[must_use]
     pub fn described(&self) -> &str {
         &self.described
     }
 
-    /// Runs `sql` `runs` times; `check` compares the rows with Kiln's.
+    /// Runs `sql` `runs` times; `check` compares the rows with Kiln's answer.
     pub fn run(
         &mut self,
         number: usize,
@@ -99,7 +102,7 @@ impl Peer {
         PeerRuns { peer: self.name.clone(), runs, problem }
     }
 
-    /// Loads all tables from files of a format, `csv` or `parquet`, into a new database on disk; how long it took.
+    /// Loads all tables from `csv` or `parquet` files into a new database on disk and returns the time.
     pub fn load(&mut self, format: &str) -> Result<Duration, Error> {
         let failed = |name: &str, reason: String| Error::Peer { peer: name.to_owned(), reason };
         let answer = self.send(&json!({ "load": format })).and_then(|()| self.receive());
@@ -125,7 +128,7 @@ impl Peer {
 }
 
 impl Mode {
-    /// What the driver calls it.
+    /// Returns the driver's name of the mode.
     fn name(self) -> &'static str {
         match self {
             Self::Hot => "hot",
@@ -137,13 +140,13 @@ impl Mode {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Its own child and nothing else's: a driver that does not notice its closed input is ended.
+        // A driver that does not exit when its input closes is killed; only this child process is.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The Python of a private environment that has `package`, made on first use.
+/// Returns the Python interpreter of a private environment with `package`, created on first use.
 fn environment(workspace: &Path, package: &str) -> Result<PathBuf, String> {
     let folder = workspace.join("peers");
     let python = folder.join("bin/python");

@@ -1,4 +1,4 @@
-//! Planning time of long and deep statements by their size: they read two rows, so that nearly all of their time is planning.
+//! Measures how planning time grows with the size of long and deep statements, which read only two rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,23 +11,23 @@ use crate::measure::Report;
 use crate::measure::server::{Server, Value, batch};
 use crate::shapes::{SETUP, Shape, shapes};
 
-/// Runs of which the quickest counts.
+/// Runs per statement; the fastest counts.
 const RUNS: usize = 3;
-/// A statement that took longer is not sent at twice the size.
+/// A statement that takes longer than this is not run at twice the size.
 const TIME_MAX: Duration = Duration::from_secs(10);
-/// Times below this say nothing about growth.
+/// Shorter times are too noisy to measure growth.
 const GROWTH_FROM: Duration = Duration::from_millis(20);
 
-/// The growth of planning time with the size of a statement: twice the size multiplies it at most by [`Growth::max`].
+/// Allowed growth of planning time: doubling the size multiplies the time by at most [`Growth::max`].
 #[derive(Debug, Clone, Copy)]
 enum Growth {
     Linear,
-    /// Quadratic, because the plan itself does, or because DataFusion hashes a nested call by way of each call around it.
+    /// For plans of quadratic size, and for nested calls, which DataFusion hashes once per enclosing call.
     Quadratic,
 }
 
 impl Growth {
-    /// The exact factor and what a measurement may add to it.
+    /// Returns the largest allowed factor: the exact one plus a tolerance for noise.
     const fn max(self) -> f64 {
         match self {
             Self::Linear => 2.5,
@@ -36,7 +36,7 @@ impl Growth {
     }
 }
 
-/// Shapes by name, the sizes to begin and to end with, the time in seconds for the last, if there is one that it must keep, and the growth.
+/// Measured shapes: name, first and last size, time limit in seconds for the last size, and allowed growth.
 const MEASURED: [(&str, usize, usize, Option<f64>, Growth); 16] = [
     ("parameters", 1_024, 65_535, Some(0.5), Growth::Linear),
     ("or", 3_125, 100_000, Some(2.0), Growth::Linear),
@@ -57,7 +57,7 @@ const MEASURED: [(&str, usize, usize, Option<f64>, Growth); 16] = [
     ("not in of expressions", 625, 10_000, None, Growth::Linear),
 ];
 
-/// Measures a server; what is too slow, or grows too fast, is a violation.
+/// Runs all shapes; exceeded time limits and too fast growth are violations.
 pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&str)) -> Result<Report, Error> {
     let client = server.connect().await?;
     batch(&client, "dropping the table", "DROP TABLE IF EXISTS t").await?;
@@ -108,12 +108,12 @@ pub async fn run(server: &Server, clock: &Arc<dyn Clock>, say: &mut dyn FnMut(&s
     Ok(report)
 }
 
-/// The quickest of some runs; without a shape, of an IN list of so many parameters.
+/// Returns the fastest of [`RUNS`] runs; without a shape, of an IN list of `size` parameters.
 async fn least(client: &Client, shape: Option<Shape>, size: usize, clock: &Arc<dyn Clock>) -> Result<Duration, Error> {
     let mut least = Duration::MAX;
     let values: Vec<i32> = (0..i32::try_from(size).unwrap_or(i32::MAX)).collect();
     for run in 0..RUNS {
-        // A text of its own: the plan of one that was sent before would be found in the cache.
+        // The text differs in each run, so that no cached plan is used.
         let sql = match shape {
             Some(shape) => (shape.text)(size).replacen(' ', &format!(" /* {run} */ "), 1),
             None => {

@@ -1,4 +1,4 @@
-//! How long queries take to be planned: their EXPLAIN, which goes from text to what would run and does not run it, on Kiln and its peers.
+//! Measures planning time as the time of EXPLAIN, on Kiln and its peers.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::measure::Report;
 use crate::peers::Mode;
 use crate::run::{Options, chosen, start_peers, timed};
 
-/// Explains each query as often as it would be run; of its times the least counts.
+/// Explains each query as often as it would be run; the fastest run counts.
 pub async fn run(
     client: &Client,
     options: &Options,
     clock: &dyn Clock,
     say: &mut dyn FnMut(&str),
 ) -> Result<Report, Error> {
-    // Otherwise the plan of the first run would be that of all.
+    // Prevents the use of a cached plan after the first run.
     let anew = "SET plan_cache_mode = force_custom_plan";
     client.batch_execute(anew).await.map_err(|source| Error::Server { doing: anew.to_owned(), source })?;
     let mut peers = start_peers(options, Mode::Hot, say);
@@ -37,7 +37,7 @@ pub async fn run(
         let mut line = format!("q{number:02}{}", millis(least));
         own.push(least);
         for (peer, theirs) in peers.iter_mut().zip(&mut theirs) {
-            // Plans are not alike, so that there is nothing to compare.
+            // Plans of different engines cannot be compared.
             let ran = peer.run(number, &sql, options.runs.max(1), |_| Ok(()));
             match (ran.runs.into_iter().min(), ran.problem) {
                 (Some(time), None) => {
@@ -71,7 +71,7 @@ pub async fn run(
     Ok(report)
 }
 
-/// What the server says of the phases of planning, in milliseconds, in their order: the least for each query.
+/// Planning phases in order, each with the shortest time of every query in milliseconds, as the server reports them.
 #[derive(Default)]
 struct Phases(Vec<(String, Vec<f64>)>);
 
@@ -109,7 +109,7 @@ impl Phases {
     }
 }
 
-/// The phases that EXPLAIN tells in JSON; none of a server that does not.
+/// Parses the planning phases from EXPLAIN's JSON; empty for a server that does not report them.
 fn told(answer: &[Row]) -> Vec<(String, f64)> {
     let text = answer.first().and_then(|row| row.first()?.as_deref());
     let document = text.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
@@ -118,7 +118,7 @@ fn told(answer: &[Row]) -> Vec<(String, f64)> {
     phases.filter_map(|(phase, time)| Some((phase.clone(), time.as_f64()?))).collect()
 }
 
-/// The median, the 90th percentile and the longest of some times.
+/// Reports the median, the 90th percentile and the maximum of the times.
 fn spread(name: &str, mut times: Vec<Duration>, say: &mut dyn FnMut(&str)) -> Vec<(String, f64)> {
     times.sort();
     let at = |share: usize| times.get((times.len() * share / 100).min(times.len().saturating_sub(1))).copied();

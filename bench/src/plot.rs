@@ -1,27 +1,27 @@
-//! Measurements as a picture: lines over a logarithmic axis, as SVG.
+//! Draws measurements as an SVG line chart with a logarithmic horizontal axis.
 
 use std::fmt::Write;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
-/// Around the lines, for the numbers and names.
+/// Margins for axis labels and line names.
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
-/// Colours that are told apart without seeing red and green as two (Okabe and Ito 2008).
+/// Colours that colour-blind readers can distinguish (Okabe and Ito 2008).
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
-/// Lines across the picture.
+/// Horizontal grid lines.
 const GRID: usize = 4;
 
-/// A line of a picture: what it shows, and its points from left to right.
+/// Line of a chart: its name, and its points from left to right.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub name: String,
     pub points: Vec<(f64, f64)>,
 }
 
-/// A picture of these lines. The horizontal axis doubles from step to step, the vertical one begins at zero.
+/// Draws the lines as SVG: a horizontal axis in powers of two and a vertical one from zero.
 #[must_use]
 pub fn svg(title: &str, across: &str, up: &str, lines: &[Line]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(picture.matches("<polyline").count(), 2);
         assert!(picture.contains("a &lt; b") && picture.contains("two &amp; more"));
         assert!(picture.ends_with("</svg>\n"));
-        // The highest point is below the top, the first at the left.
+        // The highest point is below the top edge and the first one at the left edge.
         assert!(picture.contains("80.0,"));
         for part in picture.split("y=\"").skip(1) {
             if let Some(Ok(at)) = part.split('"').next().map(str::parse::<f64>) {

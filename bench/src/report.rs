@@ -1,4 +1,4 @@
-//! What a run found, for people and as JSON.
+//! Reports a query benchmark as text and as JSON.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::Suite;
 use crate::figure::{figure, geometric_mean};
 use crate::load::LoadedTable;
 
-/// A whole run.
+/// Results of a query benchmark.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub suite: Suite,
@@ -19,10 +19,10 @@ pub struct Report {
     pub entries: Vec<Entry>,
 }
 
-/// One query on Kiln and its peers.
+/// Results of one query on Kiln and its peers.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// From 1.
+    /// Number of the query, from 1.
     pub query: usize,
     /// Kiln's timed runs, in order.
     pub kiln: Vec<Duration>,
@@ -30,17 +30,17 @@ pub struct Entry {
     pub peers: Vec<PeerRuns>,
 }
 
-/// One query on one peer.
+/// Results of one query on one peer.
 #[derive(Debug, Clone)]
 pub struct PeerRuns {
     pub peer: String,
     pub runs: Vec<Duration>,
-    /// How the peer's answer differs from Kiln's, or why it has none.
+    /// Difference from Kiln's answer, or the error.
     pub problem: Option<String>,
 }
 
 impl Entry {
-    /// Adds a peer's runs to those that it has.
+    /// Adds a peer's runs.
     pub(crate) fn add(&mut self, ran: PeerRuns) {
         match self.peers.iter_mut().find(|runs| runs.peer == ran.peer) {
             Some(runs) => {
@@ -51,12 +51,12 @@ impl Entry {
         }
     }
 
-    /// The best run: what the machine can do when nothing disturbs it.
+    /// Returns the fastest run, the least disturbed by other load.
     fn best(&self) -> Option<Duration> {
         self.kiln.iter().min().copied()
     }
 
-    /// A line of the table: query, rows, Kiln's best time, each peer's and the ratio Kiln / peer.
+    /// Formats a table line: query, rows, Kiln's fastest time, each peer's and the ratio of Kiln to peer.
     #[must_use]
     pub fn line(&self) -> String {
         let mut line = format!("q{:02}{:>9} rows{}", self.query, self.rows, seconds(self.best()));
@@ -78,7 +78,7 @@ impl Entry {
 }
 
 impl Report {
-    /// Totals, the figure (slowest third dropped, geometric mean of the rest) and the ratios' geometric means.
+    /// Formats totals, scores (geometric mean without the slowest third) and the geometric means of the ratios.
     #[must_use]
     pub fn summary(&self) -> String {
         let best: Vec<Duration> = self.entries.iter().filter_map(Entry::best).collect();
@@ -115,7 +115,7 @@ impl Report {
         text
     }
 
-    /// All times, in seconds.
+    /// Returns all times as JSON, in seconds.
     #[must_use]
     pub fn json(&self) -> Value {
         let times = |runs: &[Duration]| runs.iter().map(Duration::as_secs_f64).collect::<Vec<_>>();
@@ -136,7 +136,7 @@ impl Report {
         })
     }
 
-    /// Queries whose answer differs from a peer's.
+    /// Returns queries that failed on a peer or whose answers differ.
     pub fn differences(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| entry.peers.iter().any(|peer| peer.problem.is_some()))
     }

@@ -1,4 +1,4 @@
-//! One benchmark from data to figure: load, warm, run Kiln and the peers in turn, compare answers.
+//! Runs one query benchmark: loads data, warms caches, runs Kiln and its peers, and compares the answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,36 +13,36 @@ use crate::peers::{Mode, Peer};
 use crate::report::{Entry, Report};
 use crate::{Error, Suite};
 
-/// How often the cache is looked at, how often in a row it has to be the same, and how often it is looked at all in all.
+/// Polling interval, number of consecutive equal polls that mean idle, and maximum number of polls of the cache.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const UNCHANGED: usize = 4;
 const LOOKS_MAX: usize = 1200;
 
-/// What to run.
+/// Options of a query benchmark.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub suite: Suite,
-    /// The benchmark's scale factor: gigabytes, roughly.
+    /// Scale factor: roughly gigabytes of data.
     pub scale: f64,
-    /// Timed runs of each query after the warming scan.
+    /// Timed runs of each query, after the scan that warms the caches.
     pub runs: usize,
-    /// Peers to run beside Kiln, by name: `duckdb`, `datafusion`, `clickhouse`.
+    /// Peers to compare with: `duckdb`, `datafusion`, `clickhouse`.
     pub against: Vec<String>,
-    /// Queries to run, from 1; empty for all.
+    /// Numbers of the queries to run, from 1; empty for all.
     pub queries: Vec<usize>,
-    /// Where the peers' data and their Python environment lie.
+    /// Folder for the peers' data and their Python environment.
     pub workspace: PathBuf,
-    /// The tables are there already, from an earlier run on the same data folder.
+    /// True if the tables exist already, from an earlier run on the same data folder.
     pub loaded: bool,
-    /// Tables are distributed by the keys on which they are joined.
+    /// True to distribute the tables by their join keys.
     pub distributed: bool,
-    /// Megabytes of memory that a peer may take, where it can be told.
+    /// Memory limit of a peer in megabytes, where it has such a setting.
     pub memory_mb: Option<u64>,
-    /// Rows of each answer to show.
+    /// Number of rows of each answer to print.
     pub show_rows: usize,
 }
 
-/// Runs the benchmark over a connection to Kiln; `say` gets a line whenever something is done.
+/// Runs the benchmark over a connection to Kiln; `say` receives progress lines.
 pub async fn run(
     client: &Client,
     options: &Options,
@@ -71,7 +71,7 @@ pub async fn run(
     Ok(Report { suite: options.suite, scale: options.scale, tables, peers, entries })
 }
 
-/// The tables on Kiln, and as files where there are peers; what was loaded now.
+/// Loads the tables, exports them to Parquet if there are peers, and returns statistics of the loaded tables.
 pub async fn prepare(
     client: &Client,
     options: &Options,
@@ -86,13 +86,13 @@ pub async fn prepare(
     Ok(tables)
 }
 
-/// Has the server compute each answer: what it has grouped for another query is not used again.
+/// Disables the fragment cache, so that the server computes every answer in full.
 pub(crate) async fn compute_all(client: &Client) -> Result<(), Error> {
     let set = "SET kiln.fragment_cache = off";
     client.batch_execute(set).await.map_err(|source| Error::Server { doing: set.to_owned(), source })
 }
 
-/// How long a query took, and its answer.
+/// Runs a query and returns its time and answer.
 pub(crate) async fn timed(
     client: &Client,
     number: usize,
@@ -105,7 +105,7 @@ pub(crate) async fn timed(
     Ok((clock.monotonic() - start, answer))
 }
 
-/// Runs a query on the peers, compares their answers with Kiln's, and says what came of it.
+/// Runs a query on the peers, compares their answers with Kiln's, and reports the result.
 pub(crate) fn compare(
     entry: &mut Entry,
     peers: &mut [Peer],
@@ -122,7 +122,7 @@ pub(crate) fn compare(
     show(entry, answer, options, say);
 }
 
-/// Says what came of a query.
+/// Reports the result of a query.
 pub(crate) fn show(entry: &Entry, answer: &[Row], options: &Options, say: &mut dyn FnMut(&str)) {
     say(&entry.line());
     for row in answer.iter().take(options.show_rows) {
@@ -168,7 +168,7 @@ async fn load_tables(
     Ok(tables)
 }
 
-/// One full scan of each table, as the goals define "hot". `count(column)` would be answered from metadata and warm nothing.
+/// Scans each table in full once, which makes the data hot; `count(column)` would be answered from metadata.
 async fn warm(client: &Client, suite: Suite) -> Result<(), Error> {
     for table in suite.tables() {
         let sql = format!("SELECT * FROM {table}");
@@ -181,7 +181,7 @@ async fn warm(client: &Client, suite: Suite) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits until the server has kept what was scanned, which it does when nobody reads: it has to be at rest while peers are measured.
+/// Waits until the background cache filler is idle, so that it does not disturb the peers' measurements.
 pub(crate) async fn rest(client: &Client, clock: &dyn Clock, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
     let query = "SELECT coalesce(sum(blocks), 0)::int8 FROM sys.cache WHERE tier = 'memory'";
     let (mut kept, mut unchanged, mut left) = (-1_i64, 0, LOOKS_MAX);
@@ -210,7 +210,7 @@ pub(crate) async fn export(client: &Client, options: &Options) -> Result<(), Err
     Ok(())
 }
 
-/// Starts the peers that are to be had; a missing one is said.
+/// Starts the peers; those that cannot start are reported and left out.
 pub(crate) fn start_peers(options: &Options, mode: Mode, say: &mut dyn FnMut(&str)) -> Vec<Peer> {
     let mut peers = Vec::new();
     for name in &options.against {
@@ -227,7 +227,7 @@ pub(crate) fn start_peers(options: &Options, mode: Mode, say: &mut dyn FnMut(&st
 }
 
 impl Options {
-    /// The folder of the tables' files, made where it is not there.
+    /// Returns the folder of the exported files, which is created if missing.
     pub(crate) fn files(&self) -> Result<PathBuf, Error> {
         let folder = self.workspace.join(format!("{}-{}", self.suite, self.scale));
         std::fs::create_dir_all(&folder)
@@ -236,7 +236,7 @@ impl Options {
     }
 }
 
-/// The numbers of the queries to run.
+/// Returns the numbers of the queries to run.
 pub(crate) fn chosen(options: &Options) -> Vec<usize> {
     let all = 1..=options.suite.queries().len();
     if options.queries.is_empty() {

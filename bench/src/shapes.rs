@@ -1,24 +1,24 @@
-//! Statements of a shape that grow with a number: nested, chained and long ones, for tests and measurements of planning.
+//! Statement shapes that grow with a number: nested, chained and long ones, for tests and benchmarks of planning.
 //!
-//! They read the table of [`SETUP`].
+//! They read the table created by [`SETUP`].
 
 use std::fmt::Write;
 
-/// Makes what the shapes read.
+/// Statements that create the table.
 pub const SETUP: [&str; 2] = [
     "create table t (i int, k int, s text, j jsonb)",
     "insert into t values (1, 2, 'a', '{\"a\": 1}'), (2, 3, 'b', '[1]')",
 ];
 
-/// A kind of statement.
+/// Statement shape.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub name: &'static str,
-    /// The statement of a size.
+    /// Builds the statement of a given size.
     pub text: fn(usize) -> String,
 }
 
-/// `open`, as often, around `core`, then `close` as often.
+/// Returns `open` repeated `count` times, `core`, and `close` repeated `count` times.
 fn nested(open: &str, core: &str, close: &str, count: usize) -> String {
     let mut text = String::with_capacity((open.len() + close.len()) * count + core.len());
     for _ in 0..count {
@@ -31,7 +31,7 @@ fn nested(open: &str, core: &str, close: &str, count: usize) -> String {
     text
 }
 
-/// Joins the items of the numbers from 0 to `count` with `separator`.
+/// Joins the items of the numbers from 0 to below `count` (at least one) with `separator`.
 fn list(count: usize, separator: &str, item: impl Fn(usize) -> String) -> String {
     let mut text = String::new();
     for number in 0..count.max(1) {
@@ -47,12 +47,12 @@ fn shape(name: &'static str, text: fn(usize) -> String) -> Shape {
     Shape { name, text }
 }
 
-/// A WITH list of `count` queries, each made of its number.
+/// Builds a WITH list of `count` queries, each built from its number.
 fn with(count: usize, query: impl Fn(usize) -> String, body: &str) -> String {
     format!("with {} {body}", list(count, ", ", |number| format!("c{number} as ({})", query(number))))
 }
 
-/// A chain: the first query reads the table, each other what `next` says of the name of the one before.
+/// Builds a WITH chain: the first query reads the table, each other one is `next` of the previous name.
 fn chain(count: usize, next: impl Fn(&str) -> String) -> String {
     let query = |number: usize| match number.checked_sub(1) {
         None => "select i from t".to_owned(),
@@ -61,7 +61,7 @@ fn chain(count: usize, next: impl Fn(&str) -> String) -> String {
     with(count, query, &format!("select count(*) from c{}", count.max(1) - 1))
 }
 
-/// All shapes.
+/// Returns all shapes.
 #[must_use]
 pub fn shapes() -> Vec<Shape> {
     [set_operations(), joins(), conditions(), with_queries(), operators(), nests(), subqueries(), lists()].concat()
@@ -264,7 +264,7 @@ fn subqueries() -> Vec<Shape> {
     ]
 }
 
-/// `((t cross join …) cross join …)`
+/// Builds `((t cross join …) cross join …)`.
 fn joined_in_parentheses(count: usize) -> String {
     let mut text = "(".repeat(count);
     text.push('t');
@@ -274,7 +274,7 @@ fn joined_in_parentheses(count: usize) -> String {
     text
 }
 
-/// EXISTS in EXISTS, each correlated with the one around it.
+/// Builds nested EXISTS subqueries, each correlated with its parent.
 fn correlated(count: usize) -> String {
     let mut text = "select 1 from t t0".to_owned();
     for number in 1..=count {
@@ -283,7 +283,7 @@ fn correlated(count: usize) -> String {
             let _ = write!(text, " where t{number}.i = t{}.i", number - 1);
         }
     }
-    // Inside out: what closes a subquery is followed by the condition of the query around it.
+    // From the innermost out: a closed subquery is followed by its parent's condition.
     for number in (1..=count).rev() {
         text.push(')');
         if number > 1 {

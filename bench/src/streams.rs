@@ -1,4 +1,4 @@
-//! Many queries at once: what several streams get done beside one, and how long a short query takes among heavy ones.
+//! Measures concurrent queries: throughput of several streams, and latency of a short query under heavy load.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::plot::Line;
 use crate::run::{chosen, compute_all, query, timed};
 use crate::{Error, Options};
 
-/// Clients that run heavy queries beside the short one.
+/// Number of clients that run long queries beside the short one.
 const HEAVY_CLIENTS: usize = 8;
 
-/// The queries of one pass, and what they answer.
+/// Query with its time and answer in a single stream.
 struct Known {
     sql: &'static str,
     number: usize,
@@ -26,7 +26,8 @@ struct Known {
     answer: Vec<Row>,
 }
 
-/// Runs all queries in one stream, in `streams` at once, each in an order of its own, and the shortest of them among the longest.
+/// Runs all queries in one stream and in `streams` concurrent ones, each in a different order, then the shortest
+/// query beside the longest ones.
 pub async fn run(
     server: &Server,
     options: &Options,
@@ -51,21 +52,23 @@ pub async fn run(
     Ok(report)
 }
 
-/// How many streams there are, and on what they run.
+/// Numbers of streams and clusters to measure.
 #[derive(Debug, Clone)]
 pub struct Sweep {
-    /// Streams at once, one measurement each.
+    /// Numbers of concurrent streams, one measurement each.
     pub streams: Vec<usize>,
-    /// Clusters among which the server divides them, one line of measurements each; where it is empty, they run as the role's sessions do.
+    /// Numbers of clusters among which the streams are distributed, one chart line each; if empty, the role's default
+    /// is used.
     pub clusters: Vec<usize>,
     /// Worker processes of each cluster.
     pub workers: usize,
 }
 
-/// What several numbers of streams get done, on several numbers of clusters: a table, and the same as lines for a picture.
+/// Measures the throughput of each number of streams on each number of clusters; returns a report and the lines of a
+/// chart.
 ///
 /// # Errors
-/// What the server says.
+/// Server errors.
 pub async fn sweep(
     server: &Server,
     options: &Options,
@@ -91,7 +94,7 @@ pub async fn sweep(
             1 => format!("1 cluster of {}", sweep.workers),
             _ => format!("{count} clusters of {}", sweep.workers),
         };
-        // Their caches are empty.
+        // Warms the caches of the new clusters.
         all_streams(server, &known, 1, clock).await?;
         let mut points = Vec::new();
         for streams in &sweep.streams {
@@ -125,14 +128,14 @@ fn empty(server: &Server, setting: String) -> Report {
     }
 }
 
-/// A connection whose queries are all computed.
+/// Opens a connection with the fragment cache disabled.
 async fn connected(server: &Server) -> Result<Client, Error> {
     let client = server.connect().await?;
     compute_all(&client).await?;
     Ok(client)
 }
 
-/// One pass, after one that warms.
+/// Runs each query twice in one stream and records the second run.
 async fn one_stream(server: &Server, options: &Options, clock: &Arc<dyn Clock>) -> Result<Vec<Known>, Error> {
     let client = connected(server).await?;
     let numbers = chosen(options);
@@ -146,7 +149,7 @@ async fn one_stream(server: &Server, options: &Options, clock: &Arc<dyn Clock>) 
     Ok(known)
 }
 
-/// All streams at once: the time until the last has ended, and answers that were others than one stream's.
+/// Runs all streams concurrently; returns the elapsed time and the answers that differ from those of a single stream.
 async fn all_streams(
     server: &Server,
     known: &[Known],
@@ -158,7 +161,7 @@ async fn all_streams(
     let streams = clients.len();
     let running = clients.iter().enumerate().map(|(stream, client)| async move {
         let mut wrong = Vec::new();
-        // Neighbours are far from each other in the list.
+        // Streams start at positions evenly spread over the list of queries.
         let first = stream * known.len() / streams;
         for query in known.iter().cycle().skip(first).take(known.len()) {
             let (_, answer) = timed(client, query.number, query.sql, &**clock).await?;
@@ -172,7 +175,7 @@ async fn all_streams(
     Ok((clock.monotonic() - start, wrong.into_iter().flatten().collect()))
 }
 
-/// The shortest query alone, and again while clients run the longest ones.
+/// Measures the shortest query alone, then while other clients run the longest ones.
 async fn short_among_heavy(
     server: &Server,
     mut known: Vec<Known>,
@@ -209,7 +212,7 @@ async fn short_among_heavy(
     Ok(())
 }
 
-/// A client that runs its queries round and round.
+/// Client that runs its queries in a loop.
 struct Repeated {
     client: Client,
     kind: &'static str,

@@ -1,8 +1,8 @@
-//! The two benchmarks as data: tables and queries, with the specification's validation parameters.
+//! TPC-H and TPC-DS as data: tables, and queries with the specification's validation parameters.
 
 use std::fmt;
 
-/// Which benchmark.
+/// Benchmark suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suite {
     Tpch,
@@ -10,7 +10,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// `CREATE TABLE` statements of all tables, separated by `;`.
+    /// Returns the `CREATE TABLE` statements of all tables, separated by `;`.
     #[must_use]
     pub fn schema(self) -> &'static str {
         match self {
@@ -19,7 +19,7 @@ impl Suite {
         }
     }
 
-    /// `ALTER TABLE` statements that have the workers of a cluster keep what is joined together, separated by `;`.
+    /// Returns the `ALTER TABLE` statements that distribute the tables by their join keys, separated by `;`.
     #[must_use]
     pub fn distribution(self) -> &'static str {
         match self {
@@ -28,12 +28,12 @@ impl Suite {
         }
     }
 
-    /// The tables in the schema's order.
+    /// Returns the table names in the order of the schema.
     pub fn tables(self) -> impl Iterator<Item = &'static str> {
         self.schema().lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.strip_suffix(" ("))
     }
 
-    /// The queries; number 1 is at index 0.
+    /// Returns the queries; query 1 is at index 0.
     #[must_use]
     pub fn queries(self) -> &'static [&'static str] {
         match self {

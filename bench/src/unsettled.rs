@@ -1,4 +1,5 @@
-//! What fresh rows cost a scan: the same query over a table that has settled, and over ones in which part of the rows has not.
+//! Measures the cost of unflushed rows in a scan: one query over a flushed table and over tables with some unflushed
+//! rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +12,15 @@ use crate::measure::Report;
 use crate::measure::server::{Server, batch};
 use crate::run::compute_all;
 
-/// What one in so many rows is.
+/// Shares of unflushed rows: label, and `n` for one row in `n`.
 const SHARES: [(&str, u64); 2] = [("2 %", 50), ("50 %", 2)];
-/// Rows that one statement can add as fresh ones.
+/// Rows per statement when unflushed rows are inserted.
 const FRESH_STEP: u64 = 50_000;
-/// Times that a query is measured; the least counts.
+/// Runs per query; the fastest counts.
 const RUNS: usize = 7;
 const QUERY: &str = "SELECT a % 10, count(*), sum(a), avg(b), sum(c), max(d) FROM";
 
-/// Measures tables of `count` rows; fresh rows must not settle by themselves meanwhile.
+/// Measures tables of `count` rows; the server must not flush during the run.
 pub async fn run(
     server: &Server,
     count: u64,
@@ -74,7 +75,7 @@ async fn create(client: &Client, table: &str) -> Result<(), Error> {
     batch(client, "creating a table", &sql).await
 }
 
-/// Adds rows; up to `fresh_max` of them stay fresh.
+/// Inserts rows; statements of up to `fresh_max` rows write unflushed rows instead of Parquet files.
 async fn insert(client: &Client, table: &str, ids: std::ops::Range<u64>, fresh_max: u64) -> Result<(), Error> {
     let sql = format!("SET kiln.direct_load_rows = {fresh_max}");
     batch(client, "saying which rows become shards", &sql).await?;
@@ -87,7 +88,7 @@ async fn insert(client: &Client, table: &str, ids: std::ops::Range<u64>, fresh_m
     batch(client, "filling a table", &sql).await
 }
 
-/// The least time that the query takes, and its answer.
+/// Returns the fastest time of the query, and its answer.
 async fn least(client: &Client, table: &str, clock: &Arc<dyn Clock>) -> Result<(Duration, Vec<String>), Error> {
     let query = format!("{QUERY} {table} GROUP BY 1 ORDER BY 1");
     let mut least = Duration::MAX;

@@ -1,4 +1,4 @@
-//! Checks at every moment, and at the end.
+//! Invariant checks, during a run and at its end.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use txn::Snapshot;
 use super::life::{Life, TABLE};
 
 impl Life {
-    /// The newest commit holds the rows that were acknowledged.
+    /// Checks that the newest commit holds the acknowledged rows, and returns its snapshot.
     pub(super) async fn check_newest(&self) -> Snapshot {
         let snapshot = self.newest();
         let seen = self.world.look.rows(&self.table, snapshot.state.rows(TABLE)).await;
@@ -19,7 +19,8 @@ impl Life {
         snapshot
     }
 
-    /// Every object that is referenced is there, and every one that is there is referenced, announced or known to be garbage.
+    /// Checks that every referenced object exists, and that every existing one is referenced, announced as an upload,
+    /// or garbage.
     pub(super) async fn check_objects(&self) {
         let there = self.objects().await;
         let referenced = self.referenced();
@@ -31,7 +32,8 @@ impl Life {
         assert!(unknown.is_empty(), "objects that nothing knows of: {unknown:?}");
     }
 
-    /// The objects that the catalog names, that are announced, or known to be garbage.
+    /// Returns the objects that the catalog references, that are announced as uploads, or that are recorded as
+    /// garbage.
     fn known(&self) -> BTreeSet<String> {
         let mut known = self.referenced();
         known.extend(self.names(Space::Uploads, |key| String::from_utf8(key.to_vec()).expect("a name")));
@@ -43,13 +45,13 @@ impl Life {
         known
     }
 
-    /// After the disk was lost: the objects of what came after are nobody's from now on.
+    /// Records the unreferenced objects after a lost disk: commits that no longer exist have written them.
     pub(super) async fn note_left_behind(&self) {
         let left: Vec<String> = self.objects().await.difference(&self.known()).cloned().collect();
         self.world.left_behind.lock().extend(left);
     }
 
-    /// Once all is cleaned up, the objects are those of the newest commit, and no token is known that long ago was one.
+    /// Checks after the final cleaning that only objects and rows of the newest commit remain, and no expired tokens.
     pub(super) async fn check_clean(&self) {
         assert!(self.tokens().is_empty(), "tokens are forgotten in time: {:?}", self.tokens());
         assert_eq!(self.objects().await, self.referenced(), "the objects after all is cleaned up");
@@ -57,7 +59,7 @@ impl Life {
         let (fresh, state) = (self.newest(), self.newest());
         let fresh = &fresh.state.rows(TABLE).fresh;
         let sealed = fresh.sealed.as_ref().map_or(0, |sealed| sealed.rows.len());
-        // A deleted row of the sealed layer leaves an empty record among those of the active one.
+        // A deleted row of the sealed layer leaves an empty record in the active layer.
         let gone = fresh.active.gone().filter(|id| fresh.active.get(*id).is_none()).count();
         assert_eq!(rows, fresh.active.len() + sealed + gone, "records of rows at commit {}", state.ts.0);
     }

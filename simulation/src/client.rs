@@ -1,4 +1,4 @@
-//! A client, and those that move rows and clean up behind everybody.
+//! Simulated actors: clients, readers, and the background services that flush, compact, clean and archive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,20 +15,20 @@ use super::history::Writes;
 use super::life::{Life, TABLE};
 use super::statement::Statement;
 
-/// One that runs transactions.
+/// Client that runs random transactions.
 pub(super) struct Client {
     pub(super) number: u64,
     pub(super) life: Arc<Life>,
     pub(super) random: SeededRandom,
 }
 
-/// A number below `end`.
+/// Draws a number below `end`.
 pub(super) fn below(random: &SeededRandom, end: u64) -> u64 {
     random.next_u64() % end
 }
 
 impl Client {
-    /// Runs transactions for as long as the server lives.
+    /// Runs transactions until the server dies.
     pub(super) async fn work(self) {
         loop {
             self.life.stop("client").await;
@@ -68,7 +68,7 @@ impl Client {
                     if let Err(error) = self.run(statement, &mut transaction, &mut writes).await {
                         self.note(&format!("{statement:?}: {}", error.message));
                         life.expect_fit(&error);
-                        // The transaction may go on where it was before.
+                        // The transaction may continue from the savepoint.
                         let Some(before) = savepoint.clone().filter(|_| below(&self.random, 2) == 0) else { return };
                         transaction.rollback_to("s").expect("the savepoint is there");
                         writes = before;
@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// Takes the token for the transaction; `false` where that has been committed, or cannot be found out.
+    /// Claims an idempotency token; returns false if it is committed already or the claim failed.
     async fn claim(&self, token: u64, transaction: &mut Transaction) -> bool {
         let history = &self.life.world.history;
         match transaction.claim(&named(token), written().work, LockWait::Block { timeout: None }).await {
@@ -146,12 +146,12 @@ fn named(token: u64) -> Token {
     Token { role: Role::BOOTSTRAP, text: token.to_string().into() }
 }
 
-/// All statements under tokens are the same.
+/// Returns the outcome recorded under a token; it is the same for all statements.
 fn written() -> Written {
     Written { work: Work::new().digest(), data: None, tag: "MERGE 1".to_owned(), rows: 1, gave_rows: false }
 }
 
-/// Settles and compacts.
+/// Flushes or compacts in a loop.
 pub(super) async fn settle(life: Arc<Life>, random: SeededRandom) {
     loop {
         life.stop("settler").await;
@@ -167,7 +167,7 @@ pub(super) async fn settle(life: Arc<Life>, random: SeededRandom) {
     }
 }
 
-/// Puts any shards together: what is worth it in a real table takes many.
+/// Compacts random shards: the real policy would wait for more of them.
 async fn compact(life: &Life, random: &SeededRandom) -> types::SqlResult<String> {
     let mut chosen = 0;
     let choose = |_: &Table, shards: &TableShards| {
@@ -182,7 +182,7 @@ async fn compact(life: &Life, random: &SeededRandom) -> types::SqlResult<String>
     Ok(format!("compacted {count} of {chosen} shards"))
 }
 
-/// Cleans.
+/// Deletes garbage and orphaned objects in a loop.
 pub(super) async fn clean(life: Arc<Life>, random: SeededRandom) {
     loop {
         life.stop("cleaner").await;
@@ -206,11 +206,11 @@ pub(super) async fn clean(life: Arc<Life>, random: SeededRandom) {
     }
 }
 
-/// Copies the log, and makes a checkpoint now and then.
+/// Archives the write-ahead log, and sometimes makes a checkpoint, in a loop.
 pub(super) async fn keep_history(life: Arc<Life>, random: SeededRandom) {
     loop {
         life.stop("historian").await;
-        // It lags behind, most of all where garbage goes at once.
+        // The archive lags behind, most of all where garbage is deleted immediately.
         let (turn, turns) = (below(&random, 24), if life.world.forgets() { 3 } else { 9 });
         if turns <= turn {
             continue;
@@ -231,11 +231,11 @@ pub(super) async fn keep_history(life: Arc<Life>, random: SeededRandom) {
     }
 }
 
-/// Looks at the past.
+/// Reads historical snapshots in a loop.
 pub(super) async fn look_back(life: Arc<Life>, random: SeededRandom) {
     loop {
         life.stop("historian's reader").await;
-        // Rebuilding a state takes long, and copies the log.
+        // Rebuilding a historical state is slow and archives the log.
         if below(&random, if life.world.forgets() { 16 } else { 4 }) != 0 {
             continue;
         }
@@ -247,7 +247,7 @@ pub(super) async fn look_back(life: Arc<Life>, random: SeededRandom) {
                 for _ in 0..below(&random, 4) {
                     life.stop("historian's reader waits").await;
                 }
-                // Commits that became durable together became visible together.
+                // Commits of one group become visible together.
                 let next = life.world.visible.lock().range(..=commit).next_back().copied();
                 assert!(
                     past.ts <= commit && next <= Some(past.ts),
@@ -266,7 +266,7 @@ pub(super) async fn look_back(life: Arc<Life>, random: SeededRandom) {
     }
 }
 
-/// Looks at a state for a while, and then reads it.
+/// Holds a snapshot for a while, then scans it, in a loop.
 pub(super) async fn read(life: Arc<Life>, random: SeededRandom) {
     loop {
         life.stop("reader").await;

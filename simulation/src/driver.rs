@@ -1,4 +1,5 @@
-//! One run: the seed says who goes on, when the committer takes its turn, what fails, and when the server dies.
+//! Driver of one run: the seed decides which actor continues, when the committer runs, what fails, and when the
+//! server dies.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -15,32 +16,32 @@ use super::life::{Life, TABLE, World};
 
 const CLIENTS: u64 = 4;
 const READERS: u64 = 2;
-/// Turns that everybody else gets before the driver takes the next decision, after the last one stopped.
+/// Scheduler turns without any new stop after which all actors are considered blocked.
 const CALM_TURNS: usize = 3;
 
-/// How a run is made.
+/// Parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) steps: usize,
-    /// The disk acknowledges writes before they are durable.
+    /// True if the disk acknowledges writes before they are durable.
     pub(super) disk_lies: bool,
 }
 
-/// What a run came to.
+/// Statistics of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) steps: usize,
     pub(super) commits: usize,
     pub(super) crashes: usize,
-    /// Crashes that took the disk along.
+    /// Crashes in which the disk was lost.
     pub(super) losses: usize,
-    /// Starts on disks that lack what the bucket has.
+    /// Starts on a disk that lacks commits which are in the bucket.
     pub(super) stale: usize,
     pub(super) faults: u64,
 }
 
-/// Runs the plan; panics where something is not as it must be.
+/// Runs the plan; panics if an invariant is violated.
 pub(super) fn run(plan: Plan, world: &Arc<World>) -> Tally {
     let runtime = Builder::new_current_thread().build().expect("a runtime without threads");
     runtime.block_on(async {
@@ -93,7 +94,7 @@ impl Driver {
         driver
     }
 
-    /// Starts those who use the server.
+    /// Starts clients, readers and background services.
     async fn employ(&mut self) {
         self.actors = (0..CLIENTS + READERS).map(|number| self.connect(number)).collect();
         let random = || SeededRandom::new(self.random.next_u64());
@@ -132,7 +133,7 @@ impl Driver {
         }
     }
 
-    /// Starts a client or, with the numbers after those, a reader.
+    /// Starts client `number`, or a reader for numbers from [`CLIENTS`] on.
     fn connect(&self, number: u64) -> JoinHandle<()> {
         let (life, random) = (Arc::clone(&self.life), SeededRandom::new(self.random.next_u64()));
         if number < CLIENTS {
@@ -142,7 +143,8 @@ impl Driver {
         }
     }
 
-    /// One of them goes in the middle of whatever it does; what it asked to be committed happens all the same, or fails unseen.
+    /// Disconnects a random client or reader at any point; a commit it has requested either completes or fails
+    /// unnoticed.
     async fn disconnect(&mut self) {
         let number = below(&self.random, CLIENTS + READERS);
         let actor = &mut self.actors[number as usize];
@@ -170,14 +172,14 @@ impl Driver {
         }
     }
 
-    /// Lets requests fail, or no more.
+    /// Switches failures of storage requests on or off.
     fn change_weather(&self) {
         let is_faulty = !self.world.is_faulty();
         self.world.set_weather(is_faulty.then(|| 2 + below(&self.random, 10)));
         self.world.note(format!("requests fail: {is_faulty}"));
     }
 
-    /// Until everybody waits.
+    /// Waits until all actors are blocked.
     async fn calm(&self) {
         let mut stops = self.world.pace.stops();
         let mut turns = 0;
@@ -189,7 +191,7 @@ impl Driver {
         }
     }
 
-    /// Ends the run where one of them found something wrong.
+    /// Propagates a panic of an actor.
     async fn look_at_actors(&mut self) {
         for actor in &mut self.actors {
             if actor.is_finished()
@@ -206,7 +208,7 @@ impl Driver {
         let last = self.life.newest();
         self.world.disk().crash();
         self.dismiss().await;
-        // Of a warehouse that has not copied anything yet nothing can be restored.
+        // Nothing can be restored before the first archived commit.
         let has_copy = CommitTs(0) < *self.world.copied.lock();
         let lost = !self.disk_lies && has_copy && below(&self.random, 3) == 0;
         let restored = if lost { Some(self.lose_disk().await) } else { None };
@@ -231,7 +233,8 @@ impl Driver {
         self.employ().await;
     }
 
-    /// Perhaps somebody deletes the store, or puts back an older copy of it: no server starts on it, and then the right one is there again.
+    /// Sometimes starts on an empty or older copy of the store, which must be refused or lose nothing, then puts the
+    /// right one back.
     async fn start_on_stale_disk(&mut self, last: &Snapshot) {
         if below(&self.random, 3) != 0 {
             return;
@@ -250,7 +253,7 @@ impl Driver {
         self.world.exchange_disk(disk);
     }
 
-    /// The disk is gone, and the bucket tells what there was; which commit is the newest now.
+    /// Loses the disk and restores from the bucket; returns the newest commit after that.
     async fn lose_disk(&mut self) -> CommitTs {
         let copied = *self.world.copied.lock();
         let earlier = self.earlier(copied).filter(|_| !self.world.forgets() && below(&self.random, 2) == 0);
@@ -266,7 +269,7 @@ impl Driver {
         commit
     }
 
-    /// Any commit from before that one.
+    /// Draws a visible commit older than `than`.
     fn earlier(&self, than: CommitTs) -> Option<CommitTs> {
         let visible = self.world.visible.lock();
         let earlier: Vec<CommitTs> = visible.range(..than).copied().collect();
@@ -274,7 +277,7 @@ impl Driver {
         (0 < count).then(|| earlier[below(&self.random, count) as usize])
     }
 
-    /// What the new server found is what was at the commit that was restored.
+    /// Checks that the new server has the rows of the restored commit.
     async fn compare_restored(&mut self, commit: CommitTs) {
         let now = self.life.newest();
         assert_eq!(now.ts, commit, "the commit that was restored");
@@ -298,7 +301,7 @@ impl Driver {
         self.calm().await;
     }
 
-    /// What the new server found is what the last one had; exactly so unless a write was in doubt.
+    /// Checks that the new server has the rows of the previous one, with or without the writes in doubt.
     async fn compare(&mut self, last: &Snapshot) {
         let now = self.life.newest();
         let seen = self.world.look.rows(&self.life.table, now.state.rows(TABLE)).await;
@@ -310,7 +313,7 @@ impl Driver {
         self.checked = now.ts;
     }
 
-    /// Nothing fails any more: all that is nobody's is cleaned up, and a last start finds the same.
+    /// Ends the run without further faults: cleans up everything and checks that another start finds the same rows.
     async fn end(mut self, plan: Plan) -> Tally {
         self.world.set_weather(None);
         self.dismiss().await;

@@ -1,40 +1,40 @@
-//! The model: the rows after every commit that was acknowledged.
+//! Reference model: the rows after every acknowledged commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use types::CommitTs;
 
-/// A row's values that change; by the number that it got when it was inserted and that never changes.
+/// Mutable values of a row; the row's number, assigned at insertion, never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
-    /// No two rows have the same.
+    /// Unique among the rows.
     pub(super) key: i32,
-    /// No two versions of any rows have the same.
+    /// Unique among all versions of all rows.
     pub(super) version: i64,
 }
 
-/// All rows by their number.
+/// Rows by number.
 pub(super) type Rows = BTreeMap<i64, Row>;
 
-/// What a transaction did to one row.
+/// Change of one row by a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Write {
-    /// The version that it saw; `None` for a row that it inserted.
+    /// Version that the transaction saw; `None` for an inserted row.
     pub(super) seen: Option<i64>,
     pub(super) now: Option<Row>,
 }
 
-/// What a transaction did.
+/// Changes of a transaction.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Writes {
     pub(super) rows: BTreeMap<i64, Write>,
-    /// It took away all rows, and these are what it saw.
+    /// Rows that a TRUNCATE saw and removed.
     pub(super) emptied: Option<Rows>,
-    /// The token that it has written under.
+    /// Idempotency token of the transaction.
     pub(super) token: Option<u64>,
 }
 
-/// Tokens that were committed, and by which commits.
+/// Committed tokens and their commits.
 pub(super) type Tokens = BTreeMap<u64, CommitTs>;
 
 impl Writes {
@@ -42,7 +42,7 @@ impl Writes {
         self.rows.is_empty() && self.emptied.is_none() && self.token.is_none()
     }
 
-    /// `rows` as the transaction sees them.
+    /// Returns `rows` with the changes applied.
     pub(super) fn over(&self, rows: &Rows) -> Rows {
         let mut rows = if self.emptied.is_some() { Rows::new() } else { rows.clone() };
         for (number, write) in &self.rows {
@@ -54,7 +54,7 @@ impl Writes {
         rows
     }
 
-    /// Why this cannot follow `rows`: a transaction wrote what it did not see.
+    /// Returns why the changes cannot follow `rows`: the transaction wrote without having seen the latest version.
     fn refusal(&self, rows: &Rows) -> Option<String> {
         if let Some(seen) = self.emptied.as_ref().filter(|seen| *seen != rows) {
             return Some(format!("it took away {seen:?} where there was {rows:?}"));
@@ -69,39 +69,39 @@ impl Writes {
     }
 }
 
-/// The rows after each commit that changed any.
+/// Rows after each commit that changed any.
 #[derive(Debug, Default)]
 pub(super) struct History {
     states: BTreeMap<CommitTs, Rows>,
-    /// Acknowledged, and not in `states` yet: the answers of one group come in any order.
+    /// Acknowledged commits not yet in `states`: acknowledgements of one commit group arrive in any order.
     acknowledged: BTreeMap<CommitTs, Writes>,
-    /// Handed to a committer that failed: all of it is there after the next start, or none.
+    /// Writes whose commit failed with an unknown outcome: all or none of them exist after the next start.
     in_doubt: Vec<Writes>,
-    /// What clients have asked to be committed, and not heard of yet.
+    /// Commits that clients have requested and not yet heard of.
     asked: BTreeMap<u64, Writes>,
-    /// The same of the client that has gone last.
+    /// Pending commit of the client that disconnected last.
     left: Option<Writes>,
     tokens: Tokens,
 }
 
 impl History {
-    /// A client waits for its commit.
+    /// Records that a client has requested a commit.
     pub(super) fn ask(&mut self, client: u64, writes: &Writes) {
         self.asked.insert(client, writes.clone());
     }
 
-    /// The client has heard of it.
+    /// Records that the client's commit was answered.
     pub(super) fn answered(&mut self, client: u64) {
         self.asked.remove(&client);
     }
 
-    /// The client has gone without having heard of it: what it asked for.
+    /// Removes a disconnected client; returns its pending commit.
     pub(super) fn leave(&mut self, client: u64) -> Option<Writes> {
         self.left = self.asked.remove(&client);
         self.left.clone()
     }
 
-    /// Nobody has told whether this was committed: it is there as a whole at this commit, the newest, or not at all.
+    /// Resolves a commit without an answer: at `ts`, the newest commit, its writes exist entirely or not at all.
     pub(super) fn find_out(&mut self, ts: CommitTs, writes: &Writes, found: &Rows, tokens: &Tokens) {
         self.left = None;
         let without = self.at(ts);
@@ -131,13 +131,13 @@ impl History {
         self.in_doubt.push(writes);
     }
 
-    /// The rows as of a commit.
+    /// Returns the rows as of a commit.
     pub(super) fn at(&mut self, ts: CommitTs) -> Rows {
         self.advance();
         self.states.range(..=ts).next_back().map(|(_, rows)| rows.clone()).unwrap_or_default()
     }
 
-    /// Whether a row had the key at some moment between two commits.
+    /// Returns true if a row had the key at any commit from `from` to `to`.
     pub(super) fn had_key(&mut self, key: i32, from: CommitTs, to: CommitTs) -> bool {
         let has = |rows: &Rows| rows.values().any(|row| row.key == key);
         has(&self.at(from)) || self.states.range(from..=to).any(|(_, rows)| has(rows))
@@ -158,7 +158,7 @@ impl History {
         }
     }
 
-    /// The server starts again at a commit with these rows: what was acknowledged is there, what was in doubt as a whole or not.
+    /// Checks the rows after a restart: acknowledged writes exist, and writes in doubt exist entirely or not at all.
     pub(super) fn start_again(&mut self, ts: CommitTs, found: &Rows, tokens: &Tokens) {
         self.advance();
         self.asked.clear();
@@ -184,7 +184,7 @@ impl History {
         self.states.insert(ts, found.clone());
     }
 
-    /// What came after a commit is lost: the rows as of it are what is there.
+    /// Checks the rows after a restore to commit `ts` and drops the later states.
     pub(super) fn go_back(&mut self, ts: CommitTs, found: &Rows, tokens: &Tokens) {
         let expected = self.at(ts);
         self.tokens.retain(|_, commit| *commit <= ts);
@@ -195,13 +195,13 @@ impl History {
         self.in_doubt.clear();
     }
 
-    /// A client was told that its token is free, or that this commit has it.
+    /// Checks the answer to a claim of a token: free, or committed by `by`.
     pub(super) fn claimed(&mut self, token: u64, by: Option<CommitTs>) {
         self.advance();
         match (self.tokens.get(&token), by) {
             (Some(known), by) => assert_eq!(Some(*known), by, "token {token} was committed"),
             (None, None) => {}
-            // Its client has not heard of it.
+            // The client that committed it has not been answered yet.
             (None, Some(commit)) => {
                 let mut unheard = self.asked.values().chain(&self.left);
                 assert!(unheard.any(|writes| writes.token == Some(token)), "commit {} has a token of nobody", commit.0);
@@ -209,19 +209,19 @@ impl History {
         }
     }
 
-    /// Every token that is known to be committed is told of.
+    /// Asserts that every committed token is reported with its commit.
     fn assert_known(&self, tokens: &Tokens) {
         for (token, commit) in &self.tokens {
             assert_eq!(tokens.get(token), Some(commit), "token {token} was committed");
         }
     }
 
-    /// The oldest commit that changed rows.
+    /// Returns the oldest commit that changed rows.
     pub(super) fn oldest(&self) -> Option<CommitTs> {
         self.states.keys().next().copied()
     }
 
-    /// How many commits changed rows.
+    /// Returns the number of commits that changed rows.
     pub(super) fn commits(&self) -> usize {
         self.states.len()
     }

@@ -1,11 +1,18 @@
-//! Transactions, settling, compaction, cleaning, history, failing storage, crashes and lost disks on one thread, in an order that follows from a seed,
-//! checked against what was acknowledged.
+//! Deterministic simulation of the storage engine: transactions, flushes, compaction, cleaning, log archiving,
+//! storage failures, crashes and lost disks run on one thread in an order that follows from a seed, and are checked
+//! against a model.
 //!
-//! Everything below a statement's plan is the real code; disk, clock and failures of the bucket are simulated. Whoever has to wait for time or for the storage waits in [`pace::Pace`] until
-//! the driver lets it go on; commits wait until the driver gives the committer a turn. So a seed determines all that happens: a run that failed
-//! says with which `KILN_SEED` it happens again.
+//! All code below a statement's plan is the real one; the disk, the clock and failures of the bucket are simulated.
+//! Actors that wait for time or storage block in [`pace::Pace`] until the driver resumes them, and commits wait until
+//! the driver runs the committer. So the seed determines everything that happens: a failed run prints the `KILN_SEED`
+//! that reproduces it.
 //!
-//! Start at `driver.rs`; `history.rs` is what must be true.
+//! - `driver.rs`: the scheduler of a run; start here.
+//! - `history.rs`: the reference model.
+//! - `life.rs`: the simulated world and a server in it.
+//! - `client.rs` and `statement.rs`: actors and their statements; `pace.rs`: how they block.
+//! - `look.rs` and `check.rs`: reading and checking states.
+//! - `tests.rs`: the seeds, and proof that each mutation is detected.
 
 #[cfg(test)]
 mod check;

@@ -1,4 +1,4 @@
-//! The world that outlives crashes, and a server in it that does not.
+//! Simulated world, which survives crashes, and a server in it, which does not.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -31,48 +31,49 @@ use super::history::{History, Tokens};
 use super::look::{Look, Scanner};
 use super::pace::Pace;
 
-/// The one table.
+/// The only table.
 pub(super) const TABLE: Oid = Oid(20_000);
-/// Its primary key, on the second column.
+/// Primary key of the table, on the second column.
 pub(super) const KEY: Oid = Oid(20_001);
 pub(super) const KEY_COLUMNS: [ColumnId; 1] = [ColumnId(2)];
-/// What is told of a failure.
+/// Number of log lines printed for a failed run.
 const LOG_LINES: usize = 60;
-/// A statement that asks for several things at once hears of a failure when the others have come: within so many stops of anyone.
+/// Number of stops after which no fault can surface any more: a statement with concurrent requests reports a failure
+/// only after the others have ended.
 const NEWS_TAKE: u64 = 100;
-/// Longer than a run.
+/// Retention longer than any run.
 const KEEP_ALL: Duration = Duration::from_secs(24 * 3_600);
-/// How long the past is kept, by the seed.
+/// Retention periods of snapshots, one of which the seed selects.
 const RETENTIONS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(100), KEEP_ALL];
 
-/// Disk, bucket, time, and what is known of them.
+/// Disk, bucket, clock, and what the checks know about them.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) pace: Arc<Pace>,
     disk: Mutex<Disk>,
-    /// The bucket as it is.
+    /// Bucket without faults.
     pub(super) bucket: Objects,
-    /// The bucket as servers see it.
+    /// Bucket with injected faults, as servers see it.
     storage: Objects,
     pub(super) faults: Arc<FaultStore>,
     is_faulty: AtomicBool,
-    /// How often anyone had stopped when requests last ceased to fail.
+    /// Number of stops when requests last ceased to fail.
     healed: Mutex<Option<u64>>,
     pub(super) history: Mutex<History>,
     pub(super) look: Look,
     pub(super) log: Mutex<VecDeque<String>>,
-    /// The newest commit that was there when the log was copied last: no loss of the disk may take it.
+    /// Newest commit at the time of the last log archiving: no loss of the disk may lose it.
     pub(super) copied: Mutex<CommitTs>,
-    /// A copy of the disk from a while ago, and its newest commit.
+    /// Older copy of the disk, and its newest commit.
     copy: Mutex<Option<(CommitTs, Disk)>>,
-    /// Commits that were the newest ones.
+    /// Commits that have been the newest ones.
     pub(super) visible: Mutex<BTreeSet<CommitTs>>,
-    /// Objects that only a future knows of that was lost.
+    /// Objects written by commits that a lost disk has undone.
     pub(super) left_behind: Mutex<BTreeSet<String>>,
     next: AtomicI64,
-    /// The newest token.
+    /// Next new token.
     token: AtomicU64,
-    /// Numbers folders and disks.
+    /// Counter for folders and disks.
     folders: AtomicU64,
     folder: TempDir,
     seed: u64,
@@ -80,7 +81,7 @@ pub(super) struct World {
     random: Arc<SeededRandom>,
 }
 
-/// Files there need not reach a disk, which takes nine tenths of the time elsewhere.
+/// Creates a folder in memory if possible: writing to a disk would take nine tenths of the time.
 fn folder_in_memory() -> TempDir {
     let memory = std::path::Path::new("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -119,12 +120,12 @@ impl World {
         })
     }
 
-    /// A number that nothing else has: of a row, or of a version of one.
+    /// Returns a unique number for a row or a version.
     pub(super) fn number(&self) -> i64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A token that nobody had, or one that others have or had lately.
+    /// Returns a new token, or a recent one that others may use.
     pub(super) fn token(&self, random: &SeededRandom) -> u64 {
         if below(random, 2) == 0 {
             self.token.fetch_add(1, Ordering::Relaxed)
@@ -133,7 +134,7 @@ impl World {
         }
     }
 
-    /// Lets requests fail, one in so many, or no more.
+    /// Makes one in `fail_one_in` requests fail; `None` ends the faults.
     pub(super) fn set_weather(&self, fail_one_in: Option<u64>) {
         match fail_one_in {
             Some(count) => self.faults.fail_one_in(count, &Fault::DETECTABLE),
@@ -149,7 +150,7 @@ impl World {
         self.is_faulty.load(Ordering::Relaxed)
     }
 
-    /// Whether a request can have failed that is heard of now.
+    /// Returns true if an error reported now may come from an injected fault.
     fn may_have_failed(&self) -> bool {
         self.is_faulty() || self.healed.lock().is_some_and(|healed| self.pace.stops() < healed + NEWS_TAKE)
     }
@@ -162,17 +163,17 @@ impl World {
         self.folder.path().join(self.folders.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
-    /// Whether a moment of the past can be too old to be gone back to.
+    /// Returns true if snapshots expire during the run.
     pub(super) fn forgets(&self) -> bool {
         self.retention != KEEP_ALL
     }
 
-    /// So much time passes that nothing of the past is kept.
+    /// Advances the clock until all historical snapshots have expired.
     pub(super) fn forget_all(&self) {
         self.pace.pass(KEEP_ALL * 3);
     }
 
-    /// The disk is lost: a new one has what the bucket tells as of the moment; the newest commit in it.
+    /// Replaces the disk by a new one restored from the bucket as of `moment`; returns its newest commit.
     pub(super) async fn lose_disk(&self, moment: Moment) -> CommitTs {
         let folder = self.new_folder();
         let restored = history::restore(&self.bucket, &folder, moment, false, &|_| ()).await;
@@ -193,22 +194,22 @@ impl World {
         let disk = Disk::new(self.seed + self.folders.load(Ordering::Relaxed));
         disk.open().and_then(|store| store.write(batch)).expect("a new disk does not fail");
         *self.disk.lock() = disk;
-        // Copies of the lost one are of an earlier timeline.
+        // Copies of the lost disk belong to an earlier timeline.
         *self.copy.lock() = None;
         commit
     }
 
-    /// Remembers the disk as it is now, with its newest commit: somebody has copied it.
+    /// Copies the disk, together with its newest commit.
     pub(super) fn copy_disk(&self, newest: CommitTs) {
         *self.copy.lock() = Some((newest, self.disk().duplicate(self.seed)));
     }
 
-    /// The disk is another one from now on; the one that it was.
+    /// Replaces the disk and returns the previous one.
     pub(super) fn exchange_disk(&self, other: Disk) -> Disk {
         std::mem::replace(&mut *self.disk.lock(), other)
     }
 
-    /// An empty disk, or a copy that lacks commits which were copied to the bucket.
+    /// Returns an empty disk or an older copy, if the bucket has commits that it lacks.
     pub(super) fn stale_disk(&self, is_empty: bool) -> Option<Disk> {
         let copied = *self.copied.lock();
         if is_empty {
@@ -218,7 +219,7 @@ impl World {
         copy.as_ref().filter(|(newest, _)| *newest < copied).map(|(_, disk)| disk.duplicate(self.seed))
     }
 
-    /// Two servers on copies of the disk write to the bucket side by side: no restore may return what only one of them had as if it were the other's.
+    /// Checks that a restore refuses a bucket to which two servers on copies of the disk have written.
     pub(super) async fn check_that_two_histories_are_noticed(&self) {
         for writes in [1, 2] {
             let store = self.disk().duplicate(self.seed + writes).open().expect("nobody has the copy");
@@ -263,7 +264,7 @@ impl World {
     }
 }
 
-/// A server.
+/// Running server.
 pub(super) struct Life {
     pub(super) world: Arc<World>,
     pub(super) execution: Arc<Execution>,
@@ -274,10 +275,10 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// Starts a server on what is there; `None` where the disk fails meanwhile.
+    /// Starts a server on the current disk and bucket; `None` if the disk fails during the start.
     ///
     /// # Errors
-    /// Where disk and bucket do not belong together.
+    /// [`HistoryError`] if disk and bucket have diverged.
     pub(super) async fn start(
         world: &Arc<World>,
         sorted: bool,
@@ -326,7 +327,7 @@ impl Life {
         self.transactions.current()
     }
 
-    /// The tokens that were committed, and by which commits.
+    /// Returns the committed tokens and their commits.
     pub(super) fn tokens(&self) -> Tokens {
         let known = self.transactions.outcomes(None, None).expect("memory does not fail");
         let committed =
@@ -334,15 +335,15 @@ impl Life {
         committed.map(|(token, commit)| (token.text.parse().expect("tokens are numbers"), commit)).collect()
     }
 
-    /// Waits until the driver says to go on.
+    /// Blocks until the driver resumes the actor.
     pub(super) async fn stop(&self, what: &'static str) {
         self.world.pace.stop(what).await;
     }
 
-    /// The same of what is done with the past.
+    /// Panics on an error of log archiving or time travel that no injected fault explains.
     pub(super) fn expect_history_fit(&self, error: &HistoryError) {
         let is_fit = match error {
-            // What the retention does not cover may go while it is looked for.
+            // History beyond the retention period may be deleted while it is read.
             HistoryError::Objects(objects::Error::NotFound { .. }) | HistoryError::Gap { .. } => self.world.forgets(),
             HistoryError::Objects(_) => self.world.may_have_failed() || self.transactions.is_poisoned(),
             HistoryError::Store(_) | HistoryError::DamagedStore { .. } => self.transactions.is_poisoned(),
@@ -352,11 +353,11 @@ impl Life {
         assert!(is_fit, "{error:?}");
     }
 
-    /// Refuses what must not happen in whatever order things happen.
+    /// Panics on an error that neither concurrency nor an injected fault explains.
     pub(super) fn expect_fit(&self, error: &SqlError) {
         let is_fit = match error.condition {
             Condition::SerializationFailure | Condition::DeadlockDetected | Condition::UniqueViolation => true,
-            // A request that was to fail may still be under way when none shall fail any more.
+            // A request with an injected fault may still be in progress after faults were switched off.
             Condition::IoError if error.message.contains("injected: ") => true,
             Condition::IoError | Condition::DataCorrupted => {
                 self.world.may_have_failed() || self.transactions.is_poisoned()
@@ -368,7 +369,7 @@ impl Life {
     }
 }
 
-/// `(number int8, key int4 PRIMARY KEY ENFORCED, version int8)`.
+/// Returns the table `(number int8, key int4 PRIMARY KEY ENFORCED, version int8)`.
 fn table(sorted: bool) -> Arc<Table> {
     let key = SortColumn { column: ColumnId(2), descending: false, nulls_first: false };
     let order = if sorted { TableOrder::Sort(vec![key]) } else { TableOrder::None };
@@ -414,7 +415,7 @@ fn table(sorted: bool) -> Arc<Table> {
     })
 }
 
-/// That of a statement which nobody cancels.
+/// Returns the context of a statement that is never cancelled.
 pub(super) fn context() -> RunContext {
     RunContext {
         query_id: QueryId(1),
@@ -430,7 +431,7 @@ pub(super) fn context() -> RunContext {
     }
 }
 
-/// A catalog that names nothing: no statement shows an object's name.
+/// Catalog without names: no statement shows an object's name.
 #[derive(Debug)]
 struct Nameless;
 

@@ -1,4 +1,4 @@
-//! The rows of a state: as they lie there, and as a scan gives them.
+//! Reads the rows of a state, directly from storage or through a scan.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use types::{ColumnId, RowId, ShardId, SqlResult};
 
 use super::history::{Row, Rows};
 
-/// A row where it lies.
+/// Row with its location.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) id: RowId,
@@ -32,12 +32,12 @@ pub(super) struct Seen {
     pub(super) row: Row,
 }
 
-/// Reads states past everything that is to be tested: shards straight from storage, once each.
+/// Reads states without the code under test: shards directly from storage, once each.
 #[derive(Debug)]
 pub(super) struct Look {
     objects: Objects,
     shards: Mutex<HashMap<ShardId, Arc<Vec<Seen>>>>,
-    /// The id that each row got when it was inserted.
+    /// Id that each row got at insertion, by row number.
     ids: Mutex<BTreeMap<i64, RowId>>,
 }
 
@@ -46,7 +46,7 @@ impl Look {
         Self { objects, shards: Mutex::default(), ids: Mutex::default() }
     }
 
-    /// All rows of a state.
+    /// Returns all rows of a state.
     pub(super) async fn rows(&self, table: &Arc<Table>, rows: &TableRows) -> Rows {
         let mut seen: Vec<Seen> = rows
             .fresh_rows()
@@ -116,7 +116,7 @@ impl Look {
     }
 }
 
-/// Scans as statements do.
+/// Scans states as statements do.
 #[derive(Debug)]
 pub(super) struct Scanner {
     session: SessionState,
@@ -133,7 +133,7 @@ impl Scanner {
         }
     }
 
-    /// All rows of a state, with their places.
+    /// Returns all rows of a state with their locations.
     pub(super) async fn scan(
         &self,
         execution: &Execution,
@@ -157,7 +157,7 @@ impl Scanner {
     }
 }
 
-/// A stored row's number and values.
+/// Returns the number and the values of a stored row.
 pub(super) fn values(tuple: &Tuple) -> (i64, Row) {
     let integer = |column| match tuple.get(ColumnId(column)) {
         Some(Value::Int(value)) => value,
@@ -173,7 +173,7 @@ fn values_of(batch: &RecordBatch, row: usize) -> (i64, Row) {
     (long(0), Row { key, version: long(2) })
 }
 
-/// The number of the place, as scans of `rows` tell it.
+/// Returns the location as the number that scans of `rows` give.
 pub(super) fn place_number(place: RowPlace, rows: &TableRows) -> i64 {
     match place {
         RowPlace::Fresh => FRESH_PLACE,

@@ -1,4 +1,4 @@
-//! Waiting for time or storage until the driver lets one go on.
+//! Simulated clock and blocking: actors that wait for time or storage block until the driver resumes them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use types::Clock;
 
-/// All that wait, and the time, which passes while somebody waits for it.
+/// Blocked actors and the clock, which advances when one is resumed.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     state: Mutex<State>,
@@ -21,7 +21,7 @@ pub(super) struct Pace {
 struct State {
     waiting: Vec<Waiting>,
     now: Duration,
-    /// Counts stops.
+    /// Number of times that an actor has blocked.
     stops: u64,
 }
 
@@ -33,7 +33,7 @@ struct Waiting {
 }
 
 impl Pace {
-    /// Waits until the driver says to go on.
+    /// Blocks until the driver resumes the actor.
     pub(super) async fn stop(self: &Arc<Self>, what: &'static str) {
         self.take(what, Duration::ZERO).await;
     }
@@ -43,33 +43,33 @@ impl Pace {
         let mut state = self.state.lock();
         state.stops += 1;
         state.waiting.push(Waiting { what, takes, go });
-        // A world that ends takes those with it that wait.
+        // Dropping the world also ends the actors that are blocked.
         gone.map(drop)
     }
 
-    /// Time passes.
+    /// Advances the clock.
     pub(super) fn pass(&self, time: Duration) {
         self.state.lock().now += time;
     }
 
-    /// How often anyone has stopped.
+    /// Returns the number of times that an actor has blocked.
     pub(super) fn stops(&self) -> u64 {
         self.state.lock().stops
     }
 
-    /// How many wait.
+    /// Returns the number of blocked actors.
     pub(super) fn waiting(&self) -> usize {
         let mut state = self.state.lock();
         state.waiting.retain(|waiting| !waiting.go.is_closed());
         state.waiting.len()
     }
 
-    /// Lets the one at `position` go on; what it waited for.
+    /// Resumes the actor at `position` and returns what it was waiting for.
     pub(super) fn go(&self, position: usize) -> &'static str {
         let mut state = self.state.lock();
         let waiting = state.waiting.remove(position);
         state.now += waiting.takes + Duration::from_millis(1);
-        // Nobody may be there any more.
+        // The actor may be gone.
         let _ = waiting.go.send(());
         waiting.what
     }
@@ -77,7 +77,8 @@ impl Pace {
 
 impl Clock for Pace {
     fn now_us(&self) -> i64 {
-        // Objects in memory get their time from the machine: here it is later, so that none is too new to be an orphan.
+        // In-memory objects carry the machine's time; the simulated time is later, so that no object is too new to be
+        // an orphan.
         let since = i64::try_from(self.monotonic().as_micros()).expect("simulations are short");
         4_000_000_000_000_000 + since
     }

@@ -1,4 +1,4 @@
-//! Statements, from where their plans have been run: which rows become what.
+//! Random statements, from the point where their plans have run: locking, checking and staging of rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use super::history::{Row, Write, Writes};
 use super::life::{KEY, KEY_COLUMNS, TABLE, context};
 use super::look::{Seen, place_number, values};
 
-/// Keys that rows have.
+/// Number of different keys.
 const KEYS: u64 = 40;
-/// How often a statement runs again.
+/// Maximum number of attempts of a statement.
 const ATTEMPTS_MAX: usize = 100;
 
-/// What a statement does.
+/// Random statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Statement {
     Insert {
         rows: u64,
-        /// Straight into a shard.
+        /// True to write a shard directly.
         into_shard: bool,
     },
     Update(Which),
@@ -42,11 +42,11 @@ pub(super) enum Statement {
     Truncate,
 }
 
-/// Which rows.
+/// Condition on rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     Key(i32),
-    /// Of those whose number leaves this rest when divided by that.
+    /// Row numbers with this remainder (first) for this divisor (second).
     Rest(i64, i64),
 }
 
@@ -72,7 +72,7 @@ impl Statement {
 }
 
 impl Client {
-    /// Runs the statement in the transaction, again where others come first, and says what it wrote.
+    /// Runs the statement, again after each conflict, and records its writes.
     pub(super) async fn run(
         &self,
         statement: Statement,
@@ -135,14 +135,14 @@ impl Client {
         Ok(Attempt::Done(()))
     }
 
-    /// A key that is said to be taken was somebody's since the statement began.
+    /// Checks a unique violation: one of the keys must have existed since the statement began.
     async fn judge<T>(&self, checked: &SqlResult<T>, keys: &BTreeSet<i32>, begun: CommitTs, writes: &Writes) {
         let Err(error) = checked else { return };
         if error.condition != Condition::UniqueViolation {
             return;
         }
         let now = self.life.newest().ts;
-        // Whoever has just committed it and let go of its lock comes to say so.
+        // A transaction that has just committed the key and released its lock gets a turn to report it.
         self.life.stop("judge").await;
         let mut history = self.life.world.history.lock();
         let was_there = |key: &i32| {
@@ -190,7 +190,7 @@ impl Client {
         let batch = RecordBatch::try_new(schema, columns).expect("columns of one length");
         let begun = view.ts;
         drop(view);
-        // As if they were many.
+        // Zero forces the bulk path.
         let fresh_rows_max = if !delete && below(&self.random, 3) == 0 { 0 } else { usize::MAX };
         let found = Targets::of_at_most(fresh_rows_max, table, &[], false, vec![batch], transaction)?;
         let attempt = life.execution.dml().claim(table, &[], &found, transaction, &waits).await;
@@ -215,7 +215,7 @@ impl Client {
         Ok(Attempt::Done(()))
     }
 
-    /// The rows that a statement is about, which are those that the transaction must see.
+    /// Returns the rows that a statement affects, after checking them against the model.
     async fn find(&self, which: Which, transaction: &Transaction, writes: &Writes) -> SqlResult<Vec<Seen>> {
         let life = &*self.life;
         let view = transaction.view();
@@ -228,7 +228,7 @@ impl Client {
                 assert_eq!(expected, found, "what a transaction sees at commit {}", view.ts.0);
                 assert_eq!(expected.len(), seen.len(), "no row is there twice: {seen:?}");
                 seen.retain(|seen| seen.number % divisor == rest);
-                // Two that update many rows do not meet in the same order.
+                // Concurrent bulk updates lock rows in different orders.
                 if below(&self.random, 2) == 0 {
                     seen.reverse();
                 }

@@ -1,4 +1,4 @@
-//! Seeds of every run and of the night, and proof that each forgotten rule is noticed.
+//! Runs of many seeds, and proof that every mutation is detected.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use super::driver::{Plan, Tally, run};
 use super::life::World;
 
 const STEPS: usize = 800;
-/// Seeds of every run, unless the machine is slow, and of a night.
+/// Seeds of an ordinary run, which [`TIME_MAX`] limits, and of a nightly one.
 const SEEDS: u64 = 300;
 const SEEDS_NIGHTLY: u64 = 5_000;
 const TIME_MAX: Duration = Duration::from_secs(45);
-/// Seeds within which a forgotten rule is noticed.
+/// Seeds within which a mutation must be detected.
 const SEEDS_TO_NOTICE: u64 = 60;
 
 fn plan(seed: u64) -> Plan {
     Plan { seed, steps: STEPS, disk_lies: false }
 }
 
-/// Runs a plan; what went wrong is told with its last moments.
+/// Runs a plan; after a failure it prints the last log lines and the seed.
 fn told(plan: Plan) -> Tally {
     let world = World::new(plan.seed);
     catch_unwind(AssertUnwindSafe(|| run(plan, &world))).unwrap_or_else(|panic| {

@@ -1,4 +1,4 @@
-//! Statements that change many rows beside each other, and beside rows that move.
+//! Concurrent bulk changes of rows, also while VACUUM flushes them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ async fn no_change_of_many_rows_is_lost() {
     let mut writers = Vec::new();
     for number in 0..CLIENTS {
         let client = server.connect().await;
-        // One of them changes rows one by one, as it were: both ways meet.
+        // One writer changes rows one by one instead, so that both paths meet.
         let at_once = if number == 0 { 1_000_000 } else { 100 };
         client.batch_execute(&format!("SET kiln.direct_load_rows = {at_once}")).await.expect("it is a setting");
         writers.push(tokio::spawn(async move {
@@ -68,7 +68,7 @@ async fn who_sees_an_older_moment_is_told_of_changed_rows() {
     assert_eq!(refused.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE));
     second.batch_execute("ROLLBACK").await.expect("a block ends");
 
-    // Its own changes of many rows are none of others, whoever else writes to the table meanwhile.
+    // A transaction's own bulk changes never conflict with themselves, whoever else writes to the table.
     second
         .batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE t SET n = 3 WHERE id > 1")
         .await

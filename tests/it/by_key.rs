@@ -1,4 +1,4 @@
-//! The same statements with and without indexes give the same rows, wherever the rows lie.
+//! The same statements return the same rows with and without indexes, wherever the rows are stored.
 
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
@@ -65,7 +65,7 @@ async fn rows_are_the_same_by_an_index_and_without_one() {
     let random = SeededRandom::new(7);
     let below = |count: u64| i32::try_from(random.next_u64() % count).expect("small");
     for round in 0..if nightly() { ROUNDS_NIGHTLY } else { ROUNDS } {
-        // Some lie in shards, some are fresh, some of both are deleted or changed.
+        // Some rows are in shards, some unflushed; some of both are deleted or changed.
         let (from, to) = (round * 20, round * 20 + 30);
         let add = format!(
             "INSERT INTO t SELECT g % 12, g, CASE WHEN g % 7 <> 0 THEN 'text ' || g % 5 END, g % 9 FROM generate_series({from}, {to}) AS g \
@@ -103,7 +103,7 @@ async fn prepare(client: &Client, query: &str) -> Statement {
     client.prepare(query).await.unwrap_or_else(|error| panic!("{query}: {error:?}"))
 }
 
-/// The rows as text.
+/// Returns the rows as text.
 async fn rows(client: &Client, statement: &Statement, values: &[&(dyn ToSql + Sync)]) -> Vec<String> {
     let found = client.query(statement, values).await.unwrap_or_else(|error| panic!("{error:?}"));
     found.iter().map(text).collect()
@@ -119,7 +119,7 @@ fn text(row: &Row) -> String {
     (0..row.len()).map(cell).collect::<Vec<_>>().join("|")
 }
 
-/// A numeric as it came.
+/// A numeric in its wire format.
 #[derive(Debug)]
 #[expect(dead_code, reason = "shown")]
 struct Decimal(Vec<u8>);

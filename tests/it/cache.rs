@@ -1,5 +1,5 @@
-//! The cache's tier on disk: what was read before a restart comes from there, and damage to its files changes no answer. And its tier in memory:
-//! what is read once does not push out what is read often.
+//! The page cache: after a restart pages come from its disk tier, whose damaged files change no answer; in its memory
+//! tier, pages read once do not evict frequently read ones.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const QUERIES: [&str; 4] = [
     "SELECT count(*)::text FROM t WHERE name LIKE '%77%' AND price > 100",
     "SELECT count(*)::text || ' ' || sum(length(raw))::text || ' ' || max(span)::text || ' ' || sum(list[2])::text FROM t WHERE id > 'a0000000-0000-0000-0000-000000000000' AND raw < '\\xd0'",
 ];
-/// Pages are read each time: what was grouped of them is not kept.
+/// Disables the fragment cache, so that pages are read each time.
 const PAGES: &str = "--fragment-cache-mb=0";
 const COLUMNS: &str = "n, word, name, price, id, raw, span and list";
 
@@ -38,7 +38,7 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
         .await
         .expect("the statements run");
     let expected = answers(&client).await;
-    // What is read for the third time is kept.
+    // A page enters the cache when it is read for the third time.
     for _ in 1..3 {
         assert_eq!(answers(&client).await, expected);
     }
@@ -66,7 +66,7 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
     for round in 0..6 {
         let server = Server::start_on(folder.path(), &[PAGES]);
         let client = server.connect().await;
-        // Before the files are looked at, and after.
+        // Both before and after the server has checked the files.
         if round % 2 == 1 {
             until_on_disk(&client, blocks).await;
         }
@@ -75,9 +75,9 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
         }
         assert_eq!(answers(&client).await, expected, "round {round}");
         let disk = held(&client, "disk", "t").await;
-        // What is lost passes through, and is looked for again by who reads it next.
+        // A lost page is read from storage without being cached, and read again by the next query.
         assert!((blocks..=2 * blocks).contains(&(disk.hits + disk.misses)), "{disk:?}");
-        // What was lost is written again, when nobody reads.
+        // Lost pages are written again while the server is idle.
         until_on_disk(&client, blocks).await;
         assert_eq!(answers(&client).await, expected, "round {round}");
         drop(client);
@@ -89,14 +89,15 @@ async fn what_was_read_comes_from_disk_after_a_restart_and_damage_changes_no_ans
     assert!(self::files(&folder.path().join("cache")).is_empty(), "none is kept");
 }
 
-/// The cache has room for a sixth of the cold table, which is read from its start to its end: at the third time its pages are kept too.
+/// The cache holds a sixth of the cold table, which is scanned entirely: from the third scan on its pages qualify
+/// too.
 #[tokio::test(flavor = "multi_thread")]
 async fn scans_of_a_cold_table_leave_a_hot_one_in_memory() {
     let folder = TempDir::with_prefix("kiln-cache-").expect("a temporary folder can be made");
     let limits = ["--cache-memory-mb", "2", "--cache-disk-mb", "0", "--settle-rows", "1000000", PAGES];
     let server = Server::start_on(folder.path(), &limits);
     let client = server.connect().await;
-    // Numbers of 20 bits each, without an order.
+    // 20-bit numbers in no order.
     let primes = [7919, 104_729, 15_485_863, 32_452_843, 49_979_687, 67_867_967, 86_028_121, 104_395_301];
     let columns = primes.map(|prime| format!("(i * {prime} % 1000003)::int AS c{prime}")).join(", ");
     let sums = primes.map(|prime| format!("sum(c{prime})")).join(", ");
@@ -140,7 +141,7 @@ struct Held {
     misses: i64,
 }
 
-/// What a tier says of a table.
+/// Returns the cache statistics of a table in one tier.
 async fn held(client: &Client, tier: &str, table: &str) -> Held {
     let query = "SELECT blocks, hits, misses FROM sys.cache WHERE tier = $1 AND table_name = $2";
     let row = client.query_opt(query, &[&tier, &table]).await.expect("it is a table");
@@ -151,7 +152,7 @@ async fn held(client: &Client, tier: &str, table: &str) -> Held {
     })
 }
 
-/// Files are written, and looked through at a start, in the background.
+/// Waits until `blocks` blocks are on disk: files are written, and checked after a start, in the background.
 async fn until_on_disk(client: &Client, blocks: i64) {
     let clock = SystemClock::new();
     for _ in 0..5_000 {
@@ -163,7 +164,7 @@ async fn until_on_disk(client: &Client, blocks: i64) {
     panic!("{:?} are on disk, not {blocks}", held(client, "disk", "t").await);
 }
 
-/// What is left of dropped tables is let go within seconds.
+/// Waits until the blocks of dropped tables are gone, which takes seconds.
 async fn until_nothing_is_gone(client: &Client) {
     let clock = SystemClock::new();
     let query = "SELECT sum(blocks)::int8 FROM sys.cache WHERE table_name IS NULL";
@@ -181,7 +182,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.expect("it is there").path()).collect()
 }
 
-/// Cuts a file, fills its end with noise, changes bits of it, or takes it away; one that is gone already stays so.
+/// Truncates a file, overwrites its end with noise, flips bits or deletes it; a file that is gone stays so.
 fn damage(file: &Path, round: u32, random: &dyn Random) {
     let Ok(mut bytes) = std::fs::read(file) else { return };
     let draw = |below: usize| usize::try_from(random.next_u64() % below as u64).expect("it is below a length");

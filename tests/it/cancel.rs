@@ -1,4 +1,5 @@
-//! Statements of all kinds are cancelled in the midst: the client is told at once, and nothing goes on behind it.
+//! Running statements of all kinds are cancelled: the client gets the error immediately, and nothing continues in the
+//! background.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use types::{Clock, SystemClock};
 
 use crate::server::Server;
 
-/// Each goes through 10^10 rows or more, keeps them, or has no end: no machine is through with one before it is cancelled. Conditions read all tables,
-/// so that no order of joins finds out early that nothing is left.
+/// Statements that process 10^10 rows or more, or never end: no machine finishes one before it is cancelled.
+/// Conditions read all tables, so that no join order finds an empty result early.
 const ENDLESS: [(&str, &str); 14] = [
     (
         "join with a residual condition",
@@ -39,17 +40,17 @@ const ENDLESS: [(&str, &str); 14] = [
     ("rows for a table", "INSERT INTO sink SELECT a.n * b.n, a.k, b.v FROM big a, big b"),
 ];
 
-/// Where these differ by what does them.
+/// Settings that select the code that runs them.
 const WAYS: [(&str, &str); 2] = [("engine", "SET kiln.engine = on"), ("operators", "SET kiln.engine = off")];
 
-/// With hardly any memory they spill when they are cancelled. Each thread has buffers of its own.
+/// Little memory, so that statements are spilling when they are cancelled. Each thread has its own buffers.
 const LITTLE: [&str; 4] = ["--memory-mb", "24", "--threads", "2"];
 
-/// Each is cancelled so often, after so long.
+/// Number of cancellations of each statement, and time until each.
 const TIMES: u32 = 3;
 const RUNNING: Duration = Duration::from_millis(300);
 
-/// A statement that has not begun, ended or freed its memory by then hangs: on any machine it takes milliseconds.
+/// Time after which a statement that has not begun, ended or freed its memory hangs; normally it takes milliseconds.
 const HANGING: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,8 +88,9 @@ async fn what_is_cancelled_ends_at_once() {
     told.iter().take(5).for_each(|(_, freed, kind)| println!("memory free after {freed:?}: {kind}"));
 }
 
-/// Cancels a statement in the midst: how long its client then waits, and how long until its memory is free. `None` where it had no memory
-/// left before.
+/// Cancels a running statement; returns how long its client waited, and how long its memory stayed in use.
+///
+/// `None` if it had no memory left before.
 async fn cancelled(server: &Server, client: &Client, sql: &str) -> Option<(Duration, Duration)> {
     let clock = SystemClock::new();
     let cancel = client.cancel_token();
@@ -121,7 +123,7 @@ async fn cancelled(server: &Server, client: &Client, sql: &str) -> Option<(Durat
     Some((told.saturating_sub(asked), clock.monotonic().saturating_sub(told)))
 }
 
-/// Waits until a query gives a number.
+/// Waits until a query returns the expected number.
 async fn wait_for(client: &Client, query: &str, expected: i64, sql: &str) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();

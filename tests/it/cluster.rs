@@ -1,5 +1,5 @@
-//! Clusters on real servers: statements that wait their turn and are cancelled there, clusters that sleep, wake, change and go while
-//! statements run, and what is left of all that after a restart.
+//! Clusters on real servers: queued statements and their cancellation; suspending, resuming, altering and dropping
+//! clusters while statements run; and the state after a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use types::{Clock, SystemClock};
 
 use crate::server::Server;
 
-/// A condition that has not come true by then never does.
+/// Time after which a condition is considered never to become true.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const BIG: &str = "CREATE TABLE big (i bigint PRIMARY KEY ENFORCED, v text); \
                    INSERT INTO big SELECT i, 'text ' || i FROM generate_series(1, 20000) AS g(i)";
-/// Rows of which the first come at once and the last never.
+/// A cursor whose first rows come immediately and the last never.
 const OPEN: &str = "BEGIN; DECLARE c CURSOR FOR SELECT a.i FROM big a, big b; FETCH 1 FROM c";
 const ENDLESS: &str = "SELECT count(*) FROM big a, big b, big c, big d WHERE a.i + b.i + c.i + d.i = -1";
 
@@ -121,7 +121,7 @@ async fn clusters_and_their_roles_are_there_after_a_restart() {
     let folder = TempDir::with_prefix("kiln-cluster-").expect("a temporary folder can be made");
     let server = Server::start_on(folder.path(), &[]);
     let client = server.connect().await;
-    // By the extended protocol too.
+    // Also through the extended protocol.
     client.execute("CREATE CLUSTER etl (NODE_COUNT = 2)", &[]).await.expect("it is new");
     let not_yet = client.batch_execute("CREATE USER ana; GRANT USAGE ON CLUSTER etl TO ana").await;
     assert_eq!(not_yet.expect_err("there is no such role yet").code(), Some(&SqlState::ACTIVE_SQL_TRANSACTION));
@@ -174,7 +174,7 @@ async fn a_cluster_sleeps_once_its_statements_have_ended_and_wakes_for_the_next(
     onlooker.batch_execute("ALTER CLUSTER c SET (AUTO_SUSPEND = 1)").await.expect("it is there");
     onlooker.batch_execute("ALTER CLUSTER c SUSPEND").await.expect("it is awake");
     until(&onlooker, "SELECT state = 'suspending' FROM sys.cluster WHERE name = 'c'").await;
-    // A statement counts on all processes of its cluster.
+    // A statement counts on every worker of its cluster.
     until(&onlooker, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'c' AND state = 'draining' AND running = 1")
         .await;
     client.batch_execute("FETCH 1000 FROM c").await.expect("what runs goes on");
@@ -237,7 +237,7 @@ async fn clusters_change_and_go_under_load() {
             }
         });
     }
-    // Each session has run a statement, and goes on, before anything changes.
+    // Every session has run at least one statement before anything changes.
     let clock = SystemClock::new();
     while ran.iter().any(|count| count.load(Ordering::Relaxed) == 0) {
         assert!(clock.monotonic() < PATIENCE, "every session is answered");
@@ -260,7 +260,7 @@ async fn clusters_change_and_go_under_load() {
     boss.query_one("SELECT count(*) FROM big", &[]).await.expect("the others go on");
 }
 
-/// Waits until a query's one value is true.
+/// Waits until the single value that a query returns is true.
 pub(crate) async fn until(client: &Client, sql: &str) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();

@@ -1,4 +1,4 @@
-//! What workers have in their caches when a cluster grows or shrinks, when a table is loaded, and when an owner has enough to do.
+//! Contents of workers' caches when a cluster grows or shrinks, after a load, and when the owner of pages is busy.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::cluster::until;
 use crate::server::Server;
 
 const SCALE: f64 = 0.3;
-/// Pages of a local disk are kept when they are read for the third time, and what is kept is hot when it is asked for again.
+/// Rounds until pages are hot: they are cached when read for the third time, and hot when read again.
 const ROUNDS: usize = 5;
 const TWO: &str = "CREATE CLUSTER c WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 const READY: &str = "SELECT count(*) = $ FROM sys.worker WHERE cluster = 'c' AND state = 'ready'";
 const USES: &str = "SELECT coalesce(sum(cache_hits), 0)::int8, coalesce(sum(cache_misses), 0)::int8 \
                     FROM sys.worker WHERE cluster = 'c' AND state = 'ready'";
 const DIVIDED: &str = "USE CLUSTER c; SET min_parallel_table_scan_size = 0; SET kiln.fragment_cache = off";
-/// What is packed in a page of a table's column.
+/// Rows per page of a table's column.
 const PAGE_ROWS: i64 = 65_536;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,7 +33,7 @@ async fn what_is_hot_changes_hands_when_a_cluster_grows_and_when_it_shrinks() {
 
     boss.batch_execute("ALTER CLUSTER c SET (NODE_COUNT = 3)").await.expect("it grows");
     until(&boss, &READY.replace('$', "3")).await;
-    // The third owns nothing before it has taken over.
+    // The third worker owns nothing before its cache is warm.
     let third = "SELECT cache_bytes > 0 FROM sys.worker WHERE cluster = 'c' AND slot = 2 AND state = 'ready'";
     until(&boss, third).await;
     let (grown, places) = round(&boss, &client).await;
@@ -41,7 +41,7 @@ async fn what_is_hot_changes_hands_when_a_cluster_grows_and_when_it_shrinks() {
     assert_eq!(places, "Runs: on 3 workers", "the third has a part of the work");
     assert!(0.8 < grown, "{grown} of the blocks that were asked for were there, {before} before");
 
-    // What the third has read itself by now is hot there alone.
+    // Pages that the third worker has read itself are hot only there.
     for _ in 0..ROUNDS {
         all_queries(&client).await;
     }
@@ -88,7 +88,7 @@ async fn what_is_loaded_is_in_the_caches_of_its_owners_before_a_query_asks() {
         "each is at its owner's, and the columns that nobody asks for are nowhere: {read} of {pages}"
     );
 
-    // What is pinned is there as a whole, though nobody has ever asked for it.
+    // A pinned table is cached entirely, though no query has read it.
     let pinned = format!("CREATE TABLE p WITH (cache = pin) AS {}", rows(1, LOADED));
     boss.batch_execute(&pinned).await.expect("it is loaded");
     until(&boss, &has_read(read + 3 * pages)).await;
@@ -134,7 +134,7 @@ async fn who_is_second_stands_in_for_an_owner_that_has_enough() {
     }
 }
 
-/// A cluster of two workers, and a session that has all its queries divided among them.
+/// Creates a cluster of two workers, and a session whose queries always run on both.
 async fn two_workers(server: &Server, boss: &Client) -> Client {
     boss.batch_execute(TWO).await.expect("a cluster can be made");
     until(boss, &READY.replace('$', "2")).await;
@@ -143,7 +143,7 @@ async fn two_workers(server: &Server, boss: &Client) -> Client {
     client
 }
 
-/// All queries once more: which part of the blocks that they asked for was there, and where the first of them ran.
+/// Runs all queries again; returns the hit rate of their blocks, and where the first query ran.
 async fn round(boss: &Client, client: &Client) -> (f64, String) {
     let (hits, misses) = uses(boss).await;
     let place = place(client, Suite::Tpch.queries()[0]).await;
@@ -151,7 +151,7 @@ async fn round(boss: &Client, client: &Client) -> (f64, String) {
     (found_since(boss, hits, misses).await, place)
 }
 
-/// Where a query runs.
+/// Returns the line of EXPLAIN that says where a query runs.
 async fn place(client: &Client, sql: &str) -> String {
     let plan = run::query(client, &format!("EXPLAIN (ANALYZE) {sql}")).await.expect("it is explained");
     let line = plan.into_iter().flatten().flatten().find(|line| line.starts_with("Runs: "));
@@ -169,21 +169,22 @@ async fn sum(client: &Client, column: &str, table: &str) -> i64 {
     client.query_one(&sql, &[]).await.expect("it is a number").get(0)
 }
 
-/// The blocks that each worker has read before anybody asked, by slot.
+/// Returns the number of blocks that each worker has prefetched, by slot.
 async fn read_ahead(boss: &Client) -> Vec<i64> {
     let rows =
         boss.query("SELECT ahead_blocks FROM sys.worker WHERE cluster = 'c' AND slot < 2 ORDER BY slot", &[]).await;
     rows.expect("workers are shown").iter().map(|row| row.get(0)).collect()
 }
 
-/// The least part of a table's blocks that their owners read: of few pieces a worker may own more than its half, and its second reads what is too much.
+/// Returns the smallest expected share of a table's blocks read by their owners: with few pieces a worker may own
+/// more than half, and the second owner reads the excess.
 fn share_of_owners(owned: &[i64]) -> f64 {
     let all: i64 = owned.iter().sum();
     let half = (all + 1) / 2;
     owned.iter().map(|owned| half.min(*owned)).sum::<i64>() as f64 / all as f64
 }
 
-/// Which part of the blocks that were asked for since was there.
+/// Returns the hit rate of block reads since the given counts.
 async fn found_since(boss: &Client, hits: i64, misses: i64) -> f64 {
     let clock = SystemClock::new();
     loop {
@@ -196,7 +197,8 @@ async fn found_since(boss: &Client, hits: i64, misses: i64) -> f64 {
     }
 }
 
-/// Hits and misses, once workers have reported all of them: they do each second, and two reports are alike.
+/// Returns hits and misses after all workers have reported: they do so every second, so two equal readings are
+/// needed.
 async fn uses(boss: &Client) -> (i64, i64) {
     let mut before = None;
     loop {

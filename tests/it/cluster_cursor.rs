@@ -1,9 +1,10 @@
-//! A cursor that is left open on a cluster of worker processes, with far more rows than anybody keeps for it, holds up nobody else.
+//! A cursor left open on a cluster of worker processes, with far more rows than buffers hold, blocks no other
+//! statement.
 
 use crate::cluster::until;
 use crate::server::Server;
 
-/// Some 300 MB of rows that cannot be compressed much: more than connections and what reads them take.
+/// About 300 MB of hardly compressible rows: more than connections and buffers hold.
 const WIDE: &str = "CREATE TABLE wide AS SELECT i, md5(i::text) || md5((i + 1)::text) || md5((i + 2)::text) || md5((i + 3)::text) \
                     || md5((i + 4)::text) || md5((i + 5)::text) AS v FROM generate_series(1, 1500000) AS g(i)";
 const CLUSTER: &str = "CREATE CLUSTER two WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
@@ -20,7 +21,7 @@ async fn an_open_cursor_holds_up_no_other_statement() {
         client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
     }
     cursor.batch_execute("BEGIN; DECLARE c CURSOR FOR SELECT * FROM wide; FETCH 1 FROM c").await.expect("it runs");
-    // All that is on its way to the cursor has come to a halt by the time that some of these have run.
+    // By the time some of these have run, everything on its way to the cursor is blocked.
     for _ in 0..20 {
         let sql = "SELECT count(*), sum(length(v)), min(v) FROM wide";
         let row = client.query_one(sql, &[]).await.expect("nobody holds it up");

@@ -1,4 +1,4 @@
-//! Worker processes that are killed while queries run on them, and a server that is killed while its workers read for a load.
+//! Worker processes killed while queries run on them, and a server killed while its workers read for a load.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -18,28 +18,29 @@ use crate::processes::children;
 use crate::server::{Server, nightly};
 
 pub(crate) const SCALE: f64 = 0.05;
-/// Workers killed: in every run, and at night.
+/// Workers killed in an ordinary run and in a nightly one.
 const KILLS: usize = 15;
 const KILLS_NIGHTLY: usize = 200;
-/// Milliseconds between two kills. A statement is retried once, so that the statements that one kill met have ended before the next.
+/// Milliseconds between two kills: a statement is retried once, so those that one kill hit must have ended before the
+/// next.
 const PAUSE_MIN: u64 = 500;
 const PAUSE_MAX: u64 = 1_500;
-/// A test waits for no event longer than this.
+/// Longest wait for any event.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Sessions that go on asking meanwhile.
+/// Number of sessions that run queries meanwhile.
 const CLIENTS: usize = 3;
 const CLUSTER: &str = "CREATE CLUSTER hit WITH (NODE_COUNT = 3, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 pub(crate) const THREE_READY: &str = "SELECT count(*) = 3 FROM sys.worker WHERE cluster = 'hit' AND state = 'ready'";
 pub(crate) const ON_WORKERS: &str = "USE CLUSTER hit; SET min_parallel_table_scan_size = 0";
-/// What a statement may end with that has lost two workers, or one after its first rows.
+/// SQLSTATEs allowed for a statement that lost two workers, or one worker after its first rows.
 pub(crate) const LOST: [&str; 2] = ["58030", "57P01"];
 
-/// How the statements of a session ended.
+/// Counts of the outcomes of a session's statements.
 #[derive(Debug, Default)]
 struct Endings {
     right: usize,
     lost: usize,
-    /// Wrong answers, and errors that are not for this.
+    /// Wrong answers and unexpected errors.
     wrong: Vec<String>,
 }
 
@@ -91,12 +92,12 @@ async fn queries_outlive_the_workers_that_run_them() {
     }
     println!("{} statements were answered, {} told of lost workers", all.right, all.lost);
     assert!(all.wrong.is_empty(), "{:#?}", all.wrong);
-    // Each kill meets a statement of each session. One whose first rows have gone cannot be retried.
+    // Each kill hits a statement of each session; one that has sent rows cannot be retried.
     assert!(all.lost * 5 <= kills * CLIENTS, "four of five statements outlive a worker of theirs: {all:?}");
     assert!(0 < all.right, "some statements ran");
 }
 
-/// Asks queries one after the other, from the one with this number on.
+/// Runs queries one after the other, starting with number `first`.
 async fn ask(
     client: Client,
     known: Arc<BTreeMap<usize, (&'static str, Vec<Row>)>>,
@@ -216,7 +217,7 @@ async fn a_change_in_a_block_is_made_once_though_a_worker_of_it_is_lost() {
     assert!(8 <= made[0] + made[1], "most are begun again: {made:?}");
 }
 
-/// TPC-H on a server, and a cluster of three worker processes.
+/// Loads TPC-H and creates a cluster of three worker processes.
 pub(crate) async fn loaded(server: &Server) -> Client {
     let client = server.connect().await;
     load::load(&client, Suite::Tpch, SCALE, &SystemClock::new(), |_| {}).await.expect("the data loads");
@@ -225,7 +226,7 @@ pub(crate) async fn loaded(server: &Server) -> Client {
     client
 }
 
-/// Waits until another process is there for the one that was killed.
+/// Waits until another process has replaced the killed one.
 async fn replaced(server: u32, killed: u32, clock: &SystemClock) {
     let begun = clock.monotonic();
     loop {
@@ -238,7 +239,7 @@ async fn replaced(server: u32, killed: u32, clock: &SystemClock) {
     }
 }
 
-/// Ends a process that a server of this test has started, at once.
+/// Kills a process that a server of this test has started.
 fn kill(pid: u32) {
     let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
     assert!(killed.is_ok_and(|status| status.success()), "a worker is there to be killed");

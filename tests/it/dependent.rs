@@ -1,4 +1,5 @@
-//! Correlated subqueries of several tasks, in more sessions than there are threads: all answer, and nobody else waits.
+//! Correlated subqueries with several tasks each, in more sessions than threads: all complete, and no other statement
+//! waits.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::server::Server;
 
 const SESSIONS: usize = 200;
 
-/// A deadlock never ends; machines that run tests may be slow.
+/// Time after which a statement is considered deadlocked; generous for slow machines.
 const HANGS: Duration = Duration::from_secs(300);
 
 const TABLES: &str = "CREATE TABLE big AS SELECT g AS id FROM generate_series(1, 100000) AS g; \

@@ -1,4 +1,5 @@
-//! Tables that are distributed on a key, on workers that are processes of their own: joins on the key move nothing, before and after the cluster grows.
+//! Tables distributed by a key, on worker processes: joins on the key need no shuffle, before and after the cluster
+//! grows.
 
 use bench::run;
 use tokio_postgres::Client;

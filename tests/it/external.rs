@@ -1,4 +1,5 @@
-//! External tables: TPC-H's answers are the same of files as of tables, with the engine and without it; hot files are not read again.
+//! External tables: TPC-H gives the same answers on files as on tables, with and without the engine; cached files are
+//! not read again.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ async fn files_answer_as_tables_do() {
         let place = folder.path().join(table);
         std::fs::create_dir(&place).expect("the folder is ours");
         let place = place.display();
-        // The greatest one in two files.
+        // The largest table in two files.
         let parts = if table == "lineitem" { &["l_orderkey < 100000", "l_orderkey >= 100000"][..] } else { &["true"] };
         for (number, part) in parts.iter().enumerate() {
             let copy = format!(
@@ -53,7 +54,8 @@ async fn of_schema(client: &Client, path: &str, sql: &str) -> Vec<answers::Row> 
     run::query(client, sql).await.unwrap_or_else(|error| panic!("of {path}: {sql}: {error:?}"))
 }
 
-/// Once its pages are blocks, and its footer is known, nothing of a file is read: its bytes may be anything as long as it looks the same.
+/// Once a file's pages and footer are cached, the file is not read: its bytes may change as long as its metadata does
+/// not.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_hot_is_not_read_again() {
     let server = Server::start();
@@ -67,7 +69,7 @@ async fn what_is_hot_is_not_read_again() {
         ))
         .await
         .expect("a file is written");
-    // Written long ago: what has just been written may be written again without a trace.
+    // An old modification time: a recently written file may be rewritten without a visible change.
     let handle = std::fs::File::options().write(true).open(&file).expect("the file is ours");
     handle.set_modified(std::time::UNIX_EPOCH).expect("the file is ours");
     client
@@ -85,7 +87,7 @@ async fn what_is_hot_is_not_read_again() {
     assert_eq!(read[2], 0, "{read:?}");
 }
 
-/// What was read before a restart comes from the cache's files, and only while the file is what it was.
+/// After a restart pages come from the disk cache, but only while the file is unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_read_of_a_file_comes_from_disk_after_a_restart() {
     let data = TempDir::with_prefix("kiln-data-").expect("a temporary folder can be made");
@@ -118,13 +120,13 @@ async fn what_was_read_of_a_file_comes_from_disk_after_a_restart() {
 
     let server = Server::start_on(data.path(), &["--fragment-cache-mb=0"]);
     let client = server.connect().await;
-    // What is kept is looked through some seconds after the start too, before anybody has listed the table's files.
+    // Cached files are also checked some seconds after the start, before anything has listed the table's files.
     until_on_disk(&client, blocks).await;
     SystemClock::new().sleep(Duration::from_secs(3)).await;
     assert_eq!(held(&client, "disk").await, (blocks, 0, 0));
     assert_eq!(sum(&client).await, expected);
     assert_eq!(held(&client, "disk").await, (blocks, blocks, 0), "what was read before is read from disk");
-    // Another content is read anew, and what was kept of the old one goes.
+    // New contents are read, and the pages of the old ones are dropped.
     write(&client, 140_000).await;
     let changed = sum(&client).await;
     assert!(changed < expected);
@@ -134,14 +136,14 @@ async fn what_was_read_of_a_file_comes_from_disk_after_a_restart() {
     assert_eq!(sum(&client).await, changed);
 }
 
-/// Blocks of the table in a tier, and how often it was asked for some and had them, or not.
+/// Returns blocks, hits and misses of the table in a tier.
 async fn held(client: &Client, tier: &str) -> (i64, i64, i64) {
     let query = "SELECT blocks, hits, misses FROM sys.cache WHERE tier = $1 AND table_name = 't'";
     let row = client.query_opt(query, &[&tier]).await.expect("it is a table");
     row.map_or((0, 0, 0), |row| (row.get(0), row.get(1), row.get(2)))
 }
 
-/// Files are written, looked through and let go of in the background.
+/// Waits for the background writing, checking and deletion of cache files.
 async fn until_on_disk(client: &Client, blocks: i64) {
     for _ in 0..5_000 {
         if held(client, "disk").await.0 == blocks {
@@ -152,7 +154,7 @@ async fn until_on_disk(client: &Client, blocks: i64) {
     panic!("{:?} are on disk, not {blocks}", held(client, "disk").await);
 }
 
-/// What all scans of a plan read.
+/// Returns the bytes read by all scans of a plan.
 fn bytes_read(plan: &serde_json::Value) -> u64 {
     match plan {
         serde_json::Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! Workers that are processes: the control plane over real ones, and servers that have them, while workers and servers are killed, frozen and
-//! spoken to by strangers.
+//! Worker processes: the control plane over real processes, and servers with workers, while workers and servers are
+//! killed, frozen and contacted by strangers.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,12 +26,12 @@ use types::{Clock, Oid, SystemClock, SystemRandom};
 use crate::cluster::until;
 use crate::server::{Server, kiln};
 
-/// What must become so does within this.
+/// Longest wait for an expected state.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between looks at workers of which nothing is heard.
+/// Interval between polls of unresponsive workers.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A control plane over processes of the real program.
+/// Control plane over processes of the real program.
 struct Machine {
     runtime: Runtime,
     folder: TempDir,
@@ -80,7 +80,7 @@ impl Machine {
         let opening = Fleet::open(settings, Arc::clone(&self.clock), Arc::new(SystemRandom));
         let fleet = self.runtime.block_on(opening).expect("the folder is ours");
         let host = Arc::clone(fleet.processes()) as Arc<dyn WorkerHost>;
-        // All workers are processes, those of `default` too.
+        // All workers are processes, including those of `default`.
         let embedded = HardwareInstance { kind: HardwareKind::Local, ..HardwareInstance::embedded() };
         let profile = WlmProfile { name: "default".to_owned(), max_running: 100 };
         let plane = LocalControlPlane::open(
@@ -103,7 +103,7 @@ impl Machine {
         found.expect("it is kept").1
     }
 
-    /// The workers of a cluster, once it is so of them.
+    /// Returns the workers of a cluster once they satisfy `is_so`.
     fn until(&mut self, cluster: &str, is_so: impl Fn(&[Worker]) -> bool) -> Vec<Worker> {
         let id = self.id(cluster);
         let begun = self.clock.monotonic();
@@ -226,7 +226,7 @@ async fn workers_outlive_a_server_that_is_killed_and_not_one_that_stops() {
     assert_eq!(ready(&client).await, before, "they are found again");
     check_statements(&client).await;
 
-    // One dies of itself.
+    // One worker dies.
     let (victim, pid) = pids(folder.path())[0];
     signal("KILL", pid);
     let replaced = format!(
@@ -284,27 +284,27 @@ async fn strangers_at_the_doors_disturb_nobody() {
     assert!(server.stop(), "it ends cleanly");
 }
 
-/// Statements for the cluster have right answers.
+/// Checks that statements on the cluster return right answers.
 async fn check_statements(client: &Client) {
     client.batch_execute("USE CLUSTER c").await.expect("it is there");
     let row = client.query_one("SELECT count(*), sum(length(v)) FROM big", &[]).await.expect("it is answered");
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (20_000, 188_894));
 }
 
-/// Who serves the cluster.
+/// Returns the ready workers of the cluster.
 async fn ready(client: &Client) -> Vec<String> {
     let sql = "SELECT worker FROM sys.worker WHERE cluster = 'c' AND state = 'ready' ORDER BY slot";
     let rows = client.query(sql, &[]).await.expect("it is there");
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// What an instance keeps of its workers.
+/// Reads the instance's persisted list of workers.
 fn roster(data: &Path) -> serde_json::Value {
     let bytes = std::fs::read(data.join("workers/roster")).expect("there are workers");
     serde_json::from_slice(&bytes).expect("it is written whole")
 }
 
-/// The processes of its workers.
+/// Returns the process ids of the workers.
 fn pids(data: &Path) -> Vec<(WorkerId, u32)> {
     let roster = roster(data);
     let workers = roster["workers"].as_array().expect("it is a list").iter();
@@ -317,7 +317,7 @@ fn signal(name: &str, pid: u32) {
     assert!(sent.is_ok_and(|status| status.success()), "the process is ours");
 }
 
-/// Whether a process runs; one that has ended and was not asked about does not.
+/// Returns true if a process runs; a zombie does not.
 fn is_there(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => !stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z')),

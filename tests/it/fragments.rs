@@ -1,5 +1,5 @@
-//! The cache of fragments under change: whatever rows come, change, move and go, a session that uses it sees what one without it sees, and a
-//! transaction that began before sees what it saw then.
+//! The fragment cache under changes: a session with it sees the same rows as one without, and an older transaction
+//! sees its snapshot.
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 use types::Random;
@@ -8,7 +8,7 @@ use types::random::SeededRandom;
 use crate::server::Server;
 
 const STEPS: u64 = 70;
-/// Floats are such that their sums are exact in any order.
+/// Sums of these floats are exact in any order.
 const QUERIES: [&str; 7] = [
     "SELECT k, count(*), sum(v), min(s), max(id) FROM t GROUP BY k ORDER BY k",
     "SELECT count(*), sum(f), avg(v), stddev(id) FROM t WHERE k <> 3 AND s LIKE 'w%'",
@@ -41,7 +41,7 @@ async fn answers_are_those_without_the_cache_whatever_changes() {
                 assert_eq!(rows(&with, query).await, expected, "the {time} time, after step {step}: {change}: {query}");
             }
         }
-        // What a transaction sees that began some steps ago.
+        // The view of a transaction that began some steps ago.
         match &seen {
             None => {
                 batch(&old, "BEGIN ISOLATION LEVEL REPEATABLE READ").await;
@@ -62,7 +62,7 @@ async fn answers_are_those_without_the_cache_whatever_changes() {
     assert!(0 < misses && misses < hits, "{hits} shards were known, {misses} were not");
 }
 
-/// What happens to the table next.
+/// Draws the next change of the table.
 fn change(random: &SeededRandom, next: &mut u64) -> String {
     let insert = |next: &mut u64, count: u64| {
         let (first, last) = (*next, *next + count - 1);

@@ -1,4 +1,4 @@
-//! A disk that fills up: writers are told so with 53100, readers go on, nothing that was acknowledged is lost.
+//! A disk that fills up: writers fail with 53100, readers continue, and nothing acknowledged is lost.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,14 +12,14 @@ use types::{Clock, SystemClock};
 use crate::server::Server;
 
 const DISK_BYTES: u64 = 128 << 20;
-/// What lies on the disk beside the server's files until room is made.
+/// Bytes of a file that occupies the disk until space is freed.
 const OTHERS_BYTES: usize = 40 << 20;
 const ARGUMENTS: &[&str] = &["--disk-reserve-mb", "16", "--memory-mb", "128"];
-/// More than the disk could take.
+/// More inserts than fit on the disk.
 const INSERTS_MAX: u64 = 1_000;
 const ROWS_PER_INSERT: u64 = 1_000;
 
-/// A small disk of its own, which only root may make.
+/// Small tmpfs of its own, which only root may mount.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
@@ -37,7 +37,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a server that was killed may still have files open.
+        // Lazy unmount: a killed server may still have files open.
         let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }
@@ -61,7 +61,7 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
     fill(&client, &mut acknowledged).await;
     assert_eq!(rows(&client, "small").await, acknowledged);
 
-    // What goes to shards at once, and what queries spill.
+    // Direct loads into shards, and spill files of queries.
     let load = "INSERT INTO big SELECT i, md5(i::text) || md5((i + 1)::text) FROM generate_series(1, 3000000) AS g(i)";
     let refused = client.batch_execute(load).await.expect_err("there is no room");
     assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused:?}");
@@ -76,7 +76,7 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
     assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused:?}");
     assert_eq!((rows(&client, "small").await, rows(&client, "big").await), (acknowledged, 0));
 
-    // What takes away makes room, and is let.
+    // Statements that free space are allowed.
     client.batch_execute("DELETE FROM small WHERE n < 1000").await.expect("a deletion needs little");
     let deleted = 1_000;
     assert_eq!(rows(&client, "small").await, acknowledged - deleted);
@@ -107,7 +107,7 @@ async fn a_full_disk_refuses_writers_and_loses_nothing() {
     assert_eq!(objects(&data.join("storage/tables")), 0, "what the load had written is gone");
 }
 
-/// Inserts until there is no room.
+/// Inserts rows until the disk is full.
 async fn fill(client: &Client, acknowledged: &mut u64) {
     let refused = loop {
         match insert(client, *acknowledged).await {
@@ -133,7 +133,7 @@ async fn rows(client: &Client, table: &str) -> u64 {
     counted.get::<_, i64>(0).unsigned_abs()
 }
 
-/// Files below the folder.
+/// Returns the number of files below the folder.
 pub(crate) fn objects(folder: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     entries

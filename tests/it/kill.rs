@@ -1,5 +1,5 @@
-//! kill -9 in the middle of loads: an acknowledged load is there as a whole, any other as a whole or not at all, and no file
-//! outlives the cleaner.
+//! Servers killed with SIGKILL during loads: acknowledged loads exist entirely, others entirely or not at all, and
+//! the cleaner leaves no unreferenced file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,37 +14,37 @@ use types::{Clock, Random, SystemClock};
 
 use crate::server::{Server, nightly};
 
-/// Nothing is kept for looks at the past: what no table names is to be gone.
+/// No time travel, so that unreferenced files are deleted immediately.
 pub(crate) const FORGETFUL: [&str; 4] = ["--retention", "0", "--max-wal-kb", "64"];
 
-/// Servers killed: in every run, and at night.
+/// Servers killed in an ordinary run and in a nightly one.
 const KILLS: u64 = 20;
 const KILLS_NIGHTLY: u64 = 200;
 
-/// After so long an ordinary run ends, with fewer kills.
+/// Time after which an ordinary run ends early.
 const TIME_MAX: Duration = Duration::from_secs(90);
 
-/// Loads side by side, each into a table of its own, and rows of the longest.
+/// Tables, each loaded by one of the concurrent loads, and rows of the longest load.
 const TABLES: [&str; 3] = ["none", "sorted", "clustered"];
 const ROWS_MAX: u64 = 60_000;
 
-/// The cleaner runs when a server starts; it may take so long.
+/// Longest time for the cleaner, which runs at the start of a server.
 const CLEANING_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// What is known of the loads into one table.
+/// Expected loads of one table.
 #[derive(Debug, Default)]
 struct Expected {
-    /// Loads that are there, by number, with their rows.
+    /// Loads that must exist, by number, with their rows.
     present: BTreeMap<u64, u64>,
-    /// Loads that the kill met before they were acknowledged.
+    /// Loads that were not acknowledged before the kill.
     in_doubt: BTreeMap<u64, u64>,
 }
 
-/// How one load ended, as its client saw it.
+/// Outcome of a load, as its client saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Acknowledged,
-    /// The connection broke: only the server knows.
+    /// The connection broke: the outcome is unknown.
     Unknown,
 }
 
@@ -73,7 +73,7 @@ async fn killed_loads_are_there_whole_or_not_at_all_and_leave_no_files() {
             let client = server.connect().await;
             running.push((table, rows, tokio::spawn(async move { load(&client, table, kill, rows).await })));
         }
-        // From before the first byte to after the last answer.
+        // From before the first byte until after the last answer.
         let moment = whole_load.mul_f64(below(&random, 1_500) as f64 / 1_000.0);
         clock.sleep(moment).await;
         server.kill();
@@ -109,7 +109,7 @@ async fn create_tables(client: &Client) {
     }
 }
 
-/// How long the longest load takes when nobody disturbs it.
+/// Returns the time of the longest load without disturbance.
 async fn time_of_one_load(server: &Server, expected: &mut BTreeMap<&str, Expected>, clock: &SystemClock) -> Duration {
     let client = server.connect().await;
     let start = clock.monotonic();
@@ -120,7 +120,7 @@ async fn time_of_one_load(server: &Server, expected: &mut BTreeMap<&str, Expecte
     clock.monotonic() - start
 }
 
-/// Copies rows into a table; the n-th row of load l is (l, n, some text).
+/// Copies rows into a table; row n of load l is (l, n, some text).
 async fn load(client: &Client, table: &str, load: u64, rows: u64) -> Ending {
     let copy = async {
         let sink = client.copy_in(&format!("COPY {table} FROM STDIN (FORMAT csv)")).await?;
@@ -138,14 +138,14 @@ async fn load(client: &Client, table: &str, load: u64, rows: u64) -> Ending {
             Ending::Acknowledged
         }
         Err(error) => {
-            // An orderly refusal would mean that the load failed for a reason of its own.
+            // An error from the server would mean that the load failed for another reason.
             assert!(error.as_db_error().is_none(), "only the kill ends a load: {error:?}");
             Ending::Unknown
         }
     }
 }
 
-/// Checks each load of the table, and settles those that were in doubt: they stay as they are found.
+/// Checks each load of the table, and resolves those in doubt as they are found.
 async fn check_rows(client: &Client, table: &str, expected: &mut Expected, moment: &str) {
     let sql = format!("SELECT load, count(*), sum(n)::bigint FROM {table} GROUP BY load");
     let rows = client.query(&sql, &[]).await.expect("the server answers");
@@ -168,7 +168,7 @@ async fn check_rows(client: &Client, table: &str, expected: &mut Expected, momen
     assert!(found.is_empty(), "{moment}: {table} has loads that nobody made: {found:?}");
 }
 
-/// Waits until the files are exactly those that the catalog names.
+/// Waits until exactly the files that the catalog references exist.
 pub(crate) async fn check_files(client: &Client, storage: &Path, clock: &SystemClock) {
     let rows = client.query("SELECT object FROM sys.shard", &[]).await.expect("the server answers");
     let named: BTreeSet<String> = rows.iter().map(|row| row.get(0)).collect();
@@ -187,9 +187,9 @@ pub(crate) async fn check_files(client: &Client, storage: &Path, clock: &SystemC
     }
 }
 
-/// The files below `folder`, by their path below `storage`.
+/// Collects the files below `folder`, by their path below `storage`.
 fn find_files(storage: &Path, folder: &Path, found: &mut BTreeSet<String>) {
-    // A folder may go while the cleaner works, or not be there yet.
+    // The cleaner may delete the folder meanwhile, or it may not exist yet.
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let path = entry.path();

@@ -1,5 +1,5 @@
-//! Functions that make far more of a batch of rows than there is memory for end no server: each statement is answered, refused or cancelled, its
-//! threads are free at once, and memory stays within bounds.
+//! Functions whose results exceed the memory crash no server: each statement is answered, refused or cancelled, its
+//! threads become free immediately, and memory stays bounded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,14 +10,15 @@ use types::{Clock, SystemClock};
 use crate::memory::resident_bytes;
 use crate::server::Server;
 
-/// Memory that queries share.
+/// Query memory of the server.
 const MEMORY_MB: &str = "512";
-/// Values in flight have a third more; what is freed stays with the allocator for a while, and single values may be copied.
+/// Limit of resident memory: values in flight have another third, the allocator keeps freed memory for a while, and
+/// single values may be copied.
 const RESIDENT_BYTES_MAX: u64 = 3 << 30;
-/// A statement that is stopped leaves its threads to others by then, on any machine.
+/// Time within which a stopped statement frees its threads, on any machine.
 const FREE: Duration = Duration::from_secs(30);
 
-/// Each would make gigabytes of 8,000 rows, or of one.
+/// Statements that would produce gigabytes from 8,000 rows, or from one.
 const STATEMENTS: [&str; 30] = [
     "SELECT sum(length(lpad(v::text, 900000))) FROM n",
     "SELECT sum(length(repeat('x', 100000000 + v))) FROM n",
@@ -64,12 +65,12 @@ async fn values_that_no_memory_holds_end_no_server() {
         client.batch_execute(way).await.expect("there is such a setting");
         for sql in STATEMENTS {
             if sql.contains("JOIN (") && way.ends_with("off") {
-                // DataFusion's joins copy arrays without asking.
+                // DataFusion's joins copy arrays without reserving memory.
                 continue;
             }
             if let Err(error) = client.simple_query(sql).await {
                 let code = error.code().unwrap_or_else(|| panic!("{way}: {sql} ended the session: {error}")).code();
-                // Stopped, without memory, or longer than a value may be.
+                // Cancelled, out of memory, or a value longer than allowed.
                 assert!(["57014", "53200", "54000", "22003"].contains(&code), "{way}: {sql}: {error:?}");
             }
             let counted = tokio::select! {
@@ -87,7 +88,7 @@ async fn values_that_no_memory_holds_end_no_server() {
     println!("{} MB at most", peak.load(Ordering::Relaxed) >> 20);
 }
 
-/// Notes the most memory that a process has.
+/// Records the peak memory of a process.
 async fn watch(pid: u32, peak: Arc<AtomicU64>, is_over: Arc<AtomicBool>) {
     let clock = SystemClock::new();
     while !is_over.load(Ordering::Relaxed) {

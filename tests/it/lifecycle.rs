@@ -1,4 +1,4 @@
-//! Starting, stopping, starting again: what a server keeps, whom it refuses, and how it ends.
+//! Starts, stops and restarts: persisted state, refused starts, and orderly shutdown.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -71,7 +71,8 @@ async fn a_folder_and_a_storage_have_one_instance() {
 async fn a_stopping_server_lets_statements_finish_or_cancels_them_with_57p01() {
     let server = Server::start_with(&["--shutdown-grace", "10"], &[]);
     let (quick, slow) = (server.connect().await, server.connect().await);
-    // As one message each: a session that has prepared its statement and not sent the next message yet is idle, and is ended at once.
+    // One message each: a session that has prepared a statement but not sent the next message is idle, and is ended
+    // immediately.
     let quick = tokio::spawn(async move { quick.simple_query("SELECT pg_sleep(1), 7").await });
     let slow = tokio::spawn(async move { slow.simple_query("SELECT pg_sleep(600)").await });
     let clock = SystemClock::new();

@@ -1,4 +1,4 @@
-//! The one integration-test binary: every test talks to real server processes over the wire.
+//! Single integration-test binary: every test talks to real server processes over the wire.
 
 #![expect(
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! `kiln bench`, each of its ways once and small: what it prints is there, and it ends by itself.
+//! Smoke tests of `kiln bench`: each mode runs once at a small size, prints its results and ends.
 
 use std::process::{Command, Output};
 

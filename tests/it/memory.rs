@@ -1,5 +1,5 @@
-//! A result of a gigabyte to a client that reads slowly: the server's memory stays flat. Joins, groups, sorts and windows that have no room in
-//! memory.
+//! Memory limits: a slow client of a large result costs no memory; joins, aggregations, sorts and window functions
+//! that exceed the memory spill.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,16 +12,17 @@ use types::{Clock, SystemClock};
 
 use crate::server::Server;
 
-/// Rows of about a kilobyte: a gigabyte in all.
+/// Rows of about a kilobyte: a gigabyte in total.
 const ROWS: u64 = 1_000_000;
-/// What a running query may hold beyond an idle server: batches in flight and buffers, far less than the result.
+/// Memory that a running query may use beyond an idle server: batches in flight and buffers, far less than the
+/// result.
 const GROWTH_BYTES_MAX: u64 = 192 << 20;
-/// Reads of the slow phase, each after a pause.
+/// Number of reads in the slow phase, each after a pause.
 const SLOW_READS: usize = 40;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_client_costs_no_memory() {
-    // Batches in flight grow with the threads, not with the result.
+    // Memory of batches in flight grows with the threads, not with the result.
     let server = Server::start_with(&["--threads", "2"], &[]);
     let idle = resident_bytes(server.pid());
     let mut stream = TcpStream::connect(("127.0.0.1", server.pg_port)).expect("the port is open");
@@ -39,7 +40,7 @@ async fn a_slow_client_costs_no_memory() {
         clock.sleep(Duration::from_millis(50)).await;
         peak = peak.max(resident_bytes(server.pid()));
     }
-    // The rest as fast as it comes; the tail of what was read tells the end: ReadyForQuery.
+    // Then read as fast as possible until ReadyForQuery.
     let mut tail = Vec::new();
     while !tail.ends_with(&[b'Z', 0, 0, 0, 5, b'I']) {
         let count = stream.read(&mut piece).expect("rows keep coming");
@@ -86,17 +87,17 @@ fn read_until_ready(stream: &mut TcpStream) {
     }
 }
 
-/// Resident memory of a process, from `/proc`.
+/// Returns the resident memory of a process, from `/proc`.
 pub(crate) fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the server runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells");
     line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
 }
 
-/// Far less than tables of a hundred thousand rows take, on as many threads on every machine: each has memory of its own.
+/// Far less than tables of a hundred thousand rows need; a fixed number of threads, since each has its own buffers.
 const LITTLE: [&str; 6] = ["--memory-mb", "8", "--cache-memory-mb", "64", "--threads", "2"];
 
-/// Shapes whose joins or groups have no room in [`LITTLE`], or both.
+/// Queries whose joins or aggregations exceed [`LITTLE`].
 const HUNGRY: [&str; 6] = [
     "SELECT count(*), sum(a.n), sum(length(b.v)) FROM big a JOIN big b ON a.k = b.k AND a.n <> b.n",
     "SELECT count(*), count(o.v), sum(b.n) FROM big b LEFT JOIN other o ON o.k = b.n",
@@ -106,8 +107,8 @@ const HUNGRY: [&str; 6] = [
     "SELECT count(*), sum(c) FROM (SELECT o.v, b.k, count(*) AS c FROM big b JOIN other o ON o.k = b.n GROUP BY GROUPING SETS ((1, 2), (1), (2))) AS s",
 ];
 
-/// Joins whose build rows all have one key and have no room in [`LITTLE`], of every kind that keeps or asks for rows of the other side; and NOT IN,
-/// whose answer depends on rows of every part.
+/// Joins whose build rows all have one key and exceed [`LITTLE`], of every join type; and NOT IN, whose answer
+/// depends on all partitions.
 const ONE_KEY: [&str; 9] = [
     "SELECT count(*), count(s.v), sum(b.n), sum(s.n) FROM same s JOIN big b ON s.k = b.k",
     "SELECT count(*), count(s.v), sum(b.n), sum(s.n) FROM big b LEFT JOIN same s ON s.k = b.k",
@@ -120,7 +121,7 @@ const ONE_KEY: [&str; 9] = [
     "SELECT count(*), sum(n) FROM big b WHERE v NOT IN (SELECT nullif(v, 'value 1800') FROM other WHERE k > 1000)",
 ];
 
-/// Shapes whose rows cannot be sorted in [`LITTLE`].
+/// Queries whose sorts exceed [`LITTLE`].
 const SORTED: [&str; 8] = [
     "SELECT n, k, v FROM big ORDER BY v DESC, n",
     "SELECT nullif(k % 7, 3) AS g, n, v FROM big ORDER BY 1 NULLS FIRST, v || n DESC",
@@ -132,7 +133,7 @@ const SORTED: [&str; 8] = [
     "SELECT k, n, row_number() OVER (PARTITION BY k ORDER BY n DESC), sum(n) OVER (PARTITION BY k ORDER BY n DESC) FROM big ORDER BY k, n DESC",
 ];
 
-/// Their likes with 300 billion rows, and 300 million: whoever waits for their files can cancel them in the midst.
+/// Similar queries with 300 billion and 300 million rows, which are cancelled while they spill.
 const ENDLESS: [&str; 2] = [
     "SELECT count(*), sum(a.n + g.i) FROM big a JOIN big b ON a.k = b.k AND a.n <> b.n CROSS JOIN generate_series(1, 1000000) AS g(i)",
     "SELECT count(*), max(v) FROM (SELECT v FROM big CROSS JOIN generate_series(1, 1000) AS g(i) ORDER BY v, n + i OFFSET 1) AS s",
@@ -168,7 +169,7 @@ async fn what_has_no_room_spills_and_has_the_same_answer() {
     }
     assert_eq!(files(&little.folder().join("spill")), 0, "nothing is left behind");
 
-    // Who goes away in the midst of it leaves nothing either, and others go on.
+    // A cancelled query leaves no spill files either, and other queries continue.
     for endless in ENDLESS.repeat(4) {
         let cancel = narrow.cancel_token();
         let goes_away = async {
@@ -185,7 +186,7 @@ async fn what_has_no_room_spills_and_has_the_same_answer() {
     }
 }
 
-/// Waits for a condition.
+/// Waits until a condition is true.
 async fn until(condition: impl Fn() -> bool, or: &str) {
     let clock = SystemClock::new();
     while !condition() {
@@ -194,7 +195,7 @@ async fn until(condition: impl Fn() -> bool, or: &str) {
     }
 }
 
-/// The first column's values, or those of the only row.
+/// Returns the values of the first column, or those of the only row.
 async fn rows(client: &Client, sql: &str) -> Vec<String> {
     let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     let row = |message: SimpleQueryMessage| match message {
@@ -206,7 +207,7 @@ async fn rows(client: &Client, sql: &str) -> Vec<String> {
     messages.into_iter().filter_map(row).collect()
 }
 
-/// Files below a folder.
+/// Returns the number of files below a folder.
 fn files(folder: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let count = |path: PathBuf| if path.is_dir() { files(&path) } else { 1 };

@@ -1,4 +1,4 @@
-//! Joins that make many rows of a few: one batch takes days, and others are answered meanwhile.
+//! Joins with a huge output from few rows: one batch would take days, and other statements are answered meanwhile.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use types::{Clock, SystemClock};
 
 use crate::server::Server;
 
-/// Nothing here waits for ever; machines that run tests may be slow.
+/// Time after which a statement hangs; generous for slow machines.
 const HANGS: Duration = Duration::from_secs(300);
 
-/// These have 8 * 10^12 rows: none ends in days.
+/// Queries over 8 * 10^12 joined rows, which take days.
 const ENDLESS: [&str; 4] = [
     "SELECT sum(a.i * b.i + c.i) FROM many a, many b, many c",
     "SELECT a.i % 7, count(*) FROM many a, many b, many c GROUP BY 1",

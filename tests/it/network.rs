@@ -1,44 +1,45 @@
-//! A network of hosts on this machine: namespaces with addresses of their own on a bridge, each of which can be cut off from each other, one way at a time.
+//! Virtual network on this machine: network namespaces with their own addresses on a bridge; each connection can be
+//! cut, in one direction at a time.
 //!
-//! A host that is cut off from another sends its packets to a link address that nobody has: they are lost on the way and nobody is told, as with a cable
-//! that is pulled. What comes the other way still does.
+//! A host whose connection is cut sends its packets to an unused link address: they are lost silently, as with an
+//! unplugged cable, while the other direction still works.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
 
-/// Hosts, and this machine among them, until it is dropped.
+/// Network of hosts and this machine; removed when dropped.
 pub(crate) struct Network {
-    /// How all begins that it has made: of this process, so that nobody else has it.
+    /// Prefix of all created names; unique to this process.
     name: String,
-    /// The third part of its addresses, which are from a block that is for tests of networks.
+    /// Third byte of the addresses, which are from a block reserved for network tests.
     subnet: u8,
     hosts: u8,
 }
 
-/// One end of a way.
+/// Endpoint of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// This machine itself.
+    /// This machine.
     Here,
     /// The host with this number.
     Host(u8),
 }
 
-/// The link of each host but this machine, and the one of this machine at the bridge.
+/// Network interface of each host, and this machine's interface on the bridge.
 const LINK: &str = "eth0";
 const BRIDGE: &str = "br0";
 
 impl Network {
-    /// A network with so many hosts beside this machine.
+    /// Creates a network with `hosts` hosts besides this machine.
     ///
     /// # Errors
-    /// Why there can be none here, in one line.
+    /// A one-line reason if networks cannot be created here.
     pub(crate) fn new(hosts: u8) -> Result<Self, String> {
         let name = format!("kn{}", std::process::id());
         let taken = ip("addr show")?;
         let is_free = |subnet: &u8| !taken.contains(&format!(" 198.18.{subnet}."));
         let subnet = (0..=u8::MAX).find(is_free).ok_or("all addresses for tests are taken")?;
-        // What is made of it is taken away again whatever fails after.
+        // Created first, so that a failure below removes what exists.
         let network = Self { name, subnet, hosts };
         network.make()?;
         Ok(network)
@@ -71,29 +72,29 @@ impl Network {
             self.at(place, &format!("link set {link} up"))?;
         }
         for from in self.places() {
-            // Nobody asks for the way: so a cut is one way.
+            // Static link addresses instead of ARP, so that a cut affects one direction only.
             self.places().into_iter().filter(|to| *to != from).try_for_each(|to| self.lead(from, to, &self.mac(to)))?;
         }
         Ok(())
     }
 
-    /// The address of this machine, or of a host.
+    /// Returns the address of this machine or of a host.
     pub(crate) fn address(&self, place: Place) -> Ipv4Addr {
         Ipv4Addr::new(198, 18, self.subnet, number(place))
     }
 
-    /// The command that runs another one on the host whose number is written instead of `{slot}`.
+    /// Returns the command that runs another one on the host whose number replaces `{slot}`.
     pub(crate) fn launcher(&self) -> String {
         format!("ip netns exec {}-{{slot}}", self.name)
     }
 
-    /// From now on nothing that one sends to the other arrives.
+    /// Cuts the connection in one direction.
     pub(crate) fn cut(&self, from: Place, to: Place) {
         let nobody = format!("02:00:00:{:02x}:ff:{:02x}", self.subnet, number(to));
         self.lead(from, to, &nobody).expect("the network is there");
     }
 
-    /// Everything arrives again.
+    /// Restores all connections.
     pub(crate) fn heal(&self) {
         for from in self.places() {
             for to in self.places().into_iter().filter(|to| *to != from) {
@@ -128,7 +129,7 @@ impl Network {
     }
 }
 
-/// The last part of an address.
+/// Returns the last byte of an address.
 fn number(place: Place) -> u8 {
     match place {
         Place::Here => 1,
@@ -140,10 +141,10 @@ impl Drop for Network {
     fn drop(&mut self) {
         let hosts = (0..self.hosts).map(|number| number.to_string());
         for name in hosts.chain(["hub".to_owned()]) {
-            // It may not have come to that.
+            // It may not have been created.
             let _ = ip(&format!("netns del {}-{name}", self.name));
         }
-        // Its other end has gone with the bridge, but not at once.
+        // Its peer is removed with the bridge, but not immediately.
         let _ = ip(&format!("link del {}", self.name));
     }
 }

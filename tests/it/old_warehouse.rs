@@ -1,5 +1,5 @@
-//! Warehouses that older versions have written (`tests/old_warehouse`): this version opens them, answers from them as they did, writes to them and
-//! restores them.
+//! Warehouses written by older versions (`tests/old_warehouse`): this version opens them, returns the same answers,
+//! writes to them and restores them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use types::Failpoint;
 
 use crate::server::{Server, kiln};
 
-/// The versions whose warehouses there are.
+/// Versions with a packed warehouse.
 const VERSIONS: [&str; 1] = ["a105d92"];
-/// What was kept when they were made is kept still.
+/// Retention long enough that nothing from the packed warehouse has expired.
 const KEEPING: [&str; 4] = ["--retention", "4000000000", "--token-retention", "4000000000"];
 
-/// An unpacked warehouse: the folders `data` and `storage`.
+/// Unpacked warehouse: the folders `data` and `storage`.
 struct House {
     folder: TempDir,
     version: &'static str,
@@ -62,7 +62,7 @@ impl House {
         fs::read_to_string(self.path(name)).expect("it was packed")
     }
 
-    /// What it answered is still its answer.
+    /// Checks that all queries have the packed answers.
     async fn check(&self, client: &Client, answers: &str, moment: &str) {
         let mut found = String::new();
         for question in questions() {
@@ -85,7 +85,7 @@ fn questions() -> impl Iterator<Item = &'static str> {
     include_str!("../old_warehouse/questions.sql").lines()
 }
 
-/// The rows, as psql shows them without alignment.
+/// Returns the rows as unaligned psql output.
 async fn ask(client: &Client, sql: &str) -> String {
     let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     let mut text = String::new();
@@ -105,7 +105,7 @@ async fn run(client: &Client, sql: &str) {
     }
 }
 
-/// What else the warehouse must have: passwords, the past, what was dropped, and that it goes on.
+/// Checks passwords, time travel and UNDROP, and that the warehouse accepts writes.
 async fn check_that_it_goes_on(house: &House, server: &Server) {
     let client = server.connect().await;
     let ana = server.connect_as("user=ana dbname=kiln password='open sesame'").await.expect("her password is the same");
@@ -117,11 +117,11 @@ async fn check_that_it_goes_on(house: &House, server: &Server) {
     assert_eq!(ask(&client, &lost).await, "500|125748\n");
     run(&client, "undrop table lost").await;
     assert_eq!(ask(&client, "select count(*), sum(id), max(name) from lost").await, "500|125748|lost and fresh\n");
-    // A token that was committed is not done again.
+    // A statement with a committed token is not run again.
     run(&client, "set kiln.statement_token = 'pays'; update accounts set balance = balance + 1 where id = 1").await;
     run(&client, "reset kiln.statement_token").await;
     assert_eq!(ask(&client, "select balance from accounts where id = 1").await, "11.00\n");
-    // Numbers go on after those that were given; a crash may have taken some.
+    // Sequences continue after the last number; a crash may have skipped some.
     assert_eq!(ask(&client, "select nextval('tickets') > 265, nextval('circle') between 1 and 3").await, "t|t\n");
     run(&client, "insert into items (name, account) values ('new', 1)").await;
     assert_eq!(
@@ -159,14 +159,14 @@ async fn an_old_warehouse_opens_answers_and_is_written_to() {
         let server = house.start("data");
         assert_eq!(ask(&server.connect().await, WRITTEN).await, EXPECTED);
         assert!(server.stop());
-        // What this version has added to the history is restored with it.
+        // Changes by this version are restored as well.
         house.restore("restored", &[]);
         let server = house.start("restored");
         assert_eq!(ask(&server.connect().await, WRITTEN).await, EXPECTED);
     }
 }
 
-/// The clusters are of the data folder alone, and no question of what is restored.
+/// Clusters are stored in the data folder alone and are not restored.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_warehouse_is_restored_from_its_storage() {
     for version in VERSIONS {
@@ -176,7 +176,7 @@ async fn an_old_warehouse_is_restored_from_its_storage() {
         for (data, answers) in [("set_back", "earlier"), ("restored", "answers")] {
             fs::copy(house.path("data/clusters"), house.path(data).join("clusters")).expect("it was packed");
             if data == "restored" {
-                // The other one has begun a timeline: from a storage as it was.
+                // The other server has begun a timeline; here the storage is as it was.
                 fs::remove_dir_all(house.path("storage/log/00000002")).expect("it was begun");
                 fs::remove_dir_all(house.path("storage/checkpoints/00000002")).ok();
             }

@@ -1,14 +1,14 @@
-//! Shards are files for everyone: another Parquet reader finds in a table's folder the rows that SQL finds in the table.
+//! Shards are standard Parquet: another reader finds the same rows in a table's folder as SQL.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::server::Server;
 
-/// The reader that is not ours.
+/// Independent Parquet reader.
 const READER: &str = "pyarrow==26.0.1";
 
-/// A column of every type, and what shows it as the script does.
+/// Columns of every type: name, type, and the expression that formats it as the script does.
 const COLUMNS: [(&str, &str, &str); 19] = [
     ("id", "int not null", "id::text"),
     ("b", "boolean", "b::text"),
@@ -51,7 +51,7 @@ async fn another_reader_finds_the_rows_that_sql_finds() {
         .await
         .unwrap();
     client.batch_execute(&format!("INSERT INTO open_format VALUES {ROWS}")).await.unwrap();
-    // A second load, a second file.
+    // A second load writes a second file.
     client.batch_execute("INSERT INTO open_format (id, t) VALUES (4, 'later')").await.unwrap();
     let shown: Vec<_> = COLUMNS.iter().map(|(_, _, shown)| *shown).collect();
     let query = format!("SELECT {} FROM open_format ORDER BY id", shown.join(", "));
@@ -64,7 +64,7 @@ async fn another_reader_finds_the_rows_that_sql_finds() {
     assert_eq!(by_reader, by_sql);
 }
 
-/// The rows of all files in the folder, as the other reader sees them.
+/// Returns the rows of all files in the folder, as the other reader sees them.
 fn read(python: &Path, folder: &Path) -> Vec<Vec<Option<String>>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/open_format/read_shards.py");
     let read = Command::new(python).arg(script).arg(folder).output().expect("the interpreter starts");
@@ -73,7 +73,8 @@ fn read(python: &Path, folder: &Path) -> Vec<Vec<Option<String>>> {
     lines.lines().map(|line| serde_json::from_str(line).expect("a row is a list of texts")).collect()
 }
 
-/// An interpreter that has the reader, in an environment that is made once; prints a line and gives `None` where that cannot be.
+/// Returns a Python interpreter with the reader, in an environment created once; prints a line and returns `None` if
+/// that fails.
 #[expect(clippy::print_stdout, reason = "a test that was skipped says so where its outcome is read")]
 fn python() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(READER);

@@ -1,4 +1,5 @@
-//! Workers on hosts of their own that are cut off from the server, from each other, or one way only, while queries run on them, and come back.
+//! Network partitions: workers on separate hosts lose their connections to the server, to each other, or in one
+//! direction, while queries run, and come back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,27 +18,28 @@ use crate::network::Network;
 use crate::network::Place::{self, Here, Host};
 use crate::server::{Server, nightly};
 
-/// Workers, each on a host.
+/// Number of workers, each on its own host.
 const WORKERS: u8 = 3;
-/// Sessions that go on asking meanwhile.
+/// Number of sessions that run queries meanwhile.
 const CLIENTS: usize = 3;
-/// How often all cuts are made, at night.
+/// Repetitions of all cuts in a nightly run.
 const ROUNDS_NIGHTLY: usize = 5;
-/// A statement that loses a worker waits until a connection is known to be dead, begins again, and may lose another one.
+/// Longest time of a statement: it waits until a connection is known to be dead, is retried, and may lose another
+/// worker.
 const STATEMENT_MAX: Duration = Duration::from_secs(60);
-/// A cancel that is not answered by then hangs.
+/// Time after which a cancel request hangs.
 const CANCEL_MAX: Duration = Duration::from_secs(60);
-/// A statement that is not given to a worker which cannot be reached: less than it takes to find out that a connection is dead, or so many times
-/// what it took before, where the machine is slow.
+/// Longest time of a statement that avoids an unreachable worker: shorter than the detection of a dead connection, or
+/// [`WITHOUT_IT_TIMES`] times its earlier time on a slow machine.
 const WITHOUT_IT: Duration = Duration::from_secs(10);
 const WITHOUT_IT_TIMES: u32 = 5;
-/// A condition that has not come true by then never does.
+/// Time after which a condition is considered never to become true.
 const PATIENCE: Duration = Duration::from_secs(180);
 const ALL_WELL: &str = "SELECT count(*) = 3 FROM sys.worker WHERE cluster = 'hit' AND state = 'ready' AND NOT hung AND address IS NOT NULL";
 const ENDLESS: &str =
     "SELECT count(*) FROM lineitem a, lineitem b, lineitem c WHERE a.l_orderkey + b.l_partkey + c.l_suppkey = -1";
 
-/// A cut, by the number of the worker that it is about, and how long it lasts.
+/// Network cut around one worker, and its duration.
 struct Cut {
     name: &'static str,
     ways: Vec<(Place, Place)>,
@@ -47,13 +49,13 @@ struct Cut {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// It is left out and statements go on without it: the same worker comes back.
+    /// The worker is excluded, statements continue without it, and the same worker comes back.
     LeftOut,
-    /// Another one is started in its place.
+    /// A new worker replaces it.
     Replaced,
 }
 
-/// All ways to be cut off, and one of them for long; at night each for long.
+/// Returns all kinds of cuts, one of them long; in nightly runs each is long.
 fn cuts(round: usize) -> Vec<Cut> {
     let both = |one, other| [(one, other), (other, one)];
     let all_of = |number: u8| {
@@ -75,7 +77,7 @@ fn cuts(round: usize) -> Vec<Cut> {
     ]
 }
 
-/// What the sessions have been told so far.
+/// Counts of the sessions' answers so far.
 #[derive(Debug, Default)]
 struct Told {
     right: AtomicUsize,
@@ -122,13 +124,14 @@ async fn workers_that_are_cut_off_are_left_out_and_come_back() {
         told.longest_ms
     );
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // A slow machine answers few statements, of which each cut still meets one of each session.
+    // A slow machine answers few statements, so each cut may hit one per session.
     assert!(lost * 20 <= right || lost <= made * CLIENTS, "of {right} answered statements {lost} were lost");
-    // Nothing is left behind of what was cut off.
+    // Nothing is still running for the lost connections.
     until(&boss, "SELECT sum(running) = 0 FROM sys.worker WHERE cluster = 'hit'").await;
 }
 
-/// Makes a cut, and looks that the right ones are left out, that others go on, and that all are there again afterwards.
+/// Makes a cut, and checks which workers are excluded, that statements continue, and that all workers are back
+/// afterwards.
 async fn check_cut(cut: &Cut, network: &Network, server: &Server, boss: &Client) {
     let clock = SystemClock::new();
     let (name, begun) = (cut.name, clock.monotonic());
@@ -151,7 +154,7 @@ async fn check_cut(cut: &Cut, network: &Network, server: &Server, boss: &Client)
     let found = clock.monotonic() - begun;
     let hung =
         text(boss, "SELECT count(*)::text FROM sys.worker WHERE cluster = 'hit' AND hung AND state = 'ready'").await;
-    // Who comes now does not wait for it.
+    // New statements do not wait for the worker.
     let asked = clock.monotonic();
     run::query(&on_workers(server).await, Suite::Tpch.queries()[0]).await.expect("others are there");
     let took = clock.monotonic() - asked;
@@ -178,7 +181,7 @@ async fn check_cut(cut: &Cut, network: &Network, server: &Server, boss: &Client)
     check_use(server, name).await;
 }
 
-/// A statement that waits for a worker which cannot be reached ends when it is cancelled.
+/// Checks that a statement waiting for an unreachable worker ends when it is cancelled.
 async fn check_cancel(server: &Server, name: &str) {
     let (client, clock) = (on_workers(server).await, SystemClock::new());
     let cancel = client.cancel_token();
@@ -200,7 +203,7 @@ async fn check_cancel(server: &Server, name: &str) {
     assert!(took < CANCEL_MAX, "{name}: a cancel took {took:?}");
 }
 
-/// All workers get statements again.
+/// Checks that all workers run statements again.
 async fn check_use(server: &Server, name: &str) {
     let (client, clock) = (on_workers(server).await, SystemClock::new());
     let begun = clock.monotonic();
@@ -208,14 +211,14 @@ async fn check_use(server: &Server, name: &str) {
     loop {
         match run::query(&client, &explain).await {
             Ok(plan) if plan.iter().flatten().flatten().any(|line| line == "Runs: on 3 workers") => return,
-            // One that is still without a connection is left out once more.
+            // A worker without a connection yet is excluded again.
             ran => assert!(clock.monotonic() - begun < PATIENCE, "{name}: {ran:?}"),
         }
         clock.sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// Each worker has the address of its host.
+/// Checks that each worker has the address of its host.
 async fn check_addresses(boss: &Client, network: &Network) {
     let sql = "SELECT slot, address FROM sys.worker WHERE cluster = 'hit' AND state = 'ready' ORDER BY slot";
     let rows = boss.query(sql, &[]).await.expect("workers are shown");
@@ -227,7 +230,7 @@ async fn check_addresses(boss: &Client, network: &Network) {
     assert_eq!(rows.len(), usize::from(WORKERS));
 }
 
-/// Asks queries one after the other, from the one with this number on; what was not right.
+/// Runs queries one after the other, starting with number `first`; returns wrong answers.
 async fn ask(
     client: Client,
     known: Arc<BTreeMap<usize, (&'static str, Vec<Row>)>>,
@@ -271,7 +274,7 @@ async fn on_workers(server: &Server) -> Client {
     client
 }
 
-/// Who serves which slot.
+/// Returns the workers by slot.
 async fn workers(boss: &Client) -> BTreeMap<u8, String> {
     until(boss, THREE_READY).await;
     let sql = "SELECT slot, worker FROM sys.worker WHERE cluster = 'hit' AND state = 'ready'";
@@ -283,7 +286,7 @@ async fn text(boss: &Client, sql: &str) -> String {
     boss.query_one(sql, &[]).await.expect("it is asked").get(0)
 }
 
-/// Waits until a query's one value is true.
+/// Waits until the single value that a query returns is true.
 async fn becomes(boss: &Client, sql: &str, name: &str) {
     let clock = SystemClock::new();
     let begun = clock.monotonic();

@@ -1,5 +1,5 @@
-//! Messages up to Sync are one implicit transaction, which COMMIT and ROLLBACK end; a session that is terminated is told so once. Kiln sends
-//! what PostgreSQL sends, message by message.
+//! Pipelines: messages up to Sync are one implicit transaction, which COMMIT and ROLLBACK end; a terminated session
+//! gets one error. Kiln sends the same messages as PostgreSQL.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -11,10 +11,10 @@ use types::{Clock, SystemClock};
 use crate::postgres::Postgres;
 use crate::server::Server;
 
-/// Longer than any answer takes.
+/// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client that sends and reads messages as they are.
+/// Client that sends and reads raw protocol messages.
 struct Raw {
     stream: TcpStream,
     pid: i32,
@@ -40,7 +40,7 @@ impl Raw {
         self.stream.write_all(&message).expect("the server reads");
     }
 
-    /// Parse, Bind and Execute of a statement without parameters.
+    /// Sends Parse, Bind and Execute of a statement without parameters.
     fn execute(&mut self, sql: &str) {
         self.write(Some(b'P'), format!("\0{sql}\0\0\0").as_bytes());
         self.write(Some(b'B'), &[0; 8]);
@@ -51,7 +51,7 @@ impl Raw {
         self.write(Some(b'Q'), format!("{sql}\0").as_bytes());
     }
 
-    /// The next message; `None` at the end.
+    /// Reads the next message; `None` at the end of the connection.
     fn read(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut head = [0; 5];
         self.stream.read_exact(&mut head).ok()?;
@@ -64,7 +64,7 @@ impl Raw {
         Some((head[0], body))
     }
 
-    /// Reads messages up to ReadyForQuery or the end, each in short.
+    /// Reads messages up to ReadyForQuery or the end, and abbreviates each.
     fn until_ready(&mut self) -> Vec<String> {
         let mut told = Vec::new();
         while let Some((kind, body)) = self.read() {
@@ -84,7 +84,7 @@ impl Raw {
     }
 }
 
-/// A field of an error or a notice.
+/// Returns a field of an error or a notice.
 fn field(body: &[u8], wanted: u8) -> String {
     let fields = body.split(|byte| *byte == 0).find(|field| field.first() == Some(&wanted));
     fields.map(|field| String::from_utf8_lossy(&field[1..]).into_owned()).unwrap_or_default()
@@ -110,7 +110,7 @@ async fn rows(client: &Client) -> Vec<i32> {
     rows.iter().map(|row| row.get(0)).collect()
 }
 
-/// Sends each pipeline: its answers, and the rows in the table after it.
+/// Sends each pipeline; returns its answers and the table's rows after it.
 async fn transcripts(port: u16, client: &Client) -> Vec<(Vec<String>, Vec<i32>)> {
     client.batch_execute("CREATE TABLE t (a int)").await.expect("a table");
     let mut raw = Raw::connect(port);
@@ -149,7 +149,7 @@ async fn commit_and_rollback_end_the_transaction_of_a_pipeline() {
     }
 }
 
-/// Ends a session that is idle, or that runs `sql`: the messages that it gets.
+/// Terminates a session that is idle or runs `sql`; returns the messages that it gets.
 async fn terminated(port: u16, other: &Client, sql: Option<&str>) -> Vec<String> {
     let mut raw = Raw::connect(port);
     if let Some(sql) = sql {

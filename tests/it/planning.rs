@@ -1,4 +1,4 @@
-//! Long planning of one session: others connect, are answered and cancel meanwhile.
+//! Slow planning in one session: others connect, run statements and cancel meanwhile.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use types::{Clock, SystemClock};
 
 use crate::server::Server;
 
-/// Nothing here waits for ever; machines that run tests may be slow.
+/// Time after which a statement hangs; generous for slow machines.
 const HANGS: Duration = Duration::from_secs(300);
 
-/// Texts that take long to be parsed and planned, each in a way of its own.
+/// Returns statements that are slow to parse or plan, each in another way.
 fn long_texts() -> Vec<(&'static str, String)> {
     let nested = |open: &str, inner: &str, close: &str, depth| open.repeat(depth) + inner + &close.repeat(depth);
     let mut ors = "SELECT 1 WHERE 0 = 1".to_owned();
@@ -39,7 +39,7 @@ async fn nobody_waits_for_the_text_of_another() {
     let mut busy = Vec::new();
     let mut cancels = Vec::new();
     for (what, text) in long_texts() {
-        // As many of each as there are threads of every kind.
+        // At least as many of each as there are threads of any kind.
         for _ in 0..4 {
             let client = server.connect().await;
             let text = text.clone();
@@ -102,7 +102,7 @@ async fn large_values_are_computed_where_they_can_be_cancelled() {
     let server = Server::start();
     let client = server.connect().await;
     client.batch_execute("SET statement_timeout = '10ms'").await.expect("it is a setting");
-    // To write as much takes longer than that anywhere. PostgreSQL's limit of lpad is a quarter of repeat's.
+    // Writing that much takes longer everywhere. The size limit of lpad in PostgreSQL is a quarter of repeat's.
     for call in ["repeat('x', 500000000)", "lpad('x', 260000000)"] {
         let sql = format!("SELECT length({call})");
         let error = within(call, client.batch_execute(&sql)).await.expect_err("it takes longer");

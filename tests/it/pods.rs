@@ -1,4 +1,5 @@
-//! What is run in pods is this program: the command of an instance's pod starts it, and it prints what an administrator applies.
+//! Kubernetes manifests match this program: a pod's command starts it, and it prints the objects that an
+//! administrator applies.
 
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Server, kiln};
 
-/// The container of an instance's pod.
+/// Returns the container of an instance's pod.
 fn container(spec: Value) -> Value {
     let object = json!({
         "apiVersion": "kiln.dev/v1alpha1",
@@ -32,19 +33,19 @@ async fn the_command_of_a_pod_serves() {
         "image": "kiln",
         "resources": { "cpu": "1500m", "memory": "1Gi" },
         "volume": { "size": "1Gi" },
-        // What the harness reads.
+        // Log format that the test harness reads.
         "settings": [{ "name": "log_format", "value": "text" }, { "name": "cluster_statements", "value": "7" }],
     }));
     assert_eq!(texts(&container["command"]), ["kiln"]);
     let arguments = texts(&container["args"]);
     let (first, options) = arguments.split_first().expect("there are arguments");
     assert_eq!(*first, "serve");
-    // Folder and ports are the harness's here, and there is no API server.
+    // The test harness sets folder and ports, and there is no API server.
     let is_own =
         |option: &&[&str]| matches!(option[0], "--data" | "--listen" | "--http" | "--kubernetes" | "--worker-door");
     let (own, rest): (Vec<&[&str]>, Vec<&[&str]>) = options.chunks(2).partition(is_own);
     assert_eq!(own.len(), 5, "{own:?}");
-    // What secrets hold lies elsewhere in a pod.
+    // Mounted secrets are elsewhere in this test.
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let certified = rcgen::generate_simple_self_signed(vec!["dw.kiln.svc".to_owned()]).expect("there is chance");
     for (name, content) in [
@@ -77,7 +78,7 @@ async fn the_command_of_a_pod_serves() {
     assert!(server.stop(), "it ends cleanly");
 }
 
-/// The container of a worker's pod.
+/// Returns the container of a worker's pod.
 fn workers_container() -> Value {
     let instance = json!({
         "apiVersion": "kiln.dev/v1alpha1",
@@ -121,7 +122,7 @@ fn the_command_of_a_workers_pod_looks_for_its_instance() {
     let certified = rcgen::generate_simple_self_signed(vec!["instance.kiln".to_owned()]).expect("there is chance");
     std::fs::write(place("authority"), certified.cert.pem()).expect("the folder is ours");
     std::fs::write(place("token"), "a token").expect("the folder is ours");
-    // What lies elsewhere in a pod, and nobody there.
+    // Replaces the pod's paths, and the instance's address by one without a listener.
     let arguments: Vec<String> = arguments
         .iter()
         .scan("", |before, argument| {

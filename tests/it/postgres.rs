@@ -1,4 +1,4 @@
-//! A real PostgreSQL as the oracle: a cluster of its own in a temporary folder, where the server is installed.
+//! A real PostgreSQL as the oracle: a database cluster in a temporary folder, if PostgreSQL is installed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 use types::{Clock, SystemClock};
 
-/// A running PostgreSQL, ended when dropped.
+/// Running PostgreSQL server, stopped when dropped.
 pub(crate) struct Postgres {
     process: Child,
     pub(crate) port: u16,
@@ -16,7 +16,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one, or gives `None` where PostgreSQL's server programs are not installed.
+    /// Starts a server; `None` if PostgreSQL's server programs are not installed.
     pub(crate) fn start() -> Option<Self> {
         let programs = programs()?;
         let folder = TempDir::with_prefix("kiln-postgres-").expect("a temporary folder can be made");
@@ -41,12 +41,12 @@ impl Postgres {
         Some(Self { process, port, _folder: folder })
     }
 
-    /// A connection to the database `kiln`, which is made on first use; waits until the server serves.
+    /// Connects to the database `kiln`, created on first use, after waiting until the server is ready.
     pub(crate) async fn connect(&self) -> Client {
         let clock = SystemClock::new();
         loop {
             if let Ok(client) = self.connect_to("postgres").await {
-                // It may be there already.
+                // It may exist already.
                 let _ = client.batch_execute("CREATE DATABASE kiln").await;
                 return self.connect_to("kiln").await.expect("the database was made");
             }
@@ -65,7 +65,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // SIGINT is PostgreSQL's fast shutdown: it ends its own children too.
+        // SIGINT requests PostgreSQL's fast shutdown, which also ends its child processes.
         let _ = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
         let _ = self.process.wait();
     }
@@ -78,7 +78,7 @@ fn programs() -> Option<PathBuf> {
     folders.into_iter().rfind(|folder| folder.join("initdb").exists() && folder.join("postgres").exists())
 }
 
-/// PostgreSQL refuses to run as root: root runs it as the package's own user.
+/// Returns a command that does not run as root, which PostgreSQL refuses: root switches to the package's user.
 fn as_plain_user(program: &Path) -> Command {
     let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"));
     if !root {

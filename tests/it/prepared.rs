@@ -1,4 +1,5 @@
-//! Prepared statements whose tables change while they wait: no client gets rows of other columns than it was told of.
+//! Prepared statements whose tables change while they wait: no client gets rows with other columns than described to
+//! it.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use types::{Clock, SystemClock};
 
 use crate::server::Server;
 
-/// By a scan and by the primary key.
+/// Statements that use a scan or the primary key.
 const QUERIES: [&str; 5] = [
     "SELECT * FROM t WHERE b > 0 FOR UPDATE",
     "SELECT * FROM t WHERE a = 1 FOR UPDATE",
@@ -15,7 +16,8 @@ const QUERIES: [&str; 5] = [
     "UPDATE t SET b = b + 1 WHERE a = 1 RETURNING *",
     "DELETE FROM t WHERE a = 1 RETURNING *",
 ];
-/// The statement waits for the change by then. If it does not, it sees the change when it is bound, and must be refused as well.
+/// Time within which the statement waits for the change; otherwise it sees the change at bind and must be refused as
+/// well.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,9 @@
-//! Processes that servers of tests have started, as the system shows them.
+//! Processes started by servers of tests, from `/proc`.
 
 use std::path::Path;
 use std::process::Command;
 
-/// A process that was seen: its number, and when it began, in the system's own count.
+/// Process identified by its PID and its start time in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Known {
     pid: u32,
@@ -11,25 +11,25 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Ends it at once, unless it has ended.
+    /// Kills the process unless it has ended.
     pub(crate) fn kill(&self) {
         if seen(self.pid).is_some_and(|seen| seen.began == self.began) {
-            // It may end by itself just now.
+            // It may be ending right now.
             let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).output();
         }
     }
 }
 
-/// What the system shows of a process.
+/// Process attributes from `/proc`.
 struct Seen {
     parent: u32,
     began: u64,
 }
 
-/// `None` for one that has ended.
+/// Reads the attributes; `None` for an ended process.
 fn seen(pid: u32) -> Option<Seen> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // After the name, which may hold anything: state and parent.
+    // State and parent follow the name, which may contain anything.
     let mut fields = stat.rsplit(") ").next()?.split(' ');
     if matches!(fields.next()?, "Z" | "X") {
         return None;
@@ -38,14 +38,14 @@ fn seen(pid: u32) -> Option<Seen> {
     Some(Seen { parent, began: fields.nth(17)?.parse().ok()? })
 }
 
-/// The processes that a process has started and that still run.
+/// Returns the running children of a process.
 pub(crate) fn children(parent: u32) -> Vec<u32> {
     let listed = std::fs::read_dir("/proc").expect("the system shows its processes");
     let pids = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| seen(*pid).is_some_and(|seen| seen.parent == parent)).collect()
 }
 
-/// The workers of a server on this folder: those that it keeps note of, and those that it has just started if it runs, under this number.
+/// Returns the workers of a server: those persisted in its data folder, and children of the running server `running`.
 pub(crate) fn workers(running: Option<u32>, data: &Path) -> Vec<Known> {
     let kept = std::fs::read(data.join("workers/roster")).unwrap_or_default();
     let kept: serde_json::Value = serde_json::from_slice(&kept).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! psql's commands that describe what is there print on Kiln what they print on PostgreSQL.
+//! psql's describe commands print the same on Kiln as on PostgreSQL.
 
 use std::process::Command;
 
 use crate::postgres::Postgres;
 use crate::server::Server;
 
-/// What both servers have.
+/// Objects created on both servers.
 const SHOP: &str = include_str!("psql/shop.sql");
 
-/// Commands that print the same, to the letter.
+/// Commands with identical output.
 const SAME: [&str; 62] = [
     r"\d",
     r"\dt",
@@ -74,10 +74,10 @@ const SAME: [&str; 62] = [
     r"\dts",
 ];
 
-/// Commands whose output differs where Kiln says what it is.
+/// Commands whose output differs where Kiln does.
 const DIFFERENT: [&str; 6] = [r"\d customer", r"\d+ customer", r"\d purchase", r"\dt+", r"\dv+", r"\l kiln"];
 
-/// Commands about the server itself, which print what Kiln has.
+/// Commands about the server itself, whose output is Kiln's own.
 const ANSWERED: [&str; 33] = [
     r"\dfS+ abs",
     r"\daS sum",
@@ -140,7 +140,7 @@ async fn psql_describes_kiln_as_postgres() {
     assert!(differences.is_empty(), "{} commands differ:\n{}", differences.len(), differences.join("\n\n"));
 }
 
-/// What psql prints, errors too.
+/// Returns psql's output, including errors.
 fn psql(port: u16, command: &str) -> String {
     let output = Command::new("psql")
         .args(["-X", "-h", "127.0.0.1", "-U", "kiln", "-d", "kiln", "-p", &port.to_string(), "-c", command])
@@ -150,7 +150,7 @@ fn psql(port: u16, command: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Without what Kiln and PostgreSQL rightly say differently: access methods, keys that are declared only, and sizes.
+/// Removes legitimate differences between Kiln and PostgreSQL: access methods, unenforced keys, and sizes.
 fn normalized(text: &str) -> String {
     let text = text.replace(" NOT ENFORCED", "").replace("Access method: shards\n", "Access method: heap\n");
     let lines = text.lines().map(|line| {

@@ -1,5 +1,8 @@
-//! The names that users write in statements, scripts and dashboards stay: `public_names.txt` has them. A name that goes or changes fails here,
-//! and so does a new one, but for options of statements, which the parser knows one by one: those are added to the list here by hand.
+//! Public names, which users write in statements, scripts and dashboards, are stable: they are listed in
+//! `public_names.txt`.
+//!
+//! A name that is removed, changed or new fails the test. Options of statements are an exception: the parser knows
+//! them one by one, and new ones are added to the list here by hand.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +17,7 @@ use types::Failpoint;
 
 use crate::server::{Server, kiln};
 
-/// A statement with a place for an option, the message that refuses an unknown one, and the options that it takes.
+/// Statement with a placeholder for an option, the error for an unknown one, and the accepted options.
 struct StatementOptions {
     statement: &'static str,
     refusal: &'static str,
@@ -95,13 +98,13 @@ async fn first_column(client: &Client, query: &str) -> BTreeSet<String> {
     client.query(query, &[]).await.expect("it is answered").iter().map(|row| row.get(0)).collect()
 }
 
-/// Whether the statement with this option is refused because of the option's name.
+/// Returns true if the statement is refused because of the option's name.
 async fn is_refused(client: &Client, kind: &StatementOptions, option: &str) -> bool {
     let error = client.batch_execute(&kind.statement.replace("{}", option)).await.expect_err("its value is wrong");
     error.as_db_error().is_some_and(|error| error.message().contains(&kind.refusal.replace("{}", option)))
 }
 
-/// Adds the arguments of a command and of those below it, as their help has them: `serve --data`.
+/// Adds the arguments of a command and its subcommands from their help: `serve --data`.
 fn add_arguments(command: &mut Vec<String>, found: &mut BTreeSet<String>) {
     let output = Command::new(kiln()).args(&*command).arg("--help").env("COLUMNS", "1000").output();
     let help = String::from_utf8(output.expect("kiln runs").stdout).expect("help is text");
@@ -119,7 +122,7 @@ fn add_arguments(command: &mut Vec<String>, found: &mut BTreeSet<String>) {
                 command.pop();
             }
         } else if heading == "Arguments:" || line.trim_start().starts_with('-') {
-            // Below an argument stand its `[default: …]` and its values, `- csv: …`.
+            // An argument is followed by its `[default: …]` and its values, `- csv: …`.
             let is_name = |word: &&str| word.starts_with(['-', '<', '[']) && !word.ends_with(':') && *word != "-";
             let names = words.take_while(is_name);
             let line: Vec<&str> = command.iter().map(String::as_str).chain(names).collect();
@@ -130,7 +133,7 @@ fn add_arguments(command: &mut Vec<String>, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The variables that the program reads, as they stand in its sources: `"KILN_DATA"`.
+/// Returns the environment variables named in the sources: `"KILN_DATA"`.
 fn variables(folder: &Path) -> BTreeSet<String> {
     let is_name = |text: &str| {
         ["KILN_", "PG"].iter().any(|start| text.len() > start.len() + 2 && text.starts_with(start))
@@ -139,7 +142,7 @@ fn variables(folder: &Path) -> BTreeSet<String> {
     sources(folder).iter().flat_map(|text| text.split('"')).filter(|text| is_name(text)).map(str::to_owned).collect()
 }
 
-/// The texts of all source files below a folder but those of tests.
+/// Returns the texts of all source files below a folder except tests.
 fn sources(folder: &Path) -> Vec<String> {
     let mut texts = Vec::new();
     for path in fs::read_dir(folder).expect("the folder is there").flatten().map(|entry| entry.path()) {
@@ -152,7 +155,8 @@ fn sources(folder: &Path) -> Vec<String> {
     texts
 }
 
-/// The names that `/metrics` declares with their kinds; a family without a value is left out, and the statements above have given some one.
+/// Returns the metrics that `/metrics` declares, with their kinds; the statements above give every family a value,
+/// without which it is omitted.
 fn metrics(port: u16) -> BTreeSet<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("it listens");
@@ -161,7 +165,7 @@ fn metrics(port: u16) -> BTreeSet<String> {
     answer.lines().filter_map(|line| line.strip_prefix("# TYPE ")).map(str::to_owned).collect()
 }
 
-/// The codes that conditions become, which stand in one place: `Condition::SyntaxError => "42601"`.
+/// Returns the SQLSTATEs of all conditions, which one file maps: `Condition::SyntaxError => "42601"`.
 fn sqlstates(folder: &Path) -> BTreeSet<String> {
     let texts = sources(folder);
     let lines = texts.iter().flat_map(|text| text.lines()).filter(|line| line.contains("Condition::"));
@@ -178,7 +182,7 @@ fn write_section(found: &mut String, title: &str, names: BTreeSet<String>) {
     found.push('\n');
 }
 
-/// With `KILN_WRITE_GOLDEN=1` the file is written where it is missing.
+/// Compares with the golden file; with `KILN_WRITE_GOLDEN=1` a missing file is written.
 fn compare(found: &str) {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("it/public_names.txt");
     if std::env::var_os("KILN_WRITE_GOLDEN").is_some() && !path.exists() {
@@ -191,7 +195,7 @@ fn compare(found: &str) {
     assert!(expected == found, "{} differs: gone are {gone:#?}, new are {new:#?}", path.display());
 }
 
-/// Each name behind the title of its section.
+/// Returns each name prefixed with its section's title.
 fn lines(text: &str) -> BTreeSet<String> {
     let mut title = "";
     let mut lines = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Money moves between accounts while their rows settle and are compacted, and while the server is killed: none is lost, none made.
+//! Money moves between accounts while rows are flushed and compacted and the server is killed: the sum stays the
+//! same.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +17,10 @@ const MONEY: i64 = 1_000;
 const CLIENTS: u64 = 6;
 const KILLS: usize = 4;
 const KILLS_NIGHTLY: usize = 100;
-/// A server lives so long, and longer on a machine where nothing has happened by then.
+/// Life of a server, prolonged on a machine where nothing has happened by then.
 const LIFE: Duration = Duration::from_millis(1_500);
 const LIFE_MAX: Duration = Duration::from_secs(120);
-/// Acknowledged transfers, and looks, in the life of each server.
+/// Minimum of acknowledged transfers and of reads in each server's life.
 const TRANSFERS_MIN: u64 = 3;
 const LOOKS_MIN: u64 = 2;
 
@@ -69,7 +70,7 @@ async fn money_is_neither_lost_nor_made_while_rows_settle_and_the_server_is_kill
     }
 }
 
-/// Moves money until the server is gone, and counts how often that was acknowledged.
+/// Moves money until the server is gone, and counts the acknowledged transfers.
 async fn transfer(client: &Client, seed: u64, done: &AtomicU64) {
     let random = SeededRandom::new(seed);
     let account = || i64::try_from(random.next_u64() % ACCOUNTS.cast_unsigned()).expect("few accounts") + 1;
@@ -83,7 +84,7 @@ async fn transfer(client: &Client, seed: u64, done: &AtomicU64) {
             .await;
         match moved {
             Ok(()) => drop(done.fetch_add(1, Ordering::Relaxed)),
-            // Two that wait for each other: one of them begins again.
+            // Deadlock: one of the two transactions is retried.
             Err(error) if error.code().is_some_and(|code| code.code() == "40P01") => {
                 if client.batch_execute("ROLLBACK").await.is_err() {
                     return;
@@ -97,7 +98,7 @@ async fn transfer(client: &Client, seed: u64, done: &AtomicU64) {
     }
 }
 
-/// All money, how many rows, how many accounts; `None` when the server is gone.
+/// Returns the sum of money, the number of rows, and the number of accounts; `None` when the server is gone.
 async fn total(client: &Client) -> Option<(i64, i64, i64)> {
     let row = client.query_one("SELECT sum(money)::bigint, count(*), count(DISTINCT id) FROM account", &[]).await;
     row.ok().map(|row| (row.get(0), row.get(1), row.get(2)))

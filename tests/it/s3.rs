@@ -1,4 +1,4 @@
-//! The storage on a real S3 server, in a process of its own.
+//! Storage on a real S3 server, which runs as a separate process.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpStream};
@@ -17,16 +17,16 @@ use uuid::Uuid;
 use crate::postgres::free_port;
 use crate::server::Server;
 
-/// The bucket each server has.
+/// Bucket on each server.
 const BUCKET: &str = "warehouse";
 
-/// What the script ends with where there is no server to run.
+/// Exit status of the script if there is no server to run.
 const NO_SERVER: i32 = 3;
 
-/// Building the server the first time takes minutes.
+/// Longest start: building the server the first time takes minutes.
 const START_TIME_MAX: Duration = Duration::from_secs(900);
 
-/// A running S3 server with one empty bucket, ended when dropped.
+/// Running S3 server with one empty bucket, stopped when dropped.
 pub(crate) struct S3 {
     process: Child,
     port: u16,
@@ -34,7 +34,7 @@ pub(crate) struct S3 {
 }
 
 impl S3 {
-    /// Starts one, or prints a line and gives `None` where it cannot be had.
+    /// Starts a server; prints a line and returns `None` if none is available.
     #[expect(clippy::print_stdout, reason = "a test that was skipped says so where its outcome is read")]
     pub(crate) async fn start() -> Option<Self> {
         let folder = TempDir::with_prefix("kiln-s3-").expect("a temporary folder can be made");
@@ -64,12 +64,12 @@ impl S3 {
         Some(server)
     }
 
-    /// The URL of a prefix in the bucket.
+    /// Returns the URL of a prefix in the bucket.
     pub(crate) fn url(&self, prefix: &str) -> String {
         format!("s3://{BUCKET}/{prefix}")
     }
 
-    /// The variables that lead a client to this server.
+    /// Returns the environment variables that direct a client to this server.
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let endpoint = format!("http://127.0.0.1:{}", self.port);
         [
@@ -82,9 +82,9 @@ impl S3 {
         .to_vec()
     }
 
-    /// Whether the server keeps parts of uploads that were neither completed nor aborted.
+    /// Returns true if the server has parts of uploads that were neither completed nor aborted.
     fn holds_parts(&self) -> bool {
-        // Where this server keeps them, among its own things in the bucket.
+        // The server stores them in a hidden folder of the bucket.
         let uploads = self.folder.path().join("buckets").join(BUCKET).join(".sgwtmp/multipart");
         std::fs::read_dir(uploads).is_ok_and(|mut entries| entries.next().is_some())
     }
@@ -108,7 +108,7 @@ async fn an_s3_server_is_a_storage() {
     let Some(server) = S3::start().await else { return };
     conformance::check(&server.open("some/prefix")).await;
 
-    // A writer that was dropped cleans up behind its caller's back.
+    // A dropped writer cleans up in the background.
     let clock = SystemClock::new();
     while server.holds_parts() {
         assert!(clock.monotonic() < Duration::from_secs(30), "parts of an abandoned upload stay in the bucket");
@@ -116,7 +116,7 @@ async fn an_s3_server_is_a_storage() {
     }
 }
 
-/// The whole way over the wire: tables in the bucket, files beside them read by COPY, CSV and Parquet.
+/// Tests the whole path over the wire: tables in the bucket, and files beside them for COPY, CSV and Parquet.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_warehouse_on_a_bucket_answers_and_loads_from_it() {
     let Some(bucket) = S3::start().await else { return };
@@ -166,7 +166,7 @@ async fn a_warehouse_on_a_bucket_answers_and_loads_from_it() {
     let row = client.query_one(same, &[]).await.expect("both have rows");
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (30_000, 450_015_000));
 
-    // Queried where they lie, and what they are from then on when they are written anew.
+    // Files are queried in place, also after they are rewritten.
     let folder = bucket.url("outgoing/");
     client
         .batch_execute(&format!("CREATE EXTERNAL TABLE c STORED AS PARQUET LOCATION '{folder}'"))

@@ -1,4 +1,4 @@
-//! kill -9 while clients draw numbers from a sequence: no number comes twice.
+//! Servers killed with SIGKILL while clients draw numbers from a sequence: no number is returned twice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use types::{Clock, Random, SystemClock};
 
 use crate::server::{Server, nightly};
 
-/// Servers killed: in every run, and at night.
+/// Servers killed in an ordinary run and in a nightly one.
 const KILLS: usize = 8;
 const KILLS_NIGHTLY: usize = 200;
-/// The longest life of a server, in milliseconds.
+/// Longest life of a server, in milliseconds.
 const LIFE_MAX: u64 = 400;
-/// More numbers than this have come in the end.
+/// Minimum of numbers drawn in total.
 const DRAWN_MIN: usize = 100;
-/// Clients that draw numbers at once.
+/// Number of concurrent clients.
 const CLIENTS: usize = 4;
-/// Numbers that a kill skips at most: those that were reserved, and those that were given and whose answer was lost.
+/// Maximum of numbers skipped by a kill: reserved ones, and drawn ones whose answer was lost.
 const SKIPPED_MAX: i64 = 32 + 100 * CLIENTS as i64;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,7 +33,7 @@ async fn no_number_of_a_sequence_comes_twice_whenever_the_server_is_killed() {
     let mut seen: BTreeSet<i64> = BTreeSet::new();
     let kills = if nightly() { KILLS_NIGHTLY } else { KILLS };
     for kill in 0.. {
-        // Where servers give few numbers in their lives, more of them live.
+        // If servers return few numbers in their lives, more servers are run.
         if kills <= kill && DRAWN_MIN < seen.len() {
             break;
         }
@@ -41,7 +41,7 @@ async fn no_number_of_a_sequence_comes_twice_whenever_the_server_is_killed() {
         let mut clients = Vec::new();
         for number in 0..CLIENTS {
             let client = server.connect().await;
-            // Some ask for one number at a time, some for many, some within transactions that they roll back.
+            // Some clients draw one number at a time, some many, some in transactions that they roll back.
             clients.push(tokio::spawn(async move { draw(&client, number).await }));
         }
         let before = seen.last().copied().unwrap_or(0);
@@ -59,7 +59,7 @@ async fn no_number_of_a_sequence_comes_twice_whenever_the_server_is_killed() {
     }
 }
 
-/// Numbers until the server is gone.
+/// Draws numbers until the server is gone.
 async fn draw(client: &Client, number: usize) -> Vec<i64> {
     let mut drawn = Vec::new();
     loop {

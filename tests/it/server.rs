@@ -1,4 +1,4 @@
-//! Server processes for tests: the `kiln` binary on a temporary folder and free loopback ports.
+//! Server processes for tests: the `kiln` binary with a temporary folder and free loopback ports.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use types::{Clock, SystemClock};
 
 use crate::processes::{self, Known};
 
-/// How long a server may take until it serves.
+/// Longest start of a server, in seconds.
 const START_SECONDS_MAX: u64 = 60;
-/// How long workers look for a server that was killed: long enough for the next one on its folder.
+/// Seconds that workers try to reach a killed server: long enough for the next one on its folder.
 const WORKER_PATIENCE_SECONDS: &str = "20";
 
-/// A running `kiln serve`, killed when dropped.
+/// Running `kiln serve`, killed when dropped.
 pub(crate) struct Server {
     process: Child,
     pub(crate) pg_port: u16,
     pub(crate) http_port: u16,
     data: Data,
     log: Arc<Mutex<String>>,
-    /// Its workers are for the next server on its folder.
+    /// True to leave the workers to the next server on the folder.
     leaves_workers: bool,
 }
 
@@ -34,29 +34,29 @@ enum Data {
 }
 
 impl Server {
-    /// A server on an empty folder of its own.
+    /// Starts a server on an empty temporary folder.
     pub(crate) fn start() -> Self {
         Self::start_with(&[], &[])
     }
 
-    /// Likewise, with more arguments and variables.
+    /// Like `start`, with arguments and environment variables.
     pub(crate) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = TempDir::with_prefix("kiln-test-").expect("a temporary folder can be made");
         let path = folder.path().to_owned();
         Self::spawn(&path, Data::Owned(folder), arguments, variables).expect("the server starts")
     }
 
-    /// A server on a folder that outlives it.
+    /// Starts a server on a folder that outlives it.
     pub(crate) fn start_on(folder: &Path, arguments: &[&str]) -> Self {
         Self::spawn(folder, Data::Given(folder.to_owned()), arguments, &[]).expect("the server starts")
     }
 
-    /// As `start_on`; a server that ends before it serves is the lines it logged.
+    /// Like `start_on`; returns the log of a server that ends before it is ready.
     pub(crate) fn try_start_on(folder: &Path, arguments: &[&str]) -> Result<Self, String> {
         Self::try_start_on_with(folder, arguments, &[])
     }
 
-    /// As `try_start_on`, with more variables.
+    /// Like `try_start_on`, with environment variables.
     pub(crate) fn try_start_on_with(
         folder: &Path,
         arguments: &[&str],
@@ -97,7 +97,7 @@ impl Server {
                 lines.push_str(&line);
                 lines.push('\n');
                 if let (Some(pg), Some(http)) = (pg, http) {
-                    // A test that ended already does not wait for it.
+                    // A test that has ended no longer waits for it.
                     let _ = ready.send(Ok((pg, http)));
                 }
             }
@@ -116,7 +116,7 @@ impl Server {
         }
     }
 
-    /// The folder it keeps its data in.
+    /// Returns the data folder.
     pub(crate) fn folder(&self) -> &Path {
         match &self.data {
             Data::Owned(folder) => folder.path(),
@@ -124,17 +124,17 @@ impl Server {
         }
     }
 
-    /// The process's id.
+    /// Returns the process id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// What it has logged by now.
+    /// Returns the log so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().expect("nobody panics with it").clone()
     }
 
-    /// How it ended by itself, if it does within a moment.
+    /// Returns the exit status if the server ends by itself within a moment.
     pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
         for _ in 0..20 {
             let ended = self.process.try_wait().expect("it is our child");
@@ -146,12 +146,12 @@ impl Server {
         None
     }
 
-    /// A connection as the default role; its task ends with the client.
+    /// Connects as the default role; the connection's task ends with the client.
     pub(crate) async fn connect(&self) -> Client {
         self.connect_as("user=kiln dbname=kiln").await.expect("the server answers")
     }
 
-    /// A connection with other parameters, in libpq's `key=value` form.
+    /// Connects with other parameters, in libpq's `key=value` form.
     pub(crate) async fn connect_as(&self, parameters: &str) -> Result<Client, tokio_postgres::Error> {
         let address = format!("host=127.0.0.1 port={} {parameters}", self.pg_port);
         let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
@@ -159,14 +159,14 @@ impl Server {
         Ok(client)
     }
 
-    /// Ends it at once, as a power cut would; its workers look for the next one.
+    /// Kills the server, as a power failure would; its workers wait for the next one.
     pub(crate) fn kill(mut self) {
         self.leaves_workers = true;
         self.process.kill().expect("it is our child");
         self.process.wait().expect("it is our child");
     }
 
-    /// Asks it to end (SIGTERM) and waits; true if it ended cleanly.
+    /// Stops the server with SIGTERM and waits; true for a clean exit.
     pub(crate) fn stop(mut self) -> bool {
         self.leaves_workers = true;
         let asked = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
@@ -174,10 +174,10 @@ impl Server {
     }
 }
 
-/// With its workers: nobody would come for them.
+/// Also kills the workers, which no server would use again.
 impl Drop for Server {
     fn drop(&mut self) {
-        // Once it has ended its number may be another's.
+        // After the process has ended, its PID may be reused.
         let running = matches!(self.process.try_wait(), Ok(None)).then(|| self.pid());
         let workers = if self.leaves_workers { Vec::new() } else { processes::workers(running, self.folder()) };
         let _ = self.process.kill();
@@ -186,7 +186,7 @@ impl Drop for Server {
     }
 }
 
-/// The binary beside this test's own, or the one `KILN_BIN` names.
+/// Returns the binary next to this test's, or the one `KILN_BIN` names.
 pub(crate) fn kiln() -> PathBuf {
     if let Some(path) = std::env::var_os("KILN_BIN") {
         return path.into();
@@ -196,12 +196,12 @@ pub(crate) fn kiln() -> PathBuf {
     profile.join("kiln")
 }
 
-/// Whether the long variants of tests are to run: `make nightly`.
+/// Returns true if the long variants of tests run: `make nightly`.
 pub(crate) fn nightly() -> bool {
     std::env::var_os("KILN_NIGHTLY").is_some()
 }
 
-/// The reference data beside the project, if it is there.
+/// Returns the folder of reference data beside the project, if it exists.
 pub(crate) fn reference_data() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/tpc");
     folder.exists().then_some(folder)

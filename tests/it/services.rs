@@ -1,4 +1,4 @@
-//! Background services: one that panics is started again, one whose work fails is seen until it succeeds.
+//! Background services: one that panics is restarted, and one whose work fails is reported until it succeeds.
 
 use std::fs;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::cluster::until;
 use crate::lifecycle::get;
 use crate::server::Server;
 
-/// A service as `sys.service` shows it.
+/// Service as `sys.service` shows it.
 struct Service {
     state: String,
     restarts: i64,
@@ -24,7 +24,7 @@ async fn service(client: &Client, name: &str) -> Service {
     Service { state: row.get(0), restarts: row.get(1), last_error: row.get(2) }
 }
 
-/// Waits for a service to be as `is_so` wants it; two minutes are a hang.
+/// Waits until a service satisfies `is_so`, at most two minutes.
 async fn wait_for(client: &Client, name: &str, is_so: impl Fn(&Service) -> bool) -> Service {
     let clock = SystemClock::new();
     let begun = clock.monotonic();
@@ -62,7 +62,7 @@ async fn services_whose_work_fails_are_named_until_it_succeeds() {
     let client = server.connect().await;
     client.batch_execute("CREATE TABLE t (n int)").await.expect("the table is made");
 
-    // A file where objects are written before they get their names; the claim can still be read.
+    // A file blocks the folder in which objects are written before they are renamed; the claim can still be read.
     let (workspace, aside) = (storage.join(".kiln"), folder.path().join("aside"));
     fs::rename(&workspace, &aside).expect("the folder can be moved");
     fs::write(&workspace, "in the way").expect("a file takes its place");

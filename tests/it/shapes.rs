@@ -1,4 +1,4 @@
-//! Statements that are deep or long end no server: each is answered, or refused by an error, and the session goes on.
+//! Deep and long statements crash no server: each is answered or refused, and the session continues.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use crate::cluster::until;
 use crate::processes::children;
 use crate::server::{Server, nightly};
 
-/// Sizes go up to this, most of them to that.
+/// Maximum size, and the maximum for most statements.
 const SIZE_MAX: u64 = 20_000;
 const SIZE_OFTEN: u64 = 2_000;
-/// Time for statements of random sizes; with `make nightly` the second one.
+/// Duration of the statements of random sizes, in an ordinary run and in `make nightly`.
 const TIME: Duration = Duration::from_secs(20);
 const TIME_AT_NIGHT: Duration = Duration::from_secs(3_600);
-/// At night every size up to this, of every shape, is sent by so many sessions.
+/// In nightly runs every size up to this, of every shape, is sent by this many sessions.
 const EVERY_SIZE_TO: usize = 2_000;
 const SESSIONS: usize = 2;
-/// A statement may run so long, and gets a little more time to heed that.
+/// Statement timeout, and the longest time in which it must take effect.
 const TIMEOUT: &str = "SET statement_timeout = '30s'";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Most of the sizes at night may run only so long: some shapes take that long from a few hundred on.
+/// Shorter timeout for most sizes in nightly runs: some shapes reach any timeout from a few hundred on.
 const TIMEOUT_OF_MOST: &str = "SET statement_timeout = '3s'";
-/// One in so many may run as long as those of random sizes.
+/// One size in this many gets the long timeout.
 const LONG_EACH: usize = 50;
 
-/// Where plans are run by other threads and recursions.
+/// Cluster and settings that select other threads and recursions.
 const CLUSTER: &str = "CREATE CLUSTER two WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 const ON_WORKERS: &str = "USE CLUSTER two; SET min_parallel_table_scan_size = 0";
 const WAYS: [&str; 3] = ["SET kiln.engine = on", "SET kiln.engine = off", "SET kiln.optimizer = off"];
@@ -50,7 +50,7 @@ async fn statements_of_all_shapes_and_sizes_end_no_server() {
     while clock.monotonic() < until {
         let shape = all[usize::try_from(random.next_u64() % all.len() as u64).expect("few shapes")];
         let most = if random.next_u64().is_multiple_of(8) { SIZE_MAX } else { SIZE_OFTEN };
-        // Small ones are as likely as large ones.
+        // Small sizes are more likely than large ones.
         let size = 1 + (random.next_u64() % most) * (random.next_u64() % most) / most;
         answers(&client, shape, usize::try_from(size).expect("it fits")).await;
         if random.next_u64().is_multiple_of(16) {
@@ -62,7 +62,8 @@ async fn statements_of_all_shapes_and_sizes_end_no_server() {
     client.batch_execute("SELECT count(*) FROM t").await.expect("the session goes on");
 }
 
-/// In one process, and on worker processes, which are sent what is planned. `KILN_SHAPES` names the shapes to send, all without it.
+/// Runs in one process and on worker processes, to which plans are sent. `KILN_SHAPES` names the shapes to send;
+/// default: all.
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_of_every_size_end_no_server_and_no_worker() {
     if !nightly() {
@@ -80,7 +81,7 @@ async fn send_every_size(way: &str) {
     for sql in SETUP {
         boss.batch_execute(sql).await.expect("the table is new");
     }
-    // What workers read has settled.
+    // Workers read flushed rows only.
     boss.batch_execute("VACUUM").await.expect("rows settle");
     boss.batch_execute(CLUSTER).await.expect("it is new");
     until(&boss, "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'two' AND state = 'ready'").await;
@@ -99,7 +100,7 @@ async fn send_every_size(way: &str) {
     }
 }
 
-/// Sends statements of a shape of one size in so many as there are sessions; how many were not answered in time.
+/// Sends statements of one shape, of every [`SESSIONS`]-th size from `first`; returns the number that timed out.
 async fn send_sizes(server: &Server, way: &str, shape: Shape, first: usize) -> usize {
     let client = session(server, way).await;
     let mut late = 0;
@@ -119,7 +120,9 @@ async fn session(server: &Server, way: &str) -> Client {
     client
 }
 
-/// Sends a statement; whether it was answered or refused before its time was over. Not that the connection was closed, or that it goes on for ever.
+/// Sends a statement; returns true if it was answered or refused in time.
+///
+/// Panics if the connection is closed or the statement never ends.
 async fn answers(client: &Client, shape: Shape, size: usize) -> bool {
     let text = (shape.text)(size);
     let ended = tokio::time::timeout(PATIENCE, client.batch_execute(&text)).await;

@@ -1,7 +1,7 @@
-//! SQL files (sqllogictest format) by topic, run on Kiln, with its engine, without it and without its optimizer too, on a cluster of worker processes, and
-//! on a real PostgreSQL as the oracle.
+//! SQL files (sqllogictest format) by topic, run on Kiln (with and without the engine, without the optimizer, on
+//! worker processes) and on PostgreSQL as the oracle.
 //!
-//! Each file runs in a schema of its own on a shared server. PostgreSQL is started by the test where it is installed.
+//! Each file runs in its own schema on a shared server. The test starts PostgreSQL if it is installed.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ async fn sql_files_pass_on_kiln() {
     pass_on_kiln("SET kiln.engine = off").await;
 }
 
-/// A rewrite that is wrong must not hide on both sides of a comparison.
+/// Catches wrong rewrites that would affect both sides of a comparison.
 #[tokio::test(flavor = "multi_thread")]
 async fn sql_files_pass_without_the_optimizer() {
     pass_on_kiln("SET kiln.engine = off; SET kiln.optimizer = off").await;
@@ -35,8 +35,8 @@ async fn sql_files_pass_on_the_engine() {
     pass_on_kiln("SET kiln.engine = on").await;
 }
 
-/// Rows are flushed before they are read, so that workers have them, and what is read is divided however little it is. Lines that show where a statement
-/// runs or where rows lie are not for this mode (`skipif workers`).
+/// Flushes rows before they are read, so that workers see them, and divides every query, however small. Lines that
+/// show where a statement runs or where rows are stored are skipped (`skipif workers`).
 #[tokio::test(flavor = "multi_thread")]
 async fn sql_files_pass_on_workers() {
     let server = Server::start();
@@ -44,7 +44,7 @@ async fn sql_files_pass_on_workers() {
     let ready = "SELECT count(*) = 2 FROM sys.worker WHERE cluster = 'pair' AND state = 'ready'";
     until(&server.connect().await, ready).await;
     let mut failures = Vec::new();
-    // How old snapshots may be is said there in single seconds, of statements that are not to wait for workers.
+    // This file expects snapshot ages in single seconds, from statements that do not wait for workers.
     for path in files().into_iter().filter(|path| !path.ends_with("snapshot_age.slt")) {
         let client = server.connect().await;
         client.batch_execute(ON_WORKERS).await.expect("the cluster is there");
@@ -54,7 +54,7 @@ async fn sql_files_pass_on_workers() {
     assert!(failures.is_empty(), "{failed} SQL files fail on workers:\n{}", failures.join("\n\n"));
 }
 
-/// `mode` is what each file's session says first.
+/// Runs all files on Kiln; each session first executes `mode`.
 async fn pass_on_kiln(mode: &str) {
     let server = Server::start();
     let mut failures = Vec::new();
@@ -81,8 +81,9 @@ async fn sql_files_pass_on_postgres() {
     assert!(failures.is_empty(), "{} SQL files fail on PostgreSQL:\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// Runs one file as `engine`, the label of its `onlyif` and `skipif` lines; the failure in words, if any. What the file has changed `flusher` flushes
-/// before it is read.
+/// Runs one file as `engine`, the label in its `onlyif` and `skipif` lines; returns the failure, if any.
+///
+/// `flusher` flushes the tables that the file has changed before they are read.
 async fn run(path: &Path, client: Client, engine: &'static str, flusher: Option<Client>) -> Option<String> {
     let topic = path.file_stem().expect("files have names").to_string_lossy().replace('-', "_");
     let setup = format!(
@@ -103,7 +104,7 @@ async fn run(path: &Path, client: Client, engine: &'static str, flusher: Option<
     if is_on_workers {
         runner.add_label("workers");
     }
-    // Where COPY may write, whoever the server runs as.
+    // Folder for COPY, writable for the server's user, whoever that is.
     let folder = tempfile::TempDir::with_prefix("kiln-slt-").expect("a temporary folder can be made");
     let all = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(folder.path(), all).expect("the folder is ours");
@@ -141,7 +142,7 @@ struct Session {
 struct Flusher {
     client: Client,
     schema: String,
-    /// Tables that were changed since they were flushed.
+    /// Tables changed since their last flush.
     changed: BTreeSet<String>,
     is_in_transaction: bool,
 }
@@ -176,13 +177,13 @@ impl Flusher {
         let path = format!("SET search_path = {}, public", self.schema);
         self.client.batch_execute(&path).await.expect("a schema can be set");
         for table in std::mem::take(&mut self.changed) {
-            // What is temporary or gone is nobody's but the session's.
+            // Temporary and dropped tables are visible to their session only.
             let _ = self.client.batch_execute(&format!("VACUUM {table}")).await;
         }
     }
 }
 
-/// A server's refusal: SQLSTATE and message, so that files can expect either.
+/// Error of a server: SQLSTATE and message, so that files can expect either.
 #[derive(Debug)]
 struct Refusal(String);
 
@@ -228,7 +229,7 @@ impl AsyncDB for Session {
     }
 }
 
-/// NULL and empty text must differ in a file that cannot hold either.
+/// Formats a value; NULL and the empty text must differ in the file.
 fn shown(value: Option<&str>) -> String {
     match value {
         None => "NULL".to_owned(),

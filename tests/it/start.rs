@@ -1,5 +1,5 @@
-//! Starts on data folders that are behind their storage, torn, or another history: each is refused and says what to do, and what the storage
-//! has is restored.
+//! Starts on data folders that are older than their storage, damaged, or of a diverged history: each is refused with
+//! advice, and the storage can be restored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl House {
         Server::try_start_on(&self.path(name), &[&["--storage", &self.storage], more].concat())
     }
 
-    /// The start is refused; why.
+    /// Asserts that the start is refused; returns the log.
     fn refuse(&self, name: &str) -> String {
         let log = self.try_start(name, &[]).err().unwrap_or_else(|| panic!("a server starts on {name}"));
         assert!(log.contains(REFUSED) && log.contains("kiln restore") && log.contains("--new-timeline"), "{log}");
@@ -51,7 +51,7 @@ impl House {
         command.output().expect("kiln runs")
     }
 
-    /// What a warehouse restored from the storage has.
+    /// Restores a warehouse from the storage and returns its rows.
     async fn restored(&self, name: &str) -> Vec<i64> {
         let restored = self.restore(name);
         assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
@@ -83,7 +83,7 @@ async fn insert(server: &Server, numbers: std::ops::RangeInclusive<i64>) {
     }
 }
 
-/// A stopped warehouse with the numbers 1 to 5 in the folder `a`.
+/// Prepares a stopped warehouse with the numbers 1 to 5 in the folder `a`.
 async fn prepare() -> House {
     let house = House::new();
     let server = house.start("a");
@@ -99,7 +99,7 @@ async fn a_folder_without_its_catalog_is_refused() {
     fs::remove_file(house.path("a").join("catalog.redb")).expect("it is there");
     let log = house.refuse("a");
     assert!(log.contains("ends with record 0"), "{log}");
-    // Twice, for the first try has made a new file.
+    // Twice, since the first try has created a new file.
     house.refuse("a");
     assert_eq!(house.restored("b").await, [1, 2, 3, 4, 5]);
 }
@@ -123,14 +123,14 @@ async fn an_older_copy_of_the_folder_is_refused_and_begins_a_timeline_where_it_i
     let server = house.start("a");
     insert(&server, 6..=8).await;
     assert!(server.stop());
-    // The newest copy may be put back.
+    // The newest copy is accepted.
     house.copy("a", "newest");
     let server = house.start("newest");
     assert_eq!(rows(&server.connect().await).await, [1, 2, 3, 4, 5, 6, 7, 8]);
     assert!(server.stop());
     house.refuse("older");
     assert_eq!(house.restored("b").await, [1, 2, 3, 4, 5, 6, 7, 8]);
-    // That one has begun a timeline: the others are left behind.
+    // It has begun a timeline, so the others are abandoned.
     let log = house.refuse("newest");
     assert!(log.contains("abandoned timeline"), "{log}");
 
@@ -150,7 +150,7 @@ async fn a_new_timeline_goes_on() {
     insert(&server, 11..=12).await;
     assert!(server.stop());
     house.refuse("a");
-    // Where they belong together it begins none.
+    // No timeline is begun where folder and storage match.
     for more in [&[][..], &["--new-timeline"]] {
         let server = house.try_start("older", more).expect("it goes on");
         assert_eq!(rows(&server.connect().await).await, [1, 2, 3, 4, 5, 11, 12]);
@@ -184,7 +184,7 @@ async fn a_new_timeline_whose_beginning_ends_at_a_failpoint_begins_at_the_next_s
         let log = Server::try_start_on_with(&house.path("older"), &arguments, &variables).err();
         let log = log.unwrap_or_else(|| panic!("{set} is not met before the server serves"));
         assert!(log.contains("as a test wants it"), "{set}: {log}");
-        // It was said once, and that is enough.
+        // The option is needed only once.
         let server = house.start("older");
         insert(&server, 11..=11).await;
         server.kill();
@@ -219,7 +219,7 @@ async fn a_copy_of_the_folder_of_a_running_server_is_whole_or_refused() {
     let all = rows(&server.connect().await).await;
     wait_until_copied(&server).await;
     assert!(server.stop());
-    // Every one of them lacks the end: what a copy is that cannot be told from a crash, the storage tells.
+    // Every copy lacks the end of the log: a copy that looks like a crash is detected by the storage.
     for number in 0..6 {
         let log = house.try_start(&format!("copy{number}"), &[]).err();
         let log = log.unwrap_or_else(|| panic!("a server starts on copy {number}"));
@@ -236,12 +236,12 @@ async fn of_two_servers_on_one_storage_one_goes_on_and_the_history_stays_one() {
     let house = prepare().await;
     house.copy("a", "b");
     let mut first = house.start("a");
-    // As new as the storage: it takes the storage over, and the other stops before it writes there.
+    // As new as the storage: it takes over the storage, and the other server stops before it writes there.
     let second = house.start("b");
     let client = first.connect().await;
     let mut ended = None;
     for _ in 0..100 {
-        // What it still takes goes nowhere.
+        // Writes that it still accepts are lost.
         let _ = client.batch_execute("INSERT INTO t VALUES (-1)").await;
         ended = first.ended().await;
         if ended.is_some() {
@@ -251,7 +251,7 @@ async fn of_two_servers_on_one_storage_one_goes_on_and_the_history_stays_one() {
     assert!(ended.is_some(), "the first server stops: {}", first.log());
     insert(&second, 6..=7).await;
     assert!(second.stop());
-    // It has commits of its own that no one else knows of.
+    // It has commits that no one else has.
     let log = house.refuse("a");
     assert!(log.contains("histories have diverged") || log.contains("ends with record"), "{log}");
     assert_eq!(house.restored("c").await, [1, 2, 3, 4, 5, 6, 7]);
@@ -262,7 +262,7 @@ async fn a_folder_is_not_served_with_a_storage_that_is_not_its_own_or_does_not_a
     let house = prepare().await;
     let server = house.start("a");
     wait_until_copied(&server).await;
-    // Now the folder keeps nothing of the log that the storage has.
+    // Now the folder has no part of the log that is in the storage.
     insert(&server, 6..=6).await;
     assert!(server.stop());
     fs::rename(house.path("storage"), house.path("elsewhere")).expect("it is there");
@@ -291,7 +291,7 @@ async fn a_log_of_two_histories_is_not_restored() {
     let server = Server::start_on(&house.path("b"), &["--storage", &other]);
     insert(&server, 21..=24).await;
     assert!(server.stop());
-    // As if both had written to the same one.
+    // As if both servers had written to the same storage.
     for entry in fs::read_dir(house.path("storage2/log/00000001")).expect("it is there") {
         let entry = entry.expect("it reads");
         let target = house.path("storage/log/00000001").join(entry.file_name());
@@ -313,7 +313,7 @@ fn copy(from: &Path, to: &Path) {
         if entry.path().is_dir() {
             copy(&entry.path(), &target);
         } else if let Err(error) = fs::copy(entry.path(), target) {
-            // What a running server removes meanwhile.
+            // A running server may delete files meanwhile.
             assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{}: {error}", entry.path().display());
         }
     }

@@ -1,5 +1,7 @@
-//! Each step of a statement's way is taken once per attempt, in the order of [`binder::Step`], whichever protocol asks and wherever it runs.
-//! `steps.txt` has the steps of some statements, as the log tells them; a step below another has that one's name before it.
+//! Each processing step of a statement runs once per attempt, in the order of [`binder::Step`], with every protocol
+//! and wherever the statement runs.
+//!
+//! `steps.txt` lists the steps of some statements, as logged; a nested step is prefixed with its parent's name.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +18,7 @@ const SETUP: &str = "CREATE TABLE items (id int PRIMARY KEY, kind int, price num
      CREATE TABLE kinds (kind int PRIMARY KEY, title text); INSERT INTO kinds SELECT n, 'kind ' || n FROM generate_series(0, 6) n";
 const CLUSTER: &str = "CREATE CLUSTER two WITH (NODE_COUNT = 2, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 
-/// Statements, each with a name.
+/// Statements by name.
 const STATEMENTS: [(&str, &str); 11] = [
     ("SELECT by programs", "SELECT kind, sum(price) FROM items GROUP BY kind"),
     ("SELECT by programs and operators", "SELECT kind, string_agg(name, ',' ORDER BY id) FROM items GROUP BY kind"),
@@ -43,7 +45,7 @@ async fn each_step_is_taken_once_and_in_order() {
         ("in one process", "SET kiln.engine = on"),
         ("on workers", "USE CLUSTER two; SET min_parallel_table_scan_size = 0"),
     ] {
-        // What workers read has settled.
+        // Workers read flushed rows only.
         client.batch_execute("VACUUM").await.expect("rows settle");
         client.batch_execute(settings).await.expect("there are such settings");
         tell_steps(&server, &client, place, &mut found).await;
@@ -91,10 +93,10 @@ async fn tell_steps(server: &Server, client: &Client, place: &str, found: &mut S
     log.steps().await;
 }
 
-/// Reads the steps in a server's log.
+/// Reader of the steps in a server's log.
 struct Log<'a> {
     server: &'a Server,
-    /// So much of it has been told.
+    /// Length of the part already read.
     read: usize,
 }
 
@@ -105,7 +107,7 @@ impl<'a> Log<'a> {
         log
     }
 
-    /// The steps that have begun since the last call, once no more do.
+    /// Returns the steps begun since the last call, once no more appear.
     async fn steps(&mut self) -> String {
         let clock = SystemClock::new();
         let (mut before, mut quiet) = (0, 0);
@@ -114,7 +116,7 @@ impl<'a> Log<'a> {
             let log = self.server.log();
             quiet = if log.len() == before { quiet + 1 } else { 0 };
             before = log.len();
-            // All was logged before the client was answered; whoever reads the log may be late.
+            // Everything is logged before the client is answered, but the thread that reads the log may lag.
             if quiet == 3 {
                 let new = &log[self.read..];
                 self.read = before;
@@ -124,10 +126,10 @@ impl<'a> Log<'a> {
     }
 }
 
-/// The step that a line of the log says has begun in the instance, below the steps that it is a part of.
+/// Returns the step that a log line reports as begun in the server, below its parents.
 fn begun(line: &str) -> Option<String> {
     let spans = line.strip_suffix(": step: new")?.split_once("DEBUG ")?.1;
-    // What a span is about may hold whatever divides spans.
+    // A span's fields may contain the characters that separate spans.
     let mut names = String::new();
     let mut depth = 0;
     for c in spans.chars() {

@@ -1,4 +1,4 @@
-//! More connections than there is room for, and bytes that are no protocol: refused, never a crash.
+//! More connections than allowed, and bytes that are no valid protocol: refused without a crash.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,11 +11,11 @@ use types::{Clock, Random, SystemClock};
 
 use crate::server::Server;
 
-/// Clients that come at once, to a server with its default limit and to one with a small limit.
+/// Number of concurrent clients, for a server with the default limit and one with a small limit.
 const CLIENTS: usize = 510;
-/// A server may take so long to see that hundreds of clients have gone.
+/// Longest time until a server notices that hundreds of clients have gone.
 const ROOM_AGAIN_TIME_MAX: Duration = Duration::from_secs(120);
-/// Connections that send noise.
+/// Number of connections that send noise.
 const NOISES: usize = 300;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +63,8 @@ async fn noise_and_torn_messages_end_their_connection_and_nothing_else() {
     server.connect().await.batch_execute("SELECT 1").await.expect("new ones are served");
 }
 
-/// What one connection sends: plain noise; a message head with a wrong length; or a good start with a torn or flipped rest.
+/// Returns the bytes of one connection: plain noise, a message header with a wrong length, or a valid beginning with
+/// a truncated or corrupted end.
 fn noise(random: &SeededRandom, round: usize) -> Vec<u8> {
     let mut bytes = vec![0; random.next_u64() as usize % 400];
     random.fill(&mut bytes);
@@ -89,7 +90,7 @@ fn noise(random: &SeededRandom, round: usize) -> Vec<u8> {
     }
 }
 
-/// A good session: startup, a simple query, an extended one, a COPY that nobody feeds.
+/// Returns a valid session: startup, a simple query, an extended one, and a COPY without data.
 fn session() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut startup = 196_608_u32.to_be_bytes().to_vec();
@@ -116,7 +117,7 @@ fn session() -> Vec<u8> {
 fn send(port: u16, bytes: &[u8]) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the port stays open");
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout can be set");
-    // The server may close first: that is the answer wanted.
+    // The server may close first, as it should.
     let _ = stream.write_all(bytes);
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();

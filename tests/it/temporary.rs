@@ -1,4 +1,4 @@
-//! Temporary tables: seen by their session alone, gone with it, and gone after a crash.
+//! Temporary tables: visible to their session only, and dropped with it or after a crash.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The past of a warehouse: what was is read again, and what is lost comes back from the storage alone.
+//! Time travel and restore: historical snapshots are readable, and a lost warehouse is restored from the storage
+//! alone.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,10 +12,10 @@ use types::{Clock, SystemClock};
 use crate::full_disk::objects;
 use crate::server::{Server, kiln};
 
-/// A test waits for no event longer than this.
+/// Longest wait for any event.
 const HANGING: Duration = Duration::from_secs(120);
 
-/// Waits until all that was acknowledged by now is in the storage.
+/// Waits until everything acknowledged so far is in the storage.
 pub(crate) async fn until_copied(client: &Client) {
     let sql = "SELECT newest_record, copied_record FROM sys.history";
     let position = async || client.query_one(sql, &[]).await.expect("the server answers");
@@ -26,7 +27,7 @@ pub(crate) async fn until_copied(client: &Client) {
     }
 }
 
-/// A data folder and a storage that is not in it.
+/// Data folder, and a storage outside of it.
 struct House {
     folder: TempDir,
     storage: String,
@@ -63,14 +64,14 @@ fn restore(data: &Path, storage: &str, more: &[&str]) -> (bool, String) {
     (output.status.success(), text)
 }
 
-/// Statements, one after the other: VACUUM is none of a string of several.
+/// Runs statements one by one: VACUUM is not allowed in a multi-statement string.
 async fn run(client: &Client, sql: &str) {
     for sql in sql.split(';') {
         client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 }
 
-/// The one number that the query gives.
+/// Returns the single number of a query.
 async fn number(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
 }
@@ -80,7 +81,7 @@ async fn code(client: &Client, sql: &str) -> String {
     error.code().expect("the server says why").code().to_owned()
 }
 
-/// What a client sees of everything.
+/// Returns all rows that a client can see.
 async fn answers(client: &Client) -> Vec<String> {
     let sql = "SELECT 'order', id::text, note FROM orders
          UNION ALL SELECT 'customer', id::text, name FROM customers
@@ -125,7 +126,7 @@ async fn a_lost_data_folder_comes_back_from_the_storage() {
     let server = house.start("a");
     let client = server.connect().await;
     assert_eq!(answers(&client).await, before);
-    // It goes on: numbers are not given twice, and what is written is kept.
+    // The warehouse continues: sequences do not repeat numbers, and writes persist.
     run(&client, "INSERT INTO customers (name) VALUES ('eve'); INSERT INTO orders VALUES (10, 'again')").await;
     assert_eq!(number(&client, "SELECT count(DISTINCT id) FROM customers").await, 3);
     let after = answers(&client).await;
@@ -163,7 +164,7 @@ async fn a_warehouse_is_restored_to_a_snapshot_and_to_a_time() {
     assert_eq!(answers(&client).await, before);
     until_copied(&client).await;
     server.kill();
-    // The newest timeline is the one that is restored from now on; the time lies on its way.
+    // Restores follow the newest timeline, which includes the time.
     let (ok, text) = house.restore("c", &["--to", &time]);
     assert!(ok, "{text}");
     let server = house.start("c");
@@ -180,13 +181,13 @@ async fn a_server_whose_warehouse_was_restored_elsewhere_stops() {
     until_copied(&client).await;
     let (ok, text) = house.restore("b", &[]);
     assert!(ok, "{text}");
-    // Restoring alone takes nothing away.
+    // A restore by itself does not affect the running server.
     run(&client, "CREATE TABLE lost (n int)").await;
     let new = house.start("b");
     let mut ended = None;
     let clock = SystemClock::new();
     while ended.is_none() && clock.monotonic() < HANGING {
-        // What it still takes goes nowhere.
+        // Writes that it still accepts are lost.
         let _ = client.batch_execute("INSERT INTO lost VALUES (1)").await;
         ended = old.ended().await;
     }
@@ -218,7 +219,7 @@ async fn tables_and_views_are_read_as_they_were() {
          ALTER TABLE orders ADD COLUMN more int; VACUUM orders; DROP TABLE customers",
     )
     .await;
-    // Right after the commits, and after a restart, when nothing is in memory.
+    // Immediately after the commits, and after a restart with nothing in memory.
     for round in 0..2 {
         for moment in [format!("SNAPSHOT {snapshot}"), format!("TIMESTAMP '{time}'")] {
             let count = |of: &str| format!("SELECT count(*) FROM {of} AS OF {moment}");
@@ -255,14 +256,14 @@ async fn tables_and_views_are_read_as_they_were() {
     assert_eq!(code(&client, &locking).await, "0A000");
     let view = format!("CREATE VIEW v AS SELECT * FROM orders AS OF SNAPSHOT {snapshot}");
     assert_eq!(code(&client, &view).await, "0A000");
-    // Rows of the past are rows like others.
+    // Historical rows can be used like others.
     run(
         &client,
         &format!("INSERT INTO orders (id, note) SELECT id, note FROM orders AS OF SNAPSHOT {snapshot} WHERE id > 100"),
     )
     .await;
     assert_eq!(number(&client, "SELECT count(*) FROM orders").await, 4_501);
-    // The word is still a name.
+    // OF is still allowed as a name.
     assert_eq!(number(&client, "SELECT max(of.id) FROM orders AS of").await, 7_000);
 }
 
@@ -288,7 +289,7 @@ async fn a_moment_can_be_a_parameter() {
         assert_eq!(row.get::<_, i64>(0), *count);
     }
     let (first, snapshot) = moments[0];
-    // A transaction that reads the past does not read the table now.
+    // A transaction that reads a historical snapshot does not conflict with current writes.
     let other = server.connect().await;
     let serializable = client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::Serializable);
     let transaction = serializable.start().await.expect("it begins");
@@ -297,7 +298,7 @@ async fn a_moment_can_be_a_parameter() {
     run(&other, "UPDATE t SET note = 'c' WHERE id = 1").await;
     transaction.batch_execute("INSERT INTO t VALUES (30, 'd')").await.expect("it writes");
     transaction.commit().await.expect("nothing that it has read was written");
-    // One that reads it now does.
+    // One that reads the current table does.
     let serializable = client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::Serializable);
     let transaction = serializable.start().await.expect("it begins");
     transaction.query_one("SELECT count(*) FROM t", &[]).await.expect("it answers");
@@ -305,7 +306,7 @@ async fn a_moment_can_be_a_parameter() {
     transaction.batch_execute("INSERT INTO t VALUES (31, 'd')").await.expect("it writes");
     let error = transaction.commit().await.expect_err("what it has read was written");
     assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("40001"));
-    // The columns are those of when the statement was prepared.
+    // The columns are those at the time of preparing.
     let all = client.prepare("SELECT * FROM t AS OF SNAPSHOT $1").await.expect("it plans");
     run(&other, "ALTER TABLE t DROP COLUMN note").await;
     let now = number(&client, "SELECT kiln_current_snapshot()").await;
@@ -327,7 +328,7 @@ async fn a_clone_lives_on_by_itself() {
     assert_eq!(number(&client, "SELECT count(*) FROM copy").await, 4_500);
     let same = "SELECT count(*) FROM (TABLE copy EXCEPT TABLE orders) d";
     assert_eq!(number(&client, same).await, 0);
-    // Each goes its own way.
+    // Original and clone change independently.
     run(&client, "UPDATE copy SET note = 'mine' WHERE id <= 50; DELETE FROM orders WHERE id > 50; VACUUM").await;
     assert_eq!(number(&client, "SELECT count(*) FROM copy").await, 4_500);
     assert_eq!(number(&client, "SELECT count(*) FROM copy WHERE note = 'mine'").await, 45);
@@ -347,7 +348,7 @@ async fn a_clone_lives_on_by_itself() {
             client = server.connect().await;
         }
     }
-    // Of the past, too.
+    // Clones of historical snapshots work as well.
     let snapshot = number(&client, "SELECT kiln_current_snapshot()").await;
     run(&client, &format!("TRUNCATE copy; CREATE TABLE was CLONE copy AS OF SNAPSHOT {snapshot}")).await;
     assert_eq!(number(&client, "SELECT count(*) FROM was").await, 4_500);
@@ -355,7 +356,7 @@ async fn a_clone_lives_on_by_itself() {
     assert_eq!(code(&client, "CREATE TABLE was CLONE copy").await, "42P07");
     assert_eq!(code(&client, "CREATE TABLE other CLONE nothing").await, "42P01");
     assert_eq!(code(&client, "CREATE TABLE other CLONE pg_class").await, "42501");
-    // Within a block it is as the block sees it, and vanishes with it.
+    // In a transaction the clone has the transaction's view, and is rolled back with it.
     run(&client, "BEGIN; DELETE FROM was WHERE id > 10; CREATE TABLE few CLONE was; ROLLBACK").await;
     run(&client, "BEGIN; DELETE FROM was WHERE id > 11; CREATE TABLE few CLONE was; COMMIT").await;
     assert_eq!(number(&client, "SELECT count(*) FROM few").await, 10);
@@ -392,7 +393,7 @@ async fn a_dropped_table_comes_back() {
         "ALTER TABLE orders RENAME TO others; UNDROP TABLE orders; DROP TABLE others; BEGIN; DROP TABLE orders",
     )
     .await;
-    // Its own drop is not committed yet.
+    // The transaction's own drop is not committed yet.
     assert_eq!(code(&client, "UNDROP TABLE orders").await, "42P01");
     run(&client, "ROLLBACK").await;
     assert_eq!(number(&client, "SELECT count(*) FROM orders").await, 4_500);
@@ -441,7 +442,7 @@ async fn everything_in_the_storage_is_accounted_for() {
     assert_eq!(number(&client, waiting).await, 1);
 }
 
-/// CHECK STORAGE adds up, nothing is missing, and these are the orphans. The classes it names.
+/// Checks that CHECK STORAGE is consistent, reports no missing object and these orphans; returns its classes.
 async fn check(client: &Client, orphans: &[&str]) -> Vec<String> {
     let rows = client.query("CHECK STORAGE", &[]).await.expect("it answers");
     let class = |row: &tokio_postgres::Row| row.get::<_, String>(0);

@@ -1,5 +1,5 @@
-//! `kiln.statement_token`: a client that has lost its connection asks what became of its statement, repeats it, and it has happened once,
-//! whenever the server is killed.
+//! `kiln.statement_token`: after a lost connection a client queries the outcome of its statement and repeats it; it
+//! takes effect exactly once, whenever the server is killed.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use types::random::SeededRandom;
 
 use crate::server::{Server, nightly};
 
-/// Servers killed: in every run, and at night.
+/// Servers killed in an ordinary run and in a nightly one.
 const KILLS: usize = 12;
 const KILLS_NIGHTLY: usize = 200;
-/// Tokens that are committed in a server's life, at most.
+/// Maximum number of tokens committed in a server's life.
 const LIFE_MAX: u64 = 60;
-/// Clients at a time. Each writes in its own way.
+/// Number of concurrent clients, each with another kind of statement.
 const CLIENTS: u64 = 5;
-/// Rows of a token that a COPY, or a block, writes.
+/// Rows that a COPY or a transaction block writes under one token.
 const ROWS: i64 = 3;
 
-/// What clients know of the server: its port, and whether it is the last one.
+/// Current port of the server, and whether it is the last server.
 type Port = watch::Receiver<(u16, bool)>;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,7 +46,7 @@ async fn whenever_the_server_is_killed_each_token_happens_once() {
         for _ in 0..=random.next_u64() % LIFE_MAX {
             committed.recv().await.expect("clients go on");
         }
-        // The others are in the midst of something.
+        // The other clients are in the middle of their statements.
         server.kill();
         server = Server::start_on(folder.path(), &["--max-wal-kb", "64"]);
         port.send((server.pg_port, false)).expect("clients listen");
@@ -74,22 +74,22 @@ async fn whenever_the_server_is_killed_each_token_happens_once() {
     assert!(server.stop(), "after all that it ends cleanly");
 }
 
-/// What a client did: all tokens below `tokens` were committed.
+/// Counts of a client; all tokens below `tokens` are committed.
 #[derive(Debug, Default)]
 struct Tally {
     tokens: u64,
-    /// Statements whose answer was lost.
+    /// Number of statements whose answer was lost.
     in_doubt: u64,
 }
 
-/// The client that adds to a counter, which shows a statement that ran twice though it leaves no row.
+/// Client that increments a counter, which would reveal a statement that ran twice without leaving a row.
 const COUNTS: u64 = 1;
 
 fn name(client: u64, token: u64) -> String {
     format!("client {client}, token {token}")
 }
 
-/// The rows that a token of the client leaves in the ledger.
+/// Returns the number of rows that one of the client's tokens leaves in the ledger.
 fn expected(client: u64) -> i64 {
     match client {
         0 | 2 => 1,
@@ -98,7 +98,7 @@ fn expected(client: u64) -> i64 {
     }
 }
 
-/// Writes under one token after the other until it is told that the server is the last one.
+/// Writes under one token after the other until the last server is announced.
 async fn write(number: u64, mut port: Port, done: mpsc::UnboundedSender<()>) -> Tally {
     let mut tally = Tally::default();
     let mut client = connect(&mut port).await;
@@ -121,7 +121,7 @@ async fn write(number: u64, mut port: Port, done: mpsc::UnboundedSender<()>) -> 
     }
 }
 
-/// A connection to the server that is there, or comes.
+/// Connects to the current server, or to the next one.
 async fn connect(port: &mut Port) -> Client {
     loop {
         let (now, _) = *port.borrow_and_update();
@@ -139,7 +139,7 @@ async fn connect_to(port: u16) -> Result<Client, Error> {
     Ok(client)
 }
 
-/// Asks first, writes if it has to, and now and then once more.
+/// Queries the outcome first, writes if necessary, and sometimes repeats the statement.
 async fn once(client: &Client, number: u64, token: &str) -> Result<(), Error> {
     let (is_committed, rows) = rows_of(client, token).await?;
     assert_eq!(rows, if is_committed { expected(number) } else { 0 }, "the outcome of {token} tells of its rows");
@@ -152,14 +152,14 @@ async fn once(client: &Client, number: u64, token: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the token was committed, and the rows that it has left.
+/// Returns whether the token was committed, and the number of its rows.
 async fn rows_of(client: &Client, token: &str) -> Result<(bool, i64), Error> {
     let sql = "SELECT (SELECT outcome FROM sys.statement_outcome WHERE token = $1), (SELECT count(*) FROM ledger WHERE token = $1)";
     let row = client.query_one(sql, &[&token]).await?;
     Ok((row.get::<_, Option<&str>>(0) == Some("committed"), row.get(1)))
 }
 
-/// Writes in the client's way; the rows that it is told of.
+/// Runs the client's kind of statement; returns the reported number of rows.
 async fn run(client: &Client, number: u64, token: &str) -> Result<i64, Error> {
     let insert = format!("INSERT INTO ledger VALUES ('{token}', 0)");
     let rows = match number {
@@ -187,7 +187,7 @@ async fn run(client: &Client, number: u64, token: &str) -> Result<i64, Error> {
     Ok(rows.cast_signed())
 }
 
-/// Runs a statement by the simple protocol; the rows that its tag tells of.
+/// Runs a statement through the simple protocol; returns the row count of its tag.
 async fn told(client: &Client, sql: &str) -> Result<u64, Error> {
     let messages = client.simple_query(sql).await?;
     let tag = messages.iter().find_map(|message| match message {
@@ -197,9 +197,9 @@ async fn told(client: &Client, sql: &str) -> Result<u64, Error> {
     Ok(tag.expect("every statement has a tag"))
 }
 
-/// Moments of a commit at which the server ends, and whether the commit is there then.
+/// Failpoints of a commit, and whether the commit exists after a crash there.
 const MOMENTS: [(&str, bool); 3] = [("commit-admitted", false), ("commit-durable", true), ("commit-visible", true)];
-/// A start commits something too, perhaps.
+/// Commits that a start may make itself.
 const COMMITS_OF_A_START: u64 = 3;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -293,7 +293,7 @@ async fn who_waits_for_a_token_waits_as_for_any_lock() {
     assert_eq!(row.get::<_, i64>(0), 1);
 }
 
-/// What a statement has made is in the way of its repeat already when that is parsed.
+/// The object that a statement has created would already fail the parsing of its repeat.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeat_that_cannot_be_planned_is_told_of_the_first() {
     let server = Server::start();
@@ -320,7 +320,7 @@ async fn a_repeat_that_cannot_be_planned_is_told_of_the_first() {
     assert_eq!(sqlstate(&other.expect_err("that is another text")), "42P01");
 }
 
-/// Statements up to Sync are one transaction, whose repeat is one too.
+/// Statements up to Sync are one transaction, and so is their repeat.
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_that_are_sent_together_are_repeated_together() {
     let server = Server::start();

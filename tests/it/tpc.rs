@@ -1,7 +1,8 @@
-//! All 22 TPC-H and 99 TPC-DS answers at scale factor 1, loaded and asked over the wire, with the engine and without it, and on a cluster of
-//! worker processes however joins meet there, against the reference answers; those of TPC-H also with so little memory that joins and groups spill.
+//! All 22 TPC-H and 99 TPC-DS answers at scale factor 1 against the reference answers: loaded and queried over the
+//! wire, with and without the engine, on worker processes with every join distribution, and for TPC-H with so little
+//! memory that joins and aggregations spill.
 //!
-//! Reads `../shared/tpc` beside the project, and is skipped with one line where that is absent.
+//! Reads `../shared/tpc` beside the project, and is skipped with one line if that does not exist.
 
 use std::path::Path;
 
@@ -14,12 +15,12 @@ use types::SystemClock;
 use crate::cluster::until;
 use crate::server::{Server, reference_data};
 
-/// Less than most queries' joins or groups take.
+/// Less memory than most queries' joins or aggregations need.
 const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "40", "--cache-memory-mb", "256"];
 
 const FOUR_WORKERS: &str = "CREATE CLUSTER four WITH (NODE_COUNT = 4, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 
-/// The top twenty rows of this query take as much by themselves, at times.
+/// The top twenty rows of this query alone sometimes exceed the memory.
 const TOO_MUCH: &str = "q10, engine on: out of memory";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +58,7 @@ async fn check_suite(suite: Suite) {
     println!("{divided} of the {suite} queries are divided among workers");
     let (all, least) = (suite.queries().len(), if suite == Suite::Tpch { 22 } else { 60 });
     assert!(least <= divided, "of {all} {suite} queries only {divided} are divided among workers");
-    // Its workers would have shares of what little memory there is next.
+    // Its workers would share the little memory of the next server.
     client.batch_execute("DROP CLUSTER four").await.expect("it is there");
     drop(client);
     if suite == Suite::Tpch {
@@ -73,7 +74,7 @@ async fn check_suite(suite: Suite) {
     assert!(wrong.is_empty(), "of {asked} {suite} queries these answers are wrong:\n{}", wrong.join("\n"));
 }
 
-/// Asks all queries; which answers are wrong, and how.
+/// Runs all queries; returns descriptions of wrong answers.
 async fn ask_all(server: &Server, suite: Suite, answers: &Path, way: &str, set: &str) -> Vec<String> {
     let client = server.connect().await;
     client.batch_execute(set).await.expect("sessions choose how their queries run");
@@ -97,7 +98,7 @@ async fn ask_all(server: &Server, suite: Suite, answers: &Path, way: &str, set: 
     wrong
 }
 
-/// How many queries the cluster `four` divides among its workers, if it is left to decide.
+/// Returns the number of queries that the cluster `four` divides among its workers by its own choice.
 async fn count_divided(server: &Server, suite: Suite) -> usize {
     let client = server.connect().await;
     client.batch_execute("USE CLUSTER four; SET min_parallel_table_scan_size = 0").await.expect("it is there");
@@ -113,7 +114,7 @@ async fn count_divided(server: &Server, suite: Suite) -> usize {
     divided
 }
 
-/// The numbers of the queries of which EXPLAIN says that the engine has spilled something.
+/// Returns the numbers of the queries that spill according to EXPLAIN.
 async fn spilled_queries(server: &Server, suite: Suite) -> Vec<usize> {
     let client = server.connect().await;
     let mut spilled = Vec::new();
@@ -130,15 +131,16 @@ async fn spilled_queries(server: &Server, suite: Suite) -> Vec<usize> {
     spilled
 }
 
-/// Whose answers Kiln's are compared with.
+/// Source of the expected answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
-    /// Those that lie beside the project.
+    /// Reference answers beside the project.
     Reference,
     Postgres,
 }
 
-/// Five digits in averages and quotients, which follow PostgreSQL's scale; every other column text for text.
+/// Compares answers: five digits in averages and quotients, which follow PostgreSQL's scale; all other columns
+/// exactly.
 pub(crate) fn same(expected: &[Row], found: &[Row], suite: Suite, query: usize, beside: Beside) -> Result<(), String> {
     let approximate = approximate_columns(suite, query, beside);
     for column in &approximate {
@@ -153,11 +155,11 @@ pub(crate) fn same(expected: &[Row], found: &[Row], suite: Suite, query: usize, 
     answers::compare_exactly(&exact(expected), &exact(found))
 }
 
-/// A column that holds an average, a quotient or a standard deviation.
+/// Column with an average, a quotient or a standard deviation.
 struct Approximate {
     index: usize,
-    /// Set for a quotient that the query rounds: a tie falls one way in decimal and the other in binary arithmetic, which the
-    /// reference answers come from, so that values may differ by one unit of the last digit.
+    /// Unit of the last digit, for a rounded quotient: ties round differently in decimal arithmetic and in the binary
+    /// arithmetic of the reference answers, so that values may differ by one unit.
     unit: Option<f64>,
 }
 

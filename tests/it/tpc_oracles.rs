@@ -1,5 +1,7 @@
-//! The 22 TPC-H and 99 TPC-DS queries, at a small scale and without their last LIMIT (of rows that tie, each may give others): the rows of
-//! the engine are those of the operators, of the operators without the optimizer, and of a real PostgreSQL.
+//! The 22 TPC-H and 99 TPC-DS queries at a small scale: the engine returns the same rows as the operators, as the
+//! operators without the optimizer, and as PostgreSQL.
+//!
+//! The final LIMIT is removed, since tied rows may differ.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +15,15 @@ use crate::postgres::Postgres;
 use crate::server::Server;
 use crate::tpc::{Beside, same};
 
-/// Gigabytes, roughly: plans that nobody has ordered end, and PostgreSQL has no indexes.
+/// Scale factor: small enough for unoptimized plans and for PostgreSQL without indexes.
 const SCALE: f64 = 0.02;
 
-/// How long one of the others may take for a query. What takes longer is told and not compared.
+/// Time limit of an oracle per query; slower queries are reported but not compared.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Of the 121 queries, how many of an oracle may be left out for that: a machine under load is slower, not wrong.
+/// Maximum number of the 121 queries that an oracle may skip for that reason: a loaded machine is slow, not wrong.
 const SLOW_MAX: usize = 12;
 
-/// How Kiln answers by itself, and how it does to be compared with that.
+/// Settings of the side under test, and of Kiln's own oracles.
 const OWN: &str = "SET kiln.engine = on";
 const MODES: [(&str, &str); 2] = [
     ("the operators", "SET kiln.engine = off"),
@@ -72,7 +74,7 @@ async fn compare_suite(suite: Suite) {
             };
             let compared = match (&theirs, &answer) {
                 (Ok(theirs), Ok(rows)) => same(theirs, rows, suite, number, Beside::Postgres),
-                // So few rows have sums that are zero, by which some queries divide.
+                // With so few rows some sums that queries divide by are zero.
                 (Err(theirs), Err(own)) if theirs == own => Ok(()),
                 (Ok(_), Err(own)) => Err(format!("it has rows, the engine fails: {own}")),
                 (Err(theirs), _) => Err(format!("it fails: {theirs}")),
@@ -87,14 +89,14 @@ async fn compare_suite(suite: Suite) {
     assert!(slow.values().all(|numbers| numbers.len() <= SLOW_MAX), "most are compared: {slow:?}");
 }
 
-/// The rows of `sql` or what is wrong with it, unless it takes too long.
+/// Returns the rows of `sql` or its error; `None` if it takes too long.
 async fn ask(oracle: &Client, sql: &str) -> Option<Result<Vec<Row>, String>> {
     let clock = SystemClock::new();
     tokio::select! {
         rows = run::query(oracle, sql) => Some(rows.map_err(|error| told(&error))),
         () = clock.sleep(PATIENCE) => {
             oracle.cancel_token().cancel_query(tokio_postgres::NoTls).await.expect("the server takes a cancellation");
-            // It is over when the next statement is answered, which a cancellation that comes late may hit.
+            // The next statement is answered after the cancelled one has ended; a late cancel may hit it.
             let _ = oracle.batch_execute("ROLLBACK").await;
             None
         }
@@ -105,7 +107,7 @@ fn told(error: &tokio_postgres::Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned())
 }
 
-/// The query without the LIMIT that ends it.
+/// Returns the query without its final LIMIT.
 fn without_last_limit(sql: &str) -> &str {
     let trimmed = sql.trim_end().trim_end_matches(';').trim_end();
     match trimmed.rsplit_once("LIMIT ") {

@@ -1,6 +1,7 @@
-//! Untyped literals and parameters beside columns whose types have a modifier: Kiln gives the rows, counts, errors and parameter types that
-//! PostgreSQL gives, whatever stands around the operand, however it is sent, and whether an index finds the rows or not.
-//! A case that fails prints its number: `UNTYPED=number` runs it alone.
+//! Untyped literals and parameters beside columns with type modifiers: Kiln returns the same rows, counts, errors and
+//! parameter types as PostgreSQL, in any expression and protocol form, with and without an index.
+//!
+//! A failing case prints its number: `UNTYPED=number` runs it alone.
 
 use std::error::Error;
 
@@ -15,9 +16,10 @@ use crate::server::{Server, nightly};
 
 const CASES: u64 = 400;
 const CASES_NIGHTLY: u64 = 40_000;
-/// Cases that failed once at night: numbers that no value of the column can be, and a program that finds rows by an index.
+/// Cases that once failed in nightly runs: numbers outside the column's range, and a compiled plan that uses an
+/// index.
 const FOUND_AT_NIGHT: [u64; 12] = [1113, 1138, 2851, 3746, 5688, 6485, 6936, 7302, 8205, 10722, 10756, 11244];
-/// Failures that are told at once.
+/// Maximum number of failures printed.
 const TOLD_MAX: usize = 12;
 
 const NUMBERS: [(&str, Type); 4] =
@@ -38,7 +40,7 @@ const NUMBERS_SENT: [&str; 12] = [
     "0.70000000000696",
     "99999.99",
 ];
-/// Numbers that are only compared, as columns have no room for them.
+/// Numbers that are only compared, as they do not fit into the columns.
 const NUMBERS_COMPARED: [&str; 5] = [
     "1e30",
     "-1e45",
@@ -48,7 +50,7 @@ const NUMBERS_COMPARED: [&str; 5] = [
 ];
 const TEXTS_SENT: [&str; 8] = ["abc", "ab", "ab  ", "abcd", "", "xyz", "a", "zzzzz"];
 
-/// Conditions on `{c}`, a column, with `{x}` and `{y}`, operands without a type.
+/// Conditions on the column `{c}` with the untyped operands `{x}` and `{y}`.
 const CONDITIONS: [&str; 21] = [
     "{c} = {x}",
     "{c} <> {x}",
@@ -72,7 +74,7 @@ const CONDITIONS: [&str; 21] = [
     "nullif({c}, {x}) IS NULL",
     "{c} = {x} AND id > 3",
 ];
-/// Statements about rows for which a condition holds.
+/// Statements with a condition.
 const ABOUT: [&str; 8] = [
     "SELECT id::text FROM {t} WHERE {condition}",
     "SELECT id::text FROM {t} WHERE {condition} ORDER BY id DESC LIMIT 3",
@@ -105,7 +107,7 @@ const ROWS: [&str; 3] = [
     "SELECT r::text FROM (SELECT {c} AS r FROM {t} UNION ALL (SELECT {x} UNION ALL SELECT {c} FROM {t})) AS q",
 ];
 
-/// The form of an operand in the statement.
+/// Form of an operand in the statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Literal,
@@ -180,7 +182,8 @@ impl Case {
     }
 }
 
-/// Rows as sorted text, a count of changed rows, or an error's SQLSTATE; before them, the types of parameters.
+/// Runs a case; returns the parameter types, then the rows as sorted text, the number of changed rows, or the
+/// SQLSTATE.
 async fn answer(client: &Client, case: &Case) -> String {
     if case.changes {
         client.batch_execute("BEGIN").await.expect("a transaction");
@@ -232,7 +235,7 @@ async fn sent(client: &Client, case: &Case, binary: bool, declared: bool) -> Str
     let operands = case.operands.map(|text| Sent { text, binary });
     let parameters: Vec<&(dyn ToSql + Sync)> =
         operands[..case.count()].iter().map(|operand| operand as &(dyn ToSql + Sync)).collect();
-    // A varchar is text to what is not of varchar alone.
+    // A varchar is text where the function has no varchar overload.
     let taken = |of: &Type| if *of == Type::VARCHAR { Type::TEXT } else { of.clone() };
     let types: Vec<String> = statement.params().iter().map(|of| taken(of).name().to_owned()).collect();
     let answer = if case.changes {
@@ -249,7 +252,7 @@ async fn sent(client: &Client, case: &Case, binary: bool, declared: bool) -> Str
     format!("{types:?} {answer}")
 }
 
-/// The parameter type that a client declares for a column's type.
+/// Returns the parameter type that a client declares for a column's type.
 fn declared_as(of: &Type) -> Type {
     match *of {
         Type::INT4 => Type::NUMERIC,
@@ -266,14 +269,14 @@ fn failure(error: &tokio_postgres::Error) -> String {
     format!("error {}", error.code().map_or("of the client", |code| code.code()))
 }
 
-/// A value without the zeros that end its fraction: Kiln's numerics of one column have one scale.
+/// Formats a value without trailing zeros of its fraction: Kiln's numerics have one scale per column.
 fn shown(value: Option<&str>) -> String {
     let Some(value) = value else { return "NULL".to_owned() };
     let is_number = value.contains('.') && value.bytes().all(|byte| byte.is_ascii_digit() || b"-.".contains(&byte));
     if is_number { value.trim_end_matches('0').trim_end_matches('.').to_owned() } else { value.to_owned() }
 }
 
-/// A parameter as it is sent.
+/// Parameter as it is sent.
 #[derive(Debug)]
 struct Sent {
     text: &'static str,
@@ -307,7 +310,7 @@ impl ToSql for Sent {
     to_sql_checked!();
 }
 
-/// A decimal number as PostgreSQL sends it: digits to base 10,000.
+/// Encodes a decimal number as PostgreSQL sends it, in base-10,000 digits.
 fn put_numeric(text: &str, out: &mut BytesMut) {
     let unsigned = text.trim_start_matches('-');
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));

@@ -1,1 +1,1 @@
-//! Integration tests live in `it/`, SQL files in `slt/`; this library is empty so that there is one test binary.
+//! Empty library, so that there is one test binary: integration tests are in `it/`, SQL files in `slt/`.

@@ -1,12 +1,12 @@
-//! ARCHITECTURE.md shows the crates in their order and names no path that is not there, or the page has grown stale.
+//! Checks ARCHITECTURE.md: its table lists the crates in their order, and the paths that it names exist.
 
 use crate::dependencies::ORDER;
 use crate::workspace::Workspace;
 
-/// Members that are no part of the program, and not in the table.
+/// Workspace members that are not part of the program and not in the table.
 const BESIDE: &[&str] = &["bench", "simulation", "tests", "xtask"];
 
-/// The rows `| \`crate\` | owns | never |` are the order of the crates, from the last to the first.
+/// Checks that the rows `| \`crate\` | owns | never |` list the crates from the last to the first.
 pub(crate) fn check_table(workspace: &Workspace) -> Vec<String> {
     let rows = workspace.architecture.lines().filter_map(|line| line.strip_prefix("| `"));
     let shown: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
@@ -17,7 +17,7 @@ pub(crate) fn check_table(workspace: &Workspace) -> Vec<String> {
     vec![format!("ARCHITECTURE.md's table has the crates {}; their order is {}", shown.join(" "), ordered.join(" "))]
 }
 
-/// Everything in backquotes that looks like a path from the root (`crates/…`, `tests/…`, `docs/…`, …) is looked up.
+/// Checks that everything in backquotes that looks like a path (`crates/…`, `tests/…`, `docs/…`, …) exists.
 pub(crate) fn check_paths(workspace: &Workspace) -> Vec<String> {
     let quoted = workspace.architecture.split('`').skip(1).step_by(2);
     quoted

@@ -1,10 +1,11 @@
-//! A crate depends only on earlier ones, each big dependency has its owners, and no big dependency is there twice.
+//! Checks dependencies: crates depend on earlier crates only, big dependencies have owners, and none exists in two
+//! versions.
 
 use std::collections::BTreeMap;
 
 use crate::workspace::Workspace;
 
-/// The order of the crates: each depends only on those before it, in its tests too.
+/// Order of the crates: each depends only on earlier ones, also in its tests.
 pub(crate) const ORDER: &[&str] = &[
     "types",
     "cluster_model",
@@ -64,7 +65,7 @@ pub(crate) const ORDER: &[&str] = &[
     "xtask",
 ];
 
-/// Big dependencies and the crates that may name them.
+/// Big dependencies and the crates that may use them.
 const OWNERS: &[(&str, &[&str])] = &[
     ("redb", &["kv"]),
     ("object_store", &["objects"]),
@@ -111,7 +112,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("serde-saphyr", &["kubernetes"]),
 ];
 
-/// Dependencies that crates below a folder must not name, but for some; their tests may.
+/// Dependencies that crates below a folder must not use, with exceptions; their tests may.
 const BANS: &[(&str, &str, &[&str])] = &[
     ("objects", "crates/sql", &[]),
     ("tokio", "crates/sql", &[]),
@@ -120,7 +121,7 @@ const BANS: &[(&str, &str, &[&str])] = &[
     ("pgwire", "crates/front/session", &[]),
 ];
 
-/// Dependencies of which a second version in the tree would split types or double the build.
+/// Dependencies that must have one version: a second one would split types or double the build.
 const SINGLE: &[&str] = &[
     "arrow",
     "arrow-schema",
@@ -137,10 +138,10 @@ const SINGLE: &[&str] = &[
     "k8s-openapi",
 ];
 
-/// TLS providers that must not come in beside ring.
+/// TLS providers that are not allowed besides ring.
 const FORBIDDEN: &[&str] = &["aws-lc-rs", "aws-lc-sys", "openssl", "native-tls"];
 
-/// A crate depends on none that stands after it, and every member stands in the order.
+/// Checks that each crate is in the order and depends on no later one.
 pub(crate) fn check_order(workspace: &Workspace) -> Vec<String> {
     let place = |name: &str| ORDER.iter().position(|other| *other == name);
     let mut problems = Vec::new();
@@ -159,7 +160,7 @@ pub(crate) fn check_order(workspace: &Workspace) -> Vec<String> {
     problems
 }
 
-/// Only its owners name a big dependency.
+/// Checks that only its owners use a big dependency.
 pub(crate) fn check_owners(workspace: &Workspace) -> Vec<String> {
     let mut problems = Vec::new();
     for member in &workspace.crates {
@@ -174,7 +175,7 @@ pub(crate) fn check_owners(workspace: &Workspace) -> Vec<String> {
     problems
 }
 
-/// No crate names what is banned in its folder.
+/// Checks that no crate uses a dependency banned in its folder.
 pub(crate) fn check_bans(workspace: &Workspace) -> Vec<String> {
     let mut problems = Vec::new();
     for member in &workspace.crates {
@@ -189,7 +190,7 @@ pub(crate) fn check_bans(workspace: &Workspace) -> Vec<String> {
     problems
 }
 
-/// One version of what must be one, and one TLS provider.
+/// Checks that single-version dependencies have one version, and that there is one TLS provider.
 pub(crate) fn check_versions(workspace: &Workspace) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in &workspace.locked {

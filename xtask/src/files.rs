@@ -1,15 +1,15 @@
-//! Files stay readable, and every crate says what it is.
+//! Checks the length of files and the module docs of crates.
 
 use std::path::Path;
 
 use crate::workspace::Workspace;
 
-/// Lines of code a file may have without giving its reason.
+/// Lines of code that a file may have without a reason.
 const CODE_LINES_MAX: usize = 1_000;
-/// What a longer file writes at its head, followed by why it is one idea.
+/// Mark in the module doc of a longer file, followed by the reason why it is not split.
 const REASON_MARK: &str = "//! Long because";
 
-/// A file of over 1,000 lines of code gives its reason in its head.
+/// Checks that a file of over 1,000 lines of code gives a reason in its module doc.
 pub(crate) fn check_lengths(workspace: &Workspace) -> Vec<String> {
     let too_long = workspace
         .sources
@@ -23,7 +23,7 @@ pub(crate) fn check_lengths(workspace: &Workspace) -> Vec<String> {
         .collect()
 }
 
-/// A library opens with a module doc.
+/// Checks that each crate starts with a module doc.
 pub(crate) fn check_crate_docs(workspace: &Workspace) -> Vec<String> {
     let roots =
         workspace.sources.iter().filter(|(path, _)| path.ends_with("src/lib.rs") || path.ends_with("src/main.rs"));

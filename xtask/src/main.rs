@@ -1,6 +1,10 @@
-//! Chores of the project: `cargo xtask tidy` checks the house's rules that neither rustc nor clippy can,
-//! `cargo xtask map` shows how its crates hang together, `cargo xtask words` lists words that readers stumble over,
-//! `cargo xtask sample` draws some for a stranger to explain.
+//! Development tasks: `cargo xtask tidy` checks project rules that rustc and clippy cannot, `cargo xtask map` shows
+//! the structure of the crates, `cargo xtask words` lists words that readers stumble over, and `cargo xtask sample`
+//! draws a sample of them for a reader to explain.
+//!
+//! - `workspace.rs`: the files of the workspace as data; start here.
+//! - Checks: `architecture.rs`, `dependencies.rs`, `files.rs`, `members.rs`, `selections.rs`.
+//! - `map/` and `words/`: the subcommands of these names; `tidy` runs their checks too.
 
 mod architecture;
 mod dependencies;
@@ -43,7 +47,7 @@ fn main() -> ExitCode {
 }
 
 fn read_workspace() -> Result<Workspace, String> {
-    // Asked when it runs: a build folder that checkouts share keeps the binary of another one.
+    // Read at run time: a build folder shared by several checkouts may hold another checkout's binary.
     let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Workspace::read(Path::new(&here).parent().expect("xtask lies in the workspace's root"))
 }

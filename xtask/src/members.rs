@@ -1,4 +1,4 @@
-//! Tidy looks at every member of the workspace: a folder that it overlooked would pass unread.
+//! Checks that tidy reads every member of the workspace.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Package {
     manifest_path: PathBuf,
 }
 
-/// The folders that tidy read are those that Cargo knows as members.
+/// Compares the folders that tidy reads with Cargo's workspace members.
 pub(crate) fn check_members(workspace: &Workspace) -> Vec<String> {
     match cargo_members(&workspace.root) {
         Ok(members) => compare(&members, &workspace.crates.iter().map(|member| canonical(&member.folder)).collect()),
@@ -48,7 +48,7 @@ fn cargo_members(root: &Path) -> Result<BTreeSet<PathBuf>, String> {
     Ok(metadata.packages.iter().filter_map(|package| package.manifest_path.parent()).map(canonical).collect())
 }
 
-/// The path without links; as it is where nothing lies there.
+/// Returns the path without symbolic links; unchanged if it does not exist.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

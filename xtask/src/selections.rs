@@ -1,7 +1,7 @@
-//! `cargo build -p kiln` and `cargo build --workspace --all-targets` compile each dependency alike, so that it is compiled once.
+//! Checks that `cargo build -p kiln` and `cargo build --workspace --all-targets` share their compiled dependencies.
 //!
-//! Cargo unites the features that a selection of crates asks for. One feature that a test library alone turns on, deep below, would compile
-//! DataFusion a second time.
+//! Cargo unites the features of the selected crates. A feature that only a test library enables, deep in the tree,
+//! would compile DataFusion a second time.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,8 @@ use std::process::Command;
 
 use crate::workspace::Workspace;
 
-/// The program alone, as `make demo` builds it, has no package with other features than the whole workspace.
+/// Checks that the program alone, as `make demo` builds it, uses no package with other features than the whole
+/// workspace.
 pub(crate) fn check_selections(workspace: &Workspace) -> Vec<String> {
     let program = packages(&workspace.root, &["--package", "kiln", "--edges", "normal,build"]);
     let all = packages(&workspace.root, &["--workspace", "--edges", "normal,build,dev"]);
@@ -28,7 +29,7 @@ fn compare(program: &BTreeSet<String>, all: &BTreeSet<String>) -> Vec<String> {
         .collect()
 }
 
-/// The packages of a selection with their features, as `name version [features]`.
+/// Returns the packages of a selection with their features, as `name version [features]`.
 fn packages(root: &Path, selection: &[&str]) -> Result<BTreeSet<String>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -1,4 +1,4 @@
-//! What tidy looks at: manifests, the lock file, ARCHITECTURE.md and the source files.
+//! Inputs of tidy: manifests, the lock file, ARCHITECTURE.md and the source files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// The workspace as plain data; the checks are functions over it.
+/// Workspace as plain data, over which the checks are functions.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) crates: Vec<Crate>,
     pub(crate) locked: Vec<LockedPackage>,
     pub(crate) architecture: String,
-    /// Every Rust file, with its text.
+    /// Every Rust file with its text.
     pub(crate) sources: Vec<(PathBuf, String)>,
 }
 
-/// A member of the workspace and the names it depends on.
+/// Workspace member and the names of its dependencies.
 pub(crate) struct Crate {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     pub(crate) dependencies: Vec<String>,
-    /// The names that its tests depend on besides.
+    /// Additional dependencies of its tests.
     pub(crate) dev_dependencies: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl Workspace {
         Ok(Self { root: root.to_owned(), crates, locked: lock.package, architecture, sources })
     }
 
-    /// A path as people write it: relative to the root.
+    /// Returns a path relative to the root, for messages.
     pub(crate) fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
@@ -83,7 +83,7 @@ fn member_folders(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(folders)
 }
 
-/// A folder with a manifest is a crate, one without is a folder of crates.
+/// Collects crates: a folder with a manifest is a crate, any other contains crates.
 fn collect_crates(folder: &Path, crates: &mut Vec<PathBuf>) -> Result<(), String> {
     for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
         if path.join("Cargo.toml").exists() {

@@ -1,4 +1,4 @@
-//! Benchmark data as CSV, made in parallel and delivered in order.
+//! Generates benchmark data as CSV, in parallel and delivered in order.
 
 mod tpcds;
 mod tpch;
@@ -8,12 +8,13 @@ use futures::stream::{self, Stream, StreamExt};
 
 use crate::{Error, Suite};
 
-/// Rows of one part: a few megabytes, so that the parts in flight stay small and every core has work.
+/// Rows of one part: a few megabytes, so that parts in flight use little memory and every core has work.
 const PART_ROWS: u64 = 50_000;
 
-/// The rows of `table` at scale factor `scale` as CSV without a header, in the generator's order, cut at line ends.
+/// Streams the rows of `table` at scale factor `scale` as CSV without a header, in the generator's order, cut at line
+/// ends.
 ///
-/// At most `parallelism` parts are made at once; a slow consumer slows the generator.
+/// At most `parallelism` parts are generated at once; a slow consumer slows the generator down.
 pub fn csv(
     suite: Suite,
     table: &'static str,

@@ -1,4 +1,4 @@
-//! TPC-DS rows as CSV.
+//! Generates TPC-DS rows as CSV.
 
 use std::fmt::Write;
 
@@ -20,13 +20,13 @@ use tpcdsgen::row::{
 
 use crate::Error;
 
-/// How many parts of roughly `source_rows_max` source rows `table` is cut into at `scale`.
+/// Returns the number of parts of roughly `source_rows_max` source rows into which `table` is split at `scale`.
 pub(super) fn part_count(table: &str, scale: f64, source_rows_max: u64) -> Result<u64, Error> {
     let session = session(table, scale)?;
     Ok(source_rows(&session, table).div_ceil(source_rows_max).max(1))
 }
 
-/// Part `part` (from 0) of `part_count`, as CSV lines without a header.
+/// Generates part `part` (from 0) of `part_count` as CSV lines without a header.
 pub(super) fn part(table: &str, scale: f64, part: u64, part_count: u64) -> Result<String, Error> {
     let session = session(table, scale)?;
     let row_count = source_rows(&session, table);
@@ -76,7 +76,8 @@ pub(super) fn part(table: &str, scale: f64, part: u64, part_count: u64) -> Resul
     Ok(csv)
 }
 
-/// Source rows of a table: what its generator counts (a sales row is an order of several lines; a return comes from its sale).
+/// Returns the number of source rows of a table: its generator counts orders, not lines, for sales, and sales for
+/// returns.
 fn source_rows(session: &Session, table: &str) -> u64 {
     let source = match table {
         "catalog_returns" => "catalog_sales",

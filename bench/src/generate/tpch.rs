@@ -1,4 +1,4 @@
-//! TPC-H rows as CSV.
+//! Generates TPC-H rows as CSV.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use tpchgen::generators::{
 
 use crate::Error;
 
-/// How many parts of roughly `rows_max` rows `table` is cut into at `scale`.
+/// Returns the number of parts of roughly `rows_max` rows into which `table` is split at `scale`.
 pub(super) fn part_count(table: &str, scale: f64, rows_max: u64) -> Result<u64, Error> {
     let rows = match table {
         "region" | "nation" => 1,
@@ -19,14 +19,14 @@ pub(super) fn part_count(table: &str, scale: f64, rows_max: u64) -> Result<u64, 
         "part" => PartGenerator::calculate_row_count(scale, 1, 1),
         "partsupp" => PartSuppGenerator::calculate_row_count(scale, 1, 1),
         "orders" => OrderGenerator::calculate_row_count(scale, 1, 1),
-        // A lineitem part is made from a part of orders, each with four lines on average.
+        // A lineitem part is generated from a part of orders, which have four lines each on average.
         "lineitem" => OrderGenerator::calculate_row_count(scale, 1, 1) * 4,
         _ => return Err(unknown(table, scale)),
     };
     Ok(rows.unsigned_abs().div_ceil(rows_max).max(1))
 }
 
-/// Part `part` (from 0) of `part_count`, as CSV lines without a header.
+/// Generates part `part` (from 0) of `part_count` as CSV lines without a header.
 pub(super) fn part(table: &str, scale: f64, part: u64, part_count: u64) -> Result<String, Error> {
     let too_many = |_| Error::Data { table: table.to_owned(), scale, reason: "too many parts".to_owned() };
     let part = i32::try_from(part + 1).map_err(too_many)?;

@@ -1,18 +1,18 @@
-//! How long operations took: counts by logarithmic steps of at most 1.6 %.
+//! Latency histogram with logarithmic buckets at most 1.6 % wide.
 
 use std::time::Duration;
 
 #[cfg(test)]
 mod tests;
 
-/// Steps within each power of two.
+/// Buckets per power of two.
 const STEPS: usize = 64;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 
-/// Times of many operations.
+/// Latency histogram.
 #[derive(Debug, Clone, Default)]
 pub struct Latencies {
-    /// By [`slot`] of the time in microseconds.
+    /// Numbers of operations, indexed by [`slot`] of their time in microseconds.
     counts: Vec<u64>,
     count: u64,
     sum: Duration,
@@ -58,7 +58,7 @@ impl Latencies {
         if self.count == 0 { Duration::ZERO } else { self.sum.div_f64(self.count as f64) }
     }
 
-    /// The time within which this share of the operations ended; zero without operations.
+    /// Returns the latency quantile for `share` (0.99 for p99); zero without operations.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count is a count")]
     pub fn percentile(&self, share: f64) -> Duration {
@@ -83,7 +83,7 @@ fn slot(micros: u64) -> usize {
     STEPS + shift as usize * STEPS + step
 }
 
-/// The greatest time in the slot.
+/// Returns the greatest time in the bucket, in microseconds.
 fn upper(slot: usize) -> u64 {
     if slot < STEPS {
         return slot as u64;

@@ -1,4 +1,4 @@
-//! Clients that do operations side by side for a fixed time, and what came of it.
+//! Drives concurrent clients for a fixed time and collects latencies and errors.
 
 mod latencies;
 mod report;
@@ -17,56 +17,56 @@ pub use report::Report;
 
 use crate::Error;
 
-/// Clients stop this long after the end even where the server does not answer.
+/// Time after the end when clients that still wait for the server are aborted.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// A client that fails so often without a success gives up.
+/// Consecutive failures after which a client gives up.
 const FAILURES_MAX: u32 = 100;
 
-/// One client of a server.
+/// Client of a server.
 pub trait Client: Send + 'static {
-    /// One operation to its end.
+    /// Runs one operation to completion.
     fn step(&mut self) -> impl Future<Output = Result<Done, Error>> + Send;
 }
 
-/// One operation that was done.
+/// Completed operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
     pub kind: &'static str,
-    /// How often it had to begin again.
+    /// Number of retries.
     pub retries: u64,
-    /// Rows, where the operations of a kind differ in that.
+    /// Rows read or written.
     pub rows: u64,
 }
 
 impl Done {
-    /// An operation on one row, at the first attempt.
+    /// Creates the result of an operation on one row that succeeded at the first attempt.
     #[must_use]
     pub fn once(kind: &'static str) -> Self {
         Self { kind, retries: 0, rows: 1 }
     }
 }
 
-/// For how long it is measured.
+/// Duration of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
-    /// Before that clients run unmeasured for so long.
+    /// Warm-up time, before the measured time.
     pub warm: Duration,
     pub measured: Duration,
 }
 
-/// What the clients did in the measured time.
+/// Results of all clients in the measured time.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     pub measured: Duration,
     pub kinds: BTreeMap<&'static str, Kind>,
-    /// Failures by what the server said.
+    /// Numbers of failures by error message.
     pub errors: BTreeMap<String, u64>,
-    /// Clients that the server did not answer any more.
+    /// Number of clients that were aborted because the server no longer answered.
     pub stuck: usize,
 }
 
-/// The operations of one kind.
+/// Operations of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Kind {
     pub latencies: Latencies,
@@ -75,13 +75,13 @@ pub struct Kind {
 }
 
 impl Outcome {
-    /// Operations of all kinds, or of one, in a second.
+    /// Returns operations per second, of one kind or of all.
     #[must_use]
     pub fn per_second(&self, kind: Option<&str>) -> f64 {
         self.sum(kind, |kind| kind.latencies.count()) / self.measured.as_secs_f64().max(1e-9)
     }
 
-    /// Rows in a second.
+    /// Returns rows per second.
     #[must_use]
     pub fn rows_per_second(&self) -> f64 {
         self.sum(None, |kind| kind.rows) / self.measured.as_secs_f64().max(1e-9)
@@ -93,7 +93,7 @@ impl Outcome {
         kinds.map(|(_, kind)| of(kind)).sum::<u64>() as f64
     }
 
-    /// Whether an operation failed, or none was done.
+    /// Returns true if an operation failed or none completed.
     fn failed(&self) -> bool {
         !self.errors.is_empty() || self.stuck > 0 || self.kinds.is_empty()
     }
@@ -111,7 +111,9 @@ impl Outcome {
     }
 }
 
-/// Runs all clients at once: unmeasured first, then measured. Ends by itself whatever the server does.
+/// Runs all clients concurrently for the warm-up and the measured time.
+///
+/// Returns at the latest `GRACE` after the end, even if the server hangs.
 pub async fn drive<C: Client>(clients: Vec<C>, span: Span, clock: &Arc<dyn Clock>) -> Outcome {
     let begin = clock.monotonic() + span.warm;
     let end = begin + span.measured;

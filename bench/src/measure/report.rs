@@ -1,4 +1,4 @@
-//! What was measured, for people and as JSON.
+//! Reports measurements as text and as JSON.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use serde_json::{Map, Value, json};
 
 use super::Outcome;
 
-/// Several measurements of one server.
+/// Measurements of one server.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub benchmark: &'static str,
-    /// What `version()` says.
+    /// Output of `version()`.
     pub server: String,
-    /// What it was run with, in words.
+    /// Parameters of the run, as text.
     pub setting: String,
     pub measurements: Vec<(String, Outcome)>,
-    /// Further figures by name: `tpmC`.
+    /// Further figures by name, such as `tpmC`.
     pub figures: Vec<(String, f64)>,
-    /// What is wrong with what the server holds afterwards.
+    /// Violated consistency conditions and wrong answers.
     pub violations: Vec<String>,
 }
 
 impl Report {
-    /// A table of one measurement: a line for each kind of operation, then errors.
+    /// Formats one measurement: a line for each kind of operation, then the errors.
     #[must_use]
     pub fn table(name: &str, outcome: &Outcome) -> String {
         let mut text = format!(
@@ -57,13 +57,13 @@ impl Report {
         text.trim_end().to_owned()
     }
 
-    /// Whether anything failed.
+    /// Returns true if an operation failed or a condition is violated.
     #[must_use]
     pub fn has_failures(&self) -> bool {
         !self.violations.is_empty() || self.measurements.iter().any(|(_, outcome)| outcome.failed())
     }
 
-    /// Everything, for machines.
+    /// Returns the report as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let measurements = self.measurements.iter().map(|(name, outcome)| {

@@ -1,4 +1,4 @@
-//! A server that speaks PostgreSQL's protocol: connections to it, and which one it is.
+//! Connections to the measured server, which may be any that speaks PostgreSQL's protocol.
 
 use bytes::Bytes;
 use futures::SinkExt;
@@ -9,13 +9,13 @@ pub use tokio_postgres::types::ToSql as Value;
 
 use crate::Error;
 
-/// Bytes that go to the server at a time.
+/// Bytes of COPY data sent at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// How tables keep their rows on Kiln.
+/// Storage layout of tables on Kiln.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Storage {
-    /// As the server does by itself.
+    /// The server's default.
     #[default]
     Default,
     Hybrid,
@@ -23,16 +23,16 @@ pub enum Storage {
     Column,
 }
 
-/// A server to be measured.
+/// Server under measurement.
 #[derive(Debug, Clone)]
 pub struct Server {
     config: Config,
-    /// What `version()` says.
+    /// Output of `version()`.
     pub version: String,
 }
 
 impl Server {
-    /// The server behind `postgresql://user@host:port/database`.
+    /// Connects to `postgresql://user@host:port/database` and reads the server's version.
     pub async fn find(url: &str) -> Result<Self, Error> {
         let config: Config =
             url.parse().map_err(|source| Error::Server { doing: format!("reading the address {url}"), source })?;
@@ -51,17 +51,17 @@ impl Server {
         self.version.contains("Kiln")
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub async fn connect(&self) -> Result<Client, Error> {
         let connected = self.config.connect(NoTls).await;
         let (client, connection) =
             connected.map_err(|source| Error::Server { doing: "connecting".to_owned(), source })?;
-        // It ends with the client, and what breaks it the client is told too.
+        // The connection task ends with the client, which also reports its errors.
         drop(tokio::spawn(connection));
         Ok(client)
     }
 
-    /// What follows a table's columns so that its rows are kept as `storage` says; nothing on PostgreSQL.
+    /// Returns the clause of CREATE TABLE that selects `storage`; empty on PostgreSQL.
     #[must_use]
     pub fn storage_clause(&self, storage: Storage) -> &'static str {
         match storage {
@@ -74,22 +74,22 @@ impl Server {
     }
 }
 
-/// Statements of any kind, with what was being done for the error.
+/// Executes SQL statements; `doing` describes the step in errors.
 pub async fn batch(client: &Client, doing: &str, sql: &str) -> Result<(), Error> {
     client.batch_execute(sql).await.map_err(|source| Error::Server { doing: doing.to_owned(), source })
 }
 
-/// A prepared statement.
+/// Prepares a statement.
 pub async fn prepare(client: &Client, sql: &str) -> Result<Statement, Error> {
     client.prepare(sql).await.map_err(|source| Error::Server { doing: format!("preparing {sql}"), source })
 }
 
-/// The rows of a prepared query.
+/// Returns the rows of a prepared query.
 pub async fn rows(client: &Client, query: &Statement, values: &[&(dyn Value + Sync)]) -> Result<Vec<Row>, Error> {
     client.query(query, values).await.map_err(|source| Error::Server { doing: "a query".to_owned(), source })
 }
 
-/// The only row of a prepared query.
+/// Returns the only row of a prepared query.
 pub async fn row(client: &Client, query: &Statement, values: &[&(dyn Value + Sync)]) -> Result<Row, Error> {
     let found = rows(client, query, values).await?;
     let count = found.len();
@@ -100,19 +100,19 @@ pub async fn row(client: &Client, query: &Statement, values: &[&(dyn Value + Syn
     }
 }
 
-/// Runs a prepared statement; how many rows it changed.
+/// Executes a prepared statement and returns the number of affected rows.
 pub async fn execute(client: &Client, what: &Statement, values: &[&(dyn Value + Sync)]) -> Result<u64, Error> {
     client.execute(what, values).await.map_err(|source| Error::Server { doing: "a statement".to_owned(), source })
 }
 
-/// Whether the transaction has to be run again.
+/// Returns true for a serialization failure or deadlock: the transaction has to be retried.
 #[must_use]
 pub fn is_retryable(error: &Error) -> bool {
     let Error::Server { source, .. } = error else { return false };
     matches!(source.code(), Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED))
 }
 
-/// Rows on their way into a table through COPY, as PostgreSQL's text format has them.
+/// COPY FROM STDIN in PostgreSQL's text format.
 pub struct CopyIn {
     sink: std::pin::Pin<Box<tokio_postgres::CopyInSink<Bytes>>>,
     waiting: String,
@@ -120,7 +120,7 @@ pub struct CopyIn {
 }
 
 impl CopyIn {
-    /// Opens the COPY.
+    /// Starts a COPY into a table.
     pub async fn into(client: &Client, table: &str) -> Result<Self, Error> {
         let doing = format!("loading {table}");
         let sink = client.copy_in(&format!("COPY {table} FROM STDIN")).await;
@@ -128,7 +128,7 @@ impl CopyIn {
         Ok(Self { sink: Box::pin(sink), waiting: String::with_capacity(CHUNK_BYTES + 4_096), doing })
     }
 
-    /// Appends a row: the text of its fields with tabs between them, without special characters.
+    /// Appends a row: its fields separated by tabs, without characters that need escaping.
     pub async fn row(&mut self, fields: &str) -> Result<(), Error> {
         self.waiting.push_str(fields);
         self.waiting.push('\n');
@@ -141,7 +141,7 @@ impl CopyIn {
         sent.map_err(|source| Error::Server { doing: self.doing.clone(), source })
     }
 
-    /// Ends the COPY; how many rows it brought.
+    /// Ends the COPY and returns the number of rows.
     pub async fn finish(mut self) -> Result<u64, Error> {
         self.flush().await?;
         let done = self.sink.as_mut().finish().await;

@@ -1,4 +1,4 @@
-//! One terminal: a connection that runs the mix, each transaction again and again until it gets through.
+//! TPC-C terminal: a connection that runs the transaction mix and retries conflicts.
 
 use tokio_postgres::Client;
 
@@ -14,17 +14,17 @@ use crate::chance::Chance;
 use crate::measure::server::{Server, batch, is_retryable};
 use crate::measure::{self, Done};
 
-/// How often a transaction is tried before it counts as failed.
+/// Retries after which a transaction counts as failed.
 const TRIES_MAX: u64 = 100;
 
-/// One connection of a terminal, with every transaction's statements prepared.
+/// Connection with the statements of every transaction prepared.
 pub(super) struct Terminal {
     client: Client,
     chance: Chance,
     begin: String,
-    /// Its home.
+    /// Home warehouse.
     warehouse: i32,
-    /// Its district, for the stock level.
+    /// District for the Stock-Level transaction.
     district: i32,
     warehouses: i32,
     customers: Customers,
@@ -35,7 +35,7 @@ pub(super) struct Terminal {
     stock_level: StockLevel,
 }
 
-/// What a transaction was asked to do.
+/// Transaction type with its input.
 enum Work {
     NewOrder(new_order::Input),
     Payment(payment::Input),
@@ -44,11 +44,11 @@ enum Work {
     StockLevel(stock_level::Input),
 }
 
-/// How a transaction ends that did not fail.
+/// Outcome of a successful transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Commit,
-    /// As the specification wants it: an order with an item that does not exist.
+    /// Rollback required by the specification, for an order with an unused item number.
     Rollback,
 }
 
@@ -72,7 +72,7 @@ impl Terminal {
         })
     }
 
-    /// 45 of 100 new orders, 43 payments, 4 each of the others.
+    /// Draws the next transaction: 45 % New-Order, 43 % Payment, 4 % each of the others.
     fn next(&self) -> Work {
         let (chance, home) = (&self.chance, self.warehouse);
         match chance.below(100) {
@@ -117,7 +117,7 @@ impl measure::Client for Terminal {
                     return Ok(Done { kind, retries, rows: 1 });
                 }
                 Err(error) => {
-                    // Whatever state the block is in, the next transaction begins outside of it.
+                    // Leave a failed transaction block, so that the next transaction starts outside of one.
                     let ended = batch(&self.client, "ROLLBACK", "ROLLBACK").await;
                     if !is_retryable(&error) || ended.is_err() || retries == TRIES_MAX {
                         return Err(error);
@@ -129,12 +129,12 @@ impl measure::Client for Terminal {
     }
 }
 
-/// A district of any warehouse.
+/// Draws a district number.
 pub(super) fn any_district(chance: &Chance) -> i32 {
     chance.between(1, inputs::DISTRICTS) as i32
 }
 
-/// Another warehouse than `home`, where there is one.
+/// Draws a warehouse other than `home`, if there are several.
 pub(super) fn other_warehouse(chance: &Chance, home: i32, warehouses: i32) -> i32 {
     if warehouses == 1 {
         return home;

@@ -1,4 +1,4 @@
-//! Which customer is meant: by number, or the middle one of a name.
+//! Customer selection: by number, or by last name (the middle match).
 
 use tokio_postgres::{Client, Statement};
 
@@ -7,7 +7,7 @@ use crate::Error;
 use crate::chance::Chance;
 use crate::measure::server::{prepare, rows};
 
-/// What a terminal says of a customer.
+/// Customer selector in a transaction's input.
 #[derive(Debug, Clone)]
 pub(super) enum Who {
     Number(i32),
@@ -15,7 +15,7 @@ pub(super) enum Who {
 }
 
 impl Who {
-    /// 60 of 100 by name.
+    /// Draws a selector: 60 % by name.
     pub(super) fn draw(chance: &Chance) -> Self {
         if chance.below(100) < 60 {
             Self::Name(inputs::last_name(chance))
@@ -35,13 +35,13 @@ impl Customers {
         Ok(Self { by_name: prepare(client, by_name).await? })
     }
 
-    /// The number of the customer who is meant.
+    /// Returns the number of the selected customer.
     pub(super) async fn find(&self, client: &Client, warehouse: i32, district: i32, who: &Who) -> Result<i32, Error> {
         match who {
             Who::Number(number) => Ok(*number),
             Who::Name(name) => {
                 let found = rows(client, &self.by_name, &[&warehouse, &district, name]).await?;
-                // The middle one, rounded up, counted from 1.
+                // The match at position ⌈n/2⌉, counted from 1.
                 let middle = found.len().div_ceil(2).checked_sub(1);
                 let middle = middle.and_then(|middle| found.get(middle)).ok_or(Error::Rows { wanted: 1, found: 0 })?;
                 Ok(middle.get(0))

@@ -1,4 +1,4 @@
-//! The Delivery transaction, clause 2.7: the oldest new order of each district, all in one transaction.
+//! Delivery transaction, clause 2.7: delivers the oldest new order of each district, all in one transaction.
 
 use tokio_postgres::{Client, Statement};
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::chance::Chance;
 use crate::measure::server::{execute, prepare, row, rows};
 
-/// Who delivers from where.
+/// Input of the Delivery transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     warehouse: i32,
@@ -71,7 +71,8 @@ impl Delivery {
         Ok(End::Commit)
     }
 
-    /// Takes the oldest order off the list; where another delivery was quicker, the one after it.
+    /// Deletes the oldest undelivered order and returns its number; takes the next one if another delivery was
+    /// faster.
     async fn take_oldest(&self, client: &Client, warehouse: i32, district: i32) -> Result<Option<i32>, Error> {
         loop {
             let found = rows(client, &self.oldest, &[&warehouse, &district]).await?;

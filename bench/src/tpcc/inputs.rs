@@ -1,28 +1,29 @@
-//! What terminals enter: the non-uniform numbers and names of clause 2.1.6 and 4.3.2.
+//! Inputs of terminals: non-uniform random numbers and names, clauses 2.1.6 and 4.3.2.
 
 use crate::chance::Chance;
 
-/// Items that are sold.
+/// Number of items.
 pub(super) const ITEMS: i64 = 100_000;
-/// Districts of a warehouse, customers of a district, orders of a district at first.
+/// Districts per warehouse, customers per district, and initial orders per district.
 pub(super) const DISTRICTS: i64 = 10;
 pub(super) const CUSTOMERS: i64 = 3_000;
 pub(super) const ORDERS: i64 = 3_000;
-/// From this order on they are new.
+/// First order number that is undelivered after loading.
 pub(super) const FIRST_NEW_ORDER: i64 = 2_101;
 
-/// The constants C of the non-uniform numbers; the one of names differs between load and run as clause 2.1.6.1 asks.
+/// Constants C of the non-uniform distribution; for names they differ between load and run, as clause 2.1.6.1
+/// requires.
 const C_CUSTOMER: i64 = 259;
 const C_ITEM: i64 = 7_911;
 const C_LAST_LOAD: i64 = 157;
 const C_LAST_RUN: i64 = 223;
 
-/// NURand(a, first, last) with the constant `c`.
+/// Draws NURand(a, first, last) with the constant `c`.
 fn non_uniform(chance: &Chance, a: i64, c: i64, first: i64, last: i64) -> i64 {
     ((chance.between(0, a) | chance.between(first, last)) + c) % (last - first + 1) + first
 }
 
-/// A customer of a district.
+/// Draws a customer of a district.
 pub(super) fn customer(chance: &Chance) -> i32 {
     non_uniform(chance, 1_023, C_CUSTOMER, 1, CUSTOMERS) as i32
 }
@@ -31,24 +32,24 @@ pub(super) fn item(chance: &Chance) -> i32 {
     non_uniform(chance, 8_191, C_ITEM, 1, ITEMS) as i32
 }
 
-/// The name of a customer who is asked for.
+/// Draws the last name of a customer to look up.
 pub(super) fn last_name(chance: &Chance) -> String {
     name(non_uniform(chance, 255, C_LAST_RUN, 0, 999))
 }
 
-/// The name of the customer of that number as loaded: the first thousand have all names.
+/// Returns the last name of a loaded customer: the first thousand have one each of all names.
 pub(super) fn loaded_name(chance: &Chance, customer: i64) -> String {
     name(if customer <= 1_000 { customer - 1 } else { non_uniform(chance, 255, C_LAST_LOAD, 0, 999) })
 }
 
-/// Three syllables for the three digits.
+/// Returns the last name for a number from 0 to 999: one syllable per digit.
 fn name(number: i64) -> String {
     const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
     let digit = |tens: i64| SYLLABLES[(number / tens % 10) as usize];
     format!("{}{}{}", digit(100), digit(10), digit(1))
 }
 
-/// Digits, so many.
+/// Draws `length` digits.
 pub(super) fn digits(chance: &Chance, length: usize) -> String {
     (0..length).map(|_| char::from(b'0' + chance.below(10) as u8)).collect()
 }
@@ -57,7 +58,7 @@ pub(super) fn zip(chance: &Chance) -> String {
     format!("{}11111", digits(chance, 4))
 }
 
-/// Text of which a tenth has the word ORIGINAL in it.
+/// Draws a text; a tenth of them contain the word ORIGINAL.
 pub(super) fn original_data(chance: &Chance) -> String {
     let mut data = chance.text_between(26, 50);
     if chance.below(10) == 0 {

@@ -1,4 +1,4 @@
-//! The initial rows, as clause 4.3.3 has them, through COPY.
+//! Loads the initial rows of clause 4.3.3 through COPY.
 
 use super::inputs::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS, digits, loaded_name, original_data, zip};
 use super::{Options, schema};
@@ -6,7 +6,7 @@ use crate::Error;
 use crate::chance::Chance;
 use crate::measure::server::{CopyIn, Server, batch};
 
-/// The moment of everything that is loaded.
+/// Timestamp of all loaded rows.
 const NOW: &str = "2026-01-01 00:00:00";
 
 pub(super) async fn load(server: &Server, options: &Options, say: &mut dyn FnMut(&str)) -> Result<(), Error> {
@@ -14,7 +14,7 @@ pub(super) async fn load(server: &Server, options: &Options, say: &mut dyn FnMut
     let loader = Loader { server, chance: Chance::new(0x7CC), warehouses: i64::from(options.warehouses) };
     loader.items().await?;
     loader.warehouses().await?;
-    // Each in transactions of its own: there may be many.
+    // One transaction per table and warehouse: there may be many rows.
     for warehouse in 1..=loader.warehouses {
         loader.customers(warehouse).await?;
         loader.orders(warehouse).await?;
@@ -40,19 +40,19 @@ impl Loader<'_> {
         CopyIn::into(&self.server.connect().await?, table).await
     }
 
-    /// Two streets, city, state and zip code.
+    /// Draws an address: two streets, city, state and zip code.
     fn address(&self) -> String {
         let text = |first, last| self.chance.text_between(first, last);
         let (one, two, city) = (text(10, 20), text(10, 20), text(10, 20));
         format!("{one}\t{two}\t{city}\t{}\t{}", self.chance.text(2), zip(&self.chance))
     }
 
-    /// A tax or discount: a number of ten-thousandths.
+    /// Draws a tax or discount of up to `most` ten-thousandths.
     fn share(&self, most: i64) -> String {
         format!("0.{:04}", self.chance.between(0, most))
     }
 
-    /// An amount of cents.
+    /// Draws an amount of `first` to `last` cents.
     fn amount(&self, first: i64, last: i64) -> String {
         let cents = self.chance.between(first, last);
         format!("{}.{:02}", cents / 100, cents % 100)
@@ -153,7 +153,7 @@ impl Loader<'_> {
         copy.finish().await.map(drop)
     }
 
-    /// Every customer of a district once, in any order.
+    /// Returns a random permutation of a district's customers.
     fn permutation(&self) -> Vec<i64> {
         let mut customers: Vec<i64> = (1..=CUSTOMERS).collect();
         for last in (1..customers.len()).rev() {

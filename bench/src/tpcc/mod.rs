@@ -1,5 +1,10 @@
-//! TPC-C: a wholesale supplier's orders, payments, deliveries, by the specification's schema, mix and inputs. No terminals: nobody
-//! types and nobody thinks.
+//! TPC-C with the specification's schema, mix and inputs, but without keying and think times.
+//!
+//! - `schema.rs`, `inputs.rs` and `load.rs`: tables and initial rows,
+//! - `new_order.rs`, `payment.rs`, `order_status.rs`, `delivery.rs` and `stock_level.rs`: the transactions, with
+//!   `customer.rs`,
+//! - `client.rs`: the terminal that runs the mix,
+//! - `conditions.rs`: consistency conditions, checked after loading and after the run.
 
 mod client;
 mod conditions;
@@ -22,20 +27,20 @@ use crate::Error;
 use crate::measure::server::{Server, Storage};
 use crate::measure::{Report, Span, drive};
 
-/// What to run.
+/// Options of the TPC-C benchmark.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub warehouses: i32,
     pub clients: usize,
     pub span: Span,
     pub storage: Storage,
-    /// As BEGIN names it: `read committed`.
+    /// Isolation level as BEGIN names it, such as `read committed`.
     pub isolation: String,
-    /// The tables are there already.
+    /// True if the tables are loaded already.
     pub loaded: bool,
 }
 
-/// Loads, checks, runs the mix, checks again; `say` gets a line whenever something is done.
+/// Loads and checks the tables, runs the mix, and checks again; `say` receives progress lines.
 pub async fn run(
     server: &Server,
     options: &Options,

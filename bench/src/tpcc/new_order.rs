@@ -1,4 +1,4 @@
-//! The New-Order transaction, clause 2.4.
+//! New-Order transaction, clause 2.4.
 
 use tokio_postgres::{Client, Statement};
 
@@ -8,10 +8,10 @@ use crate::Error;
 use crate::chance::Chance;
 use crate::measure::server::{execute, prepare, row, rows};
 
-/// Its name in reports.
+/// Name of the transaction in reports.
 pub(super) const KIND: &str = "new order";
 
-/// What is ordered.
+/// Input of the New-Order transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     warehouse: i32,
@@ -27,7 +27,7 @@ struct Line {
     quantity: i32,
 }
 
-/// No item has this number.
+/// Item number that does not exist.
 const UNUSED_ITEM: i32 = inputs::ITEMS as i32 + 1;
 
 impl Input {
@@ -40,7 +40,7 @@ impl Input {
                 quantity: chance.between(1, 10) as i32,
             })
             .collect();
-        // One of a hundred has a mistake in its last line.
+        // 1 % of orders have an unused item number in the last line and roll back.
         if chance.below(100) == 0
             && let Some(last) = lines.last_mut()
         {
@@ -57,7 +57,7 @@ pub(super) struct NewOrder {
     order: Statement,
     new_order: Statement,
     item: Statement,
-    /// One for each district.
+    /// One statement per district.
     stock: Vec<Statement>,
     update_stock: Statement,
     line: Statement,

@@ -1,4 +1,4 @@
-//! The Order-Status transaction, clause 2.6.
+//! Order-Status transaction, clause 2.6.
 
 use tokio_postgres::{Client, Statement};
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::chance::Chance;
 use crate::measure::server::{prepare, row, rows};
 
-/// Whose last order is asked for.
+/// Input of the Order-Status transaction: the customer whose last order is read.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     warehouse: i32,

@@ -1,4 +1,4 @@
-//! The Payment transaction, clause 2.5.
+//! Payment transaction, clause 2.5.
 
 use tokio_postgres::{Client, Statement};
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::chance::Chance;
 use crate::measure::server::{execute, prepare, row};
 
-/// Who pays how much, where.
+/// Input of the Payment transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     warehouse: i32,
@@ -22,7 +22,7 @@ pub(super) struct Input {
 impl Input {
     pub(super) fn draw(chance: &Chance, home: i32, warehouses: i32) -> Self {
         let district = any_district(chance);
-        // 15 of 100 pay somewhere else than where they buy.
+        // 15 % of customers pay at another warehouse than their own.
         let is_home = chance.below(100) < 85 || warehouses == 1;
         Self {
             warehouse: home,
@@ -44,7 +44,7 @@ pub(super) struct Payment {
     history: Statement,
 }
 
-/// Amounts go over the wire as whole cents.
+/// SQL expression of the amount, which is sent as whole cents.
 const AMOUNT: &str = "($1::bigint::numeric(12,0) / 100)::numeric(12,2)";
 
 impl Payment {

@@ -1,10 +1,10 @@
-//! The nine tables, as clause 1.3 has them.
+//! Creates the nine tables of clause 1.3.
 
 use super::Options;
 use crate::Error;
 use crate::measure::server::{Server, batch};
 
-/// The tables in the order in which they are loaded.
+/// Table names in loading order.
 pub(super) const TABLES: [&str; 9] =
     ["item", "warehouse", "district", "customer", "history", "orders", "new_order", "order_line", "stock"];
 
@@ -19,14 +19,14 @@ pub(super) async fn create(server: &Server, options: &Options, say: &mut dyn FnM
     }
     for index in INDEXES {
         if let Err(error) = client.batch_execute(index).await {
-            // A server without secondary indexes is slower, and right all the same.
+            // A server without secondary indexes is slower but still correct.
             say(&format!("{index}: {}", error.as_db_error().map_or("failed", |told| told.message())));
         }
     }
     Ok(())
 }
 
-/// Names, columns and keys.
+/// Table definitions: name, columns and key.
 const COLUMNS: [&str; 9] = [
     "item (i_id integer PRIMARY KEY, i_im_id integer, i_name varchar(24), i_price numeric(5,2), i_data varchar(50))",
     "warehouse (w_id integer PRIMARY KEY, w_name varchar(10), w_street_1 varchar(20), w_street_2 varchar(20), \
@@ -53,7 +53,7 @@ const COLUMNS: [&str; 9] = [
      PRIMARY KEY (s_w_id, s_i_id))",
 ];
 
-/// Customers by name, orders by customer.
+/// Indexes on customers by name and on orders by customer.
 const INDEXES: [&str; 2] = [
     "CREATE INDEX customer_name ON customer (c_w_id, c_d_id, c_last, c_first)",
     "CREATE INDEX orders_customer ON orders (o_w_id, o_d_id, o_c_id, o_id)",

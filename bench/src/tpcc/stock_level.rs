@@ -1,4 +1,4 @@
-//! The Stock-Level transaction, clause 2.8.
+//! Stock-Level transaction, clause 2.8.
 
 use tokio_postgres::{Client, Statement};
 
@@ -7,7 +7,7 @@ use crate::Error;
 use crate::chance::Chance;
 use crate::measure::server::{prepare, row};
 
-/// Of which district's last orders the stock is low, below which level.
+/// Input of the Stock-Level transaction: the district whose last 20 orders are checked, and the stock threshold.
 #[derive(Debug, Clone)]
 pub(super) struct Input {
     warehouse: i32,

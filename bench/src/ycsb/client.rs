@@ -1,4 +1,4 @@
-//! One client: a connection with the operations prepared.
+//! YCSB client: a connection with prepared operations.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::chance::Chance;
 use crate::measure::server::{self, Server, execute, prepare, rows};
 use crate::measure::{self, Done};
 
-/// Rows of the longest scan.
+/// Maximum number of rows per scan.
 const SCAN_ROWS_MAX: i64 = 100;
 
 pub(super) struct User {
@@ -22,7 +22,7 @@ pub(super) struct User {
     shared: Arc<Shared>,
     chance: Chance,
     read: Statement,
-    /// One for each field.
+    /// One UPDATE per field.
     updates: Vec<Statement>,
     insert: Statement,
     scan: Statement,
@@ -70,7 +70,7 @@ impl User {
 
     async fn read(&self, number: u64) -> Result<(), Error> {
         let found = rows(&self.client, &self.read, &[&key(number)]).await?.len();
-        // A row that is being inserted may not be there yet.
+        // A row whose insert has not committed yet may be missing.
         if found == 1 || number >= self.shared.rows { Ok(()) } else { Err(Error::Rows { wanted: 1, found }) }
     }
 
@@ -86,7 +86,7 @@ impl User {
         let values: Vec<String> = (0..FIELDS).map(|_| self.chance.text(FIELD_LENGTH)).collect();
         if self.workload == Workload::E {
             let user = self.user();
-            // Beyond the posts that were loaded, so that it is nobody else's.
+            // Numbers above the loaded posts are unique to this insert.
             let post = (POSTS + number) as i64;
             let mut given: Vec<&(dyn server::Value + Sync)> = vec![&user, &post];
             given.extend(values.iter().map(|value| value as &(dyn server::Value + Sync)));
@@ -106,7 +106,7 @@ impl User {
         Ok(rows(&self.client, &self.scan, &[&user, &post, &limit]).await?.len() as u64)
     }
 
-    /// A user of `userposts`.
+    /// Draws a user of `userposts`.
     fn user(&self) -> i64 {
         (self.shared.zipf.scrambled(&self.chance) / POSTS) as i64
     }

@@ -1,23 +1,23 @@
-//! The tables: `usertable`, and for workload E `userposts`, whose rows are scanned within one user.
+//! Creates and loads the tables: `usertable`, and for workload E `userposts`, whose rows are scanned within one user.
 
 use super::Options;
 use crate::Error;
 use crate::chance::{Chance, fnv};
 use crate::measure::server::{CopyIn, Server, batch};
 
-/// Fields of a row.
+/// Fields per row.
 pub(super) const FIELDS: usize = 10;
-/// Characters of a field.
+/// Characters per field.
 pub(super) const FIELD_LENGTH: usize = 100;
-/// Rows of one user in `userposts`.
+/// Rows per user in `userposts`.
 pub(super) const POSTS: u64 = 1_000;
 
-/// The key of a row.
+/// Returns the key of a row.
 pub(super) fn key(number: u64) -> String {
     format!("user{:020}", fnv(number))
 }
 
-/// The names of the fields, with a type behind each or nothing.
+/// Returns the field names, each followed by `sql_type`, separated by commas.
 pub(super) fn fields(sql_type: &str) -> String {
     let names = (0..FIELDS).map(|field| format!("field{field}{sql_type}"));
     names.collect::<Vec<_>>().join(", ")
@@ -50,7 +50,7 @@ pub(super) async fn load(server: &Server, options: &Options) -> Result<(), Error
         copy.row(&format!("{}\t{}\t{}", number / POSTS, number % POSTS, row())).await?;
     }
     copy.finish().await?;
-    // Estimates of a table that was just loaded; Kiln has them already.
+    // PostgreSQL needs statistics of a table that was just loaded; Kiln has them.
     if !server.is_kiln() {
         batch(&client, "VACUUM ANALYZE", "VACUUM ANALYZE usertable").await?;
         batch(&client, "VACUUM ANALYZE", "VACUUM ANALYZE userposts").await?;

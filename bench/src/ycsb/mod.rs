@@ -1,4 +1,4 @@
-//! YCSB, the Yahoo! Cloud Serving Benchmark: workloads A to F on one table of ten fields of a hundred characters.
+//! YCSB, the Yahoo! Cloud Serving Benchmark: workloads A to F on rows of ten fields of a hundred characters.
 
 mod client;
 mod load;
@@ -18,27 +18,27 @@ use crate::chance::Zipf;
 use crate::measure::server::{Server, Storage};
 use crate::measure::{Report, Span, drive};
 
-/// What to run.
+/// Options of the YCSB benchmark.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub rows: u64,
     pub clients: usize,
-    /// For each workload.
+    /// Warm-up and measured time of each workload.
     pub span: Span,
     pub workloads: Vec<Workload>,
     pub storage: Storage,
 }
 
-/// What the clients of a workload share.
+/// State shared by the clients of all workloads.
 #[derive(Debug)]
 struct Shared {
     rows: u64,
-    /// The number of the next row to be inserted.
+    /// Number of the next row to insert.
     next: AtomicU64,
     zipf: Zipf,
 }
 
-/// Loads the table and runs the workloads one after the other; `say` gets a line whenever something is done.
+/// Loads the tables and runs the workloads one after the other; `say` receives progress lines.
 pub async fn run(
     server: &Server,
     options: &Options,
@@ -53,7 +53,7 @@ pub async fn run(
         figures: Vec::new(),
         violations: Vec::new(),
     };
-    // Inserts of earlier workloads stay: each goes on after them.
+    // Rows inserted by earlier workloads remain; each workload continues after them.
     let shared =
         Arc::new(Shared { rows: options.rows, next: AtomicU64::new(options.rows), zipf: Zipf::new(options.rows) });
     let start = clock.monotonic();

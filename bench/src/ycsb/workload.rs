@@ -1,4 +1,4 @@
-//! The core workloads: what share each operation has.
+//! YCSB's core workloads: the share of each operation.
 
 use crate::chance::Chance;
 
@@ -9,17 +9,17 @@ pub enum Workload {
     A,
     /// 95 % reads, 5 % updates.
     B,
-    /// Reads alone.
+    /// Only reads.
     C,
-    /// 95 % reads of rows that were inserted lately, 5 % inserts.
+    /// 95 % reads of recently inserted rows, 5 % inserts.
     D,
     /// 95 % scans of up to a hundred rows, 5 % inserts.
     E,
-    /// Half reads, half reads of a row that is then written.
+    /// Half reads, half read-modify-writes.
     F,
 }
 
-/// What a client does next.
+/// Operation of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Read,

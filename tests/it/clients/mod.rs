@@ -56,12 +56,12 @@ fn python(program: &str) {
     output(connecting(Command::new(python.trim()).arg(program), server.pg_port));
 }
 
-/// `command` with the variables that libpq and its like read.
+/// Sets the environment variables that libpq and similar drivers read.
 fn connecting(command: &mut Command, port: u16) -> &mut Command {
     command.envs([("PGHOST", "127.0.0.1"), ("PGUSER", "kiln"), ("PGDATABASE", "kiln")]).env("PGPORT", port.to_string())
 }
 
-/// What `command` prints; it must succeed.
+/// Returns the output of `command`, which must succeed.
 fn output(command: &mut Command) -> String {
     let ran = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
     let (out, complaints) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));

@@ -1,4 +1,4 @@
-//! psql with its backslash commands: what it prints is what it prints of PostgreSQL.
+//! psql with its backslash commands prints the same for Kiln as for PostgreSQL.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ fn run(port: u16) -> String {
     let script = root().join("tests/it/clients/psql.sql");
     let mut psql = Command::new("psql");
     psql.args(["--no-psqlrc", "--set=ON_ERROR_STOP=0", "--set=VERBOSITY=default", "--file"]).arg(script);
-    // Errors in their places between the results.
+    // Errors are interleaved with the results.
     let mut shell = Command::new("sh");
     shell.arg("-c").arg("exec \"$@\" 2>&1").arg("sh").arg("psql").args(psql.get_args());
     output(connecting(&mut shell, port))
@@ -23,7 +23,7 @@ async fn psql() {
         return;
     }
     let server = Server::start();
-    // Keys have no index behind them in Kiln, and say so.
+    // Kiln's unenforced keys have no index, and psql says so.
     let ours = run(server.pg_port).replace(", unenforced (", ", btree (").replace(" NOT ENFORCED", "");
     let Some(postgres) = Postgres::start() else {
         println!("not compared: PostgreSQL is not installed");

@@ -1,5 +1,5 @@
-//! What clients and tools ask the system tables when they connect and browse, as captured from them: every question is
-//! answered, and with the columns that PostgreSQL answers with.
+//! Captured catalog queries of clients and tools, sent when they connect and browse: all are answered, with the same
+//! columns as by PostgreSQL.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::root;
 use crate::postgres::Postgres;
 use crate::server::Server;
 
-/// The relations that the captured queries name by number.
+/// Relations that the captured queries refer to by OID.
 const RELATIONS: &str = "
     DROP TABLE IF EXISTS public.customers CASCADE; DROP TABLE IF EXISTS public.orders; DROP SCHEMA IF EXISTS sales CASCADE;
     CREATE TABLE public.customers (id bigint PRIMARY KEY, name varchar(40) NOT NULL, email text CONSTRAINT customers_email_key UNIQUE,
@@ -40,7 +40,7 @@ async fn captured_queries_are_answered() {
         let expected = match &theirs {
             Some((client, relations)) => match columns(client, &with_relations(&query, relations)).await {
                 Ok(columns) => Some(columns),
-                // It was meant for another version, or fails on purpose.
+                // The query is for another version, or fails on purpose.
                 Err(_) => continue,
             },
             None => None,
@@ -58,7 +58,7 @@ async fn captured_queries_are_answered() {
     assert!(failures.is_empty(), "{} queries fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Makes the relations; their numbers by name.
+/// Creates the relations; returns their OIDs by name.
 async fn prepare(client: &Client) -> BTreeMap<String, String> {
     client.batch_execute(RELATIONS).await.expect("the relations are made");
     let mut numbers = BTreeMap::new();
@@ -73,7 +73,7 @@ async fn prepare(client: &Client) -> BTreeMap<String, String> {
     numbers
 }
 
-/// The names of the columns of the answer.
+/// Returns the column names of the answer.
 async fn columns(client: &Client, query: &str) -> Result<Vec<String>, String> {
     let messages = client.simple_query(query).await.map_err(|error| match error.as_db_error() {
         Some(error) => format!("{} {}", error.code().code(), error.message()),
@@ -90,7 +90,7 @@ async fn columns(client: &Client, query: &str) -> Result<Vec<String>, String> {
         .unwrap_or_default())
 }
 
-/// The captured queries with the name of who sends them.
+/// Returns the captured queries, each with the name of its client.
 fn queries() -> Vec<(String, String)> {
     let folder = root().join("crates/sql/system_catalog/src/tests/clients");
     let mut found = Vec::new();
@@ -109,7 +109,7 @@ fn queries() -> Vec<(String, String)> {
     found
 }
 
-/// `$1 = 'a', $2 = NULL` put in the places of the parameters.
+/// Substitutes parameters, given as `$1 = 'a', $2 = NULL`.
 fn with_parameters(mut query: String, parameters: &str) -> String {
     let mut rest = parameters;
     for number in 1..10 {
@@ -125,7 +125,7 @@ fn with_parameters(mut query: String, parameters: &str) -> String {
 }
 
 fn with_relations(query: &str, relations: &BTreeMap<String, String>) -> String {
-    // The longest name first: one is the beginning of another.
+    // Longest name first: one may be a prefix of another.
     let mut names: Vec<_> = relations.iter().collect();
     names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     names.into_iter().fold(query.to_owned(), |query, (name, number)| query.replace(&format!(":{name}"), number))

@@ -1,4 +1,4 @@
-//! Well-behaved clients: small questions whose answers are known, new logins among them, and how long `SELECT 1` took.
+//! Well-behaved clients: small queries with known answers, some after a new login, and the latency of `SELECT 1`.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,21 +12,21 @@ use types::{Clock, SystemClock};
 use super::session;
 use crate::server::Server;
 
-/// An answer that has not come by then never does.
+/// Time after which an answer is considered never to come.
 const HANGING: Duration = Duration::from_secs(120);
-/// Each client pauses between rounds, so that they are no load themselves.
+/// Pause of each client between rounds, so that clients cause little load.
 const PAUSE: Duration = Duration::from_millis(20);
-/// A round in so many begins with a new login.
+/// One round in this many begins with a new login.
 const LOGIN_EVERY: u64 = 20;
 
-/// The answers that a client had.
+/// Answers that a client received.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) answered: u64,
     pub(super) longest: Duration,
 }
 
-/// Asks until it is over. Each client adds to a row of its own, so that its value is known.
+/// Runs queries until `is_over`; each client updates a row of its own, whose value is thus known.
 pub(super) async fn ask(port: u16, number: u64, is_on_workers: bool, is_over: Arc<AtomicBool>) -> Told {
     let clock = SystemClock::new();
     let mut client = session(port, "kiln", is_on_workers).await;
@@ -59,7 +59,7 @@ pub(super) async fn ask(port: u16, number: u64, is_on_workers: bool, is_over: Ar
     told
 }
 
-/// The one value of a query, as a bigint.
+/// Returns the single value of a query as a bigint.
 async fn number_of(client: &Client, clock: &SystemClock, sql: &str) -> i64 {
     let answer = tokio::select! {
         answer = client.simple_query(sql) => answer.unwrap_or_else(|error| panic!("{sql}: {error:?}")),
@@ -72,7 +72,7 @@ async fn number_of(client: &Client, clock: &SystemClock, sql: &str) -> i64 {
     value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{sql} has one number"))
 }
 
-/// HTTP requests whose first line is sent and whose end never comes.
+/// Opens HTTP requests that send their first line and never end.
 pub(super) fn half_requests(server: &Server, count: usize) -> Vec<TcpStream> {
     let half_request = |_| {
         let mut stream = TcpStream::connect(("127.0.0.1", server.http_port)).expect("the port is open");

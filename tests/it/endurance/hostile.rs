@@ -1,4 +1,4 @@
-//! Statements that are deep, long, slow to plan or slow to run, with how each may end.
+//! Hostile statements: deep, long, slow to plan or slow to run, with the allowed outcomes of each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,13 +10,13 @@ use types::{Clock, Random, SystemClock};
 
 use super::session;
 
-/// One kind of attack.
+/// Shape of a hostile statement.
 struct Shape {
     name: &'static str,
-    /// The largest size; sizes are drawn between 1 and this.
+    /// Largest size; sizes are drawn from 1 to this.
     size_max: usize,
     text: fn(usize) -> String,
-    /// The first column of the last row, where it is answered.
+    /// Expected first column of the last row, if the statement is answered.
     answer: Option<&'static str>,
 }
 
@@ -95,12 +95,12 @@ const SHAPES: [Shape; 27] = [
     },
 ];
 
-/// An error of one of these says that something broke, or that a statement does not ask what it is here for. The others are refusals.
+/// SQLSTATEs that mean an internal error or a broken test statement; all others are refusals.
 const BROKEN: [&str; 7] = ["XX000", "XX001", "XX002", "42501", "42601", "42703", "42P01"];
-/// A statement that is neither answered nor cancelled by then hangs.
+/// Time after which a statement that is neither answered nor cancelled hangs.
 const HANGING: Duration = Duration::from_secs(180);
 
-/// Attacks until it is over; how often. Half of the statements are cancelled in the midst.
+/// Sends hostile statements until `is_over` and returns their number; half of them are cancelled while they run.
 pub(super) async fn attack(port: u16, number: u64, is_on_workers: bool, is_over: Arc<AtomicBool>) -> u64 {
     let (random, clock) = (SeededRandom::new(number), SystemClock::new());
     let client = session(port, "low", is_on_workers).await;
@@ -116,7 +116,7 @@ pub(super) async fn attack(port: u16, number: u64, is_on_workers: bool, is_over:
         let cancelling = async {
             clock.sleep(patience).await;
             if is_cancelled {
-                // A late one finds nothing to cancel, or hits what comes next: both are allowed below.
+                // A late cancel request finds nothing, or hits the next statement: both are allowed below.
                 let _ = cancel.cancel_query(NoTls).await;
             }
             clock.sleep(HANGING).await;
@@ -145,7 +145,7 @@ pub(super) async fn attack(port: u16, number: u64, is_on_workers: bool, is_over:
     attacks
 }
 
-/// `n` pieces, made of their numbers from 0.
+/// Joins `n` items built from their numbers, from 0.
 fn list(n: usize, between: &str, piece: impl Fn(usize) -> String) -> String {
     (0..n).map(piece).collect::<Vec<_>>().join(between)
 }

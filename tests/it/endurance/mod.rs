@@ -1,9 +1,9 @@
-//! Hostile statements of a role that is no superuser beside well-behaved clients, on two and eight threads, alone and on worker processes: nobody's session ends,
-//! nobody waits for long, no answer is wrong, and memory comes back.
+//! Hostile statements of an unprivileged role beside well-behaved clients, with two and eight threads, with and
+//! without worker processes: no session ends, none waits long, no answer is wrong, and memory is released.
 //!
-//! - `mod.rs`: the set-ups, and what is asserted after each.
-//! - `hostile.rs`: the statements that attack, and how each may end.
-//! - `clients.rs`: the clients that ask small questions meanwhile.
+//! - `mod.rs`: the setups, and the checks after each.
+//! - `hostile.rs`: the hostile statements, and their allowed outcomes.
+//! - `clients.rs`: the well-behaved clients.
 
 mod clients;
 mod hostile;
@@ -21,19 +21,19 @@ use crate::memory::resident_bytes;
 use crate::processes::children;
 use crate::server::{Server, nightly};
 
-/// Query threads of the instance, and worker processes beside it. `KILN_ATTACK_SETUP` chooses one by its number from 0.
+/// Query threads of the server, and number of worker processes. `KILN_ATTACK_SETUP` selects one by its number from 0.
 const SETUPS: [(u32, u32); 4] = [(2, 0), (8, 0), (2, 4), (8, 4)];
-/// Each set-up is attacked for so many seconds, or what `KILN_ATTACK_SECONDS` says.
+/// Seconds per setup, unless `KILN_ATTACK_SECONDS` is set.
 const SPAN_S: u64 = 15 * 60;
 const ATTACKERS: u64 = 4;
 const CLIENTS: u64 = 20;
-/// Requests that are begun and never ended.
+/// Number of requests that never end.
 const HALF_REQUESTS: usize = 40;
-/// The longest `SELECT 1`, on a machine that does nothing else.
+/// Longest allowed `SELECT 1`, on an otherwise idle machine.
 const LONGEST: Duration = Duration::from_secs(1);
-/// Free memory goes back to the system by then: the allocator keeps it for some seconds.
+/// Time within which freed memory returns to the system: the allocator keeps it for some seconds.
 const RETURNED: Duration = Duration::from_secs(60);
-/// More resident memory than before the attack, after it. Allocators keep some of what is freed.
+/// Allowed growth of resident memory by the attack: allocators keep some of what is freed.
 const GROWTH_BYTES_MAX: u64 = 512 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +51,7 @@ async fn hostile_statements_end_freeze_and_spoil_nothing() {
     }
 }
 
-/// A number that a variable of the environment says.
+/// Reads a number from an environment variable.
 fn number_from(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text:?}")))
@@ -109,7 +109,7 @@ async fn attack(threads: u32, workers: u32) {
     assert!(server.stop(), "{name}: it ends cleanly");
 }
 
-/// Tables, a role that is no superuser, and a cluster of worker processes that all sessions use.
+/// Creates tables, an unprivileged role, and a cluster of worker processes for all sessions.
 async fn prepare(boss: &Client, workers: u32) {
     let sql = "CREATE ROLE low LOGIN; CREATE SEQUENCE s;
                CREATE TABLE big AS SELECT g::int AS id, g % 10 AS k, 'text ' || g AS t FROM generate_series(1, 200000) AS g;
@@ -133,7 +133,7 @@ async fn prepare(boss: &Client, workers: u32) {
     }
 }
 
-/// A session that uses the cluster, where there is one.
+/// Opens a session, on the cluster if there is one.
 async fn session(port: u16, role: &str, is_on_workers: bool) -> Client {
     let address = format!("host=127.0.0.1 port={port} user={role} dbname=kiln");
     let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls).await.expect("logins work");

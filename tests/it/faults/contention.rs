@@ -1,4 +1,4 @@
-//! Many clients that want the same rows and keys while rows settle: every acknowledgement counts once.
+//! Many clients compete for the same rows and keys while rows are flushed: every acknowledgement counts exactly once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ const MONEY: i64 = 1_000;
 const COUNTERS: u64 = 4;
 const KEYS: u64 = 200;
 
-/// What one client has done.
+/// Counts of one client.
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
     commits: u64,
-    /// Transactions that began again because another came first.
+    /// Transactions retried after a conflict.
     retries: u64,
-    /// What the workload counts.
+    /// Count specific to the workload.
     counted: i64,
 }
 
@@ -84,7 +84,7 @@ async fn a_key_has_one_owner_at_a_time() {
         };
         done.commits += u64::from(is_ours);
         done.counted += i64::from(is_ours);
-        // Who has a key gives it back half of the time; until then it is nobody else's.
+        // The owner of a key releases it half of the time; until then no one else gets it.
         if is_ours && below(random, 2) == 0 {
             let given = client.execute(&format!("DELETE FROM slot WHERE k = {key} AND owner = {number}"), &[]).await;
             match given {
@@ -96,7 +96,7 @@ async fn a_key_has_one_owner_at_a_time() {
                 Err(error) => count(client, done, Err(error)).await,
             }
         }
-        // Keys run out: now and then all that a client has is given back.
+        // Keys run out, so a client sometimes releases all of its keys.
         if below(random, 50) == 0 {
             match client.execute(&format!("DELETE FROM slot WHERE owner = {number}"), &[]).await {
                 Ok(rows) => {
@@ -113,7 +113,7 @@ async fn a_key_has_one_owner_at_a_time() {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (done.counted, done.counted));
 }
 
-/// Many clients that do `step` again and again while rows settle; all they have done, and what they did it to.
+/// Runs `step` repeatedly in many clients while rows are flushed; returns the server and the summed counts.
 async fn many(what: &str, create: &str, step: impl AsyncFn(&Client, &SeededRandom, u64, &mut Done)) -> (Server, Done) {
     let server = Server::start();
     server.connect().await.batch_execute(create).await.expect("the tables are new");
@@ -157,7 +157,7 @@ async fn many(what: &str, create: &str, step: impl AsyncFn(&Client, &SeededRando
     (server, all)
 }
 
-/// Counts a commit, or a transaction that has to begin again; nothing else may end one.
+/// Counts a commit or a retry; no other outcome is allowed.
 async fn count(client: &Client, done: &mut Done, outcome: Result<(), Error>) {
     match outcome {
         Ok(()) => done.commits += 1,

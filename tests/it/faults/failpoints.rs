@@ -1,4 +1,4 @@
-//! Servers that die at every named moment of their work, or fail there, once each.
+//! Servers that die, or fail, at every failpoint.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -14,13 +14,13 @@ use super::ledger::Ledger;
 use crate::kill::{FORGETFUL, check_files};
 use crate::server::{Server, kiln};
 
-/// How often a server comes to a failpoint before it dies there.
+/// Number of times that a server reaches a failpoint before it dies there.
 const TIMES: [u64; 3] = [1, 2, 3];
-/// Transactions of each worker in a round of work.
+/// Transactions per worker in a round.
 const TRANSACTIONS: u64 = 40;
-/// The most rounds of work in which a server must come to a failpoint; on a busy machine what runs beside its clients comes late.
+/// Rounds within which a server must reach a failpoint; background work is late on a busy machine.
 const ROUNDS_MAX: u64 = 20;
-/// Moments that come once in a server's life.
+/// Failpoints that are reached once in a server's life.
 const ONCE: [Failpoint; 7] = [
     Failpoint::StoreMade,
     Failpoint::Claimed,
@@ -30,13 +30,13 @@ const ONCE: [Failpoint; 7] = [
     Failpoint::UploadsDeleted,
     Failpoint::GarbageDeleted,
 ];
-/// Servers at once.
+/// Number of concurrent servers.
 const AT_ONCE: usize = 3;
-/// As [`FORGETFUL`], with checkpoints all the time, each of which makes what is older superfluous.
+/// Like [`FORGETFUL`], with constant checkpoints, each of which makes older history obsolete.
 const CHECKPOINTING: [&str; 6] = [FORGETFUL[0], FORGETFUL[1], FORGETFUL[2], FORGETFUL[3], "--checkpoint-interval", "1"];
 const ABORT: i32 = 6;
 
-/// One server's end.
+/// Failpoint at which a server ends.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     point: Failpoint,
@@ -73,8 +73,8 @@ async fn a_server_that_ends_at_a_failpoint_keeps_what_it_acknowledged() {
     assert!(never.is_empty(), "the workload never comes to {never:?}");
 }
 
-/// A folder with tables, and with work for the cleaner: uploads of transactions that were rolled back or had not ended, objects and rows that
-/// nobody needs.
+/// Prepares a folder with tables and work for the cleaner: uploads of rolled-back and unfinished transactions, and
+/// unreferenced objects and rows.
 async fn prepare(folder: &Path) -> Ledger {
     let server = Server::start_on(folder, &CHECKPOINTING);
     let client = server.connect().await;
@@ -95,14 +95,16 @@ async fn prepare(folder: &Path) -> Ledger {
     }
     ledger.check(&client, "before all").await;
     ledger.wait_until_copied(&client).await;
-    // However slow the machine, the cleaner has not come to these uploads yet.
+    // The cleaner has not reached these uploads, however slow the machine.
     let unfinished = server.connect().await;
     unfinished.batch_execute(&format!("BEGIN; {load}")).await.expect("nothing is in the way");
     server.kill();
     ledger
 }
 
-/// Lets a server on a copy of the folder end, or fail, as planned, and looks at what the next one finds; whether it came to that.
+/// Runs a server on a copy of the folder until it ends or fails as planned, then checks what the next server finds.
+///
+/// Returns whether the failpoint was reached.
 async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
     let folder = TempDir::with_prefix("kiln-failpoint-").expect("a temporary folder can be made");
     let is_first_start = matches!(plan.point, Failpoint::StoreMade | Failpoint::CatalogMade);
@@ -146,13 +148,13 @@ async fn end_at(plan: Plan, from: &Path, mut ledger: Ledger) -> bool {
         ledger = Ledger::create(&client).await;
     }
     ledger.check(&client, &set).await;
-    // What was found goes on to work.
+    // The recovered server continues to work.
     ledger.work(&server, 7, 5).await;
     ledger.check(&client, &format!("{set}, and then")).await;
     was_met
 }
 
-/// A warehouse restored from a copy of the storage alone has what was copied, and goes on.
+/// Checks that a warehouse restored from the storage alone has everything archived, and continues to work.
 pub(super) async fn check_restored(folder: &Path, mut ledger: Ledger, since: Duration, moment: &str) {
     let house = TempDir::with_prefix("kiln-restored-").expect("a temporary folder can be made");
     let (data, storage) = (house.path().join("data"), house.path().join("storage"));
@@ -181,7 +183,7 @@ async fn a_restore_that_ends_at_a_failpoint_is_done_again() {
         let mut ledger = ledger.clone();
         let first = restore(&data, &storage, Some(&set));
         if first.status.success() {
-            // What is left is a moment of the first start.
+            // The remaining failpoint is in the first start.
             let started = Server::try_start_on_with(&data, &arguments, &[("KILN_FAILPOINT", set.as_str())]);
             let log = match started {
                 Err(log) => log,
@@ -207,7 +209,7 @@ async fn a_restore_that_ends_at_a_failpoint_is_done_again() {
         ledger.check(&client, &format!("{set}, and then")).await;
         ledger.wait_until_copied(&client).await;
         server.kill();
-        // And once more, from what the restored warehouse has written.
+        // Restores again, from what the restored warehouse has written.
         check_restored(house.path(), ledger, Duration::ZERO, &format!("{set}, lost again")).await;
     }
 }

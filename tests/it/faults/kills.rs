@@ -1,4 +1,4 @@
-//! kill -9 at any moment, again and again: what clients were told is there afterwards, and nothing else.
+//! Servers killed with SIGKILL at random times: acknowledged changes exist afterwards, and no others.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::kill::{FORGETFUL, check_files};
 use crate::server::{Server, nightly};
 use crate::time::until_copied;
 
-/// Servers killed: in every run, unless the machine is slow, and at night, then of several warehouses at once: most of a server's
-/// life is waiting, and what has to be looked at after a kill grows with what was written before.
+/// Servers killed in an ordinary run, limited by [`TIME_MAX`], and in a nightly one. At night several warehouses run
+/// in parallel: a server mostly waits, and the checks after a kill grow with the data.
 const KILLS: u64 = 24;
 const KILLS_NIGHTLY: u64 = 1_000;
 const WAREHOUSES_NIGHTLY: u64 = 4;
 const TIME_MAX: Duration = Duration::from_secs(75);
-/// A server lives at most so long, on a machine where clients come to do something meanwhile.
+/// Longest life of a server in milliseconds, on a machine fast enough to do work meanwhile.
 const LIFE_MS: u64 = 900;
 
-/// Clients write for so long before a server is killed.
+/// Time that clients write before a server is killed.
 const WRITING: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +31,7 @@ async fn a_killed_server_has_copied_what_it_acknowledged_a_while_ago() {
     let mut ledger = Ledger::create(&server.connect().await).await;
     let pid = server.pid().to_string();
     let (onlooker, clock) = (server.connect().await, ledger.clock());
-    // What was acknowledged by some moment is in the storage while clients go on: all but the newest is never at risk.
+    // Acknowledged changes reach the storage while clients continue: only the newest are at risk.
     let killer = tokio::spawn(async move {
         clock.sleep(WRITING).await;
         let since = clock.monotonic();
@@ -67,7 +67,7 @@ async fn killed_servers_lose_nothing_and_invent_nothing() {
     assert!(kills < acknowledged && 0 < doubted, "the workers come to do something");
 }
 
-/// What was done, and transactions by what their workers were told.
+/// Counts of kills, and of transactions by outcome.
 #[derive(Debug, Default)]
 struct Killed {
     kills: u64,
@@ -85,7 +85,7 @@ impl Killed {
     }
 }
 
-/// Kills the servers of one warehouse while clients write, and looks at everything after each kill.
+/// Kills the servers of one warehouse while clients write, and checks everything after each kill.
 async fn kill_again_and_again(seed: u64, kills: u64, time_max: Option<Duration>) -> Killed {
     let clock = SystemClock::new();
     let random = SeededRandom::new(0x1D1E + seed);
@@ -95,7 +95,7 @@ async fn kill_again_and_again(seed: u64, kills: u64, time_max: Option<Duration>)
     let mut done = 0;
     let mut life_ms = LIFE_MS;
     while done < kills && time_max.is_none_or(|time_max| clock.monotonic() < time_max) {
-        // Where servers come to nothing in that time, they live longer.
+        // Servers that achieve nothing in that time get longer lives.
         if ledger.counts().0 <= done {
             life_ms *= 2;
         }

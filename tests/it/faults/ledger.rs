@@ -1,4 +1,4 @@
-//! The tables of these tests, all who work on them at once, and a look at what is there.
+//! Tables of these tests, the clients that work on them concurrently, and the checks of their contents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const MOVERS: u64 = 2;
 const ACCOUNTS: i64 = 20;
 const MONEY: i64 = 1_000;
 
-/// What is known of the tables.
+/// Expected contents of the tables.
 #[derive(Debug, Clone)]
 pub(super) struct Ledger {
     workers: Vec<Worker>,
@@ -26,7 +26,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Makes the tables.
+    /// Creates the tables.
     pub(super) async fn create(client: &Client) -> Self {
         let sql = format!(
             "CREATE TABLE ledger (k bigint PRIMARY KEY ENFORCED, v bigint NOT NULL); \
@@ -38,7 +38,7 @@ impl Ledger {
         Self { workers: (1..=WORKERS).map(|number| Worker::new(number, Arc::clone(&clock))).collect(), clock }
     }
 
-    /// Lets everybody work until the server is gone, or each worker has had so many transactions.
+    /// Runs all clients until the server is gone or each worker has done `transactions` transactions.
     pub(super) async fn work(&mut self, server: &Server, seed: u64, transactions: u64) {
         let mut working: Vec<JoinHandle<Worker>> = Vec::new();
         for worker in &self.workers {
@@ -67,7 +67,7 @@ impl Ledger {
             *known.expect("it is one of them") = worker;
         }
         for helper in helping {
-            // Those who would go on for ever end with their work; who has found something wrong says so.
+            // Aborts helpers that never end by themselves; one that has found an error panics.
             if helper.is_finished() {
                 helper.await.expect("money is neither lost nor made");
             } else {
@@ -76,23 +76,23 @@ impl Ledger {
         }
     }
 
-    /// Looks at everything, by a scan and by keys.
+    /// Checks everything, by a scan and by key lookups.
     pub(super) async fn check(&mut self, client: &Client, moment: &str) {
         self.look(client, moment, |worker, found| worker.settle(found, moment)).await;
     }
 
-    /// The same of a warehouse that was restored: it may have gone back, but not to before `since`.
+    /// Checks a restored warehouse: its state may be older, but not older than `since`.
     pub(super) async fn check_restored(&mut self, client: &Client, since: Duration, moment: &str) {
         self.look(client, moment, |worker, found| worker.go_back(found, since, moment)).await;
     }
 
-    /// Waits until all that was acknowledged is in the storage.
+    /// Waits until all acknowledged changes are in the storage.
     pub(super) async fn wait_until_copied(&mut self, client: &Client) {
         until_copied(client).await;
         self.workers.iter_mut().for_each(Worker::copied);
     }
 
-    /// The clock that workers remember times by.
+    /// Returns the clock of the workers' timestamps.
     pub(super) fn clock(&self) -> Arc<SystemClock> {
         Arc::clone(&self.clock)
     }
@@ -119,7 +119,7 @@ impl Ledger {
         assert!(check_money(client).await, "{moment}: the server answers");
     }
 
-    /// Transactions that were acknowledged, that were in doubt, and those of the latter that happened.
+    /// Returns the numbers of acknowledged transactions, of those in doubt, and of the latter that took effect.
     pub(super) fn counts(&self) -> (u64, u64, u64) {
         let sum = |count: fn(&Worker) -> u64| self.workers.iter().map(count).sum();
         (sum(|worker| worker.acknowledged), sum(|worker| worker.doubted), sum(|worker| worker.happened))
@@ -143,7 +143,7 @@ async fn move_money(client: &Client, seed: u64) {
     }
 }
 
-/// Whether there was an answer, which then adds up.
+/// Returns false if the server is gone; checks the sum otherwise.
 async fn check_money(client: &Client) -> bool {
     let sql = "SELECT sum(money)::bigint, count(*), count(DISTINCT id) FROM account";
     let Ok(row) = client.query_one(sql, &[]).await else { return false };

@@ -1,7 +1,9 @@
-//! Real servers that die, and what their clients were told: everything that was acknowledged is there afterwards, nothing else is.
+//! Crash tests on real servers: acknowledged changes exist afterwards, and no others.
 //!
-//! Start at `worker.rs` for who remembers; `failpoints.rs` lets servers die at every named moment, `kills.rs` at any,
-//! `contention.rs` has many clients want the same things.
+//! - `worker.rs`: a client that remembers its acknowledged changes; start here.
+//! - `ledger.rs`: the tables and all of their clients.
+//! - `failpoints.rs`: servers that die at each failpoint; `kills.rs`: at random times.
+//! - `contention.rs`: many clients that compete for the same rows.
 
 mod contention;
 mod failpoints;

@@ -1,4 +1,4 @@
-//! A client that writes rows of its own and remembers what it was told about them.
+//! Client that writes rows of its own and remembers the acknowledged ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use tokio_postgres::{Client, Error};
 use types::random::SeededRandom;
 use types::{Clock, Random, SystemClock};
 
-/// Keys from one worker's first to the next one's.
+/// Distance between the first keys of two workers.
 pub(super) const RANGE: i64 = 1_000_000;
-/// Keys that are written one by one.
+/// Number of keys that are written one by one.
 const KEYS: u64 = 60;
-/// Keys that are loaded together, and where they begin.
+/// Keys that are loaded together: their number and first key.
 const BLOCK: i64 = 150;
 const BLOCK_START: i64 = 1_000;
 
-/// A value for each key; `None` for one that is gone.
+/// New value of each key; `None` for a deleted one.
 pub(super) type Change = BTreeMap<i64, Option<i64>>;
 
-/// What one worker knows of its rows.
+/// State of one worker.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
     pub(super) number: i64,
-    /// As acknowledged.
+    /// Rows as acknowledged.
     pub(super) rows: BTreeMap<i64, i64>,
-    /// As it was before that, and until when.
+    /// Earlier states, and until when each was current.
     past: Vec<(Duration, BTreeMap<i64, i64>)>,
     clock: Arc<SystemClock>,
-    /// What may have happened or not, as a whole.
+    /// Transaction with an unknown outcome: it took effect entirely or not at all.
     doubt: Option<Change>,
     next_value: i64,
-    /// Transactions that were acknowledged, that were in doubt, and those of the latter that did happen.
+    /// Numbers of acknowledged transactions, of those in doubt, and of the latter that took effect.
     pub(super) acknowledged: u64,
     pub(super) doubted: u64,
     pub(super) happened: u64,
@@ -45,10 +45,10 @@ impl Worker {
         Self { number, rows, past, clock, doubt: None, next_value: 1, acknowledged: 0, doubted: 0, happened: 0 }
     }
 
-    /// Writes until the server is gone, or `transactions` times.
+    /// Writes until the server is gone, at most `transactions` times.
     pub(super) async fn work(&mut self, client: &Client, seed: u64, transactions: u64) {
         let random = SeededRandom::new(seed.wrapping_mul(31).wrapping_add(self.number.unsigned_abs()));
-        // Few rows are enough for a shard.
+        // A hundred rows are enough to write a shard directly.
         if client.batch_execute("SET kiln.direct_load_rows = 100").await.is_err() {
             return;
         }
@@ -97,7 +97,7 @@ impl Worker {
         }
     }
 
-    /// After a failure: looks what happened; `false` where there is nobody left to ask.
+    /// Determines what happened after a failure; false if the connection is gone.
     async fn goes_on(&mut self, client: &Client, error: &Error) -> bool {
         let Some(refusal) = error.as_db_error() else { return false };
         let code = refusal.code().code();
@@ -115,7 +115,7 @@ impl Worker {
         true
     }
 
-    /// One statement about one key, on top of what the transaction has changed.
+    /// Builds a statement on one key, given the transaction's changes so far.
     fn statement(&mut self, random: &SeededRandom, change: &mut Change) -> String {
         let key = self.first() + i64::try_from(random.next_u64() % KEYS).expect("few keys");
         let value = self.next_value;
@@ -133,7 +133,7 @@ impl Worker {
         }
     }
 
-    /// A load in the place of the last one.
+    /// Replaces the rows of the last load by a new load.
     async fn replace_block(&mut self, client: &Client, change: &mut Change) -> Result<(), Error> {
         let (from, to) = (self.first() + BLOCK_START, self.first() + BLOCK_START + BLOCK);
         let value = self.next_value;
@@ -154,12 +154,13 @@ impl Worker {
         self.past.push((self.clock.monotonic(), std::mem::replace(&mut self.rows, rows)));
     }
 
-    /// All that was acknowledged by now is in the storage.
+    /// Records that all acknowledged changes are in the storage.
     pub(super) fn copied(&mut self) {
         self.past.clear();
     }
 
-    /// What was restored is what was acknowledged at one moment, not before `since`, and since it was last known to be copied.
+    /// Checks that the restored rows were acknowledged at some time not before `since`, and not before the last known
+    /// archiving.
     pub(super) fn go_back(&mut self, found: &BTreeMap<i64, i64>, since: Duration, moment: &str) {
         let with_doubt = self.doubt.take().map(|change| changed(&self.rows, &change));
         let was = self.past.iter().any(|(until, rows)| since <= *until && rows == found);
@@ -176,7 +177,7 @@ impl Worker {
         self.past.clear();
     }
 
-    /// What is found is what was acknowledged, and what was in doubt as a whole or not at all.
+    /// Checks that the rows are the acknowledged ones, with or without the whole transaction in doubt.
     pub(super) fn settle(&mut self, found: &BTreeMap<i64, i64>, moment: &str) {
         let doubt = self.doubt.take();
         self.doubted += u64::from(doubt.is_some());

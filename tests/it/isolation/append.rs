@@ -1,4 +1,4 @@
-//! Random transactions of appends and reads by clients side by side; what they did and saw goes to the checker.
+//! Random concurrent transactions that append to lists and read them; the recorded history goes to the checker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,28 +16,28 @@ use super::proof::is_proven;
 use crate::postgres::Postgres;
 use crate::server::{Server, nightly};
 
-/// Clients at once, and the lists that they append to at any time: few, so that they meet.
+/// Number of clients, and of lists in use at any time: few, so that transactions conflict.
 const CLIENTS: usize = 8;
 const KEYS: u32 = 4;
-/// After so many transactions they go on to other lists, before these get long.
+/// Transactions after which clients switch to other lists, before these get long.
 const EPOCH: u64 = 150;
-/// All lists.
+/// Total number of lists.
 const LISTS: u32 = 600;
-/// Operations of a transaction at most.
+/// Maximum number of operations per transaction.
 const OPS_MAX: u64 = 4;
 
-/// Transactions of a run, in every run and at night.
+/// Transactions of an ordinary run and of a nightly one.
 const TRANSACTIONS: u64 = 600;
 const TRANSACTIONS_NIGHTLY: u64 = 15_000;
-/// A run without a kill ends after so long, with fewer transactions.
+/// Time after which a run without kills ends early.
 const TIME_MAX: Duration = Duration::from_secs(40);
 
-/// Kills of the run that is killed, and the longest life of a server between them.
+/// Number of kills, and the longest life of a server between them.
 const KILLS: usize = 4;
 const KILLS_NIGHTLY: usize = 40;
 const LIFE_MAX_MS: u64 = 1_500;
 
-/// A statement that takes longer has no answer: the server is gone, or it is a bug.
+/// Time after which a statement is considered unanswered: the server is gone or hangs.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
 
 const LEVELS: [(&str, Level); 3] = [
@@ -100,9 +100,10 @@ fn transactions() -> u64 {
     if nightly() { TRANSACTIONS_NIGHTLY } else { TRANSACTIONS }
 }
 
-/// The control asks that the checker finds nothing that is not there. PostgreSQL itself has let a G2 through at SERIALIZABLE (15.18, in one of
-/// our runs; 18.4 in "Possible G2-item at SERIALIZABLE", pgsql-bugs, 2026): such a cycle has to be proven without
-/// the checker's graph.
+/// Asserts on PostgreSQL, the control, that the checker reports no anomaly that is not there.
+///
+/// PostgreSQL itself has shown a G2 at SERIALIZABLE (15.18, in one of our runs; 18.4 in "Possible G2-item at
+/// SERIALIZABLE", pgsql-bugs, 2026): such a cycle has to be proven without the checker's graph.
 fn assert_no_false_alarm(history: &[Txn], promised: Level, level: &str) {
     for (anomaly, cycle) in check(history, promised) {
         if anomaly == Anomaly::G2 && is_proven(history, &cycle) {
@@ -137,7 +138,8 @@ async fn create(client: &Client) {
     client.batch_execute(&table).await.expect("the table can be made");
 }
 
-/// What the clients did until so many transactions were done or the server was killed, and a last look at all lists if it was not.
+/// Runs the clients until `transactions` are done or the server is killed; without a kill a final read of all lists
+/// follows.
 async fn run(port: u16, level: &'static str, transactions: u64, killed: &AtomicBool) -> Vec<Txn> {
     let started = AtomicU64::new(0);
     let clock = SystemClock::new();
@@ -177,7 +179,7 @@ async fn connect(port: u16) -> Option<Client> {
     Some(client)
 }
 
-/// One transaction; `false` if the connection is gone.
+/// Runs one transaction; returns false if the connection is gone.
 async fn transaction(client: &Client, level: &str, epoch: u32, random: &SeededRandom) -> (Txn, bool) {
     let mut txn = Txn { ops: Vec::new(), end: End::Aborted };
     if let Err(error) = ask(client, &format!("BEGIN ISOLATION LEVEL {level}")).await {
@@ -187,7 +189,7 @@ async fn transaction(client: &Client, level: &str, epoch: u32, random: &SeededRa
         let key = (epoch * KEYS + below(random, u64::from(KEYS)) as u32) % LISTS;
         let outcome = if below(random, 2) == 0 {
             let value = next_value();
-            // Before it is known whether it happened: what is aborted may be seen by others all the same.
+            // Recorded before the outcome is known: even aborted appends may be seen by others.
             txn.ops.push(Op::Append { key, value });
             ask(client, &format!("UPDATE lists SET list = list || {value} WHERE id = {key}")).await.map(drop)
         } else {
@@ -214,14 +216,14 @@ async fn transaction(client: &Client, level: &str, epoch: u32, random: &SeededRa
     }
 }
 
-/// Why there was no answer.
+/// Reason for a missing answer.
 enum Failure {
-    /// The server said so.
+    /// SQLSTATE that the server returned.
     Told(String),
     Gone,
 }
 
-/// The first value of the answer, empty without one.
+/// Returns the first value of the answer, empty without rows.
 async fn ask(client: &Client, sql: &str) -> Result<String, Failure> {
     let clock = SystemClock::new();
     let answer = tokio::select! {
@@ -240,7 +242,7 @@ async fn ask(client: &Client, sql: &str) -> Result<String, Failure> {
     }
 }
 
-/// Ends the failed transaction.
+/// Rolls back the failed transaction; false if the connection is gone.
 async fn is_alive(client: &Client, failure: &Failure) -> bool {
     match failure {
         Failure::Gone => false,
@@ -251,7 +253,7 @@ async fn is_alive(client: &Client, failure: &Failure) -> bool {
     }
 }
 
-/// Nothing else is wrong with these statements; a server that stops may say so.
+/// Asserts that the error is a conflict or the shutdown of the server.
 fn assert_retryable(state: &str) {
     assert!(matches!(state, "40001" | "40P01" | "57P01"), "a transaction failed with {state}");
 }
@@ -267,7 +269,7 @@ async fn read_all(client: &Client) -> Txn {
     Txn { ops, end: End::Committed }
 }
 
-/// `{1,2,3}`
+/// Parses `{1,2,3}`.
 fn parse(list: &str) -> Vec<u64> {
     let numbers = list.trim_matches(['{', '}']).split(',').filter(|number| !number.is_empty());
     numbers.map(|number| number.parse().expect("a list has numbers")).collect()
@@ -277,7 +279,7 @@ fn below(random: &SeededRandom, end: u64) -> u64 {
     random.next_u64() % end
 }
 
-/// Every append of a test process has a value of its own.
+/// Returns a value that is unique in the test process.
 fn next_value() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)

@@ -1,36 +1,37 @@
-//! What is wrong with a history of list appends, by Adya's definitions.
+//! Checks a history of list appends for anomalies, by Adya's definitions.
 //!
-//! A list that was read tells the order of all appends to its key before: from that follow who wrote after whom (ww), who read from
-//! whom (wr) and who read what was overwritten later (rw). A cycle of such dependencies is an anomaly, named by what it is made of.
+//! The longest list read for a key gives the order of its appends: from it follow write-write (ww), write-read (wr)
+//! and read-write (rw) dependencies. A cycle of dependencies is an anomaly, named by the kinds it consists of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::{End, Op, Txn};
 
-/// Something that a level forbids.
+/// Anomaly that an isolation level may forbid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Anomaly {
-    /// Two reads of a key that are not one the beginning of the other, a value twice, or one that nobody appended.
+    /// Two reads of a key of which neither is a prefix of the other, a duplicate value, or one that was never
+    /// appended.
     Incompatible,
     /// A transaction does not see its own appends.
     Internal,
-    /// An acknowledged append is in no later list.
+    /// An acknowledged append is missing from later reads.
     Lost,
-    /// A cycle of writes.
+    /// A cycle of ww dependencies.
     G0,
     /// An aborted transaction's append is seen.
     G1a,
-    /// A transaction's append is seen without a later one of it.
+    /// A transaction's append is seen without a later one of the same transaction.
     G1b,
-    /// A cycle of writes and reads.
+    /// A cycle of ww and wr dependencies.
     G1c,
-    /// A cycle with one overwritten read.
+    /// A cycle with one rw dependency.
     GSingle,
-    /// A cycle with several overwritten reads.
+    /// A cycle with several rw dependencies.
     G2,
 }
 
-/// What is allowed to happen.
+/// Isolation level to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     ReadCommitted,
@@ -49,11 +50,12 @@ impl Level {
     }
 }
 
-/// An anomaly with the transactions that make it, by their places in the history.
+/// Anomaly with the transactions that form it, by their positions in the history.
 pub(super) type Found = (Anomaly, Vec<usize>);
 
-/// Every kind of anomaly in the history that the level forbids, with an example or more. The last transaction has read all keys after
-/// all others ended.
+/// Returns the anomalies that the level forbids, at least one example of each kind.
+///
+/// The last transaction must have read all keys after all others ended.
 pub(super) fn check(history: &[Txn], level: Level) -> Vec<Found> {
     let history = &settled(history);
     let mut found = Vec::new();
@@ -74,7 +76,7 @@ pub(super) fn check(history: &[Txn], level: Level) -> Vec<Found> {
     for (reader, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end != End::Aborted) {
         within(history, &writers, reader, txn, &mut found);
     }
-    // Without an order of the appends nothing follows from them.
+    // Without an order of appends there are no dependencies.
     if found.iter().all(|(anomaly, _)| *anomaly != Anomaly::Incompatible) {
         cycles(&Graph::of(history, &writers, &orders), level, history.len(), &mut found);
     }
@@ -83,8 +85,7 @@ pub(super) fn check(history: &[Txn], level: Level) -> Vec<Found> {
     found
 }
 
-/// The history with an end for each transaction that was in doubt: it was committed if others have seen what it did, and otherwise did
-/// nothing.
+/// Resolves transactions in doubt: one is committed if others have seen its appends, and otherwise had no effect.
 fn settled(history: &[Txn]) -> Vec<Txn> {
     let reads = history.iter().filter(|txn| txn.end == End::Committed).flat_map(|txn| &txn.ops);
     let seen: BTreeSet<(u32, u64)> = reads
@@ -103,7 +104,7 @@ fn settled(history: &[Txn]) -> Vec<Txn> {
     history
 }
 
-/// Who appended what.
+/// Returns the transaction that appended each value, by key and value.
 fn writers(history: &[Txn]) -> BTreeMap<(u32, u64), usize> {
     let mut writers = BTreeMap::new();
     for (number, txn) in history.iter().enumerate() {
@@ -116,7 +117,7 @@ fn writers(history: &[Txn]) -> BTreeMap<(u32, u64), usize> {
     writers
 }
 
-/// The longest list of each key that a transaction that was not aborted has read; all others begin it.
+/// Returns the longest committed read of each key, of which all others must be prefixes.
 fn orders(history: &[Txn], found: &mut Vec<Found>) -> BTreeMap<u32, Vec<u64>> {
     let mut orders: BTreeMap<u32, (Vec<u64>, usize)> = BTreeMap::new();
     for (reader, txn) in history.iter().enumerate().filter(|(_, txn)| txn.end != End::Aborted) {
@@ -138,7 +139,7 @@ fn orders(history: &[Txn], found: &mut Vec<Found>) -> BTreeMap<u32, Vec<u64>> {
     orders.into_iter().map(|(key, (list, _))| (key, list)).collect()
 }
 
-/// Appends that were acknowledged and are in no list: the last transaction read them all.
+/// Reports acknowledged appends that are in no list; the last transaction has read all lists.
 fn lost(history: &[Txn], orders: &BTreeMap<u32, Vec<u64>>, found: &mut Vec<Found>) {
     let seen: BTreeSet<(u32, u64)> =
         orders.iter().flat_map(|(key, order)| order.iter().map(move |value| (*key, *value))).collect();
@@ -163,7 +164,7 @@ fn lost(history: &[Txn], orders: &BTreeMap<u32, Vec<u64>>, found: &mut Vec<Found
     }
 }
 
-/// What a transaction's reads show by themselves: its own appends missing, others' half done.
+/// Reports anomalies visible in one transaction's reads: own appends missing, or others' partly visible.
 fn within(history: &[Txn], writers: &BTreeMap<(u32, u64), usize>, reader: usize, txn: &Txn, found: &mut Vec<Found>) {
     let mut own: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for op in &txn.ops {
@@ -195,7 +196,7 @@ fn readers_of(history: &[Txn], key: u32, value: u64, writer: usize) -> Vec<usize
     std::iter::once(writer).chain(readers.take(1)).collect()
 }
 
-/// Who depends on whom: the later one on the earlier.
+/// Dependencies: pairs of an earlier transaction and the later one that depends on it.
 #[derive(Debug, Default)]
 struct Graph {
     ww: BTreeSet<(usize, usize)>,
@@ -233,7 +234,7 @@ impl Graph {
     }
 }
 
-/// Cycles: one example of each kind that the level forbids.
+/// Reports one cycle of each kind that the level forbids.
 fn cycles(graph: &Graph, level: Level, count: usize, found: &mut Vec<Found>) {
     let writes = Edges::of([&graph.ww], count);
     let reads = Edges::of([&graph.ww, &graph.wr], count);
@@ -253,10 +254,10 @@ fn cycles(graph: &Graph, level: Level, count: usize, found: &mut Vec<Found>) {
     }
 }
 
-/// Dependencies by where they begin.
+/// Adjacency lists of dependencies.
 struct Edges {
     next: Vec<Vec<usize>>,
-    /// A place in an order in which every dependency goes forward; the same for all where there is a cycle.
+    /// Topological position; equal for all transactions of a cycle.
     place: Vec<usize>,
 }
 
@@ -287,7 +288,7 @@ impl Edges {
         Self { next, place }
     }
 
-    /// A shortest way, with both its ends.
+    /// Returns a shortest path, including both ends.
     fn path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         let mut before: BTreeMap<usize, usize> = BTreeMap::new();
         let mut frontier = vec![from];
@@ -304,7 +305,7 @@ impl Edges {
                     path.reverse();
                     return Some(path);
                 }
-                // What lies behind the target does not lead to it.
+                // Transactions behind the target cannot lead to it.
                 for &then in self.next[at].iter().filter(|&&then| self.place[then] <= self.place[to]) {
                     if then != from && !before.contains_key(&then) {
                         before.insert(then, at);

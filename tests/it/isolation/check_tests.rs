@@ -1,4 +1,4 @@
-//! Histories made by hand: what the checker must find in them, and what it must not.
+//! Hand-written histories with the anomalies that the checker must and must not report.
 
 use super::check::{Anomaly, Level, check};
 use super::history::{End, Op, Txn};
@@ -65,7 +65,7 @@ fn half_a_transaction_that_is_seen_is_g1b() {
             committed(vec![read(1, &[1])]),
             committed(vec![read(1, &[1, 2])]),
         ],
-        // Who sees the half reads what the same transaction overwrites.
+        // The reader of the first half also reads what the same transaction overwrites.
         &[Anomaly::G1b, Anomaly::GSingle],
     );
 }
@@ -141,7 +141,7 @@ fn an_acknowledged_append_that_is_gone_is_lost() {
     let in_doubt = Txn { ops: vec![append(1, 1)], end: End::Unknown };
     finds(vec![in_doubt.clone(), committed(vec![read(1, &[])])], &[]);
     finds(vec![in_doubt, committed(vec![read(1, &[1])])], &[]);
-    // What it saw of itself before it came to nothing proves nothing.
+    // An aborted transaction's reads of its own appends prove nothing.
     let undone = Txn { ops: vec![append(1, 1), read(1, &[1])], end: End::Unknown };
     finds(vec![undone, committed(vec![append(1, 2)]), committed(vec![read(1, &[2])])], &[]);
 }

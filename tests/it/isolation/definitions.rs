@@ -1,5 +1,5 @@
-//! Clients that write the rows of a table while another changes its definition again and again: no row is lost or made, a new column has
-//! its default everywhere, and an index finds what a scan finds. PostgreSQL is the control.
+//! Clients write rows while another one changes the table's definition: no row is lost or invented, a new column has
+//! its default everywhere, and an index finds the same rows as a scan. PostgreSQL is the control.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::postgres::Postgres;
 use crate::server::{Server, nightly};
 
 const WRITERS: i64 = 3;
-/// From the keys of one writer to those of the next, and how many it uses.
+/// Distance between the first keys of two writers, and keys used by each.
 const RANGE: i64 = 1_000;
 const KEYS: u64 = 60;
 const VALUES: u64 = 10;
@@ -68,7 +68,7 @@ async fn change_beside_writers(mut clients: Vec<Client>, storage: &str) {
         .collect();
     let (clock, span) = (SystemClock::new(), if nightly() { SPAN_NIGHTLY } else { SPAN });
     let mut rounds = 0;
-    // A slow machine does at least as much as is asserted below.
+    // A slow machine does at least the minimum asserted below.
     while (clock.monotonic() < span || rounds < ROUNDS_MIN) && rounds < ROUNDS_MAX {
         rounds += 1;
         define(&definer, rounds).await;
@@ -88,7 +88,7 @@ async fn change_beside_writers(mut clients: Vec<Client>, storage: &str) {
     assert!(1 < rounds && 0 < writes);
 }
 
-/// A column and an index come and go, and are as they should be in between.
+/// Adds and drops a column and an index, and checks them in between.
 async fn define(client: &Client, round: i32) {
     run(client, &format!("ALTER TABLE test ADD COLUMN more int DEFAULT {round}")).await;
     run(client, "CREATE INDEX test_value ON test (value)").await;
@@ -104,7 +104,7 @@ async fn define(client: &Client, round: i32) {
     run(client, "ALTER TABLE test DROP COLUMN more").await;
 }
 
-/// Runs the statement, again where others come first.
+/// Runs the statement, again after each conflict.
 async fn run(client: &Client, sql: &str) {
     while let Err(error) = client.batch_execute(sql).await {
         expect_conflict(&error, sql);
@@ -116,7 +116,7 @@ fn expect_conflict(error: &Error, sql: &str) {
     assert!(code.as_deref().is_some_and(|code| ["40001", "40P01"].contains(&code)), "{sql}: {error:?}");
 }
 
-/// Writes rows of its own until all is over; what there should be of them then, and how much it wrote.
+/// Writes its own rows until `is_over`; returns their expected state and the number of writes.
 async fn write(client: Client, number: i64, is_over: Arc<AtomicBool>) -> (BTreeMap<i64, i32>, u64) {
     let random = SeededRandom::new(number.unsigned_abs() + 1);
     let below = |end: u64| i64::try_from(random.next_u64() % end).expect("small");

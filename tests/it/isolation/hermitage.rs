@@ -1,4 +1,5 @@
-//! The scripts of `hermitage.txt`, `references.txt`, `definitions.txt` and `settling.txt`, step by step over a connection for each client.
+//! Runs the scripts of `hermitage.txt`, `references.txt`, `definitions.txt` and `settling.txt` step by step, with one
+//! connection per client.
 
 use std::time::Duration;
 
@@ -10,17 +11,18 @@ use super::script::{Outcome, Script, parse, setup};
 use crate::postgres::Postgres;
 use crate::server::Server;
 
-/// A statement that has not ended after so long waits for another; or after so many times what a script's first statements took, where that is longer.
+/// Time after which a statement counts as waiting for another one; [`WAIT_SETUPS`] times the setup's time if that is
+/// longer.
 const WAIT: Duration = Duration::from_millis(250);
 const WAIT_SETUPS: u32 = 4;
 
-/// A statement that waits for nothing ends within this time.
+/// Time within which an unblocked statement must end.
 const TIME_MAX: Duration = Duration::from_secs(120);
 
-/// Clients of a script at most.
+/// Maximum number of clients of a script.
 const CLIENTS: usize = 3;
 
-/// Scripts, and what they are about.
+/// Script files by topic.
 const TEXTS: [(&str, &str); 4] = [
     ("hermitage", include_str!("hermitage.txt")),
     ("references", include_str!("references.txt")),
@@ -68,7 +70,7 @@ async fn run_all(clients: Vec<Client>, engine: &str) {
 
 type Shared = std::sync::Arc<Client>;
 
-/// What a statement came to.
+/// Outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Ended {
     Rows(Vec<String>),

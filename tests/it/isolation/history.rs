@@ -1,9 +1,9 @@
-//! What clients did and saw: transactions of appends to lists and reads of them.
+//! Recorded histories: transactions of list appends and reads.
 
-/// One operation of a transaction.
+/// Operation of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Op {
-    /// A number that is appended nowhere else.
+    /// Append of a unique number.
     Append {
         key: u32,
         value: u64,
@@ -14,16 +14,16 @@ pub(super) enum Op {
     },
 }
 
-/// How a transaction ended, as its client was told.
+/// Outcome of a transaction, as reported to its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Committed,
     Aborted,
-    /// The connection broke at COMMIT: only the server knows.
+    /// The connection broke at COMMIT: the outcome is unknown.
     Unknown,
 }
 
-/// One transaction.
+/// Recorded transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Txn {
     pub(super) ops: Vec<Op>,
@@ -31,7 +31,7 @@ pub(super) struct Txn {
 }
 
 impl Txn {
-    /// Its appends to `key`, in order.
+    /// Returns its appends to `key`, in order.
     pub(super) fn appends(&self, key: u32) -> impl Iterator<Item = u64> + '_ {
         self.ops.iter().filter_map(move |op| match op {
             Op::Append { key: to, value } if *to == key => Some(*value),

@@ -1,5 +1,11 @@
-//! What concurrent transactions may see of each other, per isolation level: interleavings with known outcomes (`hermitage.txt`, `references.txt`,
-//! `definitions.txt`, `settling.txt`), and random ones whose outcomes are checked afterwards (`append.rs`, `check.rs`, `proof.rs`, `definitions.rs`). PostgreSQL runs all of them as the control.
+//! Isolation levels: fixed interleavings with known outcomes, and random ones that are checked afterwards; PostgreSQL
+//! is the control.
+//!
+//! - Fixed: `hermitage.rs` runs the scripts, which `script.rs` parses: `hermitage.txt`, `references.txt`,
+//!   `definitions.txt` and `settling.txt`.
+//! - Random: `append.rs` records a `history.rs`, `check.rs` finds anomalies, `proof.rs` confirms cycles
+//!   independently.
+//! - `definitions.rs`: writers beside changing table definitions.
 
 mod append;
 mod check;

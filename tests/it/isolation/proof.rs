@@ -1,16 +1,16 @@
-//! Whether a cycle is there, by what its transactions saw of each other alone: an argument that shares nothing with the checker's graph.
+//! Proves a cycle from the transactions' own reads, independently of the checker's graph.
 
 use super::history::{End, Op, Txn};
 
-/// Whether no order of the cycle's transactions explains what they saw: each was committed and has to come before the next, and the last
-/// before the first.
+/// Returns true if no serial order explains the reads: all are committed, each must precede the next, and the last
+/// the first.
 pub(super) fn is_proven(history: &[Txn], cycle: &[usize]) -> bool {
     let next = cycle.iter().cycle().skip(1);
     let mut pairs = cycle.iter().zip(next).map(|(&one, &then)| (&history[one], &history[then]));
     1 < cycle.len() && pairs.all(|(one, then)| then.end == End::Committed && comes_before(history, one, then))
 }
 
-/// Lists only grow: whoever lacks an append was before it, and whoever has it was after it.
+/// Returns true if `one` must precede `then`: lists only grow, so a reader that lacks an append came before it.
 fn comes_before(history: &[Txn], one: &Txn, then: &Txn) -> bool {
     let lacks_append = reads(one).any(|(key, list)| then.appends(key).any(|value| !list.contains(&value)));
     let is_seen = reads(then).any(|(key, list)| one.appends(key).any(|value| list.contains(&value)));
@@ -19,7 +19,7 @@ fn comes_before(history: &[Txn], one: &Txn, then: &Txn) -> bool {
         || history.iter().any(|txn| reads(txn).any(|(key, list)| is_appended_first(key, list, one, then)))
 }
 
-/// Whether an append of `one` stands in the list before an append of `then`.
+/// Returns true if an append of `one` is in the list before an append of `then`.
 fn is_appended_first(key: u32, list: &[u64], one: &Txn, then: &Txn) -> bool {
     let place = |txn: &Txn| txn.appends(key).find_map(|value| list.iter().position(|read| *read == value));
     place(one).zip(place(then)).is_some_and(|(before, after)| before < after)
@@ -43,7 +43,7 @@ mod tests {
         Op::Read { key, list: list.to_vec() }
     }
 
-    /// A reader between two writers of whom each missed the other: what PostgreSQL 15.18 has shown at SERIALIZABLE.
+    /// A reader between two writers that missed each other, as PostgreSQL 15.18 has shown at SERIALIZABLE.
     #[test]
     fn a_reader_that_closes_a_cycle_is_proof() {
         let history = history(vec![

@@ -1,25 +1,25 @@
-//! Interleavings as text: scripts, their steps and what each comes to. The form is told at the top of `hermitage.txt`.
+//! Parses interleavings: scripts, their steps and expected outcomes. `hermitage.txt` describes the format.
 
-/// One interleaving at one isolation level.
+/// Interleaving at one isolation level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Script {
     pub(super) name: String,
-    /// As BEGIN names it.
+    /// Isolation level as BEGIN names it.
     pub(super) level: String,
     pub(super) steps: Vec<Step>,
 }
 
-/// What one client does.
+/// Step of one client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) line: usize,
     pub(super) client: usize,
-    /// `None`: what waited goes on.
+    /// Statement to send; `None` if the client's waiting statement resumes.
     pub(super) sql: Option<String>,
     pub(super) outcome: Outcome,
 }
 
-/// What a statement comes to.
+/// Expected outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It succeeds, whatever its rows.
@@ -31,7 +31,7 @@ pub(super) enum Outcome {
     Fails(String),
 }
 
-/// The statements that `engine` runs before each script of a text.
+/// Returns the setup statements of a text for `engine`.
 pub(super) fn setup(text: &str, engine: &str) -> Vec<String> {
     let of_engine = |line: &str| {
         let (engines, sql) = line.trim().strip_prefix("setup")?.split_once(": ")?;
@@ -40,7 +40,7 @@ pub(super) fn setup(text: &str, engine: &str) -> Vec<String> {
     text.lines().filter_map(of_engine).collect()
 }
 
-/// The scripts of a text as `engine` runs them, one for each level.
+/// Parses the scripts of a text for `engine`, one for each level.
 pub(super) fn parse(text: &str, engine: &str) -> Vec<Script> {
     let mut scripts: Vec<Script> = Vec::new();
     let mut levels = 0;

@@ -1,13 +1,13 @@
-//! Random aggregates, of groups and over windows.
+//! Random aggregates, grouped or as window functions.
 
 use super::query::{Generator, Scope};
 use super::tables::Kind;
 
-/// Rows whose strings are put together.
+/// Maximum number of rows for string aggregation.
 const JOINED_MAX: u64 = 3_000;
 
 impl Generator<'_> {
-    /// An aggregate of the kind, whose value does not depend on the order of rows; `over` is its window.
+    /// Returns an aggregate of the kind that does not depend on the order of rows; `over` is its window, if any.
     pub(super) fn aggregate(&self, scope: &Scope, kind: Kind, over: &str) -> String {
         let is_window = !over.is_empty();
         let of = |kind| self.value(scope, kind, u32::from(!is_window));
@@ -46,7 +46,7 @@ impl Generator<'_> {
             }
             (Kind::Bool, 0..=2) => whole(format!("bool_or({})", of(Kind::Bool))),
             (Kind::Bool, _) => whole(format!("bool_and({})", of(Kind::Bool))),
-            // There is no least of these.
+            // Types without min and max.
             (Kind::Uuid, _) => format!("{}::uuid", whole(format!("max({}::text)", of(Kind::Uuid)))),
             (Kind::Bytes, _) => {
                 format!("decode({}, 'hex')", whole(format!("min(encode({}, 'hex'))", of(Kind::Bytes))))

@@ -1,4 +1,4 @@
-//! Choices that follow from a seed.
+//! Seeded random choices.
 
 use types::Random;
 use types::random::SeededRandom;
@@ -10,12 +10,12 @@ impl Chance {
         Self(SeededRandom::new(seed))
     }
 
-    /// A number below `count`.
+    /// Returns a number below `count`.
     pub(super) fn below(&self, count: u64) -> u64 {
         self.0.next_u64() % count
     }
 
-    /// True one time of `count`.
+    /// Returns true with probability 1 / `count`.
     pub(super) fn once_in(&self, count: u64) -> bool {
         self.below(count) == 0
     }

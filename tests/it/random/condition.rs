@@ -3,7 +3,7 @@
 use super::query::{Generator, Scope};
 use super::tables::Kind;
 
-/// Pairs of rows that a subquery may look at, where it is run for each row.
+/// Maximum number of row pairs for a correlated subquery that runs once per row.
 pub(super) const PAIRS_MAX: u64 = 500_000;
 
 const PATTERNS: [&str; 14] = [
@@ -86,7 +86,7 @@ impl Generator<'_> {
         self.chance.pick::<&str>(&PATTERNS)
     }
 
-    /// Rows of a table that go with the row, or none.
+    /// Returns a correlated or uncorrelated EXISTS.
     fn exists(&self, scope: &Scope) -> String {
         let inner = self.table();
         let Some((outer, other)) = self.keys(scope, &inner) else { return "true".to_owned() };
@@ -94,7 +94,7 @@ impl Generator<'_> {
         format!("{}EXISTS (SELECT 1 FROM {} WHERE {other} = {outer}{more})", self.not(), inner.from)
     }
 
-    /// Among the values of a table's column, NULL among them or not.
+    /// Returns an IN subquery over a table's column, with or without NULLs.
     fn among(&self, scope: &Scope) -> String {
         let inner = self.table();
         let Some((outer, other)) = self.keys(scope, &inner) else { return "true".to_owned() };
@@ -103,7 +103,7 @@ impl Generator<'_> {
         format!("{outer} {}IN (SELECT {other} FROM {}{filter})", self.not(), inner.from)
     }
 
-    /// Compared with what is computed of a table's rows, those that go with the row or all of them.
+    /// Returns a comparison with a scalar subquery, correlated or not.
     fn to_scalar(&self, scope: &Scope) -> String {
         let inner = self.table();
         let kind = *self.chance.pick(&[Kind::Int, Kind::Long, Kind::Exact, Kind::Date, Kind::Text]);

@@ -1,4 +1,4 @@
-//! Random LATERAL subqueries: of each row of a relation, those of a table that go with it.
+//! Random LATERAL subqueries: for each row of a relation, matching rows of a table.
 
 use super::condition::PAIRS_MAX;
 use super::query::{Generator, Scope, named, outputs};

@@ -1,6 +1,9 @@
-//! Random queries over random tables: Kiln with its engine, asked twice, and without, without its optimizer, with hardly any memory, with more threads than the
-//! machine has cores, on a cluster of worker processes, and PostgreSQL give the same rows. A query that fails names its seeds: `RANDOM=TABLES:QUERY` runs it
-//! alone, and `RANDOM=9-40` the queries of these sets of tables.
+//! Random queries over random tables have the same rows everywhere: on Kiln with the engine (twice), without it,
+//! without the optimizer, with little memory, with more threads than cores and on worker processes, and on
+//! PostgreSQL.
+//!
+//! A failing query prints its seeds: `RANDOM=TABLES:QUERY` runs it alone, `RANDOM=9-40` the queries of these sets of
+//! tables.
 
 mod aggregate;
 mod chance;
@@ -22,25 +25,25 @@ use self::tables::{Kind, Table};
 use crate::postgres::Postgres;
 use crate::server::Server;
 
-/// Queries over the same tables.
+/// Queries per set of tables.
 const QUERIES: u64 = 250;
-/// After these, as many are of WITH queries that are read twice.
+/// Additional queries with a WITH query that is read twice.
 const TWICE: u64 = 50;
-/// Sets of tables, and how long a night goes on making them.
+/// Number of sets of tables, and the duration of a nightly run, which creates further ones.
 const SETS: u64 = 8;
 const NIGHT: Duration = Duration::from_secs(2 * 60 * 60);
 const TABLES: usize = 5;
-/// Some joins, groups and sorts of thousands of rows have no room, and it says so.
+/// Memory so small that some joins, aggregations and sorts of thousands of rows exceed it, which the log shows.
 const LITTLE_MEMORY: [&str; 4] = ["--memory-mb", "1", "--log", "info,compile=debug"];
 const POSTGRESQL: &str = "PostgreSQL";
 const SPILLED: &str = "no room in memory";
 const SORTED: &str = "no room in memory to be sorted";
-/// What is done side by side by some is done so by these on any machine.
+/// More threads than most machines have cores, for parallel operators.
 const MANY_THREADS: [&str; 2] = ["--threads", "7"];
-/// What is divided among worker processes however little it is.
+/// Cluster whose workers divide every query, however small.
 const WORKERS: &str = "CREATE CLUSTER three WITH (NODE_COUNT = 3, HARDWARE_INSTANCE = local, AUTO_SUSPEND = NULL)";
 const ON_WORKERS: &str = "USE CLUSTER three; SET min_parallel_table_scan_size = 0";
-/// Failures that are told at once.
+/// Maximum number of failures printed.
 const TOLD_MAX: usize = 8;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,26 +97,26 @@ async fn random_queries_have_the_same_rows_everywhere() {
     assert!(counts.failed * 20 <= counts.queries, "most queries have an answer: {counts:?}");
 }
 
-/// What became of the queries.
+/// Counts of queries by outcome.
 #[derive(Debug, Default)]
 struct Counts {
     queries: u64,
     rows: u64,
-    /// Those without rows.
+    /// Queries without rows.
     empty: u64,
-    /// Those that fail everywhere, of what they compute.
+    /// Queries that fail everywhere in their computations.
     failed: u64,
-    /// Those of which the server with hardly any memory had not enough.
+    /// Queries that ran out of memory on the server with little memory.
     starved: u64,
-    /// Those that took too long without the optimizer.
+    /// Queries that timed out without the optimizer.
     slow: u64,
 }
 
-/// Who is asked.
+/// Server and settings on which queries run.
 struct Side {
     name: &'static str,
     client: Client,
-    /// Others of its server find them there.
+    /// True if it creates the tables that other sides of the server use.
     makes_tables: bool,
 }
 
@@ -127,7 +130,7 @@ async fn sides(
     let mut sides = Vec::new();
     for (name, server, settings, makes_tables) in [
         ("engine", server, "", true),
-        // What it has grouped of shards is there.
+        // Second run, which finds cached fragments.
         ("again", server, "", false),
         ("operators", server, "SET kiln.engine = off", false),
         ("as written", server, "SET kiln.engine = off; SET kiln.optimizer = off", false),
@@ -155,7 +158,7 @@ async fn sides(
                 let made = side.client.batch_execute(&statement).await;
                 made.unwrap_or_else(|error| panic!("{}: {error:?}: {statement}", side.name));
             }
-            // Of every other set no row is fresh: workers read all of them from storage.
+            // In every other set all rows are flushed: workers read all of them from storage.
             if set.is_multiple_of(2) && side.name != POSTGRESQL {
                 side.client.batch_execute("VACUUM").await.expect("rows are flushed");
             }
@@ -164,7 +167,7 @@ async fn sides(
     sides
 }
 
-/// Asks everybody; how the answers differ, if they do.
+/// Runs the query on all sides; the error describes differing answers.
 async fn compare(sides: &[Side], query: &Query, counts: &mut Counts) -> Result<(), String> {
     counts.queries += 1;
     let mut first: Option<(&str, Answer)> = None;
@@ -217,7 +220,7 @@ impl Answer {
                     None => Ok(()),
                 }
             }
-            // What cannot be computed is noticed in another order, or only where it is needed.
+            // Failing computations may occur in another order, or only where they are needed.
             (Self::Failed { code, .. }, Self::Failed { code: other, .. }) if code[..2] == other[..2] => Ok(()),
             (left, right) => Err(format!("{}\ninstead of {}", left.in_words(), right.in_words())),
         }
@@ -255,7 +258,8 @@ async fn ask(client: &Client, query: &Query) -> Answer {
     Answer::Rows(rows)
 }
 
-/// A numeric's trailing zeros follow its scale, which PostgreSQL keeps for each value. Of two zeros that are equal DISTINCT keeps either.
+/// Normalizes a value: numerics lose trailing zeros, whose number PostgreSQL keeps per value, and negative zeros
+/// become zero, as DISTINCT may keep either.
 fn shown(value: Option<&str>, kind: Kind) -> String {
     match value {
         None => "NULL".to_owned(),

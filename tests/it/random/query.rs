@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::chance::Chance;
 use super::tables::{Kind, Table};
 
-/// Rows that a join may make.
+/// Maximum number of rows of a join.
 const ROWS_MAX: u64 = 40_000;
 
 pub(super) struct Generator<'a> {
@@ -19,18 +19,18 @@ pub(super) struct Query {
     pub(super) sql: String,
     pub(super) columns: Vec<Kind>,
     pub(super) is_ordered: bool,
-    /// Of no more rows than these, roughly.
+    /// Rough upper bound of its rows.
     pub(super) rows: u64,
 }
 
-/// What FROM names.
+/// Relations in FROM.
 pub(super) struct Scope {
     pub(super) from: String,
     pub(super) is_join: bool,
     pub(super) fields: Vec<Field>,
-    /// Columns by which no two rows are the same; none where nothing is known of that.
+    /// Columns of a unique key; empty if none is known.
     pub(super) key: Vec<String>,
-    /// How many rows there are, roughly.
+    /// Rough number of rows.
     pub(super) rows: u64,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Generator<'a> {
         Self { chance, tables, names: Cell::new(0) }
     }
 
-    /// A query with columns of these kinds, or of any.
+    /// Returns a query with columns of these kinds, or of any.
     pub(super) fn query(&self, depth: u32, kinds: Option<&[Kind]>) -> Query {
         let query = match self.chance.below(10) {
             0..4 => self.rows(depth, kinds),
@@ -79,7 +79,7 @@ impl<'a> Generator<'a> {
         Query { sql, columns, is_ordered: false, rows: scope.rows }
     }
 
-    /// DISTINCT ON: of the rows with one value of a column the first, in an order of all rows.
+    /// Returns a DISTINCT ON query: the first row for each value of a column, in a total order.
     fn first_rows(&self, scope: &Scope, values: &[String], columns: Vec<Kind>) -> Query {
         let of = &self.chance.pick(&scope.fields).sql;
         let selected = format!("SELECT DISTINCT ON ({of}) {} FROM {}{}", named(values), scope.from, self.filter(scope));
@@ -104,7 +104,8 @@ impl<'a> Generator<'a> {
         let mut sql = format!("SELECT {} FROM {}{}", named(&values), scope.from, self.filter(&scope));
         if !keys.is_empty() {
             let listed = keys.join(", ");
-            // PostgreSQL 15 sorts wrongly by keys of grouping sets that it knows to be constant, and Kiln refuses one key twice.
+            // PostgreSQL 15 sorts wrongly by grouping-set keys that it knows to be constant, and Kiln refuses
+            // duplicate keys.
             let sets = if are_columns { self.chance.below(6) } else { 6 };
             sql += &match sets {
                 0 => format!(" GROUP BY ROLLUP ({listed})"),
@@ -127,7 +128,7 @@ impl<'a> Generator<'a> {
         Query { sql, columns: left.columns, is_ordered: false, rows: left.rows + right.rows }
     }
 
-    /// A WITH query that is read twice: joined with itself, or its rows after each other.
+    /// Returns a query that reads a WITH query twice: in a self-join or in UNION ALL.
     pub(super) fn twice(&self, depth: u32) -> Query {
         let (read, name, columns) = (self.query(depth - 1, None), self.name(), self.kinds(None));
         let (left, right) = (self.reading(&name, &read), self.reading(&name, &read));
@@ -145,7 +146,7 @@ impl<'a> Generator<'a> {
         Query { sql: format!("WITH {name} AS ({}) {main}", read.sql), columns, is_ordered: false, rows }
     }
 
-    /// The rows of a query that has this name.
+    /// Returns a scope that reads the named query.
     fn reading(&self, query: &str, read: &Query) -> Scope {
         let name = self.name();
         Scope {
@@ -157,7 +158,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// By all columns, so that rows that compare equal are equal.
+    /// Orders by all columns, so that rows that compare equal are equal.
     fn ordered(&self, query: Query) -> Query {
         let places = (1..=query.columns.len()).map(|place| match self.chance.below(4) {
             0 => format!("{place} DESC"),
@@ -181,7 +182,7 @@ impl<'a> Generator<'a> {
         if depth != 0 && self.chance.once_in(9) { self.lateral(depth) } else { self.operand(depth) }
     }
 
-    /// What is joined.
+    /// Returns an operand of a join.
     pub(super) fn operand(&self, depth: u32) -> Scope {
         match self.chance.below(8) {
             4..7 if depth != 0 => self.joined(depth),
@@ -214,7 +215,7 @@ impl<'a> Generator<'a> {
         self.join(&left, &right).unwrap_or(left)
     }
 
-    /// Both sides by keys of theirs; `None` where these would find too many rows.
+    /// Joins both sides on their keys; `None` if that yields too many rows.
     fn join(&self, left: &Scope, right: &Scope) -> Option<Scope> {
         let condition = self.join_condition(left, right)?;
         let kind = self.chance.pick(&["JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
@@ -230,7 +231,7 @@ impl<'a> Generator<'a> {
             key,
             rows: condition.rows.max(left.rows).max(right.rows),
         };
-        // PostgreSQL has no full join by more than keys.
+        // PostgreSQL supports full joins on equality only.
         let more = match *kind != "FULL JOIN" && self.chance.once_in(4) {
             true => format!(" AND {}", self.condition(&scope, 0)),
             false => String::new(),
@@ -239,7 +240,7 @@ impl<'a> Generator<'a> {
         Some(Scope { from, ..scope })
     }
 
-    /// Keys of both sides that do not find too many rows.
+    /// Returns a condition on keys of both sides that does not yield too many rows.
     fn join_condition(&self, left: &Scope, right: &Scope) -> Option<JoinCondition> {
         let mut conditions = Vec::new();
         for (x, y) in left.fields.iter().flat_map(|x| right.fields.iter().map(move |y| (x, y))) {
@@ -258,7 +259,7 @@ impl<'a> Generator<'a> {
         Some(found)
     }
 
-    /// Columns of the same kind, of a scope and of another.
+    /// Returns columns of the same kind from two scopes.
     pub(super) fn keys(&self, scope: &Scope, other: &Scope) -> Option<(String, String)> {
         let pairs = scope.fields.iter().flat_map(|x| other.fields.iter().map(move |y| (x, y)));
         let pairs: Vec<_> = pairs.filter(|(x, y)| x.kind == y.kind).collect();
@@ -280,18 +281,18 @@ struct JoinCondition {
     rows: u64,
 }
 
-/// A join on the right needs its parentheses.
+/// Returns the right side of a join, in parentheses if it is a join.
 fn right_side(scope: &Scope) -> String {
     if scope.is_join { format!("({})", scope.from) } else { scope.from.clone() }
 }
 
-/// The columns `o1`, `o2` … of a relation.
+/// Returns the columns `o1`, `o2` … of a relation.
 pub(super) fn outputs(name: &str, columns: &[Kind]) -> Vec<Field> {
     let field = |(place, kind): (usize, &Kind)| Field { sql: format!("{name}.o{}", place + 1), kind: *kind, domain: 2 };
     columns.iter().enumerate().map(field).collect()
 }
 
-/// Values as columns `o1`, `o2` …
+/// Returns the values as columns `o1`, `o2` ….
 pub(super) fn named(values: &[String]) -> String {
     let named = values.iter().enumerate().map(|(place, value)| format!("{value} AS o{}", place + 1));
     named.collect::<Vec<_>>().join(", ")

@@ -1,8 +1,8 @@
-//! Tables that random queries are about: of any types, with NULLs, of many rows or none, settled, changed, deleted and fresh.
+//! Random tables: any types, with NULLs, many rows or none, flushed, changed, deleted and unflushed.
 
 use super::chance::Chance;
 
-/// What columns and expressions are of.
+/// Type of a column or expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Int,
@@ -12,11 +12,11 @@ pub(super) enum Kind {
     Text,
     Date,
     Bool,
-    /// A moment without a zone.
+    /// Timestamp without time zone.
     Moment,
-    /// An interval of days and of less than a day, both of one sign: equal ones look alike.
+    /// Interval of days and a fraction of a day, both of one sign: equal ones have equal text.
     Span,
-    /// Of more digits than 64 bits hold.
+    /// Numeric with more digits than 64 bits hold.
     Wide,
     Real,
     Uuid,
@@ -36,9 +36,9 @@ pub(super) struct Table {
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// How many values it has.
+    /// Number of distinct values.
     pub(super) domain: u64,
-    /// One row in so many is NULL; 0 is none.
+    /// One row in this many is NULL; 0 for no NULLs.
     null_in: u64,
 }
 
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// The value of a number, the same wherever it is asked for. Floats are such that their sums are exact in any order.
+    /// Returns the value for a number, always the same. Sums of the floats are exact in any order.
     pub(super) fn value(self, number: u64) -> String {
         let signed = i64::try_from(number).expect("few values") - 3;
         match self {
@@ -101,7 +101,7 @@ impl Kind {
             Self::Span => format!("interval '{} days {:02}:00:00'", number / 3, number % 3 * 7),
             Self::Wide => format!("({}.{:04})::numeric(30,4)", signed * 12_345_678_901_234, number * 371 % 10_000),
             Self::Real => format!("({}.{})::real", signed, ["0", "25", "5", "75"][number as usize % 4]),
-            // Half of them on either side of what a number's sign is told by.
+            // Half of the values have the first bit set, as they would be negative numbers.
             Self::Uuid => {
                 format!("'{}0000000-0000-0000-0000-{number:012x}'::uuid", ["0", "8", "f", "7"][number as usize % 4])
             }
@@ -142,7 +142,7 @@ impl Table {
         Self { name: format!("t{number}"), storage, cache, columns, rows }
     }
 
-    /// What makes it and its rows; `is_kiln` says where.
+    /// Returns the statements that create and fill the table on Kiln or PostgreSQL.
     pub(super) fn statements(&self, chance: &Chance, is_kiln: bool) -> Vec<String> {
         let columns = self.columns.iter().map(|column| format!("{} {}", column.name, column.kind.sql()));
         let columns = columns.collect::<Vec<_>>().join(", ");

@@ -1,10 +1,10 @@
-//! Random expressions of a kind.
+//! Random expressions of a type.
 
 use super::query::{Generator, Scope};
 use super::tables::Kind;
 
 impl Generator<'_> {
-    /// An expression over the scope's columns; `depth` bounds how it nests.
+    /// Returns an expression over the scope's columns, nested up to `depth`.
     pub(super) fn value(&self, scope: &Scope, kind: Kind, depth: u32) -> String {
         let fields: Vec<&str> = scope.of(kind).map(|field| field.sql.as_str()).collect();
         if depth == 0 || self.chance.once_in(2) {
@@ -31,7 +31,7 @@ impl Generator<'_> {
         kind.value(self.chance.below(40))
     }
 
-    /// What operators and functions of the kind give.
+    /// Returns a result of operators or functions of the type.
     fn computed(&self, scope: &Scope, kind: Kind, depth: u32) -> String {
         let of = |kind| self.value(scope, kind, depth);
         let choice = self.chance.below(5);
@@ -51,7 +51,7 @@ impl Generator<'_> {
             (Kind::Long, 2) => format!("({}::bigint * {})", of(Kind::Int), of(Kind::Int)),
             (Kind::Long, _) => format!("({} {} {})", of(Kind::Long), self.chance.pick(&["+", "-"]), of(Kind::Long)),
             (Kind::Exact, 0) if self.chance.once_in(2) => format!("round({}, 1)", of(Kind::Exact)),
-            // The digits of quotients differ.
+            // Quotients differ in their number of digits.
             (Kind::Exact, 0) => {
                 let (left, right) = (self.value(scope, Kind::Exact, 0), self.value(scope, Kind::Exact, 0));
                 format!("round({left} / nullif({right}, 0), 3)::numeric(20,3)")

@@ -1,12 +1,12 @@
-//! Random window functions: what they give does not depend on the order of rows that are equal by the window's.
+//! Random window functions whose results do not depend on the order of peer rows.
 
 use super::query::{Generator, Query, Scope, named};
 use super::tables::Kind;
 
-/// Frames that a row comes into by itself, and whose rows are added anew for each, have no more rows.
+/// Maximum number of rows where frames are recomputed for each row.
 const FRAME_ROWS_MAX: u64 = 2_500;
 
-/// Where frames begin and end, in the order in which that may be.
+/// Frame bounds, in the order in which they may start and end a frame.
 const EDGES: [&str; 5] = ["UNBOUNDED PRECEDING", "{} PRECEDING", "CURRENT ROW", "{} FOLLOWING", "UNBOUNDED FOLLOWING"];
 
 impl Generator<'_> {
@@ -35,7 +35,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Of rows that the window tells apart.
+    /// Returns a function of row positions, over a total order.
     fn of_places(&self, scope: &Scope, kind: Kind) -> String {
         let mut order = self.order(scope);
         order.extend(scope.key.iter().map(|key| format!("{key}{}", self.chance.pick(&["", " DESC"]))));
@@ -61,7 +61,7 @@ impl Generator<'_> {
         }
     }
 
-    /// An order, and a frame that has of rows that are equal by it all or none.
+    /// Returns an order, and a frame that contains all peers or none.
     fn by_peers(&self, scope: &Scope) -> String {
         if self.chance.once_in(4) {
             return self.by_distance(scope);
@@ -77,7 +77,7 @@ impl Generator<'_> {
         format!("ORDER BY {}{frame}", order.join(", "))
     }
 
-    /// A frame of the rows whose key is not further away.
+    /// Returns a RANGE frame with a distance of the key.
     fn by_distance(&self, scope: &Scope) -> String {
         let kinds = [Kind::Int, Kind::Long, Kind::Exact, Kind::Float, Kind::Date, Kind::Moment];
         let key = *self.chance.pick(&kinds);
@@ -99,7 +99,7 @@ impl Generator<'_> {
         if end == 4 && start != 0 && units == "ROWS" && FRAME_ROWS_MAX < scope.rows {
             end = 3;
         }
-        // It refuses distances that leave nothing between them where it does not know how far values lie.
+        // PostgreSQL refuses empty frames where it cannot tell how far apart values are.
         if units == "RANGE" && start == end {
             end += 1;
         }

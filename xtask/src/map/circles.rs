@@ -1,6 +1,7 @@
-//! Circles of a graph: its strongly connected components (Tarjan, "Depth-First Search and Linear Graph Algorithms", 1972).
+//! Cycles of a graph: its strongly connected components (Tarjan, "Depth-First Search and Linear Graph Algorithms",
+//! 1972).
 
-/// The components of more than one node, the largest first; `edges[n]` are the nodes that node `n` points to.
+/// Returns the components of more than one node, the largest first; `edges[n]` are the successors of node `n`.
 pub(super) fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut search = Search {
         edges,
@@ -23,9 +24,9 @@ pub(super) fn circles(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 struct Search<'a> {
     edges: &'a [Vec<usize>],
-    /// The number of nodes seen before this one.
+    /// Number of nodes visited before this one.
     order: Vec<Option<usize>>,
-    /// The earliest node on the path that a node reaches.
+    /// Earliest node on the path that a node reaches.
     low: Vec<usize>,
     on_path: Vec<bool>,
     path: Vec<usize>,

@@ -1,9 +1,10 @@
-//! `cargo xtask map`: how large each crate is, how knotted, what it uses, and which traits it implements for earlier crates.
+//! `cargo xtask map`: size, import cycles and dependencies of each crate, and its implementations of earlier crates'
+//! traits.
 //!
 //! - `modules.rs` parses the crates,
-//! - `resolve.rs` follows a path to its definition,
-//! - `circles.rs` finds files that need each other,
-//! - `upward.rs` lists why a crate implements a trait of an earlier one.
+//! - `resolve.rs` resolves a path to its definition,
+//! - `circles.rs` finds import cycles of files,
+//! - `upward.rs` lists the reasons for implementing traits of earlier crates.
 
 mod circles;
 mod modules;
@@ -20,20 +21,20 @@ use self::resolve::Definition;
 pub(crate) use self::upward::check_upward_traits;
 use crate::workspace::Workspace;
 
-/// A crate as `cargo xtask map` shows it.
+/// Crate as `cargo xtask map` shows it.
 struct CrateMap {
     name: String,
     lines: usize,
     files: usize,
-    /// Files that need each other through imports, as numbers of `Modules::files`; the largest circle first.
+    /// Import cycles of files, as indices into `Modules::files`; the largest cycle first.
     circles: Vec<Vec<usize>>,
-    /// Crates of the workspace that it depends on.
+    /// Workspace crates that it depends on.
     uses: Vec<String>,
-    /// Traits of other crates of the workspace that it implements, as `crate::Trait`.
+    /// Traits of other workspace crates that it implements, as `crate::Trait`.
     upward_traits: BTreeSet<String>,
 }
 
-/// Every crate in one line; with a crate's name also the files of its circles.
+/// Formats a table of all crates, or the import cycles of one crate.
 pub(crate) fn show(workspace: &Workspace, crate_name: Option<&str>) -> Result<String, String> {
     let modules = Modules::read(workspace)?;
     let crates = map(workspace, &modules);
@@ -75,7 +76,7 @@ fn map(workspace: &Workspace, modules: &Modules) -> Vec<CrateMap> {
     crates.collect()
 }
 
-/// The files that each file needs: those that define what it names.
+/// Returns the files that each file depends on: those that define what it names.
 fn edges(modules: &Modules) -> Vec<Vec<usize>> {
     let mut edges = vec![BTreeSet::new(); modules.files.len()];
     for (number, module) in modules.all.iter().enumerate() {

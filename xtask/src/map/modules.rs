@@ -1,4 +1,4 @@
-//! The modules of the workspace's crates as they are written: what each defines, imports, and names.
+//! Parses the modules of the workspace's crates: definitions, imports, and used names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,49 +8,49 @@ use syn::visit::{self, Visit};
 
 use crate::workspace::Workspace;
 
-/// The segment that stands for the leading `::` of a path: the next one is a crate.
+/// Segment for the leading `::` of a path: the next one is a crate.
 pub(super) const EXTERN: &str = "::";
 
-/// A path as it is written: its segments, `crate`, `self` and `super` among them.
+/// Path as written: its segments, including `crate`, `self` and `super`.
 pub(super) type Segments = Vec<String>;
 
-/// Every module of every crate that is no test.
+/// All non-test modules of all crates.
 pub(super) struct Modules {
     pub(super) all: Vec<Module>,
-    /// A crate's root module, by the crate's name in Rust.
+    /// Root module of each crate, by the crate's name in Rust.
     pub(super) roots: BTreeMap<String, usize>,
-    /// Every file that holds a module, with its non-test lines.
+    /// Files of the modules.
     pub(super) files: Vec<File>,
 }
 
-/// A source file that is no test.
+/// Non-test source file.
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) crate_name: String,
-    /// Lines without those of test modules within.
+    /// Number of lines, without those of test modules.
     pub(super) lines: usize,
 }
 
-/// A module: a file, or a `mod … { … }` in one.
+/// Module: a file, or a `mod … { … }` in one.
 pub(super) struct Module {
     pub(super) file: usize,
     pub(super) root: usize,
     pub(super) parent: Option<usize>,
     pub(super) children: BTreeMap<String, usize>,
-    /// Functions, types, traits, constants and macros that are defined here.
+    /// Functions, types, traits, constants and macros defined here.
     pub(super) items: BTreeSet<String>,
-    /// The path of each imported name, re-exports included.
+    /// Path of each imported name, including re-exports.
     pub(super) imports: BTreeMap<String, Segments>,
-    /// `use path::*`.
+    /// Paths of `use path::*`.
     pub(super) globs: Vec<Segments>,
-    /// Every path that the code names; re-exports are not among them until something here names them.
+    /// Paths that the code uses; a re-export counts only when something here uses it.
     pub(super) named: BTreeSet<Segments>,
-    /// The traits of `impl Trait for …`.
+    /// Traits in `impl Trait for …`.
     pub(super) implemented: BTreeSet<Segments>,
 }
 
 impl Modules {
-    /// Parses the library, or else the program, of every member; integration tests and benchmarks are no part of the map.
+    /// Parses the library, or else the program, of every member; integration tests and benchmarks are left out.
     pub(super) fn read(workspace: &Workspace) -> Result<Self, String> {
         let sources: BTreeMap<&Path, &str> =
             workspace.sources.iter().map(|(path, text)| (path.as_path(), text.as_str())).collect();
@@ -100,7 +100,7 @@ impl Modules {
         module
     }
 
-    /// `folder` is where the files of child modules lie.
+    /// Adds the items of a module; the files of its child modules are in `folder`.
     fn add_items(
         &mut self,
         sources: &BTreeMap<&Path, &str>,
@@ -137,7 +137,7 @@ impl Modules {
     }
 }
 
-/// Gathers the names of one item into its module.
+/// Visitor that collects the names of one item into its module.
 struct Names<'a> {
     module: &'a mut Module,
 }
@@ -174,7 +174,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
 }
 
 impl Names<'_> {
-    /// A public `use` gives a name to others: alone it is no need of this module's.
+    /// Adds the imports of a `use` tree; a re-export (`names_alone`) is not itself a dependency.
     fn add_use(&mut self, tree: &syn::UseTree, path: &mut Segments, names_alone: bool) {
         match tree {
             syn::UseTree::Path(part) => {
@@ -188,7 +188,8 @@ impl Names<'_> {
                 }
             }
             syn::UseTree::Glob(_) => {
-                // All of an enum is a need of the enum; all of a module is none until something of it is named.
+                // A glob import of an enum depends on the enum; one of a module depends on nothing until a name is
+                // used.
                 self.module.named.insert(path.clone());
                 self.module.globs.push(path.clone());
             }
@@ -214,7 +215,7 @@ impl Names<'_> {
         self.module.imports.insert(bound, full);
     }
 
-    /// A macro's arguments are no syntax yet: `a::b` and names of types are looked for among their tokens.
+    /// Finds `a::b` and type names among the tokens of a macro's arguments, which are not parsed.
     fn add_tokens(&mut self, tokens: TokenStream) {
         let mut path = Segments::new();
         let mut colons = 0;
@@ -240,7 +241,7 @@ impl Names<'_> {
         self.add_written(&mut path);
     }
 
-    /// One lower-case word is a variable's name more often than an import's.
+    /// Adds a path, except a single lower-case word, which is more often a variable than an import.
     fn add_written(&mut self, path: &mut Segments) {
         let path = std::mem::take(path);
         if 1 < path.len() || path.first().is_some_and(|name| name.starts_with(char::is_uppercase)) {
@@ -293,7 +294,7 @@ fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     }
 }
 
-/// `#[cfg(test)]`, alone or as one of all conditions.
+/// Returns true for `#[cfg(test)]`, alone or as the first of `all(…)`.
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let syn::Meta::List(list) = &attribute.meta else { return false };
@@ -302,13 +303,13 @@ fn is_test(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// `a/mod.rs`, `lib.rs` and `main.rs` have their children beside them, `a.rs` in `a`.
+/// Returns the folder of child modules: that of `mod.rs`, `lib.rs` and `main.rs` itself, and `a` for `a.rs`.
 fn folder_of_children(path: &Path) -> PathBuf {
     let own = path.file_stem().is_some_and(|stem| ["mod", "lib", "main"].iter().any(|name| stem == *name));
     if own { path.parent().map(Path::to_owned).unwrap_or_default() } else { path.with_extension("") }
 }
 
-/// A test module in a file goes from its attribute to the closing brace that is indented as it is.
+/// Counts lines outside of test modules, which end at the closing brace with the attribute's indentation.
 fn lines_without_tests(text: &str) -> usize {
     let mut lines = text.lines();
     let mut count = 0;

@@ -4,7 +4,7 @@ use super::modules::Modules;
 use super::{CrateMap, map};
 use crate::workspace::{Crate, Workspace};
 
-/// Two crates: `above` uses `below`.
+/// Returns a workspace of two crates, of which `above` depends on `below`.
 fn workspace(sources: &[(&str, &str)]) -> Workspace {
     let crate_of = |name: &str, dependencies: &[&str]| Crate {
         name: name.to_owned(),
@@ -27,7 +27,7 @@ fn mapped(sources: &[(&str, &str)]) -> Vec<CrateMap> {
     map(&workspace, &modules)
 }
 
-/// The number of files of `below` that need each other.
+/// Returns the size of the largest import cycle in `below`.
 fn largest_circle(sources: &[(&str, &str)]) -> usize {
     mapped(sources)[0].circles.first().map_or(0, Vec::len)
 }
@@ -45,7 +45,7 @@ fn re_exports_are_followed_to_the_definition_and_are_no_need_themselves() {
     let root = ("below/src/lib.rs", "mod a; mod deep; pub use deep::Inner;");
     let deep = ("below/src/deep/mod.rs", "mod inner; pub use self::inner::Inner;");
     let inner = ("below/src/deep/inner.rs", "use crate::a::A; pub struct Inner(A);");
-    // `a` needs `inner` through two re-exports; neither `lib` nor `deep` is part of the circle.
+    // `a` depends on `inner` through two re-exports; neither `lib` nor `deep` is part of the cycle.
     assert_eq!(largest_circle(&[root, deep, inner, ("below/src/a.rs", "pub struct A; fn f(i: crate::Inner) {}")]), 2);
 }
 

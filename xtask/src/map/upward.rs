@@ -1,9 +1,10 @@
-//! A later crate that implements a trait of an earlier one is a call upwards in disguise: each has its reason here.
+//! Checks upward traits: a later crate that implements an earlier crate's trait is called by it, and each case needs
+//! a reason.
 
 use super::{CrateMap, Modules, map};
 use crate::workspace::Workspace;
 
-/// Traits of earlier crates that later ones implement, and why.
+/// Traits of earlier crates that later ones implement, and the reasons.
 const REASONS: &[(&str, &str)] = &[
     ("bench::Servers", "the cold benchmark starts and stops the server that only the binary can wire"),
     ("control_plane::ControlPlane", "threads, processes and pods behind one set of statements"),
@@ -38,7 +39,7 @@ const REASONS: &[(&str, &str)] = &[
     ("types::ObjectNames", "casts of the reg… types need the system catalog, which stands above the functions"),
 ];
 
-/// Every trait that is implemented upwards has a reason, and no reason is left over.
+/// Checks that every such trait has a reason, and that no reason is obsolete.
 pub(crate) fn check_upward_traits(workspace: &Workspace) -> Vec<String> {
     match Modules::read(workspace) {
         Ok(modules) => compare(&map(workspace, &modules), REASONS),
